@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"engines", "folders", "progress", "settings", "transforms", "workers"},
     "cli": EVERYWHERE | {"engines", "jobs", "progress", "settings"},
     "__main__": {"cli"},
-    "__init__": {"tokenizer"},
+    "__init__": {"shards", "tokenizer"},
 }
 BEAM_ROOMS = {"transforms", "engines"}
 
@@ -58,8 +58,8 @@ def imports(source: str) -> set[str]:
 def rooms(source: str) -> set[str]:
     """The parts of the package that a source imports."""
     parts = {name.split(".")[1] for name in imports(source) if name.startswith("bpe_beam.")}
-    # The package's own public names live in the tokenizer.
-    return {"tokenizer" if part in bpe_beam.__all__ else part for part in parts}
+    # The class, which the package itself has under this name, is in the tokenizer.
+    return {"tokenizer" if part == "Tokenizer" else part for part in parts}
 
 
 def room_of(module: Path) -> str:

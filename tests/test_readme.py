@@ -65,7 +65,7 @@ def run(folder: Path, language: str, content: str) -> str:
 def test_every_example_runs(folder: Path) -> None:
     shown = [run(folder, *block) for block in blocks(README) + blocks(RUNNING)]
 
-    assert len(shown) == 7
+    assert len(shown) == 8
     assert shown[0].startswith("token ")
     assert shown[2].split()[:5] == ["count", "share", "books", "web", "word"]
     assert "first documents" in shown[3]

@@ -1,1 +1,45 @@
-"""Where tokens go: shards in the formats that trainers read, their manifest, and their check."""
+"""Token shards: their formats, their manifest, their check, and reading them in a training loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bpe_beam.shards.dataset import TokenDataset
+
+__all__ = ["open"]
+
+
+def open(
+    url: str,
+    *,
+    storage_options: Mapping[str, Mapping[str, Any]] | None = None,
+    memory: int | None = None,
+) -> TokenDataset:
+    """Open a finished tokens folder of any format, for reading at any position.
+
+    Only the manifest and the sizes of the files are read now. Local shards are mapped into memory,
+    remote ones are read by blocks and read ahead.
+
+    Args:
+        url: Path, or URL of any protocol of fsspec, of the folder.
+        storage_options: Settings of fsspec's file systems by protocol, such as
+            `{"s3": {"endpoint_url": "http://..."}}`.
+        memory: The most bytes of blocks of remote files in memory; also of groups of rows, in which
+            Parquet is decoded. At least 1 MiB; default 64 MiB.
+
+    Returns:
+        The documents: `len(d)`, `d[i]`, `d[10:20]`, `for ids in d`, `d.batches(n)`,
+        `d.shuffled(seed)`, `d.part(rank, ranks)`, `d.sequences(length)`, `d.to_torch()`,
+        `d.to_arrow()`.
+
+    Raises:
+        UsageError: An argument is out of range, or the folder is of another kind.
+        DataError: The folder is missing, not finished, or damaged.
+    """
+    from bpe_beam.shards.dataset import MEMORY, open_dataset
+    from bpe_beam.storage import Storage
+
+    storage = Storage(storage_options or {})
+    return open_dataset(storage, url, memory=MEMORY if memory is None else memory)

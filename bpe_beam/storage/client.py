@@ -28,6 +28,7 @@ from bpe_beam.storage.writing import sync_folder
 
 # Imported where it is used: a process that reads local files starts faster without it.
 if TYPE_CHECKING:
+    from bpe_beam.storage.remote_file import RangeReader
     from bpe_beam.storage.remote_store import RemoteStore
 
 T = TypeVar("T")
@@ -154,6 +155,16 @@ class Storage:
     def open_with_stat(self, url: str) -> tuple[StoredFile, BinaryIO]:
         """Open a file as `open` does, and return its description at that moment with the stream."""
         return self._store(url).open_with_stat(url)
+
+    def open_ranges(self, url: str) -> RangeReader:
+        """Open a remote file for reading ranges of it, in several threads.
+
+        Raises:
+            ValueError: The file is local: `open` it.
+        """
+        if is_local(url):
+            raise ValueError(f"url must be remote, got {url}")
+        return self.remote.open_ranges(url)
 
     def read_bytes(self, url: str) -> bytes:
         """Return the whole content of a file."""

@@ -10,6 +10,7 @@ import contextlib
 import io
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, BinaryIO, cast
 
 from bpe_beam.errors import DataError
@@ -37,11 +38,13 @@ class RangeSource:
         file: Its description when it was opened.
         fetch: Returns a range of its bytes.
         close: Closes the connections of `fetch`.
+        concurrent: Whether several threads may call `fetch` at the same time.
     """
 
     file: StoredFile
     fetch: Fetch
     close: Callable[[], object] = lambda: None
+    concurrent: bool = True
 
 
 def open_reader(
@@ -65,6 +68,49 @@ def open_reader(
         source = retried(open_)
     raw = _RemoteFile(source, url, secrets)
     return source.file, cast(BinaryIO, io.BufferedReader(raw, _BUFFER))
+
+
+class RangeReader:
+    """Reads ranges of a remote file, for several threads at the same time.
+
+    Args:
+        open_: Opens the file's ranges.
+        url: The file's URL, for errors.
+        secrets: Texts that errors must not show.
+
+    Attributes:
+        size: The file's size in bytes.
+
+    Raises:
+        DataError: The file cannot be opened, also after retries.
+    """
+
+    def __init__(
+        self, open_: Callable[[], RangeSource], url: str, secrets: Collection[str]
+    ) -> None:
+        with named_errors("read", url, secrets):
+            self._source = retried(open_)
+        self._url, self._secrets = url, secrets
+        self._turn = contextlib.nullcontext() if self._source.concurrent else Lock()
+        self.size = self._source.file.size
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes of the file from `start` to `end`.
+
+        Args:
+            start: The position of the first byte.
+            end: The position behind the last byte, at most `size`.
+
+        Raises:
+            DataError: The range cannot be read, also after retries.
+        """
+        with named_errors("read", self._url, self._secrets), self._turn:
+            return read_range(self._source, start, end)
+
+    def close(self) -> None:
+        """Close the file, ignoring errors: the bytes that were read are complete."""
+        with contextlib.suppress(Exception):
+            self._source.close()
 
 
 def read_range(source: RangeSource, start: int, end: int) -> bytes:
@@ -255,7 +301,7 @@ def _open_other(fs: Any, path: str, file: StoredFile) -> RangeSource:
         if opened:
             opened.pop().close()
 
-    return RangeSource(file, fetch, close)
+    return RangeSource(file, fetch, close, concurrent=False)
 
 
 def _unbuffered(fs: Any, path: str) -> Any:

@@ -15,7 +15,13 @@ from bpe_beam.errors import UsageError
 from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.file_systems import connect, secrets_of
 from bpe_beam.storage.names import OBJECT_STORES, SCHEME, WEB, attempt_name, protocol_of, redact
-from bpe_beam.storage.remote_file import RangeSource, open_ranges, open_reader, read_range
+from bpe_beam.storage.remote_file import (
+    RangeReader,
+    RangeSource,
+    open_ranges,
+    open_reader,
+    read_range,
+)
 from bpe_beam.storage.retry import CONNECTING, retried
 from bpe_beam.storage.stored_file import StoredFile, stored_file
 from bpe_beam.storage.uploading import Upload
@@ -101,6 +107,9 @@ class RemoteStore:
 
     def open_with_stat(self, url: str) -> tuple[StoredFile, BinaryIO]:
         return open_reader(lambda: self._open_ranges(url), url, self.secrets)
+
+    def open_ranges(self, url: str) -> RangeReader:
+        return RangeReader(lambda: self._open_ranges(url), url, self.secrets)
 
     def read_head(self, url: str, count: int) -> bytes:
         """See `Storage`."""

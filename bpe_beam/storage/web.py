@@ -61,7 +61,7 @@ def open_web(fs: Any, url: str) -> RangeSource:
         OSError: Any other failure.
     """
     reader = _WebReader(fs, url, stored_file(url, web_info(fs, url)))
-    return RangeSource(reader.file, reader.fetch, reader.close)
+    return RangeSource(reader.file, reader.fetch, reader.close, concurrent=False)
 
 
 async def _stat(fs: Any, url: str) -> dict[str, Any]:

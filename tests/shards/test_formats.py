@@ -22,6 +22,7 @@ SHARED = {
     "id_stream",
     "interface",
     "range_file",
+    "stream_access",
 }
 
 

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from bpe_beam.shards.formats.document_table import SCHEMA, table_format
+from bpe_beam.shards.formats.document_table import SCHEMA, native_file, table_format
 
 
 def _open_writer(sink: pa.PythonFile, schema: pa.Schema) -> pa.RecordBatchFileWriter:
@@ -18,9 +18,9 @@ def _open_writer(sink: pa.PythonFile, schema: pa.Schema) -> pa.RecordBatchFileWr
 class _ArrowFile:
     """A `TableFile`."""
 
-    def __init__(self, stored: BinaryIO) -> None:
-        self._stored = stored
-        file = pa.ipc.open_file(pa.PythonFile(stored, mode="r"))
+    def __init__(self, stored: BinaryIO | pa.NativeFile) -> None:
+        self._stored = native_file(stored)
+        file = pa.ipc.open_file(self._stored)
         self.schema = file.schema
         self.groups = file.num_record_batches
 
@@ -29,8 +29,8 @@ class _ArrowFile:
         options = pa.ipc.IpcReadOptions(
             use_threads=False, included_fields=[SCHEMA.get_field_index(column)]
         )
-        file = pa.ipc.open_file(pa.PythonFile(self._stored, mode="r"), options=options)
+        file = pa.ipc.open_file(self._stored, options=options)
         return file.get_batch(group).column(column)
 
 
-FORMAT = table_format("arrow", ".arrow", _open_writer, _ArrowFile)
+FORMAT = table_format("arrow", ".arrow", _open_writer, _ArrowFile, maps=True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,12 @@ from bpe_beam.shards.formats.id_stream import (
 )
 from bpe_beam.shards.formats.interface import ShardFormat
 from bpe_beam.shards.formats.range_file import RangeFile
+from bpe_beam.shards.formats.stream_access import StreamAccess, check_documents
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile
+
+if TYPE_CHECKING:
+    from bpe_beam.shards.stored_shard import ShardFile, StoredShard
 
 _IDS, _INDEX, _METADATA = ".ds", ".ds.index", ".ds.metadata"
 _DTYPES = (np.dtype("<u2"), np.dtype("<u4"))
@@ -98,7 +102,7 @@ class DatatroveReader(EndsReader):
                     f"{self._index.url}: has {self._index.size} bytes; expected 8 for each document"
                 )
             self.token_count = self.count_tokens()
-            self.dtype = self._check_description(metadata)
+            self.dtype = _read_description(metadata, self.token_count)
             size = self.token_count * self.dtype.itemsize
             if self.ids.size != size:
                 raise DataError(
@@ -122,18 +126,29 @@ class DatatroveReader(EndsReader):
         """See `EndsReader.describe_end`."""
         return f"{self._index.url}: byte {8 * document}"
 
-    def _check_description(self, file: RangeFile) -> np.dtype[Any]:
-        """Return the type of ids that the description names."""
-        expected = {_description(dtype, self.token_count): dtype for dtype in _DTYPES}
-        # No more than what is compared: the file may be of any size.
-        found = file.read(0, min(file.size, 1 + max(map(len, expected))))
-        if found not in expected:
-            texts = " or ".join(repr(text.decode()) for text in expected)
-            raise DataError(
-                f"{file.url}: byte 0: the description is {found.decode('ascii', 'replace')!r}; "
-                f"expected {texts} for the {self.token_count} tokens of the index"
-            )
-        return expected[found]
+
+def _read_description(file: RangeFile | ShardFile, tokens: int) -> np.dtype[Any]:
+    """Return the type of ids that the description names."""
+    expected = {_description(dtype, tokens): dtype for dtype in _DTYPES}
+    # No more than what is compared: the file may be of any size.
+    found = file.read(0, min(file.size, 1 + max(map(len, expected))))
+    if found not in expected:
+        texts = " or ".join(repr(text.decode()) for text in expected)
+        raise DataError(
+            f"{file.url}: byte 0: the description is {found.decode('ascii', 'replace')!r}; "
+            f"expected {texts} for the {tokens} tokens of the index"
+        )
+    return expected[found]
+
+
+def _access(shard: StoredShard) -> StreamAccess:
+    """Open a shard for reading at any position: its description is read."""
+    index = shard.file(_INDEX)
+    count = shard.entry.documents
+    check_documents(index, index.size // 8, shard)
+    dtype = _read_description(shard.file(_METADATA), shard.entry.tokens)
+    ends = index.array(np.dtype("<i8"), count)
+    return StreamAccess(shard, shard.file(_IDS), dtype, ends, missing="first")
 
 
 FORMAT = ShardFormat(
@@ -143,4 +158,5 @@ FORMAT = ShardFormat(
     writer=DatatroveWriter,
     reader=DatatroveReader,
     check=partial(IdStreamCheck, writer=DatatroveWriter, width_at=f"{_METADATA}: byte 0"),
+    access=_access,
 )

@@ -23,6 +23,8 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
+from itertools import pairwise
+from threading import Lock
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
@@ -39,6 +41,7 @@ from bpe_beam.shards.formats.id_stream import (
     fitting_dtype,
 )
 from bpe_beam.shards.formats.interface import ShardFiles, ShardFormat, ShardOrigin, ShardReader
+from bpe_beam.shards.stored_shard import StoredShard
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.hashing import HashingFile
 
@@ -270,7 +273,7 @@ class TableReader:
         name: str,
         *,
         suffix: str,
-        open_file: Callable[[BinaryIO], TableFile],
+        open_file: Callable[[BinaryIO | pa.NativeFile], TableFile],
     ) -> None:
         url = storage.join(folder, name + suffix)
         self.url = redact(url)
@@ -278,18 +281,26 @@ class TableReader:
         with ExitStack() as opened:
             self._stored = storage.open(url)
             opened.callback(self._stored.close)
-            with self._reading("the head or the footer"):
-                self._file = open_file(self._stored)
-                self.vocab_size = _vocab_size_of(self._file.schema)
-            rows, tokens = [0], [0]
-            for group in range(self._file.groups):
-                lengths = self._group_lengths(group)
-                rows.append(rows[-1] + lengths.size)
-                tokens.append(tokens[-1] + int(lengths.sum(dtype=np.int64)))
-            # The first row, and the first token, of each group, and the ends of the last.
-            self._rows, self._tokens = np.array(rows), np.array(tokens)
-            self.token_count = tokens[-1]
+            self._read_lengths(self._stored, open_file)
             opened.pop_all()
+
+    def _read_lengths(
+        self,
+        stored: BinaryIO | pa.NativeFile,
+        open_file: Callable[[BinaryIO | pa.NativeFile], TableFile],
+    ) -> None:
+        """Open the table, and note the first row and the first token of each group of rows."""
+        with self._reading("the head or the footer"):
+            self._file = open_file(stored)
+            self.vocab_size = _vocab_size_of(self._file.schema)
+        rows, tokens = [0], [0]
+        for group in range(self._file.groups):
+            lengths = self._group_lengths(group)
+            rows.append(rows[-1] + lengths.size)
+            tokens.append(tokens[-1] + int(lengths.sum(dtype=np.int64)))
+        # The ends of the last group, too.
+        self._rows, self._tokens = np.array(rows), np.array(tokens)
+        self.token_count = tokens[-1]
 
     def __enter__(self) -> TableReader:
         return self
@@ -384,19 +395,22 @@ class TableReader:
         """Return the lists of ids of a group, from the start of their values to the end."""
         if self._read is None or self._read[0] != group:
             self._read = None
-            with self._reading(f"group {group} of rows"):
-                lists = _without_nulls(self._file.read(group, IDS))
-                lists = pa.ListArray.from_arrays(
-                    pc.subtract(lists.offsets, lists.offsets[0]), _without_nulls(lists.flatten())
-                )
-                lengths = self._group_lengths(group)
-                if not np.array_equal(np.diff(lists.offsets.to_numpy()), lengths):
-                    raise ValueError(f"the lists of {IDS} have other lengths than {LENGTH} says")
-                ids = lists.values.to_numpy()
-                if ids.size and ids.min() < 0:
-                    raise ValueError(f"an id is {int(ids.min())}; expected 0 or more")
-            self._read = group, lists
+            self._read = group, self._read_lists(group)
         return self._read[1]
+
+    def _read_lists(self, group: int) -> pa.ListArray:
+        with self._reading(f"group {group} of rows"):
+            lists = _without_nulls(self._file.read(group, IDS))
+            lists = pa.ListArray.from_arrays(
+                pc.subtract(lists.offsets, lists.offsets[0]), _without_nulls(lists.flatten())
+            )
+            lengths = self._group_lengths(group)
+            if not np.array_equal(np.diff(lists.offsets.to_numpy()), lengths):
+                raise ValueError(f"the lists of {IDS} have other lengths than {LENGTH} says")
+            ids = lists.values.to_numpy()
+            if ids.size and ids.min() < 0:
+                raise ValueError(f"an id is {int(ids.min())}; expected 0 or more")
+        return lists
 
     @contextlib.contextmanager
     def _reading(self, what: str) -> Iterator[None]:
@@ -406,6 +420,87 @@ class TableReader:
         except _BROKEN as error:
             reason = str(error).strip().partition("\n")[0]
             raise DataError(f"{self.url}: {what} cannot be read: {reason}") from error
+
+
+class TableAccess(TableReader):
+    """A `ShardAccess`. Opening reads the lengths of all documents; a group of rows is read whole.
+
+    Args:
+        shard: The shard.
+        suffix: The end of the file's name.
+        open_file: Opens the file for reading.
+        maps: Whether a group of rows of a mapped file is read without a copy.
+
+    Raises:
+        DataError: The file is missing, breaks the layout, or is not what the manifest says.
+    """
+
+    def __init__(
+        self,
+        shard: StoredShard,
+        *,
+        suffix: str,
+        open_file: Callable[[BinaryIO | pa.NativeFile], TableFile],
+        maps: bool,
+    ) -> None:
+        file = shard.file(suffix)
+        self.url = file.url
+        self._lock = Lock()
+        self._groups = shard.groups
+        self._free = maps and file.mapped
+        self._read_lengths(file.stream(), open_file)
+        for found, expected, what in (
+            (len(self), shard.entry.documents, "documents"),
+            (self.token_count, shard.entry.tokens, "tokens"),
+            (self.vocab_size, shard.vocab_size, "ids in the vocabulary"),
+        ):
+            if found != expected:
+                raise DataError(f"{self.url}: has {found} {what}; the manifest says {expected}")
+
+    def documents(self, start: int, stop: int, limit: int) -> list[NDArray[np.uint32]]:
+        """See `ShardAccess.documents`; documents of one group of rows only."""
+        ids, bounds, first = self._group_of(start)
+        last = min(stop - first, len(bounds) - 1)
+        row = start - first
+        last = int(np.searchsorted(bounds[: last + 1], bounds[row] + limit, side="right")) - 1
+        ends = bounds[row : max(last, row + 1) + 1].tolist()
+        return [ids[begin:end].copy() for begin, end in pairwise(ends)]
+
+    def document(self, index: int) -> NDArray[np.uint32]:
+        """See `ShardAccess.document`. Cost: reading its group of rows, unless it is in memory."""
+        ids, bounds, first = self._group_of(index)
+        begin, end = bounds[index - first : index - first + 2].tolist()
+        found: NDArray[np.uint32] = ids[begin:end].copy()
+        return found
+
+    def tokens(self, start: int, stop: int) -> NDArray[np.uint32]:
+        """See `ShardAccess.tokens`."""
+        found: NDArray[np.uint32] = super().tokens(start, stop).copy()
+        return found
+
+    def _group_of(self, index: int) -> tuple[NDArray[np.uint32], NDArray[np.int32], int]:
+        """Return the group of a document: its ids, bounds and first document."""
+        group = int(np.searchsorted(self._rows, index, side="right")) - 1
+        ids, bounds = self._arrays(group)
+        return ids, bounds, int(self._rows[group])
+
+    def _group_ids(self, group: int) -> NDArray[np.uint32]:
+        return self._arrays(group)[0]
+
+    def _arrays(self, group: int) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
+        """Return the ids of a group of rows, and where its documents are in them."""
+        key = self, group
+        found: tuple[NDArray[np.uint32], NDArray[np.int32]] | None = self._groups.get(key)
+        if found is not None:
+            return found
+        with self._lock:  # pyarrow's readers have one position
+            found = self._groups.get(key)
+            if found is None:
+                lists = self._read_lists(group)
+                ids, bounds = lists.values.to_numpy().view(np.uint32), lists.offsets.to_numpy()
+                found = ids, bounds
+                self._groups.put(key, found, bounds.nbytes + (0 if self._free else ids.nbytes))
+        return found
 
 
 class TableCheck:
@@ -452,7 +547,9 @@ def table_format(
     name: str,
     suffix: str,
     open_writer: Callable[[pa.PythonFile, pa.Schema], Any],
-    open_reader: Callable[[BinaryIO], TableFile],
+    open_reader: Callable[[BinaryIO | pa.NativeFile], TableFile],
+    *,
+    maps: bool = False,
 ) -> ShardFormat:
     """Return the format of shards that are files of one kind.
 
@@ -462,6 +559,7 @@ def table_format(
         open_writer: Opens pyarrow's writer: a context manager with `write_table`, which writes a
             table as one group of rows.
         open_reader: Opens a file for reading.
+        maps: Whether a group of rows of a mapped file is read without a copy.
     """
     writer = partial(TableWriter, suffix=suffix, open_file=open_writer)
     return ShardFormat(
@@ -472,7 +570,13 @@ def table_format(
         reader=partial(TableReader, suffix=suffix, open_file=open_reader),
         check=partial(TableCheck, suffix=suffix),
         labelled_writer=writer,
+        access=partial(TableAccess, suffix=suffix, open_file=open_reader, maps=maps),
     )
+
+
+def native_file(stored: BinaryIO | pa.NativeFile) -> pa.NativeFile:
+    """Return an open file as pyarrow reads it."""
+    return stored if isinstance(stored, pa.NativeFile) else pa.PythonFile(stored, mode="r")
 
 
 def _metadata(vocab_size: int, origin: ShardOrigin | None) -> dict[bytes, str]:

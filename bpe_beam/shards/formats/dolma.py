@@ -25,7 +25,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import csv
 
 from bpe_beam.errors import DataError
 from bpe_beam.limits import MAX_DOCUMENT_TOKENS
@@ -38,6 +40,8 @@ from bpe_beam.shards.formats.id_stream import (
 )
 from bpe_beam.shards.formats.interface import ShardFormat
 from bpe_beam.shards.formats.range_file import RangeFile
+from bpe_beam.shards.formats.stream_access import StreamAccess, check_documents, fitting_width
+from bpe_beam.shards.stored_shard import MappedFile, ShardFile, StoredShard
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile
 
@@ -187,6 +191,55 @@ def _shown(row: bytes) -> str:
     return repr(row[:_LONGEST_ROW].decode("ascii", "replace"))
 
 
+def _access(shard: StoredShard) -> StreamAccess:
+    """Open a shard for reading at any position: all rows are read once.
+
+    The documents' ends are kept in a local temporary file, 8 bytes a document.
+    """
+    ids, rows = shard.file(_IDS), shard.file(_ROWS)
+    dtype = fitting_width(shard, ids, _DTYPES)
+    content = f"the ends of the documents of {rows.url}"
+    with tempfile.NamedTemporaryFile() as file:
+        count = 0
+        for ends in _table_of_ends(rows):
+            count += ends.size
+            with spool_errors(content, "8 bytes a document"):
+                file.write(ends.tobytes())
+        with spool_errors(content, "8 bytes a document"):
+            file.flush()
+        check_documents(rows, count, shard)
+        bounds = MappedFile(file.name).array(np.dtype(np.int64), count)
+    return StreamAccess(shard, ids, dtype, bounds, missing="first")
+
+
+def _table_of_ends(rows: ShardFile) -> Iterator[NDArray[np.int64]]:
+    """Yield the ends of documents in blocks; each must be where the next one starts."""
+    columns = ("start", "end", "id", "src", "loc")
+    start = count = 0
+    try:
+        table = csv.open_csv(
+            pa.CompressedInputStream(rows.stream(), "gzip"),
+            csv.ReadOptions(column_names=columns, use_threads=False),
+            convert_options=csv.ConvertOptions(
+                include_columns=columns[:2], column_types=dict.fromkeys(columns[:2], pa.int64())
+            ),
+        )
+        for batch in table:
+            starts, ends = (column.to_numpy(zero_copy_only=True) for column in batch.columns)
+            wrong = np.flatnonzero(starts != np.concatenate(([start], ends[:-1])))
+            if wrong.size:
+                raise DataError(
+                    f"{rows.url}: row {count + int(wrong[0])}: does not start where the row before "
+                    "it ends"
+                )
+            count += ends.size
+            start = int(ends[-1])
+            yield ends
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise DataError(f"{rows.url}: cannot be read behind row {count}: {reason}") from error
+
+
 FORMAT = ShardFormat(
     name="dolma",
     suffixes=DolmaWriter.suffixes,
@@ -194,4 +247,5 @@ FORMAT = ShardFormat(
     writer=DolmaWriter,
     reader=DolmaReader,
     check=partial(IdStreamCheck, writer=DolmaWriter),
+    access=_access,
 )

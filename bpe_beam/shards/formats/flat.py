@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,16 @@ from bpe_beam.shards.formats.ends_reader import EndsReader
 from bpe_beam.shards.formats.id_stream import IdStreamCheck, IdStreamWriter
 from bpe_beam.shards.formats.interface import ShardFormat
 from bpe_beam.shards.formats.range_file import RangeFile
+from bpe_beam.shards.formats.stream_access import (
+    StreamAccess,
+    check_documents,
+    fitting_width,
+)
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile
+
+if TYPE_CHECKING:
+    from bpe_beam.shards.stored_shard import IdArray, ShardFile, StoredShard
 
 _IDS, _OFFSETS = ".bin", ".document_offsets.npy"
 _NPY_HEADER_BYTES = 128
@@ -68,7 +76,7 @@ class FlatReader(EndsReader):
             opened.callback(self._offsets.close)
             self.ids = RangeFile(storage, storage.join(folder, name + _IDS))
             opened.callback(self.ids.close)
-            self.count = self._read_npy_header()
+            self.count = read_npy_header(self._offsets)
             self._check_first_offset()
             self.token_count = self.count_tokens()
             self.dtype = self.stored_dtype()
@@ -100,24 +108,6 @@ class FlatReader(EndsReader):
             f"have {self.token_count} tokens of 2 or 4 bytes"
         )
 
-    def _read_npy_header(self) -> int:
-        """Check the header of the offsets, and return the number of documents."""
-        file = self._offsets
-        entries, rest = divmod(file.size - _NPY_HEADER_BYTES, 8)
-        if entries < 1 or rest:
-            raise DataError(
-                f"{file.url}: has {file.size} bytes; expected {_NPY_HEADER_BYTES} of a header and "
-                "8 for each document and for the end"
-            )
-        found, expected = file.read(0, _NPY_HEADER_BYTES), _npy_header(entries)
-        if found != expected:
-            bad = next(at for at in range(_NPY_HEADER_BYTES) if found[at] != expected[at])
-            raise DataError(
-                f"{file.url}: byte {bad}: the header is not that of a numpy file of int64[{entries}"
-                "]"
-            )
-        return entries - 1
-
     def _check_first_offset(self) -> None:
         first = int.from_bytes(self._offsets.read(_NPY_HEADER_BYTES, 8), "little", signed=True)
         if first:
@@ -125,6 +115,37 @@ class FlatReader(EndsReader):
                 f"{self._offsets.url}: byte {_NPY_HEADER_BYTES}: document 0 begins at token "
                 f"{first}; expected 0"
             )
+
+
+def read_npy_header(file: RangeFile | ShardFile) -> int:
+    """Check the header of the offsets, and return the number of documents."""
+    entries, rest = divmod(file.size - _NPY_HEADER_BYTES, 8)
+    if entries < 1 or rest:
+        raise DataError(
+            f"{file.url}: has {file.size} bytes; expected {_NPY_HEADER_BYTES} of a header and "
+            "8 for each document and for the end"
+        )
+    found, expected = file.read(0, _NPY_HEADER_BYTES), _npy_header(entries)
+    if found != expected:
+        bad = next(at for at in range(_NPY_HEADER_BYTES) if found[at] != expected[at])
+        raise DataError(
+            f"{file.url}: byte {bad}: the header is not that of a numpy file of int64[{entries}]"
+        )
+    return entries - 1
+
+
+def offsets_of(shard: StoredShard) -> IdArray:
+    """Return the offsets of a shard, after a check of their header."""
+    file = shard.file(_OFFSETS)
+    check_documents(file, read_npy_header(file), shard)
+    return file.array(np.dtype("<i8"), shard.entry.documents + 1, _NPY_HEADER_BYTES)
+
+
+def _access(shard: StoredShard) -> StreamAccess:
+    """Open a shard for reading at any position: the header of the offsets is read."""
+    ids = shard.file(_IDS)
+    dtype = fitting_width(shard, ids, FlatWriter.dtypes)
+    return StreamAccess(shard, ids, dtype, offsets_of(shard))
 
 
 def _end_at(document: int) -> int:
@@ -149,4 +170,5 @@ FORMAT = ShardFormat(
     writer=FlatWriter,
     reader=FlatReader,
     check=partial(IdStreamCheck, writer=FlatWriter),
+    access=_access,
 )

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from bpe_beam.shards.stored_shard import ShardAccess, StoredShard
+
 
 class ShardFiles(Struct, frozen=True):
     """One shard as it was written.
@@ -173,6 +175,8 @@ class ShardFormat(Struct, frozen=True):
             arguments of `writer`, and the origin. None if the format has no place for them. Readers
             of a format that has one are `LabelledReader`s.
         max_shard_tokens: The most tokens that a shard may have; None: any number.
+        access: Opens a finished shard for reading at any position, without reading all of it.
+            None if only `reader` can read it.
     """
 
     name: str
@@ -184,3 +188,4 @@ class ShardFormat(Struct, frozen=True):
     needs_prepend: bool = False
     labelled_writer: Callable[[Storage, str, str, int, ShardOrigin], ShardWriter] | None = None
     max_shard_tokens: int | None = None
+    access: Callable[[StoredShard], ShardAccess] | None = None

@@ -26,12 +26,16 @@ from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
 from bpe_beam.limits import MAX_DOCUMENT_TOKENS
-from bpe_beam.shards.formats.flat import FlatReader, FlatWriter
+from bpe_beam.shards.formats.flat import FlatReader, FlatWriter, offsets_of
 from bpe_beam.shards.formats.id_stream import IdStreamCheck, spool_errors
 from bpe_beam.shards.formats.interface import ShardFormat
+from bpe_beam.shards.formats.range_file import RangeFile
+from bpe_beam.shards.formats.stream_access import StreamAccess
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from bpe_beam.shards.stored_shard import ShardFile, StoredShard
 
 MAX_FILE_TOKENS = 2**31 - 1
 """The most ids of a file: the header counts them with an int32."""
@@ -100,32 +104,42 @@ class LlmcReader(FlatReader):
 
     def stored_dtype(self) -> np.dtype[Any]:
         """Return the type of the ids, after a check of the header and of the file's size."""
-        if self.ids.size < _HEADER_BYTES:
-            raise DataError(
-                f"{self.ids.url}: has {self.ids.size} bytes; the header alone has {_HEADER_BYTES}"
-            )
-        found = np.frombuffer(self.ids.read(0, _HEADER_BYTES), "<i4")
-        dtypes = {magic: dtype for dtype, (magic, _) in _KINDS.items()}
-        dtype = dtypes.get(int(found[0]))
-        if dtype is None:
-            raise DataError(
-                f"{self.ids.url}: byte 0: the magic is {int(found[0])}; expected "
-                f"{' or '.join(map(str, dtypes))}"
-            )
-        expected = np.frombuffer(_header(dtype, self.token_count), "<i4")
-        if (found != expected).any():
-            bad = int(np.argmax(found != expected))
-            raise DataError(
-                f"{self.ids.url}: byte {4 * bad}: entry {bad} of the header is {int(found[bad])}; "
-                f"expected {int(expected[bad])}"
-            )
-        size = _HEADER_BYTES + self.token_count * dtype.itemsize
-        if self.ids.size != size:
-            raise DataError(
-                f"{self.ids.url}: has {self.ids.size} bytes; the header and {self.token_count} "
-                f"tokens of {dtype.itemsize} bytes have {size}"
-            )
-        return dtype
+        return _read_header(self.ids, self.token_count)
+
+
+def _read_header(ids: RangeFile | ShardFile, tokens: int) -> np.dtype[Any]:
+    """Return the type of the ids, after a check of the header and of the file's size."""
+    if ids.size < _HEADER_BYTES:
+        raise DataError(f"{ids.url}: has {ids.size} bytes; the header alone has {_HEADER_BYTES}")
+    found = np.frombuffer(ids.read(0, _HEADER_BYTES), "<i4")
+    dtypes = {magic: dtype for dtype, (magic, _) in _KINDS.items()}
+    dtype = dtypes.get(int(found[0]))
+    if dtype is None:
+        raise DataError(
+            f"{ids.url}: byte 0: the magic is {int(found[0])}; expected "
+            f"{' or '.join(map(str, dtypes))}"
+        )
+    expected = np.frombuffer(_header(dtype, tokens), "<i4")
+    if (found != expected).any():
+        bad = int(np.argmax(found != expected))
+        raise DataError(
+            f"{ids.url}: byte {4 * bad}: entry {bad} of the header is {int(found[bad])}; "
+            f"expected {int(expected[bad])}"
+        )
+    size = _HEADER_BYTES + tokens * dtype.itemsize
+    if ids.size != size:
+        raise DataError(
+            f"{ids.url}: has {ids.size} bytes; the header and {tokens} "
+            f"tokens of {dtype.itemsize} bytes have {size}"
+        )
+    return dtype
+
+
+def _access(shard: StoredShard) -> StreamAccess:
+    """Open a shard for reading at any position: the headers of its files are read."""
+    ids = shard.file(LlmcWriter.suffixes[0])
+    dtype = _read_header(ids, shard.entry.tokens)
+    return StreamAccess(shard, ids, dtype, offsets_of(shard), ids_at=_HEADER_BYTES)
 
 
 def _header(dtype: np.dtype[Any], tokens: int) -> bytes:
@@ -143,4 +157,5 @@ FORMAT = ShardFormat(
     check=partial(IdStreamCheck, writer=LlmcWriter, ids_at=_HEADER_BYTES, width_at=".bin: byte 0"),
     needs_prepend=True,
     max_shard_tokens=MAX_FILE_TOKENS,
+    access=_access,
 )

@@ -23,7 +23,7 @@ from __future__ import annotations
 import struct
 from contextlib import ExitStack, closing
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +40,12 @@ from bpe_beam.shards.formats.id_stream import (
 )
 from bpe_beam.shards.formats.interface import ShardFormat
 from bpe_beam.shards.formats.range_file import RangeFile
+from bpe_beam.shards.formats.stream_access import StreamAccess, check_documents
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile
+
+if TYPE_CHECKING:
+    from bpe_beam.shards.stored_shard import ShardFile, StoredShard
 
 MAGIC, VERSION = b"MMIDIDX\0\0", 1
 HEADER = struct.Struct("<9sQBQQ")
@@ -97,7 +101,7 @@ class MegatronReader(IdStreamReader):
             opened.callback(self._idx.close)
             self.ids = RangeFile(storage, storage.join(folder, name + _IDS))
             opened.callback(self.ids.close)
-            self.dtype, self.count = self._read_header()
+            self.dtype, self.count = _read_header(self._idx)
             # Handles of their own, so that each of the three arrays is read straight through.
             with (
                 closing(RangeFile(storage, idx_url)) as pointers,
@@ -133,32 +137,6 @@ class MegatronReader(IdStreamReader):
         pointer = int.from_bytes(self._idx.read(at, 8), "little")
         start = pointer // self.dtype.itemsize
         return self.tokens(start, start + length)
-
-    def _read_header(self) -> tuple[np.dtype[Any], int]:
-        idx = self._idx
-        if idx.size < HEADER.size:
-            raise DataError(f"{idx.url}: has {idx.size} bytes; the header alone has {HEADER.size}")
-        magic, version, code, sequences, documents = HEADER.unpack(idx.read(0, HEADER.size))
-        if magic != MAGIC:
-            raise DataError(f"{idx.url}: byte 0: the magic is {magic!r}; expected {MAGIC!r}")
-        if version != VERSION:
-            raise DataError(f"{idx.url}: byte 9: the version is {version}; expected {VERSION}")
-        if code not in DTYPES:
-            raise DataError(
-                f"{idx.url}: byte 17: the dtype code is {code}; expected 8 (uint16) or 4 (int32)"
-            )
-        if documents != sequences + 1:
-            raise DataError(
-                f"{idx.url}: byte 26: the document index has {documents} entries; expected "
-                f"{sequences + 1}, one sequence a document and the end"
-            )
-        size = HEADER.size + 12 * sequences + 8 * documents
-        if idx.size != size:
-            raise DataError(
-                f"{idx.url}: byte 18: {sequences} sequences make an index of {size} bytes; the "
-                f"file has {idx.size}"
-            )
-        return DTYPES[code], sequences
 
     def _check_index(self, pointers: RangeFile, documents: RangeFile) -> int:
         """Compare the arrays of the index side by side, and the `.bin`; return the tokens."""
@@ -206,6 +184,43 @@ def _check_array(
         )
 
 
+def _read_header(idx: RangeFile | ShardFile) -> tuple[np.dtype[Any], int]:
+    """Return the type of ids and the number of documents; check the size of the `.idx`."""
+    if idx.size < HEADER.size:
+        raise DataError(f"{idx.url}: has {idx.size} bytes; the header alone has {HEADER.size}")
+    magic, version, code, sequences, documents = HEADER.unpack(idx.read(0, HEADER.size))
+    if magic != MAGIC:
+        raise DataError(f"{idx.url}: byte 0: the magic is {magic!r}; expected {MAGIC!r}")
+    if version != VERSION:
+        raise DataError(f"{idx.url}: byte 9: the version is {version}; expected {VERSION}")
+    if code not in DTYPES:
+        raise DataError(
+            f"{idx.url}: byte 17: the dtype code is {code}; expected 8 (uint16) or 4 (int32)"
+        )
+    if documents != sequences + 1:
+        raise DataError(
+            f"{idx.url}: byte 26: the document index has {documents} entries; expected "
+            f"{sequences + 1}, one sequence a document and the end"
+        )
+    size = HEADER.size + 12 * sequences + 8 * documents
+    if idx.size != size:
+        raise DataError(
+            f"{idx.url}: byte 18: {sequences} sequences make an index of {size} bytes; the "
+            f"file has {idx.size}"
+        )
+    return DTYPES[code], sequences
+
+
+def _access(shard: StoredShard) -> StreamAccess:
+    """Open a shard for reading at any position: two ranges of its index are read."""
+    idx = shard.file(_INDEX)
+    dtype, count = _read_header(idx)
+    check_documents(idx, count, shard)
+    pointers = idx.array(np.dtype("<i8"), count, HEADER.size + 4 * count)
+    ids = shard.file(_IDS)
+    return StreamAccess(shard, ids, dtype, pointers, missing="last", unit=dtype.itemsize)
+
+
 FORMAT = ShardFormat(
     name="megatron",
     suffixes=MegatronWriter.suffixes,
@@ -213,4 +228,5 @@ FORMAT = ShardFormat(
     writer=MegatronWriter,
     reader=MegatronReader,
     check=partial(IdStreamCheck, writer=MegatronWriter, width_at=f"{_INDEX}: byte 17"),
+    access=_access,
 )

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bpe_beam.shards.formats.document_table import table_format
+from bpe_beam.shards.formats.document_table import native_file, table_format
 
 
 def _open_writer(sink: pa.PythonFile, schema: pa.Schema) -> pq.ParquetWriter:
@@ -27,9 +27,9 @@ def _open_writer(sink: pa.PythonFile, schema: pa.Schema) -> pq.ParquetWriter:
 class _ParquetFile:
     """A `TableFile`."""
 
-    def __init__(self, stored: BinaryIO) -> None:
+    def __init__(self, stored: BinaryIO | pa.NativeFile) -> None:
         self._file = pq.ParquetFile(
-            pa.PythonFile(stored, mode="r"), pre_buffer=False, page_checksum_verification=True
+            native_file(stored), pre_buffer=False, page_checksum_verification=True
         )
         self.schema = self._file.schema_arrow
         self.groups = self._file.num_row_groups

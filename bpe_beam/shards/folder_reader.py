@@ -1,0 +1,203 @@
+"""The documents and ids of a finished tokens folder, at any position."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bpe_beam.errors import DataError, NotFoundError
+from bpe_beam.folders.artifact_names import JOB_FILE
+from bpe_beam.shards.block_cache import BlockCache, RecentValues
+from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.formats.interface import ShardReader
+from bpe_beam.shards.manifest import Manifest, read_manifest
+from bpe_beam.shards.stored_shard import ShardAccess, ShardEntry, StoredShard, check_size
+from bpe_beam.storage import Storage, redact
+from bpe_beam.storage.names import WEB, absolute, escape_glob, is_local, protocol_of
+
+
+class FolderReader:
+    """Reads documents and ids of a tokens folder; opens each shard where it is first needed.
+
+    It pickles as what the manifest says, without anything that was read since. Threads may share
+    it; a process that is forked reads with connections of its own.
+
+    Args:
+        storage: The storage client.
+        url: Path or URL of the folder.
+        memory: The most bytes of remote blocks in memory, and as many of decoded groups of rows.
+
+    Attributes:
+        url: Path or URL of the folder.
+        format, vocab_size, tokenizer: Of the manifest; `tokenizer` is the fingerprint.
+        settings: The manifest's settings.
+        remote: Whether the folder is in a store.
+        documents: The number of its documents.
+        tokens: The number of its ids.
+
+    Raises:
+        UsageError: The folder is of another kind.
+        DataError: It is missing, not finished, or files are not those of the manifest.
+    """
+
+    def __init__(self, storage: Storage, url: str, memory: int) -> None:
+        self.url = absolute(url)
+        manifest = _finished_manifest(storage, self.url)
+        self.format = manifest.format
+        self.vocab_size = manifest.tokenizer.vocab_size
+        self.tokenizer = manifest.tokenizer.fingerprint
+        self.settings = manifest.settings
+        self._storage, self._memory = storage, memory
+        self._entries = [
+            ShardEntry(
+                shard.name,
+                shard.documents,
+                shard.tokens,
+                tuple((file.name, file.bytes) for file in shard.files),
+            )
+            for shard in manifest.shards
+        ]
+        self._check_sizes()
+        self._start()
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = ("url", "format", "vocab_size", "tokenizer", "settings")
+        return {name: self.__dict__[name] for name in (*kept, "_storage", "_memory", "_entries")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._start()
+
+    def document(self, index: int) -> NDArray[np.uint32]:
+        """Return uint32[tokens]: the ids of a document, from 0 to `documents - 1`."""
+        number = bisect_right(self._ends, index)
+        start = self._ends[number - 1] if number else 0
+        return self._access(number).document(index - start)
+
+    def documents_from(self, start: int, stop: int, limit: int) -> Sequence[NDArray[np.uint32]]:
+        """Return the ids of documents that follow each other.
+
+        Args:
+            start: The first document.
+            stop: The document behind the last, above `start`.
+            limit: The most ids in total.
+
+        Returns:
+            At least one document, and as many as the limit and the shard allow.
+        """
+        number = bisect_right(self._ends, start)
+        first = self._ends[number - 1] if number else 0
+        stop = min(stop, self._ends[number])
+        return self._access(number).documents(start - first, stop - first, limit)
+
+    def ids(self, start: int, stop: int) -> NDArray[np.uint32]:
+        """Return uint32[stop - start]: ids of the whole folder, across shards.
+
+        Args:
+            start: The first id, from 0.
+            stop: The id behind the last.
+        """
+        parts = []
+        number = bisect_right(self._token_ends, start)
+        while start < stop:
+            first = self._token_ends[number - 1] if number else 0
+            end = min(stop, self._token_ends[number])
+            if start < end:
+                parts.append(self._access(number).tokens(start - first, end - first))
+            start, number = end, number + 1
+        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint32), *parts])
+
+    def _start(self) -> None:
+        self.remote = not is_local(self.url)
+        self._ends = list(accumulate(entry.documents for entry in self._entries))
+        self._token_ends = list(accumulate(entry.tokens for entry in self._entries))
+        self.documents = self._ends[-1] if self._ends else 0
+        self.tokens = self._token_ends[-1] if self._token_ends else 0
+        self._reset()
+
+    def _reset(self) -> None:
+        """Forget what this process has opened."""
+        self._storage = Storage(self._storage.options)
+        self._lock = Lock()
+        self._process = os.getpid()
+        self._blocks = BlockCache(self._memory)
+        self._groups: RecentValues[Any] = RecentValues(self._memory)
+        self._accesses: list[ShardAccess | None] = [None] * len(self._entries)
+
+    def _access(self, number: int) -> ShardAccess:
+        """Return an open shard, which stays open."""
+        if self._process != os.getpid():  # forked: threads and connections are the parent's
+            self._reset()
+        found = self._accesses[number]
+        if found is None:
+            with self._lock:
+                found = self._accesses[number] or self._open(self._entries[number])
+                self._accesses[number] = found
+        return found
+
+    def _open(self, entry: ShardEntry) -> ShardAccess:
+        format_ = shard_format(self.format)
+        if format_.access is None:
+            return _ReaderAccess(format_.reader(self._storage, self.url, entry.name))
+        return format_.access(
+            StoredShard(self._storage, self.url, entry, self.vocab_size, self._blocks, self._groups)
+        )
+
+    def _check_sizes(self) -> None:
+        """Compare the sizes of all files with the manifest; on the web, where they are opened."""
+        if protocol_of(self.url) in WEB:
+            return
+        listed = self._storage.expand(self._storage.join(escape_glob(self.url), "shard-*"))
+        sizes = {file.url.rpartition("/")[2]: file.size for file in listed}
+        for entry in self._entries:
+            for name, size in entry.files:
+                url = redact(self._storage.join(self.url, name))
+                if name not in sizes:
+                    raise NotFoundError(
+                        f"{url}: is missing: the folder is damaged, and the command that wrote it "
+                        "repairs it"
+                    )
+                check_size(url, sizes[name], size)
+
+
+class _ReaderAccess:
+    """A `ShardAccess` by a format's `ShardReader`."""
+
+    def __init__(self, reader: ShardReader) -> None:
+        self._reader, self._lock = reader, Lock()
+
+    def document(self, index: int) -> NDArray[np.uint32]:
+        with self._lock:
+            return self._reader.document(index)
+
+    def documents(self, start: int, stop: int, limit: int) -> Sequence[NDArray[np.uint32]]:
+        found = []
+        for index in range(start, stop):
+            found.append(self.document(index))
+            limit -= found[-1].size
+            if limit <= 0:
+                break
+        return found
+
+    def tokens(self, start: int, stop: int) -> NDArray[np.uint32]:
+        with self._lock:
+            return self._reader.tokens(start, stop)
+
+
+def _finished_manifest(storage: Storage, folder: str) -> Manifest:
+    try:
+        return read_manifest(storage, folder)
+    except NotFoundError as error:
+        if storage.exists(storage.join(folder, JOB_FILE)):
+            raise DataError(
+                f"{redact(folder)}: not finished: the job failed, was interrupted or is running; "
+                "run it again"
+            ) from error
+        raise

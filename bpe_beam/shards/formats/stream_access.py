@@ -1,0 +1,139 @@
+"""Documents and ids at any position of shards whose ids are one stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bpe_beam.errors import DataError
+
+if TYPE_CHECKING:
+    from bpe_beam.shards.stored_shard import IdArray, ShardFile, StoredShard
+
+
+class StreamAccess:
+    """A `ShardAccess`.
+
+    Args:
+        shard: The shard.
+        ids: The file of ids.
+        dtype: The type of stored ids.
+        bounds: Where documents begin and end, in the order of the stream: an entry for the start of
+            each, and one for the end of the last.
+        ids_at: The byte of the file at which the ids begin.
+        missing: Which entry of `bounds` is not stored: the first, 0, or the last, the end.
+        unit: The number by which an entry of `bounds` grows with a token.
+
+    Raises:
+        DataError: The ids need another number of bytes than their file has.
+    """
+
+    def __init__(
+        self,
+        shard: StoredShard,
+        ids: ShardFile,
+        dtype: np.dtype[Any],
+        bounds: IdArray,
+        *,
+        ids_at: int = 0,
+        missing: Literal["first", "last"] | None = None,
+        unit: int = 1,
+    ) -> None:
+        self._url = ids.url
+        self._documents, self._tokens = shard.entry.documents, shard.entry.tokens
+        self._ids = ids.array(dtype, self._tokens, ids_at)
+        self._bounds = bounds
+        self._skip = int(missing == "first")
+        self._end = self._tokens * unit if missing == "last" else None
+        self._unit = unit
+
+    def document(self, index: int) -> NDArray[np.uint32]:
+        """See `ShardAccess.document`."""
+        at = index - self._skip
+        found = self._bounds[max(at, 0) : at + 2].tolist()
+        if at < 0:
+            found.insert(0, 0)
+        if len(found) == 1 and self._end is not None:
+            found.append(self._end)
+        begin, end = found
+        if self._unit > 1:
+            begin, end = begin // self._unit, end // self._unit
+        if not 0 <= begin <= end <= self._tokens:
+            raise self._wrong_bounds(index, begin, end)
+        return self._ids[begin:end].astype(np.uint32)
+
+    def documents(self, start: int, stop: int, limit: int) -> Sequence[NDArray[np.uint32]]:
+        """See `ShardAccess.documents`."""
+        bounds = self._read_bounds(start, stop)
+        falling = np.flatnonzero(bounds[1:] < bounds[:-1])
+        if falling.size or bounds[0] < 0 or bounds[-1] > self._tokens:
+            bad = int(falling[0]) if falling.size else 0
+            raise self._wrong_bounds(start + bad, int(bounds[bad]), int(bounds[bad + 1]))
+        count = max(int(np.searchsorted(bounds, bounds[0] + limit, side="right")) - 1, 1)
+        ids = self._ids[int(bounds[0]) : int(bounds[count])]
+        ends = (bounds[: count + 1] - bounds[0]).tolist()
+        # Each a copy, so that no document keeps its neighbours in memory.
+        return [ids[ends[i] : ends[i + 1]].astype(np.uint32) for i in range(count)]
+
+    def tokens(self, start: int, stop: int) -> NDArray[np.uint32]:
+        """See `ShardAccess.tokens`."""
+        return self._ids[start:stop].astype(np.uint32)
+
+    def _read_bounds(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Return int64[stop - start + 1]: where documents begin, and where the last one ends."""
+        first = start - self._skip
+        bounds = self._bounds[max(first, 0) : stop + 1 - self._skip].astype(np.int64)
+        if first < 0:
+            bounds = np.concatenate((np.zeros(1, np.int64), bounds))
+        if bounds.size == stop - start and self._end is not None:
+            bounds = np.concatenate((bounds, np.array([self._end], np.int64)))
+        return bounds // self._unit if self._unit > 1 else bounds
+
+    def _wrong_bounds(self, document: int, begin: int, end: int) -> DataError:
+        return DataError(
+            f"{self._url}: document {document} goes from token {begin} to {end}; expected a range "
+            f"within 0 to {self._tokens}: the shard is damaged, and `verify` says where"
+        )
+
+
+def fitting_width(
+    shard: StoredShard, ids: ShardFile, dtypes: Sequence[np.dtype[Any]]
+) -> np.dtype[Any]:
+    """Return the type of ids in a file that has nothing else.
+
+    Args:
+        shard: The shard.
+        ids: The file.
+        dtypes: The types of the format.
+
+    Raises:
+        DataError: The file's size fits none of them.
+    """
+    for dtype in dtypes:
+        if ids.size == shard.entry.tokens * dtype.itemsize:
+            return dtype
+    widths = " or ".join(str(dtype.itemsize) for dtype in dtypes)
+    raise DataError(
+        f"{ids.url}: has {ids.size} bytes; the manifest says {shard.entry.tokens} tokens, of "
+        f"{widths} bytes"
+    )
+
+
+def check_documents(file: ShardFile, count: int, shard: StoredShard) -> None:
+    """Refuse a file that has another number of documents than the manifest says.
+
+    Args:
+        file: The file.
+        count: The number of its documents.
+        shard: The shard.
+
+    Raises:
+        DataError: They differ.
+    """
+    if count != shard.entry.documents:
+        raise DataError(
+            f"{file.url}: has {count} documents; the manifest says {shard.entry.documents}"
+        )

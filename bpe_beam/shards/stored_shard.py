@@ -1,0 +1,308 @@
+"""A shard of a finished folder, whose files are read at any position: mapped, or by blocks.
+
+Local files are mapped into memory: nothing is read before it is used, and the operating system
+keeps what it has room for. The maps need no file descriptors, so any number of shards may be open.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from bpe_beam.errors import DataError
+from bpe_beam.shards.block_cache import BlockCache, RecentValues
+from bpe_beam.storage import Storage, redact
+from bpe_beam.storage.error_messages import named_errors
+from bpe_beam.storage.names import is_local, local_path
+from bpe_beam.storage.remote_file import RangeReader
+
+
+class IdArray(Protocol):
+    """An array of integers in a file: read where it is sliced. Slices end with the array."""
+
+    def __getitem__(self, bounds: slice, /) -> NDArray[Any]: ...
+
+
+class ShardFile(Protocol):
+    """A file of a shard.
+
+    Attributes:
+        url: Its path or URL, without secrets.
+        size: Its size in bytes.
+        mapped: Whether it is mapped into memory, so that arrays and streams copy nothing.
+    """
+
+    url: str
+    size: int
+    mapped: bool
+
+    def read(self, start: int, count: int) -> bytes:
+        """Return a range of bytes.
+
+        Args:
+            start: The first byte.
+            count: The number of bytes.
+
+        Raises:
+            DataError: The range cannot be read.
+        """
+
+    def array(self, dtype: np.dtype[Any], count: int, start: int = 0) -> IdArray:
+        """Return an array in the file.
+
+        Args:
+            dtype: The type of its entries.
+            count: Their number.
+            start: The byte at which it begins.
+
+        Raises:
+            DataError: The file is too short.
+        """
+
+    def stream(self) -> pa.NativeFile:
+        """Return the file as pyarrow reads it."""
+
+
+class MappedFile:
+    """A `ShardFile` of this machine.
+
+    Args:
+        path: Its path, or `file://` URL.
+
+    Raises:
+        DataError: It is missing or cannot be mapped.
+    """
+
+    mapped = True
+
+    def __init__(self, path: str) -> None:
+        self.url = path
+        with named_errors("read", path), pa.memory_map(str(local_path(path))) as file:
+            self._content = file.read_buffer()
+        self.size = self._content.size
+
+    def read(self, start: int, count: int) -> bytes:
+        """See `ShardFile.read`."""
+        _check_within(self, start, count)
+        return bytes(memoryview(self._content)[start : start + count])
+
+    def array(self, dtype: np.dtype[Any], count: int, start: int = 0) -> IdArray:
+        """See `ShardFile.array`."""
+        _check_within(self, start, count * dtype.itemsize)
+        if not count:
+            return np.empty(0, dtype)
+        found: NDArray[Any] = np.frombuffer(self._content, dtype, count, start)
+        return found
+
+    def stream(self) -> pa.NativeFile:
+        """See `ShardFile.stream`."""
+        return pa.BufferReader(self._content)
+
+
+class RemoteFile:
+    """A `ShardFile` of a store, read by blocks.
+
+    Args:
+        url: Its URL.
+        ranges: Reads its ranges.
+        blocks: Keeps its blocks.
+    """
+
+    mapped = False
+
+    def __init__(self, url: str, ranges: RangeReader, blocks: BlockCache) -> None:
+        self.url = redact(url)
+        self.size = ranges.size
+        self._ranges, self._blocks = ranges, blocks
+
+    def read(self, start: int, count: int) -> bytes:
+        """See `ShardFile.read`."""
+        _check_within(self, start, count)
+        return self._blocks.read(self._ranges, start, start + count)
+
+    def array(self, dtype: np.dtype[Any], count: int, start: int = 0) -> IdArray:
+        """See `ShardFile.array`."""
+        _check_within(self, start, count * dtype.itemsize)
+        return _RemoteArray(self, dtype, count, start)
+
+    def stream(self) -> pa.NativeFile:
+        """See `ShardFile.stream`."""
+        return pa.PythonFile(_RemoteStream(self), mode="r")
+
+
+class _RemoteArray:
+    """An `IdArray` of a remote file."""
+
+    def __init__(self, file: RemoteFile, dtype: np.dtype[Any], count: int, start: int) -> None:
+        self._file, self._dtype, self._count, self._start = file, dtype, count, start
+
+    def __getitem__(self, bounds: slice, /) -> NDArray[Any]:
+        start, stop, _ = bounds.indices(self._count)
+        width = self._dtype.itemsize
+        data = self._file.read(self._start + start * width, max(stop - start, 0) * width)
+        return np.frombuffer(data, self._dtype)
+
+
+class _RemoteStream(io.RawIOBase):
+    """A remote file with a position."""
+
+    def __init__(self, file: RemoteFile) -> None:
+        super().__init__()
+        self._file, self._position = file, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Change the position; nothing is read yet."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._file.size}
+        self._position = max(base[whence] + offset, 0)
+        return self._position
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return the next bytes, all of them but at the end of the file."""
+        left = max(self._file.size - self._position, 0)
+        count = left if size is None or size < 0 else min(size, left)
+        data = self._file.read(self._position, count)
+        self._position += count
+        return data
+
+
+class ShardEntry(Struct, frozen=True):
+    """What a manifest says of a shard.
+
+    Attributes:
+        name: Its name.
+        documents: The number of its documents, empty ones included.
+        tokens: The number of its ids.
+        files: The names and sizes of its files, in the order of the format's suffixes.
+    """
+
+    name: str
+    documents: int
+    tokens: int
+    files: tuple[tuple[str, int], ...]
+
+
+class StoredShard:
+    """A shard whose files are opened where they are needed.
+
+    Args:
+        storage: The storage client.
+        folder: Path or URL of the shard's folder.
+        entry: What the manifest says of it.
+        vocab_size: One more than the greatest id of the tokenizer.
+        blocks: Keeps blocks of remote files.
+        groups: Keeps what formats decode in large groups.
+
+    Attributes:
+        entry, vocab_size, groups: As given.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        folder: str,
+        entry: ShardEntry,
+        vocab_size: int,
+        blocks: BlockCache,
+        groups: RecentValues[Any],
+    ) -> None:
+        self._storage, self._folder, self._blocks = storage, folder, blocks
+        self.entry = entry
+        self.vocab_size = vocab_size
+        self.groups = groups
+
+    def file(self, suffix: str) -> ShardFile:
+        """Open the file with this suffix, one of the format's.
+
+        Raises:
+            DataError: It is missing, or has another size than the manifest says.
+        """
+        name = self.entry.name + suffix
+        url = self._storage.join(self._folder, name)
+        file: ShardFile
+        if is_local(url):
+            file = MappedFile(url)
+        else:
+            file = RemoteFile(url, self._storage.open_ranges(url), self._blocks)
+        check_size(file.url, file.size, dict(self.entry.files)[name])
+        return file
+
+
+def check_size(url: str, size: int, expected: int) -> None:
+    """Refuse a file of another size than its manifest says.
+
+    Args:
+        url: The file, without secrets.
+        size: Its size in bytes.
+        expected: What the manifest says.
+
+    Raises:
+        DataError: They differ.
+    """
+    if size != expected:
+        raise DataError(
+            f"{url}: has {size} bytes; the manifest says {expected}: the folder is damaged, and "
+            "the command that wrote it repairs it"
+        )
+
+
+class ShardAccess(Protocol):
+    """Reads documents and ids of one shard at any position, by several threads.
+
+    Opening reads no more than heads of files, if the format allows that. What the files say is
+    checked against the manifest, not against their hashes: `verify` does that.
+    """
+
+    def document(self, index: int) -> NDArray[np.uint32]:
+        """Return uint32[tokens]: the ids of one document, a new array.
+
+        Raises:
+            DataError: It cannot be read.
+        """
+
+    def documents(self, start: int, stop: int, limit: int) -> Sequence[NDArray[np.uint32]]:
+        """Return the ids of documents that follow each other.
+
+        Args:
+            start: The first document, from 0.
+            stop: The document behind the last.
+            limit: The most ids in total.
+
+        Returns:
+            Fewer documents if they have more ids than `limit`, but at least one.
+
+        Raises:
+            DataError: They cannot be read.
+        """
+
+    def tokens(self, start: int, stop: int) -> NDArray[np.uint32]:
+        """Return uint32[stop - start]: ids of the shard, a new array.
+
+        Args:
+            start: The first token of the shard, from 0.
+            stop: The token behind the last.
+
+        Raises:
+            DataError: They cannot be read.
+        """
+
+
+def _check_within(file: ShardFile, start: int, count: int) -> None:
+    if start + count > file.size:
+        raise DataError(
+            f"{file.url}: ends at byte {file.size}; bytes up to {start + count} were expected"
+        )

@@ -1,0 +1,284 @@
+"""`bpe_beam.shards.open`: any document, any order, from any format, on disk or in a store."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import random
+import re
+import subprocess
+import sys
+import tracemalloc
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from token_folders import Documents, made_documents, write_folder
+
+import bpe_beam
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.shards.dataset import TokenDataset
+from bpe_beam.shards.formats import SHARD_FORMATS
+from bpe_beam.storage import Storage
+
+SHARDS = [made_documents(40, 30, seed=seed) for seed in range(3)]
+DOCUMENTS = [document for shard in SHARDS for document in shard]
+IDS = [token for document in DOCUMENTS for token in document]
+
+
+def lists(items: object) -> Documents:
+    """Arrays of ids as lists."""
+    return [item.tolist() for item in items]  # type: ignore[attr-defined]
+
+
+@pytest.fixture(params=["disk", "store"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return a new folder's path or URL."""
+    if request.param == "disk":
+        return str(tmp_path / "tokens [1]*")
+    return f"memory://{uuid.uuid4().hex}/tokens [1]*"
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> TokenDataset:
+    """Return the documents above as Megatron shards."""
+    return bpe_beam.shards.open(write_folder(tmp_path / "tokens", "megatron", SHARDS))
+
+
+@pytest.mark.parametrize("vocab_size", [200, 300, 70_000])
+@pytest.mark.parametrize("format_name", SHARD_FORMATS)
+def test_any_document_of_any_format(place: str, format_name: str, vocab_size: int) -> None:
+    shards = [made_documents(40, 30, vocab_size, seed) for seed in range(3)]
+    documents = [document for shard in shards for document in shard]
+    data = bpe_beam.shards.open(write_folder(place, format_name, shards, vocab_size))
+
+    assert len(data) == len(documents)
+    assert data.format == format_name
+    assert data.vocab_size == vocab_size
+    assert lists(data) == documents
+    order = random.Random(1).sample(range(len(data)), len(data))
+    assert [data[at].tolist() for at in order] == [documents[at] for at in order]
+    assert lists(data[order]) == [documents[at] for at in order]
+    assert lists(data[-5:]) == documents[-5:]
+    assert data[0].dtype == np.uint32
+    assert data[0].flags.writeable
+    ids = [token for document in documents for token in document]
+    assert data.token_count == len(ids)
+    assert lists(data.sequences(64)) == [ids[at : at + 64] for at in range(0, len(ids) - 63, 64)]
+    assert data.to_arrow(7).read_all().column("input_ids").to_pylist() == documents
+
+
+def test_positions_as_lists_have_them(dataset: TokenDataset) -> None:
+    expected = np.array(DOCUMENTS, object)
+    for index in (0, -1, np.int64(5), 119, -120):
+        assert dataset[index].tolist() == DOCUMENTS[index]
+    for chosen in ([3, -1, 3], (0,), np.array([7, 2], np.uint8), []):
+        assert lists(dataset[chosen]) == expected[list(chosen)].tolist()
+    for bounds in (slice(5, 60, 7), slice(None, None, -1), slice(70, 3, -2), slice(9, 9)):
+        view = dataset[bounds]
+        assert len(view) == len(DOCUMENTS[bounds])
+        assert lists(view) == DOCUMENTS[bounds]
+        assert lists(view[1:][::2]) == DOCUMENTS[bounds][1:][::2]
+    for wrong in (120, -121, [0, 120], [-121]):
+        with pytest.raises(IndexError, match="from -120 to 119, got"):
+            dataset[wrong]
+    not_integers: tuple[Any, ...] = (1.0, "1", None, [0.5], [[1]])
+    for wrong in not_integers:
+        with pytest.raises(TypeError):
+            dataset[wrong]
+
+
+def test_an_order_has_each_document_once(dataset: TokenDataset) -> None:
+    view = dataset.shuffled(3)
+    found = lists(view)
+    assert found != DOCUMENTS
+    assert sorted(found) == sorted(DOCUMENTS)
+    assert [view[at].tolist() for at in range(len(view))] == found
+    assert [view[at].tolist() for at in (50, 3, 4, 119)] == [found[at] for at in (50, 3, 4, 119)]
+    assert lists(dataset.shuffled(3)) == found
+    assert lists(dataset.shuffled(4)) != found
+    assert lists(view[20:50].shuffled(1)) != found[20:50]
+    assert sorted(lists(view[20:50].shuffled(1))) == sorted(found[20:50])
+    parts = [view.part(rank, 7) for rank in range(7)]
+    assert [lists(part) for part in parts] == [found[rank::7] for rank in range(7)]
+
+
+def test_batches(dataset: TokenDataset) -> None:
+    found = [lists(batch) for batch in dataset[:50].batches(8)]
+    assert found == [DOCUMENTS[at : min(at + 8, 50)] for at in range(0, 50, 8)]
+    sequences = list(dataset.sequences(10).batches(4))
+    assert [batch.shape for batch in sequences[:-1]] == [(4, 10)] * (len(sequences) - 1)
+    assert np.concatenate(sequences).ravel().tolist() == IDS[: len(IDS) // 10 * 10]
+
+
+def test_sequences_of_any_length_and_stride(dataset: TokenDataset) -> None:
+    for length, stride in ((1, 1), (33, 32), (10, 25), (len(IDS), 5), (len(IDS) + 1, 3)):
+        view = dataset.sequences(length, stride=stride)
+        expected = [IDS[at : at + length] for at in range(0, len(IDS) - length + 1, stride)]
+        assert lists(view) == expected
+        shuffled = view.shuffled(5)
+        assert lists(shuffled) == [shuffled[at].tolist() for at in range(len(view))]
+    with pytest.raises(UsageError, match="sequences are of a whole folder"):
+        dataset[:5].sequences(3)
+
+
+@pytest.mark.parametrize("size", [None, 1, 7])
+def test_reading_goes_on_where_it_was_saved(dataset: TokenDataset, size: int | None) -> None:
+    def started() -> Any:
+        view = dataset.shuffled(9).part(1, 2)
+        return iter(view) if size is None else view.batches(size)
+
+    def plain(items: Any) -> list[Any]:
+        return [item.tolist() if size is None else lists(item) for item in items]
+
+    whole = plain(started())
+    iterator = started()
+    head = plain(next(iterator) for _ in range(4))
+    state = json.loads(json.dumps(iterator.state_dict()))
+    resumed = started()
+    resumed.load_state_dict(state)
+    assert head + plain(resumed) == whole
+    assert plain(iterator) == whole[4:]
+    resumed.load_state_dict(iterator.state_dict())
+    assert plain(resumed) == []
+
+
+def test_a_state_is_of_its_order_and_documents_only(dataset: TokenDataset, tmp_path: Path) -> None:
+    iterator = iter(dataset.shuffled(9))
+    next(iterator)
+    state = iterator.state_dict()
+    converted = bpe_beam.shards.open(write_folder(tmp_path / "arrow", "arrow", SHARDS))
+    same = iter(converted.shuffled(9))
+    same.load_state_dict(state)
+    assert lists(same) == lists(dataset.shuffled(9)[1:])
+    fewer = bpe_beam.shards.open(write_folder(tmp_path / "fewer", "arrow", SHARDS[:2]))
+    for other in (dataset, dataset.shuffled(8), dataset.sequences(9), fewer.shuffled(9)):
+        with pytest.raises(UsageError, match="state is of another data set"):
+            iter(other).load_state_dict(state)
+    for position in (-1, 121, None, "5"):
+        with pytest.raises(UsageError, match="position from 0 to 120"):
+            iter(dataset.shuffled(9)).load_state_dict({**state, "position": position})
+
+
+def test_it_pickles_without_what_was_read(place: str) -> None:
+    view = bpe_beam.shards.open(write_folder(place, "dolma", SHARDS)).shuffled(2)[5:]
+    expected, name = lists(view), repr(view)
+    data = pickle.dumps(view)
+    assert len(data) < 5_000
+    assert lists(pickle.loads(data)) == expected
+    assert repr(pickle.loads(data)) == name
+
+
+def test_a_forked_process_reads_on(dataset: TokenDataset) -> None:
+    expected = dataset[7].tolist()
+    child = os.fork()
+    if not child:
+        os._exit(dataset[7].tolist() != expected or dataset[100].tolist() != DOCUMENTS[100])
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("format_name", ["flat", "parquet", "arrow"])
+def test_threads_share_a_folder(place: str, format_name: str) -> None:
+    data = bpe_beam.shards.open(write_folder(place, format_name, SHARDS))
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda at: data[at].tolist(), range(120))) == DOCUMENTS
+
+
+def test_many_shards_need_no_file_descriptors(tmp_path: Path) -> None:
+    url = write_folder(tmp_path / "tokens", "megatron", [[[1, number]] for number in range(60)])
+    code = (
+        "import os, resource, sys\n"
+        "import bpe_beam\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))\n"
+        "data = bpe_beam.shards.open(sys.argv[1])\n"
+        "assert [ids.tolist() for ids in data] == [[1, number] for number in range(60)]\n"
+    )
+    subprocess.run([sys.executable, "-c", code, url], check=True)
+
+
+def test_a_long_folder_is_read_in_little_memory(tmp_path: Path) -> None:
+    shards = [made_documents(2_000, 1_000, seed=seed) for seed in range(2)]
+    data = bpe_beam.shards.open(write_folder(tmp_path / "tokens", "flat", shards))
+    tracemalloc.start()
+    try:
+        read = sum(ids.size for ids in data)
+        kept = [ids for ids in data if ids.size > 990]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert read == data.token_count
+    # The ids of documents that are read at a time, and the documents that were kept.
+    assert peak < 5 << 20 < 4 * read
+    assert len(kept) < 60
+
+
+def test_damaged_and_foreign_folders(place: str) -> None:
+    storage = Storage()
+    url = write_folder(place, "megatron", SHARDS)
+    name = storage.join(url, "shard-00001-of-00003.bin")
+    whole = storage.read_bytes(name)
+    storage.write_bytes(name, whole[:-2])
+    with pytest.raises(
+        DataError, match=rf"00001-of-00003.bin: has {len(whole) - 2} bytes; the man"
+    ):
+        bpe_beam.shards.open(url)
+    storage.remove(name)
+    with pytest.raises(DataError, match=r"00001-of-00003.bin: is missing"):
+        bpe_beam.shards.open(url)
+    storage.write_bytes(name, whole)
+    assert lists(bpe_beam.shards.open(url)) == DOCUMENTS
+    storage.remove(storage.join(url, "manifest.json"))
+    with pytest.raises(UsageError, match="holds a tokenizer, not shards"):
+        bpe_beam.shards.open(url)
+    storage.remove(storage.join(url, "tokenizer.json"))
+    with pytest.raises(DataError, match=r"manifest\.json"):
+        bpe_beam.shards.open(url)
+    storage.write_bytes(storage.join(url, "job.json"), b"{}")
+    with pytest.raises(DataError, match="not finished: the job failed"):
+        bpe_beam.shards.open(url)
+
+
+def test_wrong_arguments(dataset: TokenDataset) -> None:
+    with pytest.raises(UsageError, match="memory must be at least"):
+        bpe_beam.shards.open(dataset.reader.url, memory=5)
+    for call, name in (
+        (lambda: dataset.batches(0), "size"),
+        (lambda: dataset.shuffled(-1), "seed"),
+        (lambda: dataset.part(2, 2), "number"),
+        (lambda: dataset.part(0, 0), "count"),
+        (lambda: dataset.sequences(0), "length"),
+        (lambda: dataset.sequences(5, stride=0), "stride"),
+        (lambda: dataset.to_arrow(0), "rows"),
+    ):
+        with pytest.raises(UsageError, match=f"{name} must be"):
+            call()
+
+
+def test_the_page_about_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_folder(tmp_path / "tokens", "flat", [made_documents(100, 40)])
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[2] / "docs/reading.md").read_text("utf-8")
+    for code in re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        exec(code, {})
+    assert capsys.readouterr().out.startswith("100 ")
+
+
+def test_torch_is_asked_for_where_it_is_needed(
+    dataset: TokenDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(UsageError, match="to_torch needs torch"):
+        dataset.to_torch()
+
+
+def test_a_folder_without_tokens(tmp_path: Path) -> None:
+    data = bpe_beam.shards.open(write_folder(tmp_path / "tokens", "megatron", []))
+    assert len(data) == 0
+    assert lists(data) == lists(data.shuffled(1)) == lists(data.sequences(5)) == []
+    assert data.to_arrow().read_all().num_rows == 0
