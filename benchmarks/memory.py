@@ -178,7 +178,7 @@ def part_writer(folder: Path) -> Found:
     task, split = counted(folder, random_words(words))
     places = [place for _, place in counting.count_split(task, split).outputs]
     return Found(
-        peak(lambda: counting.write_partition(task, 0, places)), PART_WORD_BYTES * words + BLOCKS
+        peak(lambda: counting.write_partition(task, (0, places))), PART_WORD_BYTES * words + BLOCKS
     )
 
 

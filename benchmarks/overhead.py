@@ -119,7 +119,7 @@ def count_splits(case: Case) -> None:
     for split in counted:
         for partition, place in split.outputs:
             places[partition].append(place)
-    case.each(lambda i: write_partition(task, i, places[i]), range(PARTITIONS))
+    case.each(lambda i: write_partition(task, (i, places[i])), range(PARTITIONS))
 
 
 def count_job(case: Case) -> None:

@@ -73,7 +73,6 @@ ELSEWHERE = {
     "jobs/tokenize.py": "end_to_end/test_jobs.py",
     "jobs/train/plan.py": "jobs/train/test_train.py",
     "jobs/train/weights.py": "end_to_end/test_sources.py",
-    "jobs/typed_input.py": "jobs/test_encode.py",
     "jobs/verify.py": "end_to_end/test_jobs.py",
     "storage/remote_store.py": "servers/test_stores.py",
     "storage/web.py": "servers/test_web.py",

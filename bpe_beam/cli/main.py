@@ -104,7 +104,7 @@ def _run_job(job: str, settings: Any) -> None:
     import msgspec
 
     from bpe_beam.cli.summary import for_people, format_summary
-    from bpe_beam.jobs.json_output import write_json
+    from bpe_beam.jobs.standard_streams import write_json
     from bpe_beam.progress import Progress
 
     run: RunSettings = settings.run

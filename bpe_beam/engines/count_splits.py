@@ -8,11 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from functools import partial
 
-from bpe_beam.counts.manifest import part_name
-from bpe_beam.counts.word_table import PARTITIONS
 from bpe_beam.engines import steps
 from bpe_beam.engines.steps import Engine
-from bpe_beam.workers import metric_names
 from bpe_beam.workers.count_split import CountTask, RangeReference, count_split, write_partition
 from bpe_beam.workers.measured import TaskResult
 
@@ -48,18 +45,10 @@ def count_splits(
         tuple[int, RangeReference],
     )
     gathered = engine.gather("GatherPartitions", counted, rows)
-    return engine.run("WritePart", partial(_write_part, task), gathered, str)
+    return engine.run("WritePart", partial(write_partition, task), gathered, str)
 
 
 def _count_split(task: CountTask, partitions: frozenset[int], element: str) -> TaskResult:
     """Count a split; the outputs are the ranges of its words in some partitions."""
     counted = count_split(task, element)
     return counted._replace(outputs=[row for row in counted.outputs if row[0] in partitions])
-
-
-def _write_part(task: CountTask, element: tuple[int, Iterable[RangeReference]]) -> TaskResult:
-    """Add up the blocks of a partition; the output is the part's name."""
-    partition, ranges = element
-    part = write_partition(task, partition, ranges)
-    name = part_name(partition, PARTITIONS)
-    return TaskResult([name], {metric_names.UNIQUE_WORDS: part.unique_words})

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
+
 from bpe_beam.corpus.read_settings import OTHER_SOURCE
 from bpe_beam.corpus.rejects import FileLoss, lost_records
 from bpe_beam.messages import first_few
@@ -70,15 +72,7 @@ def source_facts(
     """
     if manifest.sources is None:
         return None
-    rows = {
-        name: {
-            "documents": totals.documents,
-            "text_bytes": totals.text_bytes,
-            "words": totals.words,
-            "unique_words": totals.unique_words,
-        }
-        for name, totals in manifest.sources.items()
-    }
+    rows = {name: asdict(totals) for name, totals in manifest.sources.items()}
     return _with_shares(rows, tokens)
 
 
@@ -86,11 +80,8 @@ def shard_source_facts(manifest: Manifest) -> dict[str, dict[str, Any]] | None:
     """Return the figures of each source of shards; None without sources."""
     if manifest.sources is None:
         return None
-    rows = {
-        name: {"documents": totals.documents, "text_bytes": totals.text_bytes}
-        for name, totals in manifest.sources.items()
-    }
-    return _with_shares(rows, {name: totals.tokens for name, totals in manifest.sources.items()})
+    rows = {name: asdict(totals) for name, totals in manifest.sources.items()}
+    return _with_shares(rows, {name: row.pop("tokens") for name, row in rows.items()})
 
 
 def source_warnings(given: InputSettings, sources: Collection[str] | None) -> list[str]:
@@ -110,12 +101,7 @@ def source_warnings(given: InputSettings, sources: Collection[str] | None) -> li
 def _with_shares(
     rows: Mapping[str, Mapping[str, int]], tokens: Mapping[str, int | None] | None
 ) -> dict[str, dict[str, Any]]:
-    """Return the figures of each source with its share of the text and its bytes per token.
-
-    Args:
-        rows: The figures by source; `text_bytes` among them.
-        tokens: The tokens of each source; None: unknown.
-    """
+    """Return the figures of each source with its share of the text and its bytes per token."""
     total = sum(row["text_bytes"] for row in rows.values())
     figures: dict[str, dict[str, Any]] = {}
     for name, row in rows.items():

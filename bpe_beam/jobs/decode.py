@@ -7,7 +7,7 @@ import sys
 import msgspec
 
 from bpe_beam.errors import DataError
-from bpe_beam.jobs.typed_input import prompt_on_terminal
+from bpe_beam.jobs.standard_streams import prompt_on_terminal, write_stdout
 from bpe_beam.progress import Progress
 from bpe_beam.settings.parsing import parse_ids
 from bpe_beam.settings.tools import DecodeSettings
@@ -33,11 +33,7 @@ def run(settings: DecodeSettings, _progress: Progress) -> DecodeSummary:
     tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
     ids = _ids_of_stdin() if settings.ids is None else settings.ids
     data = tokenizer.decode_bytes(ids)
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
-    if sys.stdout.isatty():
-        sys.stdout.buffer.write(b"\n")
-    sys.stdout.buffer.flush()
+    write_stdout(data + b"\n" if sys.stdout.isatty() else data)
     return DecodeSummary("decode", len(ids), len(data))
 
 

@@ -12,7 +12,7 @@ from bpe_beam.corpus.plan import InputFile, Plan, Split
 from bpe_beam.corpus.split_planning import can_be_cut
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.corpus_summary import inputs_summary
-from bpe_beam.jobs.json_output import write_json
+from bpe_beam.jobs.standard_streams import write_json
 from bpe_beam.messages import first_few, format_bytes, quoted
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tools import PlanSettings

@@ -29,8 +29,8 @@ from bpe_beam.settings.parsing import (
     parse_size,
     parse_storage_options,
 )
-from bpe_beam.tokenizer.normalizers import NORMALIZERS
-from bpe_beam.tokenizer.pretokenizers import PRETOKENIZERS
+from bpe_beam.tokenizer.normalizers import NORMALIZERS, normalizer_from_name
+from bpe_beam.tokenizer.pretokenizers import PRETOKENIZERS, pretokenizer_from_name
 
 # Beam's DirectRunner tries to download another runner and falls back silently, so jobs run
 # FnApiRunner itself under either name. In lower case, without "runner", as Beam allows.
@@ -68,15 +68,11 @@ CONFIG = Option(
 
 
 def _check_normalizer(name: str) -> None:
-    from bpe_beam.tokenizer.normalizers import normalizer_from_name
-
     check_text(name)
     normalizer_from_name(name)
 
 
 def _check_pretokenizer(name: str) -> None:
-    from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
-
     check_text(name)
     pretokenizer_from_name(name)
 

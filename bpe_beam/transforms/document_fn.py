@@ -18,8 +18,8 @@ from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.elements import (
     Element,
     document_utf8,
-    has_texts,
     is_batch,
+    is_text_type,
     string_array,
     text_column,
     with_value,
@@ -120,15 +120,7 @@ class DocumentFn(beam.DoFn):
         raise NotImplementedError
 
     def check(self, texts: pa.Array, batch: Any) -> None:
-        """Check that `use` can use the texts of a batch.
-
-        Args:
-            texts: The texts, large_string.
-            batch: The Arrow batch or table.
-
-        Raises:
-            DataError: One of the texts cannot be used.
-        """
+        """See `use`, which can use these texts unless this raises its error."""
         raise NotImplementedError
 
     def start_bundle(self) -> None:
@@ -146,7 +138,7 @@ class DocumentFn(beam.DoFn):
         try:
             utf8 = document_utf8(value, self.text_field)
         except DataError as error:
-            yield self.unusable(document, error)
+            yield self._unusable(document, error)
             return
         if not self._waiting:
             self._since = time.monotonic()
@@ -168,16 +160,8 @@ class DocumentFn(beam.DoFn):
         for group in groups.values():
             yield from self._take_group(group)
 
-    def unusable(self, document: Document, error: DataError) -> beam.pvalue.TaggedOutput:
-        """Return an unusable document for the second output, and count it.
-
-        Args:
-            document: The document.
-            error: Why it cannot be used.
-
-        Raises:
-            DataError: The error itself, without a second output.
-        """
+    def _unusable(self, document: Document, error: DataError) -> beam.pvalue.TaggedOutput:
+        """Return and count a document for the second output; without one, raise the error."""
         if not self.dead_letters:
             raise error
         counters.counter(metric_names.DEAD_LETTERS).inc()
@@ -189,7 +173,7 @@ class DocumentFn(beam.DoFn):
             outputs = self.use(documents, string_array([utf8 for _, utf8 in group]))
         except DataError as error:
             if len(group) == 1 or not self.dead_letters:
-                yield self.unusable(documents[0], error)
+                yield self._unusable(documents[0], error)
                 return
             for each in group:  # one of them cannot be used: find out which
                 yield from self._take_group([each])
@@ -201,8 +185,12 @@ class DocumentFn(beam.DoFn):
         try:
             outputs = self.use([document], text_column(batch, self.text_field), batch)
         except DataError as error:
-            if not (self.dead_letters and has_texts(batch, self.text_field)):
-                yield self.unusable(document, error)
+            names = batch.schema.names
+            is_text = self.text_field in names and is_text_type(
+                batch.schema.field(self.text_field).type
+            )
+            if not (self.dead_letters and is_text):
+                yield self._unusable(document, error)
                 return
             good = []
             for number in range(batch.num_rows):
@@ -212,9 +200,9 @@ class DocumentFn(beam.DoFn):
                     good.append(number)
                 except DataError as row_error:
                     alone = document._replace(element=with_value(document.element, row))
-                    yield self.unusable(alone, row_error)
+                    yield self._unusable(alone, row_error)
             if len(good) == batch.num_rows:
-                yield self.unusable(document, error)
+                yield self._unusable(document, error)
             elif good:
                 yield from self._take_batch(document, batch.take(good))
             return

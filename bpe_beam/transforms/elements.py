@@ -130,53 +130,6 @@ def refuse_tokens(value: Any, text_field: str) -> None:
         raise DataError(_has_tokens("document"))
 
 
-def with_tokens(document: Any, text_field: str, ids: pa.UInt32Array) -> Any:
-    """Return a document with ids in place of its text.
-
-    Args:
-        document: As in `document_utf8`, whose checks it has passed.
-        text_field: The field of the text in a dict or row.
-        ids: The ids of the text.
-
-    Returns:
-        The ids for a `str` or `bytes`; else the same dict or row, with a list of ids in the field
-        `tokens` in place of the text.
-    """
-    fields = fields_of(document)
-    if fields is None:
-        return ids
-    renamed = {
-        (TOKENS if name == text_field else name): ids.to_pylist() if name == text_field else value
-        for name, value in fields.items()
-    }
-    return renamed if isinstance(document, Mapping) else beam.Row(**renamed)
-
-
-def batch_with_tokens(batch: Any, text_field: str, ids: pa.LargeListArray) -> Any:
-    """Return an Arrow batch or table with a column `tokens` in place of its text.
-
-    Args:
-        batch: A `pyarrow.RecordBatch` or `pyarrow.Table`.
-        text_field: The column of the text.
-        ids: The ids of each row.
-    """
-    number = batch.schema.get_field_index(text_field)
-    return batch.remove_column(number).add_column(number, TOKENS, ids)
-
-
-def has_texts(batch: Any, name: str) -> bool:
-    """Whether an Arrow batch or table has a column of strings with that name.
-
-    Args:
-        batch: A `pyarrow.RecordBatch` or `pyarrow.Table`.
-        name: The name of the column.
-
-    Returns:
-        False for a missing column, and for one of another type.
-    """
-    return name in batch.schema.names and _is_text(batch.schema.field(name).type)
-
-
 def text_column(batch: Any, name: str = "text") -> pa.Array:
     """Return the texts of an Arrow batch or table, checked: strings, no null, valid UTF-8.
 
@@ -195,7 +148,7 @@ def text_column(batch: Any, name: str = "text") -> pa.Array:
     if name not in batch.schema.names:
         raise DataError(_no_field("batch", name, batch.schema.names))
     texts = batch.column(name)
-    if not _is_text(texts.type):
+    if not is_text_type(texts.type):
         raise DataError(f"the column {name!r} of a batch must have strings, got {texts.type}")
     try:
         if texts.null_count:
@@ -240,7 +193,8 @@ def _has_key(element: Any) -> bool:
     return type(element) is tuple and len(element) == 2
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text_type(kind: pa.DataType) -> bool:
+    """Whether the values of an Arrow type are strings, maybe by a dictionary."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return any(is_text(kind) for is_text in _TEXT_TYPES)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import apache_beam as beam
@@ -17,11 +17,11 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.document_fn import DeadLetterTransform, Document, DocumentFn
 from bpe_beam.transforms.elements import (
     ANY,
+    TOKENS,
     Element,
-    batch_with_tokens,
+    fields_of,
     refuse_tokens,
     tokens_type,
-    with_tokens,
     with_value,
     without_key,
 )
@@ -150,7 +150,7 @@ class _Encode(DocumentFn):
         try:
             refuse_tokens(without_key(element), self.text_field)
         except DataError as error:
-            yield self.unusable(document, error)
+            yield self._unusable(document, error)
         else:
             yield from self.take(document)
 
@@ -163,11 +163,12 @@ class _Encode(DocumentFn):
         ids = self._ids(texts)
         count_tokens(ids)
         if batch is not None:
-            encoded = [batch_with_tokens(batch, self.text_field, ids)]
+            column = batch.schema.get_field_index(self.text_field)
+            encoded = [batch.remove_column(column).add_column(column, TOKENS, ids)]
         else:
             flat, bounds = ids.values, ids.offsets.to_pylist()
             encoded = [
-                with_tokens(
+                _with_tokens(
                     without_key(document.element), self.text_field, flat.slice(start, end - start)
                 )
                 for document, start, end in zip(documents, bounds[:-1], bounds[1:], strict=True)
@@ -192,6 +193,18 @@ class _Encode(DocumentFn):
         if update.lstrip()[:1] == "{":
             return cached_tokenizer(update)
         return cached_under(update, lambda: Tokenizer.from_file(update, storage=self.storage))
+
+
+def _with_tokens(document: Any, text_field: str, ids: pa.UInt32Array) -> Any:
+    """Return the ids of a `str` or `bytes`, or a dict or row with a list of ids for its text."""
+    fields = fields_of(document)
+    if fields is None:
+        return ids
+    renamed = {
+        (TOKENS if name == text_field else name): ids.to_pylist() if name == text_field else value
+        for name, value in fields.items()
+    }
+    return renamed if isinstance(document, Mapping) else beam.Row(**renamed)
 
 
 def encode_texts(

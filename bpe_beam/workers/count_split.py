@@ -228,45 +228,36 @@ class _WordsFile:
         self.blocks += 1
 
 
-def write_partition(
-    task: CountTask, partition: int, ranges: Iterable[RangeReference]
-) -> CountsPart:
+def write_partition(task: CountTask, element: tuple[int, Iterable[RangeReference]]) -> TaskResult:
     """Add up the blocks of one partition, write its words, and write the part's receipt.
 
     Args:
         task: The job.
-        partition: The partition's number, below `PARTITIONS`.
-        ranges: The ranges of its blocks.
+        element: The partition's number, below `PARTITIONS`, and the ranges of its blocks.
 
     Returns:
-        The part as the manifest has it.
+        The name of the part.
 
     Raises:
         DataError: Storage fails, a counts file is damaged, or there are too many sources.
     """
+    partition, ranges = element[0], list(element[1])
     name = part_name(partition, PARTITIONS)
-    ranges = list(ranges)
-    tables: dict[str, WordTable] = {}
-    _add(task, tables, ranges)
-    part = _write(task, name, tables)
-    task.folder.write_receipt(
+    folder, words = task.folder, words_of(_added_up(task, ranges), task.by_source)
+    part = write_part(folder.storage, folder.url, name, words, task.rules.with_places)
+    folder.write_receipt(
         task_name("part", partition, PARTITIONS),
         [part.file],
         PartStats.of(part, made_of(ranges)),
     )
     progress.report(task.stage, parts_written=1)
-    return part
+    return TaskResult([name], {metric_names.UNIQUE_WORDS: part.unique_words})
 
 
-def _write(task: CountTask, name: str, tables: dict[str, WordTable]) -> CountsPart:
-    words = words_of(tables, task.by_source)
-    folder = task.folder
-    return write_part(folder.storage, folder.url, name, words, task.rules.with_places)
-
-
-def _add(task: CountTask, tables: dict[str, WordTable], ranges: Iterable[RangeReference]) -> None:
-    """Add blocks to tables in the order of their files, each file opened once."""
+def _added_up(task: CountTask, ranges: Iterable[RangeReference]) -> dict[str, WordTable]:
+    """Return the words of blocks by source, added in the order of their files."""
     storage = task.folder.storage
+    tables: dict[str, WordTable] = {}
     opened = ""
     with ExitStack() as stack:
         for url, _, start, size in sorted(reference for reference in ranges if reference[3]):
@@ -280,6 +271,7 @@ def _add(task: CountTask, tables: dict[str, WordTable], ranges: Iterable[RangeRe
                     check_sources([*tables, source])
                     tables[source] = WordTable(with_places=task.rules.with_places)
                 tables[source].add_block(decode_block(data, tables[source].with_places))
+    return tables
 
 
 def _read_blocks(file: BinaryIO, size: int, url: str) -> Iterator[tuple[str, bytes]]:

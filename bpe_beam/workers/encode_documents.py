@@ -62,14 +62,9 @@ def encode_documents(
 def _reject(batch: pa.RecordBatch, number: int, plan: Plan, tokens: int, max_tokens: int) -> Reject:
     text = batch.column("text")[number].as_py().encode("utf-8", "surrogatepass")
     detail = f"the document has {tokens:,} tokens; a shard holds at most {max_tokens:,} a document"
-    found = _position(batch, number, plan)
-    if found is None:
-        name = plan.files[plan.splits[0].slices[0].file].name
-        return Reject.of(name, RejectReason.TOO_MANY_TOKENS, detail, text)
-    file, at = found
-    if input_format(file.format).columnar:
-        return Reject.of(file.name, RejectReason.TOO_MANY_TOKENS, detail, text, row=at)
-    return Reject.of(file.name, RejectReason.TOO_MANY_TOKENS, detail, text, offset=at)
+    file, at = _position(batch, number, plan) or (plan.files[plan.splits[0].slices[0].file], None)
+    kind = "row" if input_format(file.format).columnar else "offset"
+    return Reject.of(file.name, RejectReason.TOO_MANY_TOKENS, detail, text, **{kind: at})
 
 
 def _position(batch: pa.RecordBatch, number: int, plan: Plan) -> tuple[InputFile, int] | None:

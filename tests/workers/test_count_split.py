@@ -62,8 +62,8 @@ def counted(task: CountTask, places: list[tuple[int, RangeReference]]) -> Counte
     found: Counter[tuple[str, str]] = Counter()
     for partition in range(PARTITIONS):
         those = [place for number, place in places if number == partition]
-        part = write_partition(task, partition, those)
-        rows = pq.read_table(str(Path(task.folder.url) / part.name)).to_pylist()
+        (name,) = write_partition(task, (partition, those)).outputs
+        rows = pq.read_table(str(Path(task.folder.url) / name)).to_pylist()
         found.update({(row.get("source", ""), row["word"]): row["count"] for row in rows})
     return found
 
@@ -118,4 +118,4 @@ def test_a_damaged_counts_file_is_named(tmp_path: Path, damage: Any, message: st
     path = Path(place[0])
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(DataError, match=f"{path.name} {message}"):
-        write_partition(task, partition, [place])
+        write_partition(task, (partition, [place]))

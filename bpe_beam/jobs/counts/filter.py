@@ -5,9 +5,6 @@ Memory: the words of one partition.
 
 from __future__ import annotations
 
-import time
-
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
@@ -38,13 +35,12 @@ from bpe_beam.storage import Storage
 
 def run(settings: FilterCountsSettings, progress: Progress) -> shared.NewCountsSummary:
     """Write the words of a counts folder that pass a filter into a new one."""
-    started = time.monotonic()
     storage = Storage(settings.run.storage_options)
     refuse_own_folder(settings.output, (settings.folder,))
     base, sha256 = read_hashed_manifest(storage, settings.folder)
     sources = shared.known_sources(base, settings.sources)
     job = {"job": "counts filter", "counts_manifest": sha256, **identity_of(settings)}
-    manifest, summary = shared.make_counts(
+    return shared.make_counts(
         storage,
         settings,
         job,
@@ -54,13 +50,10 @@ def run(settings: FilterCountsSettings, progress: Progress) -> shared.NewCountsS
         lambda parts: _manifest(
             settings, base, sources, parts, _words(storage, settings.output, base, parts)
         ),
-    )
-    left_out = manifest.filtered[-1]
-    return msgspec.structs.replace(
-        summary,
-        left_out_unique_words=left_out.unique_words,
-        left_out_words=left_out.words,
-        seconds=round(time.monotonic() - started, 3),
+        lambda manifest: {
+            "left_out_unique_words": manifest.filtered[-1].unique_words,
+            "left_out_words": manifest.filtered[-1].words,
+        },
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -47,7 +48,8 @@ def make_counts(
     progress: Progress,
     make_part: Callable[[int], CountsPart],
     manifest_of: Callable[[tuple[CountsPart, ...]], CountsManifest],
-) -> tuple[CountsManifest, NewCountsSummary]:
+    rows: Callable[[CountsManifest], dict[str, Any]],
+) -> NewCountsSummary:
     """Write a counts folder, except the parts that an earlier run finished.
 
     Args:
@@ -58,10 +60,12 @@ def make_counts(
         progress: Shows the progress.
         make_part: Writes the part of a number, from 0.
         manifest_of: Returns the manifest of all parts.
+        rows: Returns the rows of the summary that only this job has.
 
     Returns:
-        The manifest, and the summary without time and the rows that only one of the jobs has.
+        The summary.
     """
+    started = time.monotonic()
     names = [part_name(i, partitions) for i in range(partitions)]
     folder = OutputFolder.claim(
         storage, settings.output, job, names, settings.run.overwrite, restore=_restore
@@ -80,7 +84,7 @@ def make_counts(
                 stage.advance(1)
         folder.finish(MANIFEST_FILE, manifest_of(tuple(parts)).to_bytes())
     manifest = read_manifest(storage, settings.output)
-    return manifest, NewCountsSummary(
+    return NewCountsSummary(
         job=job["job"],
         output=settings.output,
         was_finished_before=resumed or None,
@@ -89,6 +93,8 @@ def make_counts(
         words=manifest.words,
         unique_words=manifest.unique_words,
         sources=source_facts(manifest),
+        **rows(manifest),
+        seconds=round(time.monotonic() - started, 3),
         next=[f"bpe-beam counts show {settings.output}"],
     )
 

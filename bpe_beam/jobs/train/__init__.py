@@ -196,7 +196,7 @@ def _publish(
     if settings.input is not None:
         warnings += source_warnings(settings.input, manifest.sources)
     warnings += loss_warnings(manifest.lost, sum(size for _, size in manifest.inputs))
-    tokens = tokens_by_source(plan.storage, counts.folder, manifest, tokenizer, recipe)
+    tokens = tokens_by_source(plan, tokenizer)
     files = _write(plan.storage, folder, tokenizer, _FILES[settings.model], warnings)
     return TrainSummary(
         output=settings.output,

@@ -75,10 +75,12 @@ class TrainingPlan:
 
     @property
     def identity(self) -> dict[str, object]:
-        """The settings that the tokenizer depends on, without those of the words."""
+        """What the tokenizer depends on, without the words."""
         base = self.base_tokenizer
         return {
-            **identity_of(self.settings, self.recipe),
+            # The recipe has all settings that matter, except the model's name.
+            "model": self.settings.model,
+            **msgspec.structs.asdict(self.recipe),
             **({} if base is None else {"continued": base.fingerprint}),
             **self.weight_rules.identity,
         }
@@ -87,6 +89,20 @@ class TrainingPlan:
     def rounds(self) -> str:
         """The folder of rounds, which a training that needs none does not have."""
         return self.storage.join(self.settings.output, ROUNDS)
+
+    @property
+    def least_entries(self) -> int:
+        """The number of entries that the vocabulary has for any words."""
+        recipe = self.recipe
+        if self.base_tokenizer is not None:
+            return len(set(recipe.specials).union(self.base_tokenizer.vocab))
+        fixed = 0
+        if isinstance(recipe, BpeRecipe):
+            fixed = 256 if recipe.all_bytes and recipe.limit_alphabet is None else 0
+            fixed += 256 if recipe.byte_fallback else 0
+        # A special token of one character may be a symbol of the alphabet already.
+        single = fixed > 0
+        return max(1, fixed + sum(len(token) > 1 or not single for token in recipe.specials))
 
     def with_counts(self, folder: str) -> TrainingPlan:
         """Return the plan with the counts of a folder."""
@@ -122,10 +138,16 @@ def plan_training(settings: TrainSettings, storage: Storage) -> TrainingPlan:
         normalizer, pretokenizer = manifest.normalizer, manifest.pretokenizer
         extracted = manifest.special_tokens
     recipe = _recipe_of(settings, normalizer, pretokenizer, extracted, base)
-    _check_vocab_size(recipe, base)
+    plan = TrainingPlan(settings, storage, recipe, base, weight_rules, counts)
+    if recipe.vocab_size < plan.least_entries:
+        raise UsageError(
+            f"must be at least {plan.least_entries:,} (the alphabet and the special tokens alone), "
+            f"got {recipe.vocab_size:,}",
+            ("vocab_size",),
+        )
     if counts is None and settings.merge_rounds == "distributed":
         check_distributed(recipe)
-    return TrainingPlan(settings, storage, recipe, base, weight_rules, counts)
+    return plan
 
 
 def _planned_counts(storage: Storage, folder: str, rules: WeightRules) -> PlannedCounts:
@@ -212,42 +234,3 @@ def _bpe_recipe(settings: TrainSettings, pretokenizer: str, merging: dict[str, A
             "give {alphabet} seen or {symbols} characters with it",
         )
     return recipe
-
-
-def least_entries(recipe: Recipe, base: Tokenizer | None) -> int:
-    """Return the number of entries that the vocabulary has for any words.
-
-    Args:
-        recipe: What is trained.
-        base: The tokenizer to continue, if any.
-    """
-    if base is not None:
-        return len(set(recipe.specials).union(base.vocab))
-    fixed = 0
-    if isinstance(recipe, BpeRecipe):
-        fixed = 256 if recipe.all_bytes and recipe.limit_alphabet is None else 0
-        fixed += 256 if recipe.byte_fallback else 0
-    # A special token of one character may be a symbol of the alphabet already.
-    single = fixed > 0
-    return max(1, fixed + sum(len(token) > 1 or not single for token in recipe.specials))
-
-
-def _check_vocab_size(recipe: Recipe, base: Tokenizer | None) -> None:
-    """Refuse a vocabulary that is too small for any words, before they are counted."""
-    least = least_entries(recipe, base)
-    if recipe.vocab_size < least:
-        raise UsageError(
-            f"must be at least {least:,} (the alphabet and the special tokens alone), got "
-            f"{recipe.vocab_size:,}",
-            ("vocab_size",),
-        )
-
-
-def identity_of(settings: TrainSettings, recipe: Recipe) -> dict[str, Any]:
-    """Return what the tokenizer depends on, except the words and the base tokenizer.
-
-    Args:
-        settings: The job's settings; the recipe has all that count, except the model's name.
-        recipe: What is trained.
-    """
-    return {"model": settings.model, **msgspec.structs.asdict(recipe)}

@@ -62,13 +62,12 @@ from bpe_beam.workers.rounds.merge_steps import (
 )
 from bpe_beam.workers.rounds.task import (
     ROUND_FILE,
-    PairStats,
+    PairShard,
     RoundFile,
     RoundTask,
     SegmentedStats,
     SegmentStats,
     WordBatch,
-    WordBatchStats,
     WordBatchTask,
     seen_file,
     size_of,
@@ -447,17 +446,11 @@ class _RoundResult:
 
         words, cut = of_kind("words", task.word_batches), of_kind("cut", task.word_batches)
         pairs, segments = of_kind("pairs", task.shards), of_kind("segments", task.shards)
-        stats = [row.read_stats(WordBatchStats) for row in words]
-        pair_stats = [row.read_stats(PairStats) for row in pairs]
+        self.word_batches = stats = [row.read_stats(WordBatch) for row in words]
+        pair_stats = [row.read_stats(PairShard) for row in pairs]
         segment_stats = [row.read_stats(SegmentStats) for row in segments]
-        cut_stats = [row.read_stats(SegmentedStats) for row in cut]
-        require_all("pairs", (row.blocks for row in stats), (row.blocks for row in pair_stats))
-        require_all(
-            "segments", (row.blocks for row in cut_stats), (row.blocks for row in segment_stats)
-        )
-        self.word_batches = [
-            WordBatch.of(row.files[0], each) for row, each in zip(words, stats, strict=True)
-        ]
+        require_all("pairs", stats, pair_stats)
+        require_all("segments", [row.read_stats(SegmentedStats) for row in cut], segment_stats)
         self.words = size_of(stats)
         self.weight = sum(row.weight for row in stats)
         self.singles = sum(row.singles for row in stats)

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from bpe_beam.counts.artifact import iter_words
-from bpe_beam.errors import UsageError
+from bpe_beam.counts.weights import MOST, Weights
+from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.train.commits import RoundsFolder, remove_rounds
-from bpe_beam.jobs.train.plan import TrainingPlan, identity_of, least_entries
-from bpe_beam.jobs.train.weights import refuse_overflow, weighted_recipe
+from bpe_beam.jobs.train.plan import TrainingPlan
 from bpe_beam.progress import Progress
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.storage.names import absolute
 from bpe_beam.training.initial_vocabulary import check_distributed
 from bpe_beam.training.learn import learn
 from bpe_beam.training.native_trainer import TrainingResult
-from bpe_beam.training.recipe import WordLevelRecipe
+from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.training.seen_symbols import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.trainer_limits import DRIVER_SHARE, too_many
 from bpe_beam.training.words import gather_words, memory_needed
@@ -32,7 +35,7 @@ class Trainer:
         plan: The job's plan, with counts.
 
     Attributes:
-        plan: The job's plan.
+        plan: The job's plan, its recipe for weighted counts.
         summary: What the job's summary says of the training.
         measured: The rows of the summary about the runner and the metrics of rounds; empty without
             rounds.
@@ -43,9 +46,8 @@ class Trainer:
 
     def __init__(self, plan: TrainingPlan) -> None:
         assert plan.counts is not None
-        self.plan = plan
+        self.plan = replace(plan, recipe=_weighted_recipe(plan.recipe, plan.counts.weights))
         self._counts = plan.counts
-        self._recipe = weighted_recipe(plan.recipe, plan.counts.weights)
         self.summary: dict[str, Any] = {}
         self.measured: dict[str, Any] = {}
         self._distributed = self._decide()
@@ -57,21 +59,21 @@ class Trainer:
             UsageError: The words do not fit the recipe.
             DataError: Storage or the runner fails, or counts are beyond 64 bits.
         """
-        with refuse_overflow(self._counts.weights):
+        with _refuse_overflow(self._counts.weights):
             return self._in_rounds(progress) if self._distributed else self._here(progress)
 
     def _decide(self) -> bool:
         """Return whether words stay on storage, and put the reason into the summary."""
         settings, manifest = self.plan.settings, self._counts.manifest
         wanted = settings.merge_rounds
-        entries = self._recipe.vocab_size
-        needed = memory_needed(manifest.word_bytes, manifest.unique_words, entries)
+        recipe = self.plan.recipe
+        needed = memory_needed(manifest.word_bytes, manifest.unique_words, recipe.vocab_size)
         takes = f"{manifest.unique_words:,} unique words take about {_size(needed)}"
         within = needed <= settings.driver_memory
         relation = "within" if within else "more than"
         where = f"{takes}, {relation} driver_memory {_size(settings.driver_memory)}"
         size = (manifest.word_bytes, manifest.unique_words)
-        beyond = too_many(self._recipe, *size, continued=self.plan.base_tokenizer is not None)
+        beyond = too_many(recipe, *size, continued=self.plan.base_tokenizer is not None)
         if within and beyond is not None:
             have = "have" if beyond[1] else "may have"
             where = (
@@ -101,7 +103,7 @@ class Trainer:
         """Return why the recipe cannot be trained in rounds; None if it can."""
         settings = self.plan.settings
         try:
-            check_distributed(self._recipe)
+            check_distributed(self.plan.recipe)
             require_reachable(
                 settings.run.runner, counts=(self._counts.url,), output=(settings.output,)
             )
@@ -110,13 +112,13 @@ class Trainer:
         return None
 
     def _here(self, progress: Progress) -> TrainingResult:
-        recipe, counts, base = self._recipe, self._counts, self.plan.base_tokenizer
+        recipe, counts, base = self.plan.recipe, self._counts, self.plan.base_tokenizer
         in_order = self.plan.settings.tie_break == "first_seen"
         tables = iter_words(self.plan.storage, counts.url, counts.manifest, counts.factors)
         words = gather_words(tables, in_order)
         _release_unused_memory()
         refuse_spelled(words, ambiguous_tokens(recipe, base))
-        most = max(0, recipe.vocab_size - least_entries(recipe, base))
+        most = max(0, recipe.vocab_size - self.plan.least_entries)
         with progress.stage("learn", most, "merges") as stage:
             learned = learn(words, recipe, stage.advance, base_tokenizer=base)
             if len(learned.vocab) >= recipe.vocab_size:
@@ -129,13 +131,12 @@ class Trainer:
         from bpe_beam.jobs.train.rounds import RoundsJob
         from bpe_beam.workers.measured import Measured
 
-        settings, base = self.plan.settings, self.plan.base_tokenizer
-        assert not isinstance(self._recipe, WordLevelRecipe)
+        settings, base, recipe = self.plan.settings, self.plan.base_tokenizer, self.plan.recipe
+        assert not isinstance(recipe, WordLevelRecipe)
         if settings.run.overwrite:
             remove_rounds(self.plan.storage, self.plan.rounds)
         identity = {
-            **identity_of(settings, self._recipe),
-            **self.plan.weight_rules.identity,
+            **self.plan.identity,
             "continued": None if base is None else base.fingerprint,
             "counts_manifest": self._counts.sha256,
         }
@@ -144,7 +145,7 @@ class Trainer:
             run=settings.run,
             folder=RoundsFolder(self.plan.storage, absolute(self.plan.rounds), identity),
             counts=self._counts,
-            recipe=self._recipe,
+            recipe=recipe,
             base_tokenizer=base,
             memory=settings.driver_memory // DRIVER_SHARE,
             measured=measured,
@@ -156,6 +157,34 @@ class Trainer:
             **measured.to_json(),
         }
         return learned
+
+
+def _weighted_recipe(recipe: Recipe, weights: Weights | None) -> Recipe:
+    """Return the recipe for weighted counts, whose `min_frequency` is in weighted units."""
+    if weights is None or weights.unit == 1:
+        return recipe
+    least = recipe.min_frequency * weights.unit
+    if least > MOST:
+        raise UsageError(
+            f"must be at most {MOST // weights.unit:,} with these weights, got "
+            f"{recipe.min_frequency:,}",
+            ("min_frequency",),
+        )
+    return msgspec.structs.replace(recipe, min_frequency=least)
+
+
+@contextlib.contextmanager
+def _refuse_overflow(weights: Weights | None) -> Iterator[None]:
+    """Explain the overflow of a trainer whose counts exceed 64 bits in total."""
+    try:
+        yield
+    except OverflowError as error:
+        if weights is None:
+            raise DataError(f"the counts are too large to train from: {error}") from error
+        raise UsageError(
+            f"the weighted counts are too large to train from: {error}; give smaller weights, or "
+            "weights with fewer binary digits, such as 0.5 and 0.25"
+        ) from error
 
 
 def _release_unused_memory() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -15,7 +14,6 @@ from bpe_beam import _native
 from bpe_beam.counts.artifact import iter_sources, read_part
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.weights import (
-    MOST,
     Weights,
     given_weights,
     parse_temperature,
@@ -23,13 +21,15 @@ from bpe_beam.counts.weights import (
     tempered_weights,
 )
 from bpe_beam.counts.word_table import string_buffers
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import UsageError
 from bpe_beam.settings.train import TrainSettings
-from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.native_encoder import make_model
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.recipe import BpeRecipe, Recipe
+from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.training.words import weighted_total
+
+if TYPE_CHECKING:
+    from bpe_beam.jobs.train.plan import TrainingPlan
 
 
 @dataclass(frozen=True)
@@ -82,76 +82,28 @@ class WeightRules:
         return weights
 
 
-def weighted_recipe(recipe: Recipe, weights: Weights | None) -> Recipe:
-    """Return the recipe for weighted counts, whose `min_frequency` is in weighted units.
-
-    Args:
-        recipe: The recipe for plain counts.
-        weights: The weights, if any.
-
-    Raises:
-        UsageError: The weighted `min_frequency` exceeds 64 bits.
-    """
-    if weights is None or weights.unit == 1:
-        return recipe
-    least = recipe.min_frequency * weights.unit
-    if least > MOST:
-        raise UsageError(
-            f"must be at most {MOST // weights.unit:,} with these weights, got "
-            f"{recipe.min_frequency:,}",
-            ("min_frequency",),
-        )
-    return msgspec.structs.replace(recipe, min_frequency=least)
-
-
-@contextlib.contextmanager
-def refuse_overflow(weights: Weights | None) -> Iterator[None]:
-    """Explain the overflow of a trainer whose counts exceed 64 bits in total.
-
-    Raises:
-        UsageError: The counts are weighted.
-        DataError: They are not.
-    """
-    try:
-        yield
-    except OverflowError as error:
-        if weights is None:
-            raise DataError(f"the counts are too large to train from: {error}") from error
-        raise UsageError(
-            f"the weighted counts are too large to train from: {error}; give smaller weights, or "
-            "weights with fewer binary digits, such as 0.5 and 0.25"
-        ) from error
-
-
-def tokens_by_source(
-    storage: Storage,
-    counts: str,
-    manifest: CountsManifest,
-    tokenizer: Tokenizer,
-    recipe: Recipe,
-) -> dict[str, int | None] | None:
+def tokens_by_source(plan: TrainingPlan, tokenizer: Tokenizer) -> dict[str, int | None] | None:
     """Return the number of tokens that the counted words of each source become.
 
     Special tokens in the text aside, its documents have so many. Each unique word is encoded once.
 
     Args:
-        storage: The storage client.
-        counts: The counts folder.
-        manifest: Its manifest.
+        plan: The job's plan, with counts.
         tokenizer: The trained tokenizer.
-        recipe: What was trained.
 
     Returns:
         The tokens by source; None for a source with a word that the tokenizer cannot encode. None
         without sources, or where rare words were dropped from the counts.
     """
+    assert plan.counts is not None
+    recipe, manifest = plan.recipe, plan.counts.manifest
     if manifest.sources is None or any(step.min_count > 1 for step in manifest.filtered or ()):
         return None
     encoder = _native.Encoder(_native.Pipeline([], None, []), make_model(tokenizer.spec))
     ending = recipe.end_of_word_symbol if isinstance(recipe, BpeRecipe) else ""
     tokens: dict[str, int | None] = dict.fromkeys(manifest.sources, 0)
     for part in manifest.parts:
-        table = read_part(storage, counts, manifest, part)
+        table = read_part(plan.storage, plan.counts.folder, manifest, part)
         for source, words in iter_sources(table, part):
             before = tokens[str(source)]
             more = None if before is None else _tokens(encoder, words, ending)

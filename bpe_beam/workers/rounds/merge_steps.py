@@ -9,16 +9,16 @@ table of about `TABLE_BYTES`; while a shard is added up, all of its pairs or seg
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
 from typing import Any, TypeVar, cast
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from bpe_beam import _native, progress
 from bpe_beam.counts.artifact import added_up, read_part
@@ -56,14 +56,12 @@ from bpe_beam.workers.rounds.task import (
     TABLE_BYTES,
     BlockReference,
     PairShard,
-    PairStats,
     PartSlice,
     RoundFile,
     RoundTask,
     SegmentedStats,
     SegmentStats,
     WordBatch,
-    WordBatchStats,
     WordBatchTask,
     seen_file,
     size_of,
@@ -202,36 +200,33 @@ def apply_merges(task: RoundTask, element: str) -> TaskResult:
     pairs = PairCounts()
     words_task = task_name("words", number, task.word_batches)
     name = f"state/{words_task}.arrow"
-    total = width = 0
-    read = _Read()
+    totals: Counter[str] = Counter()
     with ExitStack() as stack:
         blocks = _BlocksFile(task, stack, "pairs", number)
         writer = stack.enter_context(write_words(task.folder.storage, task.folder.path(name)))
-        for columns in _next_words(task, word_batch, read):
+        for columns in _next_words(task, word_batch, totals):
             writer.write(columns)
-            total += _weight_of(columns)
-            width += _width_of_columns(columns, round_.widths)
+            totals["weight"] += _weight_of(columns)
+            totals["width"] += _width_of_columns(columns, round_.widths)
             pairs.add_words(columns, round_.widths, round_.max_length)
             if pairs.memory_bytes > TABLE_BYTES:
                 blocks.write(pairs.blocks(task.shards))
                 pairs.clear()
         blocks.write(pairs.blocks(task.shards))
-    stats = WordBatchStats(
+    file = writer.info(name)
+    written = WordBatch(
         words=writer.words,
         symbols=writer.symbols,
-        width=width,
-        weight=total,
-        **asdict(read),
         blocks=len(blocks.references),
+        **{**totals, **asdict(file)},
     )
-    file = writer.info(name)
-    task.folder.write_receipt(words_task, [file, blocks.info()], stats)
+    task.folder.write_receipt(words_task, [file, blocks.info()], written)
     progress.report(STAGE, pieces=1)
     counts = {
         metric_names.WORDS_REWRITTEN: writer.words,
         metric_names.PAIR_BLOCK_BYTES: blocks.info().bytes,
     }
-    travelling = WordBatch.of(replace(file, name=task.folder.path(name)), stats)
+    travelling = replace(written, name=task.folder.path(name))
     return TaskResult([(number, travelling.to_json(), blocks.references)], counts)
 
 
@@ -244,32 +239,20 @@ def _weight_of(columns: Columns) -> int:
     return weighted_total(lengths, counts)
 
 
-@dataclass
-class _Read:
-    """Numbers that the written words no longer show; each word weighted by its count.
-
-    Attributes:
-        singles: Words dropped because they are one symbol now.
-        all_words: Words of the counts, in the first round.
-        all_bytes: Their bytes.
-    """
-
-    singles: int = 0
-    all_words: int = 0
-    all_bytes: int = 0
-
-
-def _next_words(task: RoundTask, word_batch: WordBatchTask, read: _Read) -> Iterator[Columns]:
+def _next_words(
+    task: RoundTask, word_batch: WordBatchTask, totals: Counter[str]
+) -> Iterator[Columns]:
+    """Yield the words of a word batch for this round; add to totals what they no longer show."""
     if word_batch.file is None:
         for part in word_batch.slices:
-            yield from _spelled(task, read, part)
+            yield from _spelled(task, totals, part)
         return
     url, sha256 = word_batch.file
     rewriter = _once_a_round(task, "rewriter", lambda: _native.Rewriter(_round_file(task).batches))
     for columns in read_words(task.folder.storage, url, sha256):
         with checked(url):
             rewritten = rewriter.rewrite(*columns)
-        read.singles += _total(columns[2]) - _total(rewritten[2])
+        totals["singles"] += _total(columns[2]) - _total(rewritten[2])
         yield rewritten
 
 
@@ -277,7 +260,7 @@ def _total(counts: npt.NDArray[np.int64]) -> int:
     return weighted_total(np.ones_like(counts), counts)
 
 
-def _spelled(task: RoundTask, read: _Read, part: PartSlice) -> Iterator[Columns]:
+def _spelled(task: RoundTask, totals: Counter[str], part: PartSlice) -> Iterator[Columns]:
     """Yield the words of a slice of a part of the counts, as packed symbols."""
     url, _ = task.start
     storage = task.folder.storage
@@ -293,9 +276,9 @@ def _spelled(task: RoundTask, read: _Read, part: PartSlice) -> Iterator[Columns]
         words = start.symbols(counted)
         lengths = np.diff(words.offsets)
         kept = lengths >= least
-        read.singles += _total(words.counts[(lengths == 1) & ~kept])
-        read.all_words += _total(words.counts)
-        read.all_bytes += counted.total_bytes
+        totals["singles"] += _total(words.counts[(lengths == 1) & ~kept])
+        totals["all_words"] += _total(words.counts)
+        totals["all_bytes"] += counted.total_bytes
         yield _packed(words.ids, words.offsets, words.counts, kept)
 
 
@@ -347,9 +330,9 @@ def sum_pairs(task: RoundTask, element: Blocks) -> TaskResult:
         for kind, batch in (("hot", frequent), ("best", best))
     ]
     most = int(best.column("count")[0].as_py()) if best.num_rows else 0
-    stats = PairStats(floor, most, len(pairs), len(references))
-    task.folder.write_receipt(task_name("pairs", shard, task.shards), files, stats)
-    return TaskResult([PairShard(files[0], stats).to_json()])
+    summed = PairShard(files[0], floor, most, len(pairs), len(references))
+    task.folder.write_receipt(task_name("pairs", shard, task.shards), files, summed)
+    return TaskResult([summed.to_json()])
 
 
 def segment_words(
@@ -409,18 +392,22 @@ def _once(kind: str, references: Iterable[BlockReference]) -> list[BlockReferenc
     return found
 
 
-def require_all(kind: str, made: Iterable[int], added: Iterable[int]) -> None:
+def require_all(
+    kind: str,
+    made: Iterable[WordBatch | SegmentedStats],
+    added: Iterable[PairShard | SegmentStats],
+) -> None:
     """Check that the runner lost no block: shards must have added up all that were written.
 
     Args:
         kind: `pairs` or `segments`.
-        made: The number of blocks of each word batch.
-        added: The number of blocks that each shard added up.
+        made: The word batches.
+        added: The shards.
 
     Raises:
-        DataError: The sums differ.
+        DataError: The sums of their blocks differ.
     """
-    blocks, sums = sum(made), sum(added)
+    blocks, sums = sum(row.blocks for row in made), sum(row.blocks for row in added)
     if blocks != sums:
         raise DataError(
             f"the workers wrote {blocks:,} blocks of {kind}, and the runner returned {sums:,}: run "
@@ -505,8 +492,8 @@ def _frequent_pairs(
 ) -> _native.FrequentPairs | None:
     rows = list(map(PairShard.from_json, shards))
     batches = [WordBatch.from_json(text) for _, text in word_batches]
-    require_all("pairs", (row.blocks for row in batches), (row.stats.blocks for row in rows))
-    known = [ShardPairs(row.stats.floor, row.stats.most) for row in rows]
+    require_all("pairs", batches, rows)
+    known = [ShardPairs(row.floor, row.most) for row in rows]
     floor = floor_of(task, size_of(batches), known)
     if floor is None:
         return None

@@ -17,7 +17,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.folders.file_info import FileInfo
@@ -128,8 +127,8 @@ class WordBatchTask(Element, frozen=True):
     file: tuple[str, str] | None = None
 
 
-class WordBatchStats(Element, frozen=True, kw_only=True):
-    """What a receipt says of a word batch. Commits of earlier versions lack some values.
+class WordBatch(Element, frozen=True, kw_only=True):
+    """A word batch as a round has written it. Commits of earlier versions lack some values.
 
     Attributes:
         words: The number of its words.
@@ -140,6 +139,9 @@ class WordBatchStats(Element, frozen=True, kw_only=True):
         all_words: In the first round, the words of the counts, weighted by their counts.
         all_bytes: In the first round, the bytes of these words.
         blocks: The number of the blocks of pairs that were counted in it.
+        name: The name of its file in the run's folder; in an element that travels, the file's URL.
+        bytes: The size of the file.
+        sha256: The SHA-256 of the file.
     """
 
     words: int = 0
@@ -150,30 +152,9 @@ class WordBatchStats(Element, frozen=True, kw_only=True):
     all_words: int = 0
     all_bytes: int = 0
     blocks: int = 0
-
-
-class WordBatch(WordBatchStats, frozen=True, kw_only=True):
-    """A word batch as a round has written it, with its stats.
-
-    Attributes:
-        name: The name of its file in the run's folder; in an element that travels, the file's URL.
-        bytes: The size of the file.
-        sha256: The SHA-256 of the file.
-    """
-
     name: str
     bytes: Count
     sha256: Sha256
-
-    @staticmethod
-    def of(file: FileInfo, stats: WordBatchStats) -> WordBatch:
-        """Return a word batch.
-
-        Args:
-            file: Its file.
-            stats: Its stats.
-        """
-        return WordBatch(**asdict(file), **asdict(stats))
 
     @property
     def file(self) -> FileInfo:
@@ -181,27 +162,22 @@ class WordBatch(WordBatchStats, frozen=True, kw_only=True):
         return FileInfo(self.name, self.bytes, self.sha256)
 
 
-class PairStats(Struct, frozen=True):
-    """What a receipt says of a shard of pairs.
+class PairShard(Element, frozen=True):
+    """A shard of pairs, as its receipt has it, and as it travels to the workers.
 
     Attributes:
+        frequent: The file of frequent pairs.
         floor: The least count of the pairs in the file of frequent pairs, which has all of them.
         most: The count of the best pair; 0 without pairs.
         pairs: The number of pairs.
         blocks: The number of the blocks that were added up.
     """
 
+    frequent: FileInfo
     floor: int
     most: int
     pairs: int
     blocks: int
-
-
-class PairShard(Element, frozen=True):
-    """A shard of pairs as it travels to the workers: its file of frequent pairs, and its stats."""
-
-    frequent: FileInfo
-    stats: PairStats
 
 
 class SegmentedStats(Struct, frozen=True):
@@ -216,7 +192,7 @@ class SegmentStats(Struct, frozen=True):
     Attributes:
         words: The number of segments.
         symbols: The number of their symbols.
-        width: See `WordBatchStats`.
+        width: See `WordBatch`.
         blocks: The number of the blocks that were added up.
     """
 
@@ -226,7 +202,7 @@ class SegmentStats(Struct, frozen=True):
     blocks: int
 
 
-def size_of(rows: Iterable[WordBatchStats | SegmentStats]) -> Size:
+def size_of(rows: Iterable[WordBatch | SegmentStats]) -> Size:
     """Return the size of word batches, or of shards of segments, in total."""
     sizes = [(row.words, row.symbols, row.width) for row in rows]
     return Size(*(sum(size[i] for size in sizes) for i in range(3)))

@@ -173,7 +173,7 @@ class Watcher:
             elif not folder.is_finished():
                 self._handed_out.pop(window.number, None)
                 return
-        self._log.close(window)
+        self._log.open.pop(window.number, None)
         self._handed_out.pop(window.number, None)
 
     def _publish(self, window: Window, folder: WindowFolder, results: list[Publication]) -> None:

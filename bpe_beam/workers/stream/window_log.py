@@ -292,10 +292,6 @@ class WindowLog:
         self._add(window, True)
         return window
 
-    def close(self, window: Window) -> None:
-        """Record that a window has its manifest."""
-        self.open.pop(window.number, None)
-
     def _read(self, number: int) -> tuple[Window | None, bool]:
         """Return a window, and whether it is open; None if it has no record."""
         storage = self._storage

@@ -1,4 +1,4 @@
-"""Write JSON to a path, a URL, or stdout."""
+"""Standard input and output of jobs whose input or result a person types or reads."""
 
 from __future__ import annotations
 
@@ -9,10 +9,24 @@ from typing import Any
 from bpe_beam.storage.json_file import json_bytes
 
 
+def prompt_on_terminal(what: str) -> None:
+    """Say on stderr what to type, such as "the text", if standard input is a terminal."""
+    if sys.stdin.isatty():
+        end = "Ctrl-Z and Enter" if sys.platform == "win32" else "Ctrl-D"
+        print(f"type {what}, then {end} on a line of its own:", file=sys.stderr, flush=True)
+
+
+def write_stdout(data: bytes) -> None:
+    """Write bytes to stdout, after what was printed before."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
 def write_json(
     value: Mapping[str, Any], target: str, storage_options: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Write a value as JSON.
+    """Write a value as JSON to a path, a URL, or stdout.
 
     Args:
         value: JSON values by name; they are written in this order.
@@ -24,9 +38,7 @@ def write_json(
     """
     data = json_bytes(dict(value))
     if target == "-":
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        write_stdout(data)
         return
     from bpe_beam.storage import Storage  # imports fsspec, which stdout does not need
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bpe_beam.jobs.json_output import write_json
+from bpe_beam.jobs.standard_streams import write_json
 
 pytestmark = pytest.mark.quick
 
@@ -26,7 +26,8 @@ def test_json_is_written_in_its_order(tmp_path: Path) -> None:
 
 
 def test_a_dash_is_stdout() -> None:
-    code = "from bpe_beam.jobs.json_output import write_json as w; print('x'); w({'ü': 1}, '-', {})"
+    module = "bpe_beam.jobs.standard_streams"
+    code = f"from {module} import write_json as w; print('x'); w({{'ü': 1}}, '-', {{}})"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, check=True, timeout=600
     )
