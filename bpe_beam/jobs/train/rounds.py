@@ -40,7 +40,6 @@ from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.rounds import (
     DIVISOR,
     FrequentPairs,
-    ShardPairs,
     batches_of,
     cut_to_fit,
     gather,
@@ -207,7 +206,7 @@ class RoundsJob:
                 "is beyond 64 bits"
             )
         learning_started = time.monotonic()
-        merges, threshold, learned_from = self._learn(vocabulary, task, result)
+        merges, threshold, learned_from = self._learn(vocabulary, result)
         known = len(vocabulary.tokens)
         vocabulary.add(merges.rows, merges.counts)
         vocabulary.text_full = merges.text_full
@@ -243,38 +242,36 @@ class RoundsJob:
             start=self._start_sha256,
         )
 
-    def _learn(
-        self, vocabulary: Vocabulary, task: RoundTask, result: _RoundResult
-    ) -> tuple[NewMerges, int, str]:
+    def _learn(self, vocabulary: Vocabulary, result: _RoundResult) -> tuple[NewMerges, int, str]:
         """Return a round's merges, the least count that they cover, and their source in words."""
-        floor = floor_of(task, result.words, result.shards)
+        floor = floor_of(result.task, result.words, result.shards)
         if floor is None:
             words = gather(result.read_segments())
             merges = learn_round(vocabulary, words, self._least, cut=False)
             return merges, self._least, "all words"
         if not self._by_count:
-            return self._learn_by_likelihood(vocabulary, task, result, floor), floor, "segments"
-        fitting = self._fitting_segments(vocabulary, task, result, floor)
+            return self._learn_by_likelihood(vocabulary, result, floor), floor, "segments"
+        fitting = self._fitting_segments(vocabulary, result, floor)
         if fitting is not None:
             segments, floor = fitting
             return learn_round(vocabulary, segments, floor, cut=True), floor, "segments"
-        return self._learn_batch(vocabulary, task, result), result.most, "the best pairs"
+        return self._learn_batch(vocabulary, result), result.most, "the best pairs"
 
     def _fitting_segments(
-        self, vocabulary: Vocabulary, task: RoundTask, result: _RoundResult, floor: int
+        self, vocabulary: Vocabulary, result: _RoundResult, floor: int
     ) -> tuple[WordSymbols, int] | None:
         """Return segments that fit the memory, and the least count of a pair that they cover."""
         if floor > result.most >= self._least:
             return None  # more pairs tie for the best than are listed
-        if task.room.fits(result.segments):
+        if self._room.fits(result.segments):
             return gather(result.read_segments()), floor
-        frequent = FrequentPairs(*read_frequent(task, result.frequent, floor))
+        frequent = FrequentPairs(*read_frequent(result.task, result.shards, floor))
         limited = self.recipe.max_token_length is not None
         widths = np.array(vocabulary.widths, np.uint32) if limited else None
-        return cut_to_fit(result.read_segments, frequent, floor, task.room, widths)
+        return cut_to_fit(result.read_segments, frequent, floor, self._room, widths)
 
     def _learn_by_likelihood(
-        self, vocabulary: Vocabulary, task: RoundTask, result: _RoundResult, floor: int
+        self, vocabulary: Vocabulary, result: _RoundResult, floor: int
     ) -> NewMerges:
         """Return all merges of a WordPiece training, whose score needs all segments at once."""
         if floor > self._least:
@@ -282,18 +279,16 @@ class RoundsJob:
                 f"a round can list the pairs that occur at least {floor:,} times, and "
                 f"{{min_frequency}} is {self._least:,}"
             )
-        if not task.room.fits(result.segments):
+        if not self._room.fits(result.segments):
             raise self._too_many_segments(result)
         merges = learn_round(vocabulary, gather(result.read_segments()), floor, cut=True)
         if not merges.at_end:
             raise _unproven("a token is made in two ways, since words contain the prefix")
         return merges
 
-    def _learn_batch(
-        self, vocabulary: Vocabulary, task: RoundTask, result: _RoundResult
-    ) -> NewMerges:
+    def _learn_batch(self, vocabulary: Vocabulary, result: _RoundResult) -> NewMerges:
         """Return the longest run of best pairs that cannot affect one another."""
-        best, complete = read_best(task, result.best, vocabulary.ranks())
+        best, complete = read_best(result.task, result.best, vocabulary.ranks())
         enough = best[2] >= self._least
         lefts, rights, counts = best[0][enough], best[1][enough], best[2][enough]
         independent = plain_batch(
@@ -439,6 +434,7 @@ class _RoundResult:
 
     def __init__(self, run: RunFolder, task: RoundTask, receipts: dict[str, Receipt]) -> None:
         self._run = run
+        self.task = task
 
         def of_kind(kind: str, count: int) -> list[Receipt]:
             # Shards without content have no receipt.
@@ -447,20 +443,19 @@ class _RoundResult:
         words, cut = of_kind("words", task.word_batches), of_kind("cut", task.word_batches)
         pairs, segments = of_kind("pairs", task.shards), of_kind("segments", task.shards)
         self.word_batches = stats = [row.read_stats(WordBatch) for row in words]
-        pair_stats = [row.read_stats(PairShard) for row in pairs]
+        self.shards = [row.read_stats(PairShard) for row in pairs]
         segment_stats = [row.read_stats(SegmentStats) for row in segments]
-        require_all("pairs", stats, pair_stats)
+        require_all("pairs", stats, self.shards)
         require_all("segments", [row.read_stats(SegmentedStats) for row in cut], segment_stats)
         self.words = size_of(stats)
         self.weight = sum(row.weight for row in stats)
         self.singles = sum(row.singles for row in stats)
         self.all_words = sum(row.all_words for row in stats)
         self.all_bytes = sum(row.all_bytes for row in stats)
-        self.shards = [ShardPairs(row.floor, row.most) for row in pair_stats]
         self.most = max((shard.most for shard in self.shards), default=0)
-        self.frequent, self.best = ([row.files[i] for row in pairs] for i in range(2))
+        self.best = [row.files[1] for row in pairs]
         self.segments = size_of(segment_stats)
-        self._pairs = sum(row.pairs for row in pair_stats)
+        self._pairs = sum(row.pairs for row in self.shards)
         self._segment_files = [row.files[0] for row in segments]
         self._shuffled = sum(
             file.bytes

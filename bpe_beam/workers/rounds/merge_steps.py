@@ -423,7 +423,7 @@ def _width_of_columns(columns: Columns, widths: npt.NDArray[np.uint32] | None) -
     return int(widths[symbols].sum(dtype=np.int64))
 
 
-def floor_of(task: RoundTask, words: Size, shards: Iterable[ShardPairs]) -> int | None:
+def floor_of(task: RoundTask, words: Size, shards: Iterable[PairShard]) -> int | None:
     """Return the least count of a frequent pair; None if all words fit the driver undivided.
 
     Every worker and the driver get the same value.
@@ -431,22 +431,22 @@ def floor_of(task: RoundTask, words: Size, shards: Iterable[ShardPairs]) -> int 
     Args:
         task: The round.
         words: The size of all word batches.
-        shards: The counts of each shard's pairs.
+        shards: All shards of pairs.
     """
     if task.room.fits(words):
         return None
-    return threshold(list(shards), task.divisor)
+    return threshold([ShardPairs(row.floor, row.most) for row in shards], task.divisor)
 
 
-def read_frequent(task: RoundTask, files: Iterable[FileInfo], floor: int) -> Pairs:
+def read_frequent(task: RoundTask, shards: Iterable[PairShard], floor: int) -> Pairs:
     """Return all pairs that count at least `floor`: left, right, count.
 
     Args:
         task: The round.
-        files: The files of frequent pairs of all shards.
+        shards: All shards of pairs.
         floor: The least count.
     """
-    left, right, counts = _joined(_read_pairs(task, file) for file in files)
+    left, right, counts = _joined(_read_pairs(task, row.frequent) for row in shards)
     kept = counts >= floor
     return left[kept], right[kept], counts[kept]
 
@@ -493,11 +493,10 @@ def _frequent_pairs(
     rows = list(map(PairShard.from_json, shards))
     batches = [WordBatch.from_json(text) for _, text in word_batches]
     require_all("pairs", batches, rows)
-    known = [ShardPairs(row.floor, row.most) for row in rows]
-    floor = floor_of(task, size_of(batches), known)
+    floor = floor_of(task, size_of(batches), rows)
     if floor is None:
         return None
-    left, right, _ = read_frequent(task, [row.frequent for row in rows], floor)
+    left, right, _ = read_frequent(task, rows, floor)
     return _native.FrequentPairs(left, right)
 
 
