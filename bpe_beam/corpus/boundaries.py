@@ -7,8 +7,7 @@ again as one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from functools import partial
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, cast
 
 from bpe_beam.corpus.formats.interface import input_format
@@ -24,23 +23,19 @@ def is_speculative(file: InputFile) -> bool:
 
 
 def speculative_part(plan: Plan) -> Plan:
-    """Return the part of a plan that `files_with_gaps` checks, with the same numbers of files.
-
-    It has the splits with slices that have speculative boundaries, and no others.
-    """
-    splits = []
-    for split in plan.splits:
-        slices = tuple(filter(partial(_is_speculative_slice, plan), split.slices))
-        if slices:
-            splits.append(Split(split.index, slices))
-    numbers = sorted({slice_.file for split in splits for slice_ in split.slices})
-    files = {number: plan.files[number] for number in numbers}
-    return Plan(plan.root, cast(Any, files), tuple(splits))
+    """Return the splits, slices and files that `files_with_gaps` checks, with their numbers."""
+    found = ((each.index, tuple(_speculative_slices(plan, each))) for each in plan.splits)
+    splits = tuple(Split(index, slices) for index, slices in found if slices)
+    numbers = {slice_.file for split in splits for slice_ in split.slices}
+    files = {number: plan.files[number] for number in sorted(numbers)}
+    return Plan(plan.root, cast(Any, files), splits)
 
 
-def _is_speculative_slice(plan: Plan, slice_: Slice) -> bool:
-    file = plan.files[slice_.file]
-    return is_speculative(file) and slice_.end - slice_.start < file.size
+def _speculative_slices(plan: Plan, split: Split) -> Iterator[Slice]:
+    for slice_ in split.slices:
+        file = plan.files[slice_.file]
+        if is_speculative(file) and slice_.end - slice_.start < file.size:
+            yield slice_
 
 
 def files_with_gaps(
@@ -53,14 +48,12 @@ def files_with_gaps(
         boundaries: The boundaries that the readers of its slices reported.
         proven: Splits whose slices an earlier job has proven to be contiguous with their
             neighbours; their boundaries are not known.
-
-    Cost: time and memory by the number of slices with speculative boundaries.
     """
     reported = {(each.file, each.start): each for each in boundaries}
     ends: dict[int, Position | str | None] = {}  # where the next slice of each file must begin
     gaps: set[int] = set()
     for split in plan.splits:
-        for slice_ in filter(partial(_is_speculative_slice, plan), split.slices):
+        for slice_ in _speculative_slices(plan, split):
             found = reported.get((slice_.file, slice_.start))
             if split.index in proven:
                 ends[slice_.file] = _ANYWHERE
@@ -79,12 +72,10 @@ def without_units(
 ) -> list[str]:
     """Return the names of files that were split, but have all their records in the first slice.
 
-    Files of splits with unknown boundaries (`proven`) are not among them.
-
     Args:
         plan: The plan.
         boundaries: The boundaries that the readers of its slices reported.
-        proven: See `files_with_gaps`.
+        proven: See `files_with_gaps`; files of these splits are not among the returned.
     """
     later = {each.file for each in boundaries if each.start and each.begins is not None}
     later |= {slice_.file for index in proven for slice_ in plan.splits[index].slices}

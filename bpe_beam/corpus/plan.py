@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -96,24 +96,19 @@ class Plan:
         return sum(file.size for file in self.files)
 
     def reading_as_one(self, files: Collection[int]) -> Plan:
-        """Return the same plan, but with some files in one slice each.
+        """Return the same plan, but with some files, by their numbers, in one slice each.
 
         The split that has the first slice of such a file gets all of it, other splits nothing.
-
-        Args:
-            files: The numbers of these files.
         """
 
-        def slices(split: Split) -> tuple[Slice, ...]:
-            return tuple(
-                Slice(slice_.file, 0, self.files[slice_.file].size)
-                if slice_.file in files
-                else slice_
-                for slice_ in split.slices
-                if slice_.file not in files or slice_.start == 0
-            )
+        def slices(split: Split) -> Iterator[Slice]:
+            for slice_ in split.slices:
+                if slice_.file not in files:
+                    yield slice_
+                elif slice_.start == 0:
+                    yield Slice(slice_.file, 0, self.files[slice_.file].size)
 
-        splits = tuple(Split(split.index, slices(split)) for split in self.splits)
+        splits = tuple(Split(split.index, tuple(slices(split))) for split in self.splits)
         return replace(self, splits=splits)
 
     def check_cover(self) -> None:
@@ -122,17 +117,14 @@ class Plan:
         Raises:
             DataError: Names the first file and byte where they do not.
         """
-        reached = [0] * len(self.files)
-        found = [False] * len(self.files)
-        for split in self.splits:
-            for slice_ in split.slices:
-                if slice_.start != reached[slice_.file]:
-                    raise self._not_covered(slice_.file, min(slice_.start, reached[slice_.file]))
-                reached[slice_.file] = slice_.end
-                found[slice_.file] = True
-        for number, file in enumerate(self.files):
-            if reached[number] != file.size or not found[number]:
-                raise self._not_covered(number, reached[number])
+        reached: dict[int, int] = {}
+        for file, start, end in itertools.chain(*(split.slices for split in self.splits)):
+            if start != reached.get(file, 0):
+                raise self._not_covered(file, min(start, reached.get(file, 0)))
+            reached[file] = end
+        for number, each in enumerate(self.files):
+            if reached.get(number) != each.size:
+                raise self._not_covered(number, reached.get(number, 0))
 
     def _not_covered(self, file: int, byte: int) -> DataError:
         return DataError(

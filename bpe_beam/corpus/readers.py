@@ -54,8 +54,7 @@ def _read_slice(request: SliceRequest, lose_changed: bool) -> Iterator[pa.Record
 def _metered(size: int, report: Callable[[int], None]) -> Callable[[int], None]:
     """Return a function that reports bytes that were read, never more than `size` in total.
 
-    Readers look beyond a slice, read footers, or skip columns, so the bytes that they read differ
-    from the slice's size.
+    Readers look beyond a slice, read footers, or skip columns.
     """
     left = size
 
@@ -82,7 +81,7 @@ def read_split(
     on_read: Callable[[int], None] = ignore,
     lose_changed: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    r"""Yield the documents that begin in a split, as batches of BATCH_SCHEMA.
+    r"""Yield the documents that begin in a split.
 
     Text: a record ends at the separator or at the file's end; the last separator opens no empty
     record behind it, all other empty records are documents. Separators are found from left to
@@ -104,15 +103,13 @@ def read_split(
         on_boundaries: Called at the end of each slice whose reader had to guess where its records
             begin; see `boundaries.py` for the proof.
         batch_bytes: The approximate bytes of text of a batch; smaller files are joined.
-        only_text: Whether ids may be null, and sources that the settings do not name: that is
-            faster where documents are short.
+        only_text: Whether ids may be null, and sources that the settings do not name.
         on_read: Called while files are read with the number of stored bytes since the last call;
             at the split's end these add up to the split's size.
-        lose_changed: Whether the rest of a file that has changed since it was planned, or no longer
-            exists, is a loss.
+        lose_changed: Whether the rest of a file that has changed or no longer exists is a loss.
 
     Yields:
-        Batches of at least one and at most 65,536 documents.
+        Batches of BATCH_SCHEMA, of 1 to MAX_BATCH_ROWS documents.
 
     Raises:
         DataError: Storage fails, or a file is not as long as it was planned.

@@ -18,11 +18,8 @@ def names_in(row: Mapping[str, Any], text_field: str) -> str:
     """Return which field is missing in a rejected JSON record and which ones it has, for a message.
 
     Args:
-        row: A row of a rejects file.
+        row: A row of a rejects file; for another reason the text is empty.
         text_field: The missing field.
-
-    Returns:
-        A text that begins with a blank; empty if the reject has another reason.
     """
     if row["reason"] != RejectReason.FIELD_MISSING.value or "row" in row:
         return ""

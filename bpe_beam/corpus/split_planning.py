@@ -42,15 +42,13 @@ def make_plan(
 ) -> Plan:
     """Return the plan of the files that the inputs name.
 
-    Files longer than `range_bytes` are divided into equal slices, except those that can only be
-    read from their start, see `can_be_cut`. Adjacent slices share a split as long as it stays
-    within `range_bytes` and MAX_SLICES_OF_SPLIT.
+    Files longer than `range_bytes` are divided into equal slices if `can_be_cut` allows it.
+    Adjacent slices share a split as long as it stays within `range_bytes` and MAX_SLICES_OF_SPLIT.
 
     Args:
         storage: The storage client.
         inputs: Paths, URLs, globs, or `@file`: a list with one of these a line, where blank lines
-            and those that begin with `#` are skipped, and relative paths start at the working
-            directory.
+            and those that begin with `#` are skipped.
         input_format: See `ReadSettings`.
         document_separator: See `ReadSettings`. With "file", text files are not split; with a
             separator of several bytes, compressed text files are not.
@@ -60,12 +58,8 @@ def make_plan(
         cut_compressed: Whether to split gzip and zstd files, too. After the first boundary in such
             a file the positions of documents are unknown.
 
-    Returns:
-        The plan. A file that the inputs name twice is in `files` once, and in `duplicates`.
-
     Raises:
-        UsageError: `range_bytes` is less than 1, an input matches nothing or is a folder, there are
-            no files or too many, or one has a format that cannot be read.
+        UsageError: `range_bytes` is less than 1, or see `list_files`.
         DataError: Storage fails.
     """
     if range_bytes is not None and range_bytes < 1:

@@ -32,6 +32,8 @@ _SETTINGS_VERSION = 1
 """The version of the settings: another number changes the fingerprint of every job, so that no
 folder made before is resumed."""
 
+_SHOWN_DIFFERENCES = 12
+
 
 class _JobFile(Struct, frozen=True, forbid_unknown_fields=True):
     """The content of `job.json` but for its checksum, in the order of the file."""
@@ -100,16 +102,12 @@ class JobRecord(Struct, frozen=True):
         return record if record.fingerprint == file.fingerprint else None
 
 
-def differences(old: JobRecord, new: JobRecord, limit: int = 12) -> list[str]:
-    """Return which settings differ.
+def differences(old: JobRecord, new: JobRecord) -> list[str]:
+    """Return lines with the dotted name of a setting that differs, and both its values.
 
     Args:
         old: The record in the folder.
         new: The record of this job.
-        limit: The most settings to name.
-
-    Returns:
-        Lines with the dotted name of a setting and both its values.
     """
     before = dict(_flatten("", {"job": old.job, **old.settings}))
     after = dict(_flatten("", {"job": new.job, **new.settings}))
@@ -117,7 +115,7 @@ def differences(old: JobRecord, new: JobRecord, limit: int = 12) -> list[str]:
     lines = [f"{n}: {before.get(n, 'nothing')} there, {after.get(n, 'nothing')} now" for n in names]
     if not lines:
         lines = ["no setting differs: another version of bpe-beam wrote it"]
-    return [f"  {line}" for line in first_few(lines, limit)]
+    return [f"  {line}" for line in first_few(lines, _SHOWN_DIFFERENCES)]
 
 
 def _flatten(name: str, value: Any) -> Iterable[tuple[str, str]]:

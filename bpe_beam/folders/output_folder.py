@@ -41,12 +41,9 @@ COUNTS = "counts"
 
 
 class RestoredTask(Struct, frozen=True):
-    """A task of a finished job, as the job's final file describes it.
+    """A task of a finished job, as the job's final file describes it: its files and stats.
 
-    Attributes:
-        files: The task's files.
-        stats: The stats of its receipt; None if the final file lacks some of them: the task then
-            runs again if any file of the folder is missing or changed.
+    Without stats, the task runs again if any file of the folder is missing or changed.
     """
 
     files: tuple[FileInfo, ...]

@@ -186,10 +186,8 @@ def task_of(name: str) -> str | None:
 def side_by_side(call: Callable[[S], T], items: Iterable[S]) -> list[T]:
     """Return the result of a call to the store for each item, in the order of the items.
 
-    Bounded concurrency: enough to hide the store's latency, too little to be throttled.
-
     Args:
-        call: The call; made by several threads at once.
+        call: The call; made by as many threads as hide the store's latency without being throttled.
         items: Its arguments.
     """
     items = list(items)

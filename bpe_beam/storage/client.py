@@ -40,13 +40,13 @@ _LOCAL = LocalStore()
 class Storage:
     """Reads and writes files anywhere. Plain data: it pickles, and connects when it is used.
 
-    Attributes:
-        options: Settings of fsspec's file systems by protocol, such as
-            `{"s3": {"endpoint_url": "http://..."}}`. May hold secrets: never shown or logged.
-
     Every method raises NotFoundError for a missing file, DataError, naming the path, where storage
     fails (no permission, no space, no connection), and UsageError where a path or protocol cannot
     exist.
+
+    Attributes:
+        options: Settings of fsspec's file systems by protocol, such as
+            `{"s3": {"endpoint_url": "http://..."}}`. May hold secrets: never shown or logged.
     """
 
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, hash=False)
@@ -88,9 +88,6 @@ class Storage:
         that begin with a dot match only a pattern that has such a name. If a file has the
         pattern's own name, the pattern means this file, whatever characters the name has.
 
-        Args:
-            pattern: A path, URL or glob. A relative path starts at the working directory.
-
         Returns:
             The files, sorted; empty if nothing matches. Folders and special files never match.
 
@@ -115,12 +112,7 @@ class Storage:
         return sorted(set(found))
 
     def stat(self, url: str) -> StoredFile:
-        """Return the size of a file, and a tag that changes with its content.
-
-        Raises:
-            NotFoundError: The file does not exist.
-            DataError: The server does not report the size.
-        """
+        """Return the size of a file, and a tag that changes with its content."""
         return self._ask("read", url, lambda store: store.stat(url))
 
     def size(self, url: str) -> int:
@@ -221,14 +213,7 @@ class Storage:
         disk before its name appears; `sync_folders` makes the name itself survive a power cut. A
         device or a pipe, such as /dev/null, is written to and never replaced.
 
-        Args:
-            url: The file. Its folder must exist (object stores have none).
-
-        Returns:
-            A context manager that yields a buffered stream of bytes.
-
-        Raises:
-            UsageError: The web cannot be written to.
+        The file's folder must exist (object stores have none). The web cannot be written to.
         """
         return self._store(url).create(url)
 
@@ -242,10 +227,6 @@ class Storage:
         Args:
             source: The file.
             target: Its new name. Its folder must exist.
-
-        Raises:
-            NotFoundError: Neither file exists.
-            DataError: The copy has another size.
         """
         store = self._store(source)
         with named_errors("move", source, store.secrets):
@@ -262,8 +243,7 @@ class Storage:
     def sync_folders(self, *urls: str) -> None:
         """Make the names of new and moved files in folders survive a power cut.
 
-        The content of the files is on disk already when their names appear. Nothing happens for
-        URLs of stores, and for folders that do not exist.
+        Nothing happens for URLs of stores, and for folders that do not exist.
         """
         for url in filter(is_local, urls):
             with named_errors("sync", url):

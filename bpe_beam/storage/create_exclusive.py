@@ -29,9 +29,6 @@ def write_once(storage: Storage, url: str, data: bytes) -> bool:
 
     Returns:
         Whether the file now has this content.
-
-    Raises:
-        DataError: Storage fails.
     """
     if is_local(url):
         with named_errors("write", url):
@@ -45,16 +42,12 @@ def write_once(storage: Storage, url: str, data: bytes) -> bool:
 def creates_only(storage: Storage, folder: str) -> bool:
     """Return whether a store has conditional writes, on which `write_once` relies.
 
-    Some servers with the interface of S3 accept the condition and ignore it, so this writes a file.
+    Some servers with the interface of S3 accept the condition and ignore it, so this writes a file,
+    and removes it: five requests.
 
     Args:
         storage: The storage client.
-        folder: The folder in which a file is written, and removed.
-
-    Raises:
-        DataError: Storage fails.
-
-    Cost: five requests.
+        folder: The folder in which the file is written.
     """
     # An attempt at job.json: the next job removes one that a killed job left.
     url = storage.join(folder, attempt_name("job.json"))

@@ -59,10 +59,7 @@ def named_errors(verb: str, url: str, secrets: Collection[str] = ()) -> Iterator
 
 
 def _cleaned(text: str, url: str, secrets: Collection[str]) -> str:
-    """Return a library's message in one line, without secrets.
-
-    Libraries repeat the URL, or an option.
-    """
+    """Return a library's message, which may repeat the URL or an option, in one safe line."""
     text = text.replace(url, redact(url))
     text = _URL_IN_TEXT.sub(lambda found: redact(found[0]), text)
     for secret in sorted(secrets, key=len, reverse=True):

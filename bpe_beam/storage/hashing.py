@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 
 
 class HashingFile(io.RawIOBase):
-    """Writes to a file, and computes the size and the SHA-256 of the bytes.
-
-    Args:
-        file: A file that is open for writing; the caller closes it.
+    """Writes to an open file, which the caller closes, and hashes the bytes.
 
     Attributes:
         bytes: The number of bytes written so far.
@@ -52,10 +49,7 @@ def read_hashed(storage: Storage, url: str, sha256: str) -> bytes:
     Args:
         storage: The storage client.
         url: The file.
-        sha256: The SHA-256 that it must have, in hex.
-
-    Raises:
-        DataError: The file has another SHA-256, or storage fails.
+        sha256: The SHA-256 in hex; a file with another one is refused.
     """
     data = storage.read_bytes(url)
     require_sha256(hashlib.sha256(data).hexdigest(), sha256, url)

@@ -81,9 +81,6 @@ def json_bytes(value: Any, indent: int | None = 2) -> bytes:
     Args:
         value: The values.
         indent: The spaces of a level; the file ends with a newline. None: a line without one.
-
-    Raises:
-        ValueError: A number is not finite.
     """
     text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
     # A file name that is not UTF-8 has lone surrogates: each is written as its JSON escape.
@@ -96,9 +93,6 @@ def with_checksum(document: object, indent: int | None = 2) -> bytes:
     Args:
         document: A dict or an object of `msgspec.Struct`, without the key `sha256`.
         indent: See `json_bytes`.
-
-    Raises:
-        ValueError: A number is not finite.
     """
     data = json_bytes({**msgspec.to_builtins(document), CHECKSUM: _ZEROS}, indent)
     start = data.rindex(_ZEROS.encode())

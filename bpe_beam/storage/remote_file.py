@@ -59,10 +59,6 @@ def open_reader(
 
     Returns:
         The file's description, and the stream.
-
-    Raises:
-        DataError: The file cannot be opened, also after retries. Reading raises it too, if a range
-            is short each time.
     """
     with named_errors("read", url, secrets):
         source = retried(open_)
@@ -120,9 +116,6 @@ def read_range(source: RangeSource, start: int, end: int) -> bytes:
         source: The file.
         start: The position of the first byte.
         end: The position behind the last byte, at most the file's size.
-
-    Raises:
-        ShortReadError: The answer had another length each time.
     """
 
     def fetch() -> bytes:
@@ -195,14 +188,13 @@ class _RemoteFile(io.RawIOBase):
 def open_ranges(fs: Any, path: str, url: str) -> RangeSource:
     """Return a remote file, opened for reading by ranges.
 
+    A file with a Content-Encoding that its store decodes on the way is refused: neither its size
+    nor its ranges are those of the content.
+
     Args:
         fs: The file system.
         path: The file's path there.
         url: Its URL.
-
-    Raises:
-        DataError: The file has a Content-Encoding that its store decodes on the way, so that
-            neither its size nor its ranges are those of the content.
     """
     protocol = protocol_of(url)
     if protocol == "s3":

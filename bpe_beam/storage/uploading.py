@@ -102,9 +102,6 @@ def _repeat_blocks(file: Any) -> None:
     The clients of other stores do so longer than Azure's. Each attempt sends blocks of new names,
     and the object consists of the blocks that the last request lists: those of a failed attempt are
     taken from the list.
-
-    Args:
-        file: The file of Azure's file system.
     """
     upload_once = file._upload_chunk
 

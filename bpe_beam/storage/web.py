@@ -38,11 +38,7 @@ def web_info(fs: Any, url: str) -> dict[str, Any]:
 
     Args:
         fs: fsspec's file system for the web.
-        url: The file.
-
-    Raises:
-        FileNotFoundError: Status 404 or 410.
-        OSError: Any other failure.
+        url: The file; FileNotFoundError for status 404 or 410, OSError for any other failure.
     """
     return {"type": "file", **sync(fs.loop, _stat, fs, url)}
 
@@ -54,11 +50,7 @@ def open_web(fs: Any, url: str) -> RangeSource:
 
     Args:
         fs: fsspec's file system for the web.
-        url: The file.
-
-    Raises:
-        FileNotFoundError: Status 404 or 410.
-        OSError: Any other failure.
+        url: The file, see `web_info`.
     """
     reader = _WebReader(fs, url, stored_file(url, web_info(fs, url)))
     return RangeSource(reader.file, reader.fetch, reader.close, concurrent=False)

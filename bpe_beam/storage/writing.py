@@ -63,9 +63,6 @@ def write_attempt(
 
     Yields:
         A buffered stream of bytes.
-
-    Raises:
-        DataError: Storage fails.
     """
     destination = _Destination(raw, url, secrets, synced=synced)
     buffered = io.BufferedWriter(destination, WRITE_BUFFER)

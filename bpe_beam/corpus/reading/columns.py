@@ -72,12 +72,15 @@ def useful_paths(request: SliceRequest, schema: pa.Schema) -> list[tuple[str, ..
             r"is written \.",
             ("text_field",),
         )
-    paths = [text]
-    for path in names:
-        kind = _field_type(schema, path)
-        if kind is not None and (_is_bytes(kind) or pa.types.is_integer(kind)):
-            paths.append(path)
-    return paths
+    kinds = ((path, _field_type(schema, path)) for path in names)
+    return [
+        text,
+        *(
+            path
+            for path, kind in kinds
+            if kind is not None and (_is_bytes(kind) or pa.types.is_integer(kind))
+        ),
+    ]
 
 
 def _field_type(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
@@ -105,12 +108,9 @@ def lose_file(request: SliceRequest, file: Stored, reason: RejectReason, error: 
 
     Args:
         request: A slice of the file.
-        file: The file.
+        file: The file; an error of storage that it had is raised.
         reason: The reason.
         error: The error of pyarrow.
-
-    Raises:
-        DataError: Not the file is broken, but storage failed.
     """
     file.check()
     if request.start == 0:

@@ -11,11 +11,7 @@ from bpe_beam.corpus.slices import SliceRequest
 
 
 class Gatherer:
-    """Keeps documents until there are enough for a batch.
-
-    Args:
-        request: Their slice.
-    """
+    """Keeps documents of a slice until there are enough for a batch."""
 
     def __init__(self, request: SliceRequest) -> None:
         self._request = request

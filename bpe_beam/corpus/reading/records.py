@@ -40,7 +40,7 @@ has these bytes."""
 def read_records(
     request: SliceRequest, separator: bytes, split_window: SplitWindow
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records that begin in a slice of a file of separated records.
+    """Yield the records that begin in a slice.
 
     Args:
         request: The slice.

@@ -33,7 +33,6 @@ class Window:
         final: Whether the file ends with these.
         broken: Why the file cannot be read further; empty if it can. `final` is true then as well.
         lost: How many stored bytes are lost then.
-        source: The source.
     """
 
     def __init__(self, source: Source, base: int, block: int, stop: int = END) -> None:

@@ -15,9 +15,6 @@ class BrokenStream(Exception):
 
     Args:
         why: The reason, and at which byte.
-        lost: See below.
-
-    Attributes:
         lost: The number of stored bytes of which nothing was returned, or nothing reliable.
     """
 

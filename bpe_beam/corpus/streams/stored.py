@@ -15,19 +15,7 @@ def ignore(_reported: object) -> None:
 
 
 class ChangedFileError(DataError):
-    """A file is not the one that was planned.
-
-    Args:
-        url: The file.
-        size: Its planned size in bytes.
-        change: What has changed, as the end of a sentence.
-    """
-
-    def __init__(self, url: str, size: int, change: str) -> None:
-        super().__init__(
-            f"{redact(url)} had {size} bytes when the job was planned, and {change}; start the job "
-            "again on files that stay as they are"
-        )
+    """A file is not the one that was planned."""
 
 
 class Stored:
@@ -103,12 +91,7 @@ class Stored:
         return data if len(data) == count else data + self.read(count - len(data))
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> None:
-        """Continue at another position.
-
-        Args:
-            offset: Bytes from the origin.
-            whence: The origin: `os.SEEK_SET`, `os.SEEK_CUR` or `os.SEEK_END`.
-        """
+        """See `io.IOBase.seek`."""
         position = offset + (0, self.position, self.size)[whence]
         with named_errors("read", self._url):
             self._file.seek(position)
@@ -142,4 +125,7 @@ class Stored:
             self._on_read(count)
 
     def _changed(self, change: str) -> ChangedFileError:
-        return ChangedFileError(self._url, self.size, change)
+        return ChangedFileError(
+            f"{redact(self._url)} had {self.size} bytes when the job was planned, and {change}; "
+            "start the job again on files that stay as they are"
+        )
