@@ -17,10 +17,11 @@ from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.folders.receipts import side_by_side
 from bpe_beam.jobs import corpus_input
-from bpe_beam.jobs.tokenize import framing
+from bpe_beam.jobs.tokenize import framing, require_frame
 from bpe_beam.progress import Progress
 from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.tokenize import StreamTokenizeSettings
+from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.shard_rows import Totals
 from bpe_beam.storage import Storage, redact
@@ -65,13 +66,16 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
     storage = Storage(settings.run.storage_options)
     tokenizer = Tokenizer.from_file(chosen.tokenizer, storage=storage)
     encoding = Encoding.of(tokenizer, **framing(chosen))
+    require_frame(chosen.format, encoding)
     corpus_input.require_no_artifacts(storage, chosen.input.inputs)
     watched = Watched.of(storage, chosen.input.inputs, chosen.input.exclude, chosen.output)
     made_by = {**framing(chosen), **identity_of(chosen.input)}
+    # Streams of versions that had one format do not name it.
+    other = {} if chosen.format == DEFAULT_SHARD_FORMAT else {"format": chosen.format}
     folder = OutputFolder.claim(
         storage,
         chosen.output,
-        {"job": "stream-tokenize", "tokenizer": tokenizer.fingerprint, **made_by},
+        {"job": "stream-tokenize", "tokenizer": tokenizer.fingerprint, **other, **made_by},
         [TOKENIZER_FILE, INPUT_FILE],
         final="ended.json",  # never written: a stream has no end
     )
@@ -95,6 +99,7 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
         poll_seconds=settings.poll_seconds,
         window_seconds=settings.window_seconds,
         until_idle_seconds=settings.until_idle_seconds,
+        shard_format=chosen.format,
     )
     # Some runners need the flag.
     options = [option for option in settings.run.runner_options if option != "--streaming"]

@@ -46,15 +46,29 @@ def run(settings: TokenizeSettings, progress: Progress) -> CorpusSummary | Templ
     storage = Storage(settings.run.storage_options)
     tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
     encoding = Encoding.of(tokenizer, **framing(settings))
+    require_frame(settings.format, encoding)
+    plan = corpus_input.plan_of(storage, settings.input, output=settings.output)
+    return _TokenizeJob(settings, storage, plan, tokenizer, encoding).run(progress)
+
+
+def require_frame(format_name: str, encoding: Encoding) -> None:
+    """Refuse documents that begin with no token for a format that needs one.
+
+    Args:
+        format_name: The format of the shards.
+        encoding: How documents become ids.
+
+    Raises:
+        UsageError: They begin with none.
+    """
+    begins = bool(encoding.frame(encoding.tokenizer())[0])
     require(
-        bool(encoding.frame(tokenizer)[0]) or not shard_format(settings.format).needs_prepend,
-        f"must be given for shards of {settings.format}, whose readers know a document by the "
-        "token that it begins with",
+        begins or not shard_format(format_name).needs_prepend,
+        f"must be given for shards of {format_name}, whose readers know a document by the token "
+        "that it begins with",
         "prepend",
         remedy="give the end-of-text token, such as <|endoftext|>",
     )
-    plan = corpus_input.plan_of(storage, settings.input, output=settings.output)
-    return _TokenizeJob(settings, storage, plan, tokenizer, encoding).run(progress)
 
 
 def framing(settings: TokenizeSettings) -> dict[str, Any]:

@@ -105,7 +105,7 @@ class StreamTokenizeSettings(Settings):
 
     GROUP = "watching"
 
-    tokenize: TokenizeSettings = part(TokenizeSettings, without=("format", "workers", "overwrite"))
+    tokenize: TokenizeSettings = part(TokenizeSettings, without=("workers", "overwrite"))
     poll_seconds: int = option(
         10,
         help="Time between two listings of the inputs.",

@@ -27,6 +27,7 @@ from apache_beam.typehints.schemas import named_fields_from_element_type
 from bpe_beam import transforms
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.elements import string_array, utf8_of
 from bpe_beam.transforms.metrics import count_tokens
@@ -171,16 +172,26 @@ class WriteTokens(beam.PTransform):
         tokenizer: Path or URL of the `tokenizer.json` that made the ids.
         field: The field of the ids.
         shards: The most shards to write, from 1 to 100,000.
+        format: The format of the shards.
 
     Raises:
         UsageError: A folder that is not empty, a tokenizer that does not exist, or rows without
             such a field.
     """
 
-    def __init__(self, folder: str, tokenizer: str, field: str = "tokens", shards: int = 1) -> None:
+    def __init__(
+        self,
+        folder: str,
+        tokenizer: str,
+        field: str = "tokens",
+        shards: int = 1,
+        format: str = DEFAULT_SHARD_FORMAT,
+    ) -> None:
         super().__init__()
         self.field = field
-        self.write = transforms.WriteTokens(folder, Tokenizer.from_file(tokenizer), shards=shards)
+        self.write = transforms.WriteTokens(
+            folder, Tokenizer.from_file(tokenizer), shards=shards, format=format
+        )
 
     def expand(self, rows: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         """Return the row of the manifest."""

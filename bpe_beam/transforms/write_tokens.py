@@ -19,10 +19,10 @@ import numpy.typing as npt
 import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 
-from bpe_beam.errors import DataError, UsageError, require, require_between
+from bpe_beam.errors import DataError, UsageError, require, require_between, require_choice
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.receipts import side_by_side
-from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, shard_format
+from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS, shard_format
 from bpe_beam.shards.manifest import NO_PLAN, VERSION, Manifest, Rejects, TokenizerInfo
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
@@ -73,6 +73,8 @@ class WriteTokens(beam.PTransform):
         tokenizer: The tokenizer that made the ids.
         shards: The most shards to write, from 1 to 100,000.
         storage: The storage client.
+        format: The format of the shards, one of SHARD_FORMATS. The readers of `llmc` know a
+            document by the end-of-text token, with which each must begin.
 
     Raises:
         UsageError: An argument out of its range, a folder that is not empty, or input that is
@@ -80,13 +82,21 @@ class WriteTokens(beam.PTransform):
     """
 
     def __init__(
-        self, folder: str, tokenizer: Tokenizer, *, shards: int = 1, storage: Storage | None = None
+        self,
+        folder: str,
+        tokenizer: Tokenizer,
+        *,
+        shards: int = 1,
+        storage: Storage | None = None,
+        format: str = DEFAULT_SHARD_FORMAT,
     ) -> None:
         super().__init__()
+        require_choice("format", format, SHARD_FORMATS)
         require_between("shards", shards, 1, _MAX_SHARDS)
         self.folder = absolute(folder)
         self.tokenizer = tokenizer
         self.shards = shards
+        self.format = format
         self.storage = storage or Storage()
         is_empty = not self.storage.list_names(folder)
         require(is_empty, f"must be empty or new, got {folder}, which has files", "folder")
@@ -105,7 +115,9 @@ class WriteTokens(beam.PTransform):
                 "stream-tokenize"
             )
         self.storage.make_folder(self.folder)
-        target = _Target(self.storage, self.folder, self.shards, self.tokenizer.to_json())
+        target = _Target(
+            self.storage, self.folder, self.shards, self.tokenizer.to_json(), self.format
+        )
         split = beam.FlatMap(_to_chunks, self.shards).with_output_types(tuple[int, Chunk])
         chunks = tokens | "SplitToChunks" >> split
         # A number that is no shard's: there is at least one element to gather.
@@ -135,12 +147,13 @@ def _digest(ids: bytes) -> bytes:
 
 
 class _Target(NamedTuple):
-    """The folder of the shards, and their tokenizer."""
+    """The folder of the shards, their tokenizer and their format."""
 
     storage: Storage
     folder: str
     shards: int
     tokenizer_json: str
+    format: str = DEFAULT_SHARD_FORMAT
 
     @property
     def vocab_size(self) -> int:
@@ -244,7 +257,7 @@ def _write_shard(
         name = names.pop() if len(names) == 1 else None
         if name is None or bool(name) != any(chunk.size for chunk in stored):
             raise DataError(_LOST)
-        format_ = shard_format(DEFAULT_SHARD_FORMAT)
+        format_ = shard_format(target.format)
         # Without tokens no file is made.
         name = name or f"shard {number} without tokens"
         with format_.writer(target.storage, target.folder, name, target.vocab_size) as writer:
@@ -308,7 +321,7 @@ def _write_manifest(element: tuple[int, Iterable[bytes]], target: _Target) -> It
     data = target.tokenizer_json.encode()
     storage.write_bytes(storage.join(folder, TOKENIZER_FILE), data)
     manifest = Manifest(
-        format=DEFAULT_SHARD_FORMAT,
+        format=target.format,
         version=VERSION,
         tokenizer=TokenizerInfo(hashlib.sha256(data).hexdigest(), target.vocab_size),
         settings={"append": None, "prepend": None, "allowed_special": "none"},

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import stream_by_hand
+from command_line import run
 from read_back import read_shards
 
 END = "<|endoftext|>"
@@ -89,7 +90,19 @@ def _rest(ground: Any, job: str) -> None:
     ]
 
 
+def _other_format(ground: Any, job: str) -> None:
+    ground.seen(job, "--format", "flat")
+    window = _window(ground)
+    assert [*window.glob("*.document_offsets.npy")]
+    assert json.loads((window / "manifest.json").read_bytes())["format"] == "flat"
+    assert run("verify", window).code == 0
+    ran = ground.run(job)
+    assert ran.code == 2
+    assert 'format: "flat" there, nothing now' in ran.message
+
+
 STREAMING = {
+    "--format": _other_format,
     "--append": _framed("--append", [], [0]),
     "--prepend": _framed("--prepend", [0], []),
     "--allowed-special": _special_tokens,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import apache_beam as beam
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from apache_beam.transforms.window import FixedWindows
 from sentences import sentences
@@ -48,6 +49,23 @@ def test_written_tokens_are_whole(run, tokenizer, tmp_path, shards, monkeypatch)
         with MegatronReader(Storage(), folder, shard.name) as reader:
             found += [reader.document(i).tolist() for i in range(len(reader))]
     assert sorted(found) == sorted(map(tokenizer.encode, texts))
+
+
+def test_shards_of_another_format(run, tokenizer, tmp_path) -> None:
+    texts = [*sentences(20), "", "a"]
+    for name in ("flat", "parquet"):
+        write = WriteTokens(str(tmp_path / name), tokenizer, shards=2, format=name)
+        run(lambda p, w=write: p | beam.Create(texts) | Tokenize(tokenizer) | w)
+        assert verify(Storage(), str(tmp_path / name)).problems == ()
+        assert read_manifest(Storage(), str(tmp_path / name)).format == name
+    rows = [
+        row
+        for path in (tmp_path / "parquet").glob("*.parquet")
+        for row in pq.read_table(path)["input_ids"].to_pylist()
+    ]
+    assert sorted(rows) == sorted(map(tokenizer.encode, texts))
+    with pytest.raises(UsageError, match="format must be one of megatron"):
+        WriteTokens(str(tmp_path / "none"), tokenizer, format="mosaic")
 
 
 @pytest.mark.parametrize(("texts", "most"), [(["a", "b c", "", "b c"], 3), (["", ""], 0), ([], 0)])

@@ -11,6 +11,7 @@ from bpe_beam.corpus.limits import Limit
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.errors import DataError
+from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage import Storage
 from bpe_beam.workers.document_encoding import Encoding
@@ -39,6 +40,7 @@ class Stream:
         poll_seconds: The time between two looks.
         window_seconds: The time between a window's first file and the window.
         until_idle_seconds: The idle time after which the watcher ends; None: it never ends.
+        shard_format: The shards' format, one of SHARD_FORMATS.
     """
 
     storage: Storage
@@ -54,6 +56,7 @@ class Stream:
     poll_seconds: float
     window_seconds: float
     until_idle_seconds: float | None
+    shard_format: str = DEFAULT_SHARD_FORMAT
 
 
 class WindowTask(NamedTuple):
@@ -96,6 +99,7 @@ def tokenize_window_split(stream: Stream, element: str) -> TaskResult | None:
         stream.reading,
         stream.encoding,
         split_task.splits,
+        stream.shard_format,
         stage=STAGE,
         # Without a limit to allow it, the file may come back before the next try.
         lose_changed=Limit.parse(stream.max_lost, "max_lost").numerator > 0,

@@ -179,7 +179,13 @@ class Watcher:
     def _publish(self, window: Window, folder: WindowFolder, results: list[Publication]) -> None:
         stream = self.stream
         receipts = [result.receipt for result in results]
-        manifest = manifest_of(window.plan, receipts, stream.encoding.tokenizer(), stream.settings)
+        manifest = manifest_of(
+            window.plan,
+            receipts,
+            stream.encoding.tokenizer(),
+            stream.settings,
+            stream.shard_format,
+        )
         totals = CorpusTotals(
             manifest.totals.documents, manifest.rejects.by_reason, manifest.rejects.lost
         )
