@@ -151,8 +151,6 @@ class WordPiece(Component, frozen=True):
             )
         most = self.max_input_chars_per_word
         name = location.setting("max_input_chars_per_word")
-        if most < 0:
-            raise UsageError(f"{name} must be at least 0, got {most}")
         # The time of a word is its length times the longest token that it can contain.
         if most > MAX_TOKEN_CHARS:
             for token in self.vocab:

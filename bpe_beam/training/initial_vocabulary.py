@@ -112,28 +112,6 @@ class InitialVocabulary(Spelling, frozen=True, dict=True, kw_only=True, forbid_u
         spans = self._spans(ids, offsets) if self.with_spans else None
         return WordSymbols(ids, offsets, words.counts, spans)
 
-    def to_bytes(self) -> bytes:
-        """Return the vocabulary as JSON; equal vocabularies give equal bytes."""
-        return msgspec.json.encode(self, enc_hook=Tokenizer.to_json)
-
-    @classmethod
-    def from_bytes(cls, data: bytes, source: str = "initial vocabulary") -> InitialVocabulary:
-        """Return the vocabulary that `to_bytes` wrote.
-
-        Args:
-            data: Possibly hostile bytes.
-            source: The name of their file in messages.
-
-        Raises:
-            DataError: The bytes are something else; the message has the position.
-        """
-        try:
-            return msgspec.json.decode(
-                data, type=cls, dec_hook=lambda _, text: Tokenizer.from_json(text)
-            )
-        except ValueError as error:
-            raise DataError(f"{source}: {error}") from None
-
     @cached_property
     def _table(self) -> npt.NDArray[np.uint32]:
         """The ids of the symbols of the characters that are kept, uint32[kinds, codes]."""

@@ -9,11 +9,11 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.recipe import MergingRecipe, Recipe
-from bpe_beam.training.symbols import KINDS, Spelling, chunks, spelling_of
+from bpe_beam.training.symbols import KINDS, Spelling, StoredSymbols, chunks, spelling_of
 from bpe_beam.training.words import Words, first_word_with
 
 _LOW_BITS = 0xFFFFFFFF
@@ -21,7 +21,7 @@ _LOW_BITS = 0xFFFFFFFF
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class SeenSymbols(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SeenSymbols(StoredSymbols, frozen=True):
     """The symbols that words have.
 
     Attributes:
@@ -91,26 +91,6 @@ class SeenSymbols(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 for character in kinds
             }
         return SeenSymbols(self.spelling, kinds, counts)
-
-    def to_bytes(self) -> bytes:
-        """Return the symbols as JSON; equal symbols give equal bytes."""
-        return msgspec.json.encode(self, order="sorted")
-
-    @classmethod
-    def from_bytes(cls, data: bytes, source: str = "seen symbols") -> SeenSymbols:
-        """Return the symbols that `to_bytes` wrote.
-
-        Args:
-            data: Possibly hostile bytes.
-            source: The name of their file in messages.
-
-        Raises:
-            DataError: The bytes are something else; the message has the position.
-        """
-        try:
-            return msgspec.json.decode(data, type=cls)
-        except ValueError as error:
-            raise DataError(f"{source}: {error}") from None
 
 
 def find_symbols(words: Words, recipe: MergingRecipe) -> SeenSymbols:

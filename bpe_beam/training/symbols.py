@@ -7,13 +7,15 @@ A symbol's *code* is its code point, or its byte. Words are read in chunks of at
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, Self
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from bpe_beam.errors import DataError
 from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordPieceRecipe
 from bpe_beam.training.words import Words
 
@@ -26,7 +28,33 @@ KINDS = 4
 _CHARACTERS = 0x110000
 
 
-class Spelling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StoredSymbols(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What workers and the driver of merge rounds exchange, as JSON."""
+
+    def to_bytes(self) -> bytes:
+        """Return the JSON; equal values give equal bytes."""
+        return msgspec.json.encode(self, enc_hook=Tokenizer.to_json, order="sorted")
+
+    @classmethod
+    def from_bytes(cls, data: bytes, source: str = "JSON") -> Self:
+        """Return what `to_bytes` wrote.
+
+        Args:
+            data: Possibly hostile bytes.
+            source: The name of their file in messages.
+
+        Raises:
+            DataError: The bytes are something else; the message has the position.
+        """
+        try:
+            return msgspec.json.decode(
+                data, type=cls, dec_hook=lambda _, text: Tokenizer.from_json(text)
+            )
+        except ValueError as error:
+            raise DataError(f"{source}: {error}") from None
+
+
+class Spelling(StoredSymbols, frozen=True):
     """How words are written as symbols.
 
     Attributes:
