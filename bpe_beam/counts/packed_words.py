@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, BinaryIO
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bpe_beam import _native
-from bpe_beam.counts.word_table import BLOCK_BYTES, CountTable, block_bounds, data_errors
+from bpe_beam.counts.word_table import CountTable, data_errors
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage import Storage
@@ -29,7 +29,6 @@ PACKED_SCHEMA = pa.schema([("word", pa.large_binary()), ("count", pa.int64())])
 BATCH_WORDS = 1 << 16
 """The number of words of a batch that is made from a larger table."""
 
-_ROW_BYTES = 16
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 
 Columns = tuple[Any, npt.NDArray[np.int64], npt.NDArray[np.int64]]
@@ -84,21 +83,9 @@ class PackedCounts(CountTable):
         with data_errors("packed words cannot be added"):
             self._table.add_words(*columns)
 
-    def blocks(
-        self, shards: int, max_bytes: int = BLOCK_BYTES
-    ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield the words by shard, sorted by their bytes; equal tables give equal blocks.
-
-        Args:
-            shards: The number of shards; a fixed hash assigns words to them.
-            max_bytes: The size of a block, unless it is a single longer word.
-        """
-        for shard, (offsets, data, counts, *_) in enumerate(self._table.split(shards)):
-            if len(counts) == 0:
-                continue
-            whole = batch_of((data, offsets, counts))
-            for start, end in block_bounds(offsets, max_bytes, _ROW_BYTES):
-                yield shard, whole.slice(start, end - start)
+    def _batch(self, columns: Sequence[Any]) -> pa.RecordBatch:
+        offsets, data, counts, *_ = columns
+        return batch_of((data, offsets, counts))
 
 
 def to_stream(batch: pa.RecordBatch) -> bytes:

@@ -6,7 +6,7 @@ bytes a pair, half as much again while it grows, and 32 bytes a pair more while 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from bpe_beam import _native
 from bpe_beam.counts.packed_words import Columns
 from bpe_beam.counts.word_table import (
-    BLOCK_BYTES,
     CountTable,
     data_errors,
     encode_block,
@@ -25,13 +24,8 @@ from bpe_beam.counts.word_table import (
 from bpe_beam.errors import DataError
 from bpe_beam.tokenizer.byte_level import to_chars
 
-PAIR_SHARDS = 32
-"""Shards of pairs: fixed, so that equal counts give equal blocks."""
-
 PAIR_SCHEMA = pa.schema([("left", pa.uint32()), ("right", pa.uint32()), ("count", pa.int64())])
 
-_ROW_BYTES = 16
-_BLOCK_OVERHEAD = 1024
 _CODE_OF_BYTE = np.array([ord(char) for char in to_chars(bytes(range(256)))], np.uint32)
 
 
@@ -110,22 +104,8 @@ class PairCounts(CountTable):
         """
         self._add(self._table.add_table, other._table)
 
-    def blocks(
-        self, shards: int = PAIR_SHARDS, max_bytes: int = BLOCK_BYTES
-    ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield the pairs by shard, sorted by left and right; equal tables give equal blocks.
-
-        A shard without pairs has no block. A pair's shard follows from its ids alone.
-
-        Args:
-            shards: The number of shards, at least 1.
-            max_bytes: The size of a block.
-        """
-        rows = max(1, (max_bytes - _BLOCK_OVERHEAD) // _ROW_BYTES)
-        for shard, columns in enumerate(self._table.split(shards)):
-            whole = _pairs(columns)
-            for start in range(0, len(whole), rows):
-                yield shard, whole.slice(start, rows)
+    def _batch(self, columns: Sequence[Any]) -> pa.RecordBatch:
+        return _pairs(columns)
 
     def frequent(self, floor: int, limit: int) -> tuple[pa.RecordBatch, int]:
         """Return the pairs with the highest counts.

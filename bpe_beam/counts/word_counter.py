@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 
 from bpe_beam.counts.word_table import (
-    BLOCK_BYTES,
     PARTITIONS,
     Blocks,
     WordTable,
@@ -99,6 +98,6 @@ class WordCounter(WordTable):
             return int(self._table.add_texts(*to_count))
 
         def hand_over(parts: list[Any]) -> None:
-            on_full(self._blocks(parts, BLOCK_BYTES))
+            on_full(self._blocks(parts))
 
         return int(self._table.add_texts(*to_count, max_bytes, PARTITIONS, hand_over))

@@ -6,7 +6,7 @@ the bytes of words over 15 bytes; with positions 16 bytes a slot more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,10 +29,8 @@ PLACED_SCHEMA = pa.schema(
 )
 
 Blocks = Iterator[tuple[int, pa.RecordBatch]]
-"""Words by partition, sorted by their bytes within it."""
+"""Rows by partition, sorted by their keys within it."""
 
-# Bytes of a row of a block beside its word: an offset and a count, and two positions.
-_ROW_BYTES = {False: 16, True: 32}
 _BLOCK_OVERHEAD = 1024
 
 
@@ -46,6 +44,12 @@ def schema_of(with_places: bool, with_sources: bool = False) -> pa.Schema:
     """
     schema = PLACED_SCHEMA if with_places else WORD_SCHEMA
     return pa.schema([("source", pa.large_string()), *schema]) if with_sources else schema
+
+
+def _row_bytes(schema: pa.Schema) -> int:
+    """Return the bytes of a row beside the bytes of its word."""
+    fixed = [column.type.bit_width // 8 for column in schema if column.name != "word"]
+    return int(sum(fixed)) + (8 if "word" in schema.names else 0)
 
 
 class CountTable:
@@ -65,6 +69,36 @@ class CountTable:
     def clear(self) -> None:
         """Remove all keys, and free their memory."""
         self._table.clear()
+
+    def blocks(self, partitions: int = PARTITIONS, max_bytes: int = BLOCK_BYTES) -> Blocks:
+        """Yield the rows by partition, sorted by their keys; equal tables give equal blocks.
+
+        A partition without rows has no block. Cost: about the table's memory again while it runs.
+
+        Args:
+            partitions: The number of partitions, at least 1; a fixed hash of keys assigns them.
+            max_bytes: The size of a block, unless it is a single longer row.
+        """
+        yield from self._blocks(self._table.split(partitions), max_bytes)
+
+    def _blocks(self, parts: Iterable[Sequence[Any]], max_bytes: int = BLOCK_BYTES) -> Blocks:
+        """Yield the blocks of the native table's partitions."""
+        for partition, columns in enumerate(parts):
+            whole = self._batch(columns)
+            sizes = np.full(whole.num_rows, _row_bytes(whole.schema), np.int64)
+            if "word" in whole.schema.names:
+                sizes += np.diff(columns[0])
+            ends = np.cumsum(sizes, out=sizes)
+            start = begun = 0
+            while start < whole.num_rows:
+                room = begun + max_bytes - _BLOCK_OVERHEAD
+                end = max(start + 1, int(np.searchsorted(ends, room, side="right")))
+                yield partition, whole.slice(start, end - start)
+                start, begun = end, int(ends[end - 1])
+
+    def _batch(self, columns: Sequence[Any]) -> pa.RecordBatch:
+        """Return the columns of a native partition as one batch."""
+        raise NotImplementedError
 
 
 class WordTable(CountTable):
@@ -96,59 +130,24 @@ class WordTable(CountTable):
         """Add another table's words."""
         self._table.add_table(other._table)
 
-    def blocks(self, partitions: int = PARTITIONS, max_bytes: int = BLOCK_BYTES) -> Blocks:
-        """Yield the words by partition, sorted by their bytes; equal tables give equal blocks.
-
-        A partition without words has no block. Cost: about the table's memory again while it runs.
-
-        Args:
-            partitions: The number of partitions, at least 1; a fixed hash assigns words to them.
-            max_bytes: The size of a block, unless it is a single longer word.
-        """
-        yield from self._blocks(self._table.split(partitions), max_bytes)
-
     def drain(self) -> Iterator[pa.RecordBatch]:
         """Yield all words, sorted by their bytes, then remove them."""
         for _, block in self.blocks(partitions=1):
             yield block
         self.clear()
 
-    def _blocks(self, parts: Iterable[Any], max_bytes: int) -> Blocks:
-        """Yield the blocks of the native table's partitions."""
+    def _batch(self, columns: Sequence[Any]) -> pa.RecordBatch:
+        offsets, data, *others = columns
+        words = pa.LargeStringArray.from_buffers(
+            len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data)
+        )
         schema = schema_of(self.with_places)
-        for partition, (offsets, data, counts, *places) in enumerate(parts):
-            if len(counts) == 0:
-                continue
-            words = pa.LargeStringArray.from_buffers(
-                len(counts), pa.py_buffer(offsets), pa.py_buffer(data)
-            )
-            # Over the memory of the arrays; `pa.array` would import `numpy.ma`.
-            columns = [
-                pa.Array.from_buffers(field.type, len(values), [None, pa.py_buffer(values)])
-                for field, values in zip(list(schema)[1:], (counts, *places), strict=False)
-            ]
-            whole = pa.RecordBatch.from_arrays([words, *columns], schema=schema)
-            for start, end in block_bounds(offsets, max_bytes, _ROW_BYTES[self.with_places]):
-                yield partition, whole.slice(start, end - start)
-
-
-def block_bounds(offsets: np.ndarray, max_bytes: int, row_bytes: int) -> Iterator[tuple[int, int]]:
-    """Yield the rows [start, end) of each block.
-
-    Args:
-        offsets: int64[rows + 1], the first byte of each row's word and the end of the last.
-        max_bytes: The size of a block, unless it is a single longer row.
-        row_bytes: Bytes of a row beside its word.
-    """
-    ends = offsets[1:] + row_bytes * np.arange(1, len(offsets))
-    start = 0
-    begun = 0
-    while start < len(ends):
-        room = begun + max_bytes - _BLOCK_OVERHEAD
-        end = max(start + 1, int(np.searchsorted(ends, room, side="right")))
-        yield start, end
-        begun = int(ends[end - 1])
-        start = end
+        # Over the memory of the arrays; `pa.array` would import `numpy.ma`.
+        others = [
+            pa.Array.from_buffers(field.type, len(values), [None, pa.py_buffer(values)])
+            for field, values in zip(list(schema)[1:], others, strict=False)
+        ]
+        return pa.RecordBatch.from_arrays([words, *others], schema=schema)
 
 
 def string_buffers(texts: pa.Array) -> tuple[pa.Buffer, np.ndarray]:

@@ -7,7 +7,7 @@ A symbol's *code* is its code point, or its byte. Words are read in chunks of at
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,6 +18,9 @@ from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordPieceRecipe
 from bpe_beam.training.words import Words
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 CHUNK_BYTES = 1 << 22
 

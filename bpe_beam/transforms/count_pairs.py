@@ -16,8 +16,8 @@ import pyarrow as pa
 from apache_beam.utils.windowed_value import WindowedValue
 from numpy.typing import NDArray
 
-from bpe_beam.counts.pair_counts import PAIR_SHARDS, PairCounts, decode_pairs
-from bpe_beam.counts.word_table import BLOCK_BYTES, encode_block
+from bpe_beam.counts.pair_counts import PairCounts, decode_pairs
+from bpe_beam.counts.word_table import BLOCK_BYTES, PARTITIONS, encode_block
 from bpe_beam.errors import DataError, require, require_choice
 from bpe_beam.training.recipe import SYMBOLS
 from bpe_beam.transforms.coders import PairCountsCoder
@@ -120,7 +120,7 @@ class CountPairs(beam.PTransform):
         self,
         *,
         symbols: str = "bytes",
-        shards: int = PAIR_SHARDS,
+        shards: int = PARTITIONS,
         table_bytes: int = TABLE_BYTES,
     ) -> None:
         super().__init__()
@@ -184,7 +184,7 @@ def _add_blocks(element: tuple[int, Iterable[bytes]]) -> Iterator[pa.RecordBatch
     table = PairCounts()
     for data in element[1]:
         table.add_block(decode_pairs(data))
-    for _, block in table.blocks(shards=1):
+    for _, block in table.blocks(1):
         text = _as_text(block)
         for start in range(0, len(text), _OUTPUT_ROWS):
             yield text.slice(start, _OUTPUT_ROWS)

@@ -18,11 +18,10 @@ from bpe_beam import _native
 from bpe_beam.counts.packed_words import Columns
 from bpe_beam.counts.pair_counts import (
     PAIR_SCHEMA,
-    PAIR_SHARDS,
     PairCounts,
     decode_pairs,
 )
-from bpe_beam.counts.word_table import BLOCK_BYTES, encode_block
+from bpe_beam.counts.word_table import BLOCK_BYTES, PARTITIONS, encode_block
 from bpe_beam.errors import DataError
 from bpe_beam.tokenizer.byte_level import to_chars
 
@@ -146,7 +145,7 @@ class TestTaking:
 
 
 class TestBlocks:
-    @pytest.mark.parametrize("shards", [1, 3, PAIR_SHARDS])
+    @pytest.mark.parametrize("shards", [1, 3, PARTITIONS])
     def test_shards(self, shards: int) -> None:
         """A pair has one shard, whatever else is in the table, and blocks are sorted."""
         words = random_symbols(4)
