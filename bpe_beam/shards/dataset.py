@@ -21,6 +21,7 @@ from bpe_beam.errors import require
 from bpe_beam.shards.folder_reader import FolderReader
 from bpe_beam.shards.index_shuffle import MAX_SEED
 from bpe_beam.shards.order import Order
+from bpe_beam.shards.stored_shard import Ids, IdType
 from bpe_beam.storage import Storage, redact
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from bpe_beam.shards.torch_dataset import TorchTokens
 
-Ids = NDArray[np.uint32]
 Batch = TypeVar("Batch")
 Item = TypeVar("Item")
 
@@ -43,6 +43,7 @@ _THREADS = 16
 _AHEAD = 64
 """The documents of a remote folder that are read ahead where they do not follow each other."""
 _STATE_VERSION = 1
+_UINT32 = np.dtype(np.uint32)
 
 
 def open_dataset(storage: Storage, url: str, *, memory: int = MEMORY) -> TokenDataset:
@@ -62,7 +63,7 @@ def open_dataset(storage: Storage, url: str, *, memory: int = MEMORY) -> TokenDa
     """
     require(memory >= 1 << 20, f"must be at least {1 << 20:,} bytes, got {memory:,}", "memory")
     reader = FolderReader(storage, url, memory)
-    return TokenDataset(reader, Order.of_all(reader.documents))
+    return TokenDataset(reader, Order.of_all(reader.documents), _UINT32)
 
 
 class TokenView(Generic[Batch]):
@@ -75,11 +76,14 @@ class TokenView(Generic[Batch]):
     Args:
         reader: Reads the folder.
         order: The order of the items.
+        dtype: The type of the items.
     """
 
-    def __init__(self, reader: FolderReader, order: Order) -> None:
+    def __init__(self, reader: FolderReader, order: Order, dtype: IdType) -> None:
         self.reader = reader
         self.order = order
+        self.dtype = dtype
+        self._count, self._first = len(order), order.run
         self._mapped = range(0), np.empty(0, np.int64)
 
     # ---- what documents and sequences define ----
@@ -94,8 +98,8 @@ class TokenView(Generic[Batch]):
     def _batch(self, items: list[Ids]) -> Batch:
         raise NotImplementedError
 
-    def _same(self, order: Order) -> Self:
-        """Return a view of the same items in another order."""
+    def _same(self, order: Order, dtype: IdType) -> Self:
+        """Return a view of the same items in another order, or of another type."""
         raise NotImplementedError
 
     # ---- the same for both ----
@@ -111,7 +115,7 @@ class TokenView(Generic[Batch]):
         return self.reader.vocab_size
 
     def __len__(self) -> int:
-        return len(self.order)
+        return self._count
 
     @overload
     def __getitem__(self, index: int) -> Ids: ...
@@ -127,22 +131,26 @@ class TokenView(Generic[Batch]):
             index: A position, where -1 is the last; a slice; or a list or array of positions.
 
         Returns:
-            Of a position: uint32[tokens], a new array. Of a slice: a view, of which nothing is read
-            yet. Of positions: a list of arrays.
+            Of a position: the ids, a new array of type `dtype`. Of a slice: a view, of which
+            nothing is read yet. Of positions: a list of arrays.
 
         Raises:
             IndexError: A position is out of range.
             DataError: The folder is damaged or cannot be read.
         """
-        if isinstance(index, slice):
-            return self._same(self.order.sliced(index))
-        if isinstance(index, np.ndarray | list | tuple):
-            return self._gather(self._checked(index))
-        position = integer(index)
-        count = len(self)
-        if not -count <= position < count:
-            raise IndexError(f"index must be from -{count} to {count - 1}, got {position}")
-        return self._read(self._item_at(position + count if position < 0 else position))
+        count = self._count
+        if type(index) is not int or not 0 <= index < count:
+            if isinstance(index, slice):
+                return self._same(self.order.sliced(index), self.dtype)
+            if isinstance(index, np.ndarray | list | tuple):
+                return self._gather(self._checked(index))
+            index = integer(index)
+            if not -count <= index < count:
+                raise IndexError(f"index must be from -{count} to {count - 1}, got {index}")
+            index = index + count if index < 0 else index
+        if self._first is None:
+            return self._read(self._item_at(index))
+        return self._read(self._first + index)
 
     def __getitems__(self, positions: Sequence[int]) -> list[Ids]:
         """Return several items; torch's DataLoader asks so for a batch."""
@@ -180,7 +188,7 @@ class TokenView(Generic[Batch]):
             UsageError: `seed` is out of range.
         """
         require(0 <= seed <= MAX_SEED, f"must be 0 to {MAX_SEED}, got {seed}", "seed")
-        return self._same(self.order.shuffled(seed))
+        return self._same(self.order.shuffled(seed), self.dtype)
 
     def part(self, number: int, count: int) -> Self:
         """Return every `count`-th item from `number` on: the part of one of several processes.
@@ -197,7 +205,24 @@ class TokenView(Generic[Batch]):
         """
         require(count >= 1, f"must be at least 1, got {count}", "count")
         require(0 <= number < count, f"must be 0 to {count - 1}, got {number}", "number")
-        return self._same(self.order.sliced(slice(number, None, count)))
+        return self._same(self.order.sliced(slice(number, None, count)), self.dtype)
+
+    def astype(self, dtype: Any) -> Self:
+        """Return a view whose items have another type, such as int64, without another copy.
+
+        Args:
+            dtype: A type of integers that holds every id of the vocabulary.
+
+        Raises:
+            UsageError: It is another type.
+        """
+        wanted = np.dtype(dtype)
+        require(
+            wanted.kind in "iu" and np.iinfo(wanted).max >= self.vocab_size - 1,
+            f"must be a type of integers that holds {self.vocab_size - 1:,}, got {wanted}",
+            "dtype",
+        )
+        return self._same(self.order, wanted)
 
     def to_torch(self) -> TorchTokens:
         """Return a map-style data set of torch, whose items are int64 tensors.
@@ -230,9 +255,8 @@ class TokenView(Generic[Batch]):
             items = iter(self)
             while found := list(islice(items, rows)):
                 ends = np.cumsum([0, *(item.size for item in found)])
-                lists = pa.ListArray.from_arrays(
-                    pa.array(ends, pa.int32()), pa.array(np.concatenate(found).view(np.int32))
-                )
+                ids = np.concatenate(found).astype(np.int32)
+                lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(ids))
                 yield pa.record_batch([lists], schema=schema)
 
         return pa.RecordBatchReader.from_batches(schema, batches())
@@ -248,7 +272,7 @@ class TokenView(Generic[Batch]):
 
     def items_from(self, position: int) -> Iterator[Ids]:
         """Yield the items from a position on."""
-        first, count = self.order.run, len(self)
+        first, count = self._first, self._count
         if first is None:
             yield from self._scattered_from(position)
             return
@@ -281,9 +305,6 @@ class TokenView(Generic[Batch]):
 
     def _item_at(self, position: int) -> int:
         """Return the number of an item; positions that follow each other are computed together."""
-        first = self.order.run
-        if first is not None:
-            return first + position
         mapped, items = self._mapped
         if position not in mapped:
             ahead = _POSITIONS if position == mapped.stop else 1
@@ -352,36 +373,40 @@ class TokenDataset(TokenView[list[Ids]]):
             "sequences are of a whole folder: ask for them first, then slice or shuffle them",
         )
         count = max(self.reader.tokens - length, -stride) // stride + 1
-        return TokenSequences(self.reader, Order.of_all(count), length, stride)
+        return TokenSequences(self.reader, Order.of_all(count), self.dtype, length, stride)
 
     def __repr__(self) -> str:
         return f"TokenDataset({redact(self.reader.url)!r}, {self.identity()})"
 
     def _read(self, item: int) -> Ids:
-        return self.reader.document(item)
+        return self.reader.document(item, self.dtype)
 
     def _read_run(self, start: int, stop: int) -> Sequence[Ids]:
-        return self.reader.documents_from(start, min(stop, start + _POSITIONS), _RUN_IDS)
+        stop = min(stop, start + _POSITIONS)
+        return self.reader.documents_from(start, stop, _RUN_IDS, self.dtype)
 
     def _batch(self, items: list[Ids]) -> list[Ids]:
         return items
 
-    def _same(self, order: Order) -> Self:
-        return type(self)(self.reader, order)
+    def _same(self, order: Order, dtype: IdType) -> Self:
+        return type(self)(self.reader, order, dtype)
 
 
-class TokenSequences(TokenView[NDArray[np.uint32]]):
+class TokenSequences(TokenView[Ids]):
     """Sequences of one length, see `TokenDataset.sequences`.
 
     Args:
         reader: Reads the folder.
         order: The order of the sequences.
+        dtype: The type of the sequences.
         length: The number of ids of a sequence.
         stride: The distance of their starts.
     """
 
-    def __init__(self, reader: FolderReader, order: Order, length: int, stride: int) -> None:
-        super().__init__(reader, order)
+    def __init__(
+        self, reader: FolderReader, order: Order, dtype: IdType, length: int, stride: int
+    ) -> None:
+        super().__init__(reader, order, dtype)
         self.length, self.stride = length, stride
 
     def identity(self) -> dict[str, Any]:
@@ -393,20 +418,20 @@ class TokenSequences(TokenView[NDArray[np.uint32]]):
 
     def _read(self, item: int) -> Ids:
         start = item * self.stride
-        return self.reader.ids(start, start + self.length)
+        return self.reader.ids(start, start + self.length, self.dtype)
 
     def _read_run(self, start: int, stop: int) -> Sequence[Ids]:
         stop = min(stop, start + max(_RUN_IDS // max(self.length, self.stride), 1))
         first = start * self.stride
-        ids = self.reader.ids(first, (stop - 1) * self.stride + self.length)
+        ids = self.reader.ids(first, (stop - 1) * self.stride + self.length, self.dtype)
         starts = range(0, (stop - start) * self.stride, self.stride)
         return [ids[at : at + self.length].copy() for at in starts]
 
-    def _batch(self, items: list[Ids]) -> NDArray[np.uint32]:
+    def _batch(self, items: list[Ids]) -> Ids:
         return np.stack(items)
 
-    def _same(self, order: Order) -> Self:
-        return type(self)(self.reader, order, self.length, self.stride)
+    def _same(self, order: Order, dtype: IdType) -> Self:
+        return type(self)(self.reader, order, dtype, self.length, self.stride)
 
 
 class TokenIterator(Generic[Item]):

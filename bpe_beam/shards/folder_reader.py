@@ -10,7 +10,6 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.artifact_names import JOB_FILE
@@ -18,7 +17,14 @@ from bpe_beam.shards.block_cache import BlockCache, RecentValues
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import ShardReader
 from bpe_beam.shards.manifest import Manifest, read_manifest
-from bpe_beam.shards.stored_shard import ShardAccess, ShardEntry, StoredShard, check_size
+from bpe_beam.shards.stored_shard import (
+    Ids,
+    IdType,
+    ShardAccess,
+    ShardEntry,
+    StoredShard,
+    check_size,
+)
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.names import WEB, absolute, escape_glob, is_local, protocol_of
 
@@ -75,34 +81,43 @@ class FolderReader:
         self.__dict__.update(state)
         self._start()
 
-    def document(self, index: int) -> NDArray[np.uint32]:
-        """Return uint32[tokens]: the ids of a document, from 0 to `documents - 1`."""
-        number = bisect_right(self._ends, index)
-        start = self._ends[number - 1] if number else 0
-        return self._access(number).document(index - start)
+    def document(self, index: int, dtype: IdType) -> Ids:
+        """Return the ids of a document, a new array.
 
-    def documents_from(self, start: int, stop: int, limit: int) -> Sequence[NDArray[np.uint32]]:
+        Args:
+            index: The document, from 0 to `documents - 1`.
+            dtype: The type of the array, which holds every id.
+        """
+        number = bisect_right(self._ends, index)
+        access = self._accesses[number]
+        if access is None or self.remote:
+            access = self._access(number)
+        return access.document(index - self._starts[number], dtype)
+
+    def documents_from(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
         """Return the ids of documents that follow each other.
 
         Args:
             start: The first document.
             stop: The document behind the last, above `start`.
             limit: The most ids in total.
+            dtype: The type of the arrays, which holds every id.
 
         Returns:
             At least one document, and as many as the limit and the shard allow.
         """
         number = bisect_right(self._ends, start)
-        first = self._ends[number - 1] if number else 0
+        first = self._starts[number]
         stop = min(stop, self._ends[number])
-        return self._access(number).documents(start - first, stop - first, limit)
+        return self._access(number).documents(start - first, stop - first, limit, dtype)
 
-    def ids(self, start: int, stop: int) -> NDArray[np.uint32]:
-        """Return uint32[stop - start]: ids of the whole folder, across shards.
+    def ids(self, start: int, stop: int, dtype: IdType) -> Ids:
+        """Return ids of the whole folder, across shards, a new array.
 
         Args:
             start: The first id, from 0.
             stop: The id behind the last.
+            dtype: The type of the array, which holds every id.
         """
         parts = []
         number = bisect_right(self._token_ends, start)
@@ -110,14 +125,15 @@ class FolderReader:
             first = self._token_ends[number - 1] if number else 0
             end = min(stop, self._token_ends[number])
             if start < end:
-                parts.append(self._access(number).tokens(start - first, end - first))
+                parts.append(self._access(number).tokens(start - first, end - first, dtype))
             start, number = end, number + 1
-        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint32), *parts])
+        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype), *parts])
 
     def _start(self) -> None:
         self.remote = not is_local(self.url)
         self._ends = list(accumulate(entry.documents for entry in self._entries))
         self._token_ends = list(accumulate(entry.tokens for entry in self._entries))
+        self._starts = [0, *self._ends[:-1]]
         self.documents = self._ends[-1] if self._ends else 0
         self.tokens = self._token_ends[-1] if self._token_ends else 0
         self._reset()
@@ -173,22 +189,22 @@ class _ReaderAccess:
     def __init__(self, reader: ShardReader) -> None:
         self._reader, self._lock = reader, Lock()
 
-    def document(self, index: int) -> NDArray[np.uint32]:
+    def document(self, index: int, dtype: IdType) -> Ids:
         with self._lock:
-            return self._reader.document(index)
+            return self._reader.document(index).astype(dtype)
 
-    def documents(self, start: int, stop: int, limit: int) -> Sequence[NDArray[np.uint32]]:
+    def documents(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
         found = []
         for index in range(start, stop):
-            found.append(self.document(index))
+            found.append(self.document(index, dtype))
             limit -= found[-1].size
             if limit <= 0:
                 break
         return found
 
-    def tokens(self, start: int, stop: int) -> NDArray[np.uint32]:
+    def tokens(self, start: int, stop: int, dtype: IdType) -> Ids:
         with self._lock:
-            return self._reader.tokens(start, stop)
+            return self._reader.tokens(start, stop).astype(dtype)
 
 
 def _finished_manifest(storage: Storage, folder: str) -> Manifest:

@@ -22,6 +22,10 @@ from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.names import is_local, local_path
 from bpe_beam.storage.remote_file import RangeReader
 
+Ids = NDArray[Any]
+"""Ids of the type that was asked for."""
+IdType = np.dtype[Any]
+
 
 class IdArray(Protocol):
     """An array of integers in a file: read where it is sliced. Slices end with the array."""
@@ -267,20 +271,25 @@ class ShardAccess(Protocol):
     checked against the manifest, not against their hashes: `verify` does that.
     """
 
-    def document(self, index: int) -> NDArray[np.uint32]:
-        """Return uint32[tokens]: the ids of one document, a new array.
+    def document(self, index: int, dtype: IdType) -> Ids:
+        """Return the ids of one document, a new array.
+
+        Args:
+            index: The document, from 0.
+            dtype: The type of the array, which holds every id.
 
         Raises:
             DataError: It cannot be read.
         """
 
-    def documents(self, start: int, stop: int, limit: int) -> Sequence[NDArray[np.uint32]]:
-        """Return the ids of documents that follow each other.
+    def documents(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
+        """Return the ids of documents that follow each other, each a new array.
 
         Args:
             start: The first document, from 0.
             stop: The document behind the last.
             limit: The most ids in total.
+            dtype: The type of the arrays, which holds every id.
 
         Returns:
             Fewer documents if they have more ids than `limit`, but at least one.
@@ -289,12 +298,13 @@ class ShardAccess(Protocol):
             DataError: They cannot be read.
         """
 
-    def tokens(self, start: int, stop: int) -> NDArray[np.uint32]:
-        """Return uint32[stop - start]: ids of the shard, a new array.
+    def tokens(self, start: int, stop: int, dtype: IdType) -> Ids:
+        """Return ids of the shard, a new array.
 
         Args:
             start: The first token of the shard, from 0.
             stop: The token behind the last.
+            dtype: The type of the array, which holds every id.
 
         Raises:
             DataError: They cannot be read.

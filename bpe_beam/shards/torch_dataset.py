@@ -20,15 +20,15 @@ class TorchTokens(Dataset[torch.Tensor]):
     """
 
     def __init__(self, view: TokenView[Any]) -> None:
-        self._view = view
+        self._view = view.astype(np.int64)
 
     def __len__(self) -> int:
         return len(self._view)
 
     def __getitem__(self, index: int) -> torch.Tensor:
-        return torch.from_numpy(self._view[index].astype(np.int64))
+        return torch.from_numpy(self._view[index])
 
     def __getitems__(self, indices: Sequence[int]) -> list[torch.Tensor]:
         """Return several items; torch's DataLoader asks so for a batch."""
         found = self._view.__getitems__(indices)
-        return [torch.from_numpy(ids.astype(np.int64)) for ids in found]
+        return [torch.from_numpy(ids) for ids in found]

@@ -107,6 +107,18 @@ def test_an_order_has_each_document_once(dataset: TokenDataset) -> None:
     assert [lists(part) for part in parts] == [found[rank::7] for rank in range(7)]
 
 
+@pytest.mark.parametrize("format_name", ["megatron", "arrow"])
+def test_items_of_other_types(tmp_path: Path, format_name: str) -> None:
+    data = bpe_beam.shards.open(write_folder(tmp_path / "tokens", format_name, SHARDS))
+    for view in (data.astype(np.int64), data.astype("i4").sequences(10)[3:], data.astype("u2")):
+        assert {item.dtype for item in view} == {view[0].dtype} == {view.dtype}
+        assert view.shuffled(1).dtype == view.dtype
+    assert lists(data.astype("u2")) == DOCUMENTS
+    for wrong in ("u1", "f8", bool, "S3"):
+        with pytest.raises(UsageError, match="dtype must be a type of integers that holds 299"):
+            data.astype(wrong)
+
+
 def test_batches(dataset: TokenDataset) -> None:
     found = [lists(batch) for batch in dataset[:50].batches(8)]
     assert found == [DOCUMENTS[at : min(at + 8, 50)] for at in range(0, 50, 8)]

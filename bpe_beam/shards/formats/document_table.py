@@ -41,7 +41,7 @@ from bpe_beam.shards.formats.id_stream import (
     fitting_dtype,
 )
 from bpe_beam.shards.formats.interface import ShardFiles, ShardFormat, ShardOrigin, ShardReader
-from bpe_beam.shards.stored_shard import StoredShard
+from bpe_beam.shards.stored_shard import Ids, IdType, StoredShard
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.hashing import HashingFile
 
@@ -246,7 +246,92 @@ class _Group:
         return pa.Table.from_arrays(columns, schema=schema)
 
 
-class TableReader:
+class _GroupsOfRows:
+    """An open table: where its groups of rows begin, and reading them.
+
+    Args:
+        stored: The file.
+        url: Its path or URL, without secrets.
+        open_file: Opens the file for reading.
+
+    Attributes:
+        token_count: The number of ids.
+        vocab_size: One more than the greatest id allowed, as the metadata say.
+
+    Raises:
+        DataError: The file breaks the layout.
+    """
+
+    def __init__(
+        self,
+        stored: BinaryIO | pa.NativeFile,
+        url: str,
+        open_file: Callable[[BinaryIO | pa.NativeFile], TableFile],
+    ) -> None:
+        self.url = url
+        with self._reading("the head or the footer"):
+            self._file = open_file(stored)
+            self.vocab_size = _vocab_size_of(self._file.schema)
+        rows, tokens = [0], [0]
+        for group in range(self._file.groups):
+            lengths = self._group_lengths(group)
+            rows.append(rows[-1] + lengths.size)
+            tokens.append(tokens[-1] + int(lengths.sum(dtype=np.int64)))
+        # The first row, and the first token, of each group, and the ends of the last.
+        self._rows, self._tokens = np.array(rows), np.array(tokens)
+        self.token_count = tokens[-1]
+
+    def __len__(self) -> int:
+        return int(self._rows[-1])
+
+    def _slices(
+        self,
+        starts: NDArray[np.int64],
+        start: int,
+        stop: int,
+        read: Callable[[int], Any],
+    ) -> Iterator[Any]:
+        """Yield the parts of a range that groups have, each read by its group's number."""
+        group = int(np.searchsorted(starts, start, side="right")) - 1
+        while start < stop:
+            first, end = int(starts[group]), int(starts[group + 1])
+            if start < end:
+                yield read(group)[start - first : min(stop, end) - first]
+                start = min(stop, end)
+            group += 1
+
+    def _group_lengths(self, group: int) -> NDArray[np.int32]:
+        with self._reading(f"group {group} of rows"):
+            lengths: NDArray[np.int32] = _without_nulls(self._file.read(group, LENGTH)).to_numpy()
+            if lengths.size and lengths.min() < 0:
+                raise ValueError(f"a length is {int(lengths.min())}; expected 0 or more")
+        return lengths
+
+    def _read_lists(self, group: int) -> pa.ListArray:
+        with self._reading(f"group {group} of rows"):
+            lists = _without_nulls(self._file.read(group, IDS))
+            lists = pa.ListArray.from_arrays(
+                pc.subtract(lists.offsets, lists.offsets[0]), _without_nulls(lists.flatten())
+            )
+            lengths = self._group_lengths(group)
+            if not np.array_equal(np.diff(lists.offsets.to_numpy()), lengths):
+                raise ValueError(f"the lists of {IDS} have other lengths than {LENGTH} says")
+            ids = lists.values.to_numpy()
+            if ids.size and ids.min() < 0:
+                raise ValueError(f"an id is {int(ids.min())}; expected 0 or more")
+        return lists
+
+    @contextlib.contextmanager
+    def _reading(self, what: str) -> Iterator[None]:
+        """Make the errors of a broken file DataErrors that name it."""
+        try:
+            yield
+        except _BROKEN as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise DataError(f"{self.url}: {what} cannot be read: {reason}") from error
+
+
+class TableReader(_GroupsOfRows):
     """A `ShardReader`.
 
     Opening reads the lengths of all documents once and checks them; a group of rows is read whole.
@@ -276,31 +361,12 @@ class TableReader:
         open_file: Callable[[BinaryIO | pa.NativeFile], TableFile],
     ) -> None:
         url = storage.join(folder, name + suffix)
-        self.url = redact(url)
         self._read: tuple[int, pa.ListArray] | None = None
         with ExitStack() as opened:
             self._stored = storage.open(url)
             opened.callback(self._stored.close)
-            self._read_lengths(self._stored, open_file)
+            super().__init__(self._stored, redact(url), open_file)
             opened.pop_all()
-
-    def _read_lengths(
-        self,
-        stored: BinaryIO | pa.NativeFile,
-        open_file: Callable[[BinaryIO | pa.NativeFile], TableFile],
-    ) -> None:
-        """Open the table, and note the first row and the first token of each group of rows."""
-        with self._reading("the head or the footer"):
-            self._file = open_file(stored)
-            self.vocab_size = _vocab_size_of(self._file.schema)
-        rows, tokens = [0], [0]
-        for group in range(self._file.groups):
-            lengths = self._group_lengths(group)
-            rows.append(rows[-1] + lengths.size)
-            tokens.append(tokens[-1] + int(lengths.sum(dtype=np.int64)))
-        # The ends of the last group, too.
-        self._rows, self._tokens = np.array(rows), np.array(tokens)
-        self.token_count = tokens[-1]
 
     def __enter__(self) -> TableReader:
         return self
@@ -312,9 +378,6 @@ class TableReader:
         """Close the file."""
         self._read = None
         self._stored.close()
-
-    def __len__(self) -> int:
-        return int(self._rows[-1])
 
     def lengths(self, start: int, stop: int) -> NDArray[np.int32]:
         """See `ShardReader.lengths`."""
@@ -358,29 +421,6 @@ class TableReader:
         for group in range(self._file.groups):
             yield self._group_ids(group)
 
-    def _slices(
-        self,
-        starts: NDArray[np.int64],
-        start: int,
-        stop: int,
-        read: Callable[[int], Any],
-    ) -> Iterator[Any]:
-        """Yield the parts of a range that groups have, each read by its group's number."""
-        group = int(np.searchsorted(starts, start, side="right")) - 1
-        while start < stop:
-            first, end = int(starts[group]), int(starts[group + 1])
-            if start < end:
-                yield read(group)[start - first : min(stop, end) - first]
-                start = min(stop, end)
-            group += 1
-
-    def _group_lengths(self, group: int) -> NDArray[np.int32]:
-        with self._reading(f"group {group} of rows"):
-            lengths: NDArray[np.int32] = _without_nulls(self._file.read(group, LENGTH)).to_numpy()
-            if lengths.size and lengths.min() < 0:
-                raise ValueError(f"a length is {int(lengths.min())}; expected 0 or more")
-        return lengths
-
     def _group_column(self, name: str, group: int) -> pa.Array:
         with self._reading(f"group {group} of rows"):
             column = self._file.read(group, name)
@@ -398,31 +438,8 @@ class TableReader:
             self._read = group, self._read_lists(group)
         return self._read[1]
 
-    def _read_lists(self, group: int) -> pa.ListArray:
-        with self._reading(f"group {group} of rows"):
-            lists = _without_nulls(self._file.read(group, IDS))
-            lists = pa.ListArray.from_arrays(
-                pc.subtract(lists.offsets, lists.offsets[0]), _without_nulls(lists.flatten())
-            )
-            lengths = self._group_lengths(group)
-            if not np.array_equal(np.diff(lists.offsets.to_numpy()), lengths):
-                raise ValueError(f"the lists of {IDS} have other lengths than {LENGTH} says")
-            ids = lists.values.to_numpy()
-            if ids.size and ids.min() < 0:
-                raise ValueError(f"an id is {int(ids.min())}; expected 0 or more")
-        return lists
 
-    @contextlib.contextmanager
-    def _reading(self, what: str) -> Iterator[None]:
-        """Make the errors of a broken file DataErrors that name it."""
-        try:
-            yield
-        except _BROKEN as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise DataError(f"{self.url}: {what} cannot be read: {reason}") from error
-
-
-class TableAccess(TableReader):
+class TableAccess(_GroupsOfRows):
     """A `ShardAccess`. Opening reads the lengths of all documents; a group of rows is read whole.
 
     Args:
@@ -444,11 +461,10 @@ class TableAccess(TableReader):
         maps: bool,
     ) -> None:
         file = shard.file(suffix)
-        self.url = file.url
+        super().__init__(file.stream(), file.url, open_file)
         self._lock = Lock()
         self._groups = shard.groups
         self._free = maps and file.mapped
-        self._read_lengths(file.stream(), open_file)
         for found, expected, what in (
             (len(self), shard.entry.documents, "documents"),
             (self.token_count, shard.entry.tokens, "tokens"),
@@ -457,35 +473,32 @@ class TableAccess(TableReader):
             if found != expected:
                 raise DataError(f"{self.url}: has {found} {what}; the manifest says {expected}")
 
-    def documents(self, start: int, stop: int, limit: int) -> list[NDArray[np.uint32]]:
+    def documents(self, start: int, stop: int, limit: int, dtype: IdType) -> list[Ids]:
         """See `ShardAccess.documents`; documents of one group of rows only."""
         ids, bounds, first = self._group_of(start)
         last = min(stop - first, len(bounds) - 1)
         row = start - first
         last = int(np.searchsorted(bounds[: last + 1], bounds[row] + limit, side="right")) - 1
         ends = bounds[row : max(last, row + 1) + 1].tolist()
-        return [ids[begin:end].copy() for begin, end in pairwise(ends)]
+        return [ids[begin:end].astype(dtype) for begin, end in pairwise(ends)]
 
-    def document(self, index: int) -> NDArray[np.uint32]:
+    def document(self, index: int, dtype: IdType) -> Ids:
         """See `ShardAccess.document`. Cost: reading its group of rows, unless it is in memory."""
         ids, bounds, first = self._group_of(index)
         begin, end = bounds[index - first : index - first + 2].tolist()
-        found: NDArray[np.uint32] = ids[begin:end].copy()
-        return found
+        return ids[begin:end].astype(dtype)
 
-    def tokens(self, start: int, stop: int) -> NDArray[np.uint32]:
+    def tokens(self, start: int, stop: int, dtype: IdType) -> Ids:
         """See `ShardAccess.tokens`."""
-        found: NDArray[np.uint32] = super().tokens(start, stop).copy()
-        return found
+        check_range("tokens", start, stop, self.token_count)
+        parts = self._slices(self._tokens, start, stop, lambda group: self._arrays(group)[0])
+        return _joined(parts, dtype).astype(dtype)
 
     def _group_of(self, index: int) -> tuple[NDArray[np.uint32], NDArray[np.int32], int]:
         """Return the group of a document: its ids, bounds and first document."""
         group = int(np.searchsorted(self._rows, index, side="right")) - 1
         ids, bounds = self._arrays(group)
         return ids, bounds, int(self._rows[group])
-
-    def _group_ids(self, group: int) -> NDArray[np.uint32]:
-        return self._arrays(group)[0]
 
     def _arrays(self, group: int) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
         """Return the ids of a group of rows, and where its documents are in them."""
