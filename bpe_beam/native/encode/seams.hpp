@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "encode/bpe_merges.hpp"
@@ -25,14 +26,18 @@ namespace bpe_beam {
 
 class Seams {
  public:
-  /// Nothing if the merges do not tell the bytes of each token: one is made before its parts are,
-  /// or of different bytes.
+  /// Nothing if the merges do not tell the bytes of each token: one is made of different bytes, or
+  /// many are listed before their parts. A merge of parts that are never made does not count.
   static std::optional<Seams> of(std::span<const MergeRow> merges,
                                  std::span<const std::uint32_t, 256> byte_ids) {
     std::vector<Ends> ends;
     if (!ends_of_tokens(merges, byte_ids, ends)) return std::nullopt;
     Seams seams(merges.size());
-    for (const MergeRow& merge : merges) seams.add(ends[merge.left], ends[merge.right]);
+    for (const MergeRow& merge : merges) {
+      if (ends[merge.left].size > 0 && ends[merge.right].size > 0) {
+        seams.add(ends[merge.left], ends[merge.right]);
+      }
+    }
     return seams;
   }
 
@@ -64,6 +69,7 @@ class Seams {
   };
 
   static constexpr std::uint32_t kMostIds = std::uint32_t{1} << 22;
+  static constexpr int kMostPasses = 8;  // over merges that are listed before their parts
   static constexpr std::uint64_t kTwoBefore = 1;
   static constexpr std::uint64_t kTwoAfter = 2;
 
@@ -90,16 +96,25 @@ class Seams {
       const auto value = static_cast<std::uint8_t>(byte);
       if (!set(byte_ids[byte], {1, {value, 0}, {0, value}})) return false;
     }
-    for (const MergeRow& merge : merges) {
-      const Ends left = ends[merge.left];
-      const Ends right = ends[merge.right];
-      if (left.size == 0 || right.size == 0) return false;
-      const Ends joined = {2,
-                           {left.first[0], left.size == 2 ? left.first[1] : right.first[0]},
-                           {right.size == 2 ? right.last[0] : left.last[1], right.last[1]}};
-      if (!set(merge.joined, joined)) return false;
+    std::vector<MergeRow> left_over(merges.begin(), merges.end());
+    for (int pass = 0; pass < kMostPasses; ++pass) {
+      std::vector<MergeRow> early;  // listed before a part
+      for (const MergeRow& merge : left_over) {
+        const Ends left = ends[merge.left];
+        const Ends right = ends[merge.right];
+        if (left.size == 0 || right.size == 0) {
+          early.push_back(merge);
+          continue;
+        }
+        const Ends joined = {2,
+                             {left.first[0], left.size == 2 ? left.first[1] : right.first[0]},
+                             {right.size == 2 ? right.last[0] : left.last[1], right.last[1]}};
+        if (!set(merge.joined, joined)) return false;
+      }
+      if (early.size() == left_over.size()) return true;
+      left_over = std::move(early);
     }
-    return true;
+    return left_over.empty();
   }
 
   void add(const Ends& left, const Ends& right) {

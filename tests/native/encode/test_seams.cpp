@@ -46,7 +46,10 @@ void worked() {
 
 /// Tokens whose bytes are not certain.
 void nothing_is_known() {
-  CHECK(!seams_of({{256, 'a', 257}, {'a', 'b', 256}}));      // made before its part
+  std::vector<MergeRow> reversed;  // each listed before its part
+  for (std::uint32_t id = 300; id > 256; --id) reversed.push_back({id - 1, 'a', id});
+  reversed.push_back({'a', 'a', 256});
+  CHECK(!seams_of(reversed));
   CHECK(!seams_of({{'a', 'b', 256}, {'c', 'd', 256}}));      // two texts
   CHECK(!seams_of({{'a', 'b', 'c'}}));                       // a byte's id
   CHECK(!seams_of({{'a', 'b', 4'000'000'000}}));
@@ -55,8 +58,15 @@ void nothing_is_known() {
   CHECK(!seams_of({}, ids));                                 // two bytes of one id
   ids = byte_ids();
   ids['b'] = kNoId;
-  CHECK(seams_of({{'a', 'c', 256}}, ids) && !seams_of({{'a', 'b', 256}}, ids));
+  CHECK(seams_of({{'a', 'c', 256}}, ids) && !crosses(*seams_of({{'a', 'b', 256}}, ids), "ab", 1));
   CHECK(seams_of({{'a', 'a', 256}, {256, 'a', 257}, {'a', 256, 257}}));  // one text in two ways
+}
+
+void listed_before_its_part() {
+  const auto seams = seams_of({{256, 'c', 257}, {'a', 'b', 256}, {300, 'x', 301}});
+  CHECK(crosses(*seams, "abc", 1) && crosses(*seams, "abc", 2));
+  CHECK(!crosses(*seams, "xbc", 2) && !crosses(*seams, "bca", 2));
+  CHECK(!crosses(*seams, "cx", 1) && !crosses(*seams, "ax", 1));  // its part is never made
 }
 
 /// Any merges and any words: the ids of the parts are the ids of the word.
@@ -74,6 +84,12 @@ void parts_equal_the_whole() {
       const std::uint32_t second = known[random() % known.size()];
       known.push_back(256 + left);
       naive.rows.push_back({first, second, known.back()});
+    }
+    if (round % 4 > 1) {  // some are listed before their parts
+      for (int swaps = 3; swaps > 0 && naive.rows.size() > 1; --swaps) {
+        const std::size_t at = random() % (naive.rows.size() - 1);
+        std::swap(naive.rows[at], naive.rows[at + 1]);
+      }
     }
     const ByteBpeModel model(naive.rows, naive.rank_by_joined,
                              std::span<const std::uint32_t, 256>(naive.byte_ids), {});
@@ -105,5 +121,6 @@ void parts_equal_the_whole() {
 int main() {
   worked();
   nothing_is_known();
+  listed_before_its_part();
   parts_equal_the_whole();
 }
