@@ -46,11 +46,11 @@ from bpe_beam.workers.convert_shard import (
     check_files,
     convert_shard,
     even_shards,
+    rejects_of,
     same_shards,
 )
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.measured import Measured
-from bpe_beam.workers.split_task import rejects_name
 from bpe_beam.workers.tokenize_split import origin_of
 
 
@@ -226,21 +226,20 @@ def _names(format_name: str, new: Sequence[NewShard]) -> list[str]:
     """Return the names of all files that the job may write, but for the manifest."""
     suffixes = shard_format(format_name).suffixes
     files = [f"{each.name}{suffix}" for each in new for suffix in suffixes]
-    rejects = [each.rejects.name for each in new if each.rejects is not None]
+    rejects = [file.name for each in new for file in each.rejects]
     return [TOKENIZER_FILE, *(f"{WORK}/{file}" for file in files), *files, *rejects]
 
 
 def _restore(manifest: bytes) -> Mapping[str, RestoredTask]:
     """Return the tasks of a finished folder, from which it is repaired if a file is missing."""
     found = Manifest.from_bytes(manifest)
-    rejects = {file.name: file for file in found.rejects.files}
-    tasks = {}
-    for index, row in enumerate(found.splits):
-        copied = rejects.get(rejects_name(index, len(found.splits)))
-        files = row.files if copied is None else (*row.files, copied)
-        stats = ConvertStats(row.documents if row.files else 0, row.tokens)
-        tasks[shard_name(index, len(found.splits))] = RestoredTask(files, stats)
-    return tasks
+    rows = list(zip(found.splits, rejects_of(found), strict=True))
+    return {
+        shard_name(index, len(rows)): RestoredTask(
+            (*row.files, *rejects), ConvertStats(row.documents if row.files else 0, row.tokens)
+        )
+        for index, (row, rejects) in enumerate(rows)
+    }
 
 
 def _task(run: RunFolder, old: _Old, format_name: str, origin: ShardOrigin) -> ConvertTask:

@@ -54,6 +54,13 @@ class TokenizeSettings(Settings):
     format: str = option(
         DEFAULT_SHARD_FORMAT, choices=SHARD_FORMATS, help="Format of the shards.", identity="always"
     )
+    like: str | None = option(
+        None,
+        choices=("preprocess_data",),
+        help="Write the bytes of Megatron-LM's own preprocess_data.py: Megatron shards whose ids "
+        "are int32 from 65,500 vocabulary entries on, not from 65,537.",
+        default_help="none",
+    )
     append: str | None = option(
         None, metavar="TOKEN", help="Token put after each document.", identity="always"
     )
@@ -89,7 +96,16 @@ class TokenizeSettings(Settings):
     )
 
     def check(self) -> None:
-        """Refuse a rule without effect, and paths that the workers cannot reach."""
+        """Choose the format; refuse rules without effect, and paths out of the workers' reach."""
+        if self.like is not None:
+            like = f"{DEFAULT_SHARD_FORMAT}_{self.like}"
+            require(
+                self.format in (DEFAULT_SHARD_FORMAT, like),
+                f"is about shards of {DEFAULT_SHARD_FORMAT}, got the format {self.format}",
+                "like",
+            )
+            # Frozen dataclasses are set in this way.
+            object.__setattr__(self, "format", like)
         require(
             self.max_document_tokens is not None or self.long_documents == "split",
             "has no effect without a limit",

@@ -75,14 +75,14 @@ class NewShard(Struct, frozen=True):
         count: The number of all new shards.
         tokens: The number of its tokens; of divided shards about so many.
         parts: Its documents, in order.
-        rejects: The file of rejects that is copied; None without one.
+        rejects: The files of rejects that are copied.
     """
 
     index: int
     count: int
     tokens: int
     parts: tuple[ShardPart, ...]
-    rejects: FileInfo | None = None
+    rejects: tuple[FileInfo, ...] = ()
 
     @property
     def name(self) -> str:
@@ -114,17 +114,27 @@ class ConvertTask:
 def same_shards(manifests: Sequence[Manifest]) -> list[NewShard]:
     """Return a new shard for each split of all folders, with its rejects if there is one folder."""
     rows = [(folder, row) for folder, manifest in enumerate(manifests) for row in manifest.splits]
-    rejects = {file.name: file for file in manifests[0].rejects.files if len(manifests) == 1}
+    rejects = rejects_of(manifests[0]) if len(manifests) == 1 else [()] * len(rows)
     return [
         NewShard(
             index,
             len(rows),
             row.tokens,
             (ShardPart(folder, row.name),) if row.files else (),
-            rejects.get(rejects_name(index, len(rows))),
+            rejects[index],
         )
         for index, (folder, row) in enumerate(rows)
     ]
+
+
+def rejects_of(manifest: Manifest) -> list[tuple[FileInfo, ...]]:
+    """Return the files of rejects of each split; those of other names are of the first."""
+    count = len(manifest.splits)
+    names = {rejects_name(index, count): index for index in range(count)}
+    found: list[tuple[FileInfo, ...]] = [()] * count
+    for file in manifest.rejects.files:
+        found[names.get(file.name, 0)] += (file,)
+    return found
 
 
 def even_shards(manifests: Sequence[Manifest], count: int) -> list[NewShard]:
@@ -218,9 +228,9 @@ def convert_shard(task: ConvertTask, checked: list[str], element: str) -> TaskRe
             _write_part(task, writer, part, with_labels=labelled is not None)
     shard = writer.result()
     files = [replace(file, name=f"{WORK}/{file.name}") for file in shard.files]
-    if new.rejects is not None:
-        _copy(folder, task.urls[0], new.rejects)
-        files.append(new.rejects)
+    for file in new.rejects:
+        _copy(folder, task.urls[0], file)
+    files += new.rejects
     folder.write_receipt(new.name, files, ConvertStats(shard.documents, shard.tokens))
     counts = {
         metric_names.DOCUMENTS_WRITTEN: shard.documents,

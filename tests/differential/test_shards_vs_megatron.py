@@ -13,6 +13,7 @@ import pytest
 from megatron_core import Tensor, gpt_samples, importable
 
 from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
+from bpe_beam.shards.formats.megatron_preprocess_data import PreprocessDataWriter
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.megatron
@@ -85,6 +86,12 @@ def test_megatron_writes_the_same_bytes(megatron: ModuleType, tmp_path: Path, dt
     with MegatronReader(STORAGE, str(tmp_path), THEIRS) as reader:
         for index, document in enumerate(documents):
             assert reader.document(index).tolist() == document.tolist()
+
+
+def test_the_type_of_ids_is_that_of_preprocess_data(megatron: ModuleType) -> None:
+    for vocab_size in (256, 65_499, 65_500, 65_535, 65_536, 65_537, 1 << 20):
+        theirs = megatron.DType.optimal_dtype(vocab_size)
+        assert PreprocessDataWriter.dtype_for(vocab_size) == np.dtype(theirs)
 
 
 # What training reads: GPTDataset, which cuts samples across documents.

@@ -686,6 +686,7 @@ READING: dict[str, Case] = {
 }
 FEW_EMPTY = ("--document-separator", "o")
 RULES: dict[str, Case] = {
+    "--like": changes("--like", "preprocess_data"),
     "--empty-documents": changes(
         *("--empty-documents", "drop"), base=("--input", "{shared}/b.txt", *FEW_EMPTY)
     ),

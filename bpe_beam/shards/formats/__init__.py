@@ -20,6 +20,7 @@ SHARD_FORMATS = (
     "nanogpt",
     "llmc",
     "flat",
+    "megatron_preprocess_data",
 )
 """The names of all formats. Each names the module of this folder that defines its `FORMAT`."""
 

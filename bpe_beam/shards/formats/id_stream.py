@@ -129,7 +129,7 @@ class IdStreamWriter(ABC):
         self._name = name
         self._urls = [storage.join(folder, name + suffix) for suffix in self.suffixes]
         self._vocab_size = vocab_size
-        self.dtype = fitting_dtype(vocab_size, self.dtypes)
+        self.dtype = self.dtype_for(vocab_size)
         self._documents = 0
         self._tokens = 0
         # False while a batch is half written: a caller that swallows the error gets no shard.
@@ -139,6 +139,11 @@ class IdStreamWriter(ABC):
         self._ids_stack = ExitStack()
         self._spools = ExitStack()
         self._result: ShardFiles | None = None
+
+    @classmethod
+    def dtype_for(cls, vocab_size: int) -> np.dtype[Any]:
+        """Return the type of stored ids for a vocabulary: the narrowest, unless overridden."""
+        return fitting_dtype(vocab_size, cls.dtypes)
 
     @abstractmethod
     def write_lengths(self, *files: HashingFile) -> None:
@@ -398,7 +403,7 @@ class IdStreamCheck:
         self._name = name
         self._vocab_size = vocab_size
         self._suffix = writer.suffixes[0]
-        self._dtype = fitting_dtype(vocab_size, writer.dtypes)
+        self._dtype = writer.dtype_for(vocab_size)
         self._ids_at = ids_at
         self._width_at = self._suffix if width_at is None else width_at
         self._skip = ids_at

@@ -54,6 +54,9 @@ _CODES = {dtype: code for code, dtype in DTYPES.items()}
 
 _IDS, _INDEX = ".bin", ".idx"
 
+WIDTH_AT = f"{_INDEX}: byte 17"
+"""Where the format says how wide ids are, for errors."""
+
 
 def token_dtype(vocab_size: int) -> np.dtype[Any]:
     """Return the type of stored ids: uint16 if every id is below 65,536, else int32."""
@@ -227,6 +230,6 @@ FORMAT = ShardFormat(
     max_document_tokens=MAX_DOCUMENT_TOKENS,
     writer=MegatronWriter,
     reader=MegatronReader,
-    check=partial(IdStreamCheck, writer=MegatronWriter, width_at=f"{_INDEX}: byte 17"),
+    check=partial(IdStreamCheck, writer=MegatronWriter, width_at=WIDTH_AT),
     access=_access,
 )
