@@ -57,11 +57,7 @@ def report(stage: str, **increments: int) -> None:
 
 
 def forward_to(receiver: Callable[[str, dict[str, int]], None]) -> None:
-    """Forward all reports of this process to the process that shows the stages.
-
-    Args:
-        receiver: Called with a stage's name and what to add, by the thread that reports.
-    """
+    """Forward all reports: the thread that reports calls `receiver` with the stage's name."""
     global _forward
     _forward = receiver
 
@@ -283,31 +279,17 @@ class Stage:
         self._poller: threading.Thread | None = None
 
     def advance(self, done: int, **counters: int) -> None:
-        """Add to `done` and other counters, from any thread.
-
-        Args:
-            done: How much more is done, in the stage's unit.
-            **counters: What to add to other counters, such as `documents=10, bytes=2_000`.
-        """
+        """Add to `done`, in the stage's unit, and to other counters, from any thread."""
         report(self.name, done=done, **counters)
 
     def at_least(self, done: int, **counters: int) -> None:
-        """Set `done` and other counters to at least these values.
-
-        Args:
-            done: The least that is done, in the stage's unit.
-            **counters: The least values of other counters.
-        """
+        """Set `done`, in the stage's unit, and other counters to at least these values."""
         with _lock:
             for name, least in {"done": done, **counters}.items():
                 self._least[name] = max(self._least.get(name, 0), least)
 
     def put(self, **counters: int) -> None:
-        """Set counters, whatever was reported before.
-
-        Args:
-            **counters: Any but `done`, such as `pieces=0` when a round begins.
-        """
+        """Set counters, but not `done`, whatever was reported before."""
         with _lock:
             _reported.setdefault(self.name, {}).update(counters)
             for name in counters:

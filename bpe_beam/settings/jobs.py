@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -31,10 +31,7 @@ class Job(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def settings(self) -> type[Settings]:
         """The class of its settings."""
-        module, _, name = self.settings_name.partition(".")
-        settings: type[Settings] = getattr(
-            importlib.import_module(f"bpe_beam.settings.{module}"), name
-        )
+        settings: type[Settings] = pkgutil.resolve_name(f"bpe_beam.settings.{self.settings_name}")
         return settings
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from bpe_beam.counts.weights import parse_temperature, parse_weight
 from bpe_beam.errors import UsageError, require
@@ -30,14 +30,10 @@ MIN_DRIVER_MEMORY = 10**6
 _MERGING = ("bpe", "wordpiece", "prefix_bpe")
 
 
-def _training(default: Any, *, help: str, **more: Any) -> Any:
-    """Return an option of the group "training"."""
-    return option(default, help=help, group="training", **more)
+_training = partial(option, group="training")
 
-
-def _of_bpe(default: Any, *, help: str, **more: Any) -> Any:
-    """Return an option of BPE that a tokenizer to continue decides."""
-    return _training(default, help=help, models=("bpe",), base_decides=True, **more)
+_of_bpe = partial(_training, models=("bpe",), base_decides=True)
+"""An option of BPE that a tokenizer to continue decides."""
 
 
 def _check_weights(weights: tuple[tuple[str, str], ...]) -> None:

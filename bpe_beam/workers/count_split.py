@@ -275,11 +275,7 @@ def _added_up(task: CountTask, ranges: Iterable[RangeReference]) -> dict[str, Wo
 
 
 def _read_blocks(file: BinaryIO, size: int, url: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the blocks of a range with their sources, from the file's position on.
-
-    Raises:
-        DataError: The file ends before the range does, or its blocks do not fill the range.
-    """
+    """Yield the blocks of a range with their sources, from the file's position on."""
     left = size
     while left:
         head = file.read(_HEAD.size)

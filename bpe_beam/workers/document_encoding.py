@@ -6,6 +6,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Collection
 from copy import copy
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -60,10 +61,11 @@ def _read(storage: Storage, url: str, digest: str) -> bytes:
     return data
 
 
+@dataclass(eq=False)
 class Encoding:
     """How documents become ids. Made by `of`; travels as the tokenizer's file and some settings.
 
-    Args:
+    Attributes:
         tokenizer_json: The content of the tokenizer's file.
         append: The token after each document.
         prepend: The token before each document.
@@ -73,23 +75,14 @@ class Encoding:
         rules: What happens to documents that are empty or long.
     """
 
-    def __init__(
-        self,
-        tokenizer_json: str,
-        append: str | None,
-        prepend: str | None,
-        allowed_special: AllowedSpecial,
-        add_special_tokens: bool = False,
-        rules: DocumentRules | None = None,
-    ) -> None:
-        self.tokenizer_json = tokenizer_json
-        self.append = append
-        self.prepend = prepend
-        self.allowed_special = allowed_special
-        self.add_special_tokens = add_special_tokens
-        self.rules = rules or DocumentRules()
-        self._tokenizer: Tokenizer | None = None
-        self._file: tuple[Storage, str, str] | None = None
+    tokenizer_json: str
+    append: str | None
+    prepend: str | None
+    allowed_special: AllowedSpecial
+    add_special_tokens: bool = False
+    rules: DocumentRules = field(default_factory=DocumentRules)
+    _tokenizer: Tokenizer | None = field(default=None, init=False)
+    _file: tuple[Storage, str, str] | None = field(default=None, init=False)
 
     @staticmethod
     def of(
@@ -160,11 +153,7 @@ class Encoding:
         return encoding
 
     def tokenizer(self) -> Tokenizer:
-        """Return the tokenizer, which is made once a process.
-
-        Raises:
-            DataError: Its file was removed or has changed.
-        """
+        """Return the tokenizer, which is made once a process."""
         if self._tokenizer is None:
             if self._file is None:
                 self._tokenizer = cached_tokenizer(self.tokenizer_json)
@@ -181,11 +170,7 @@ class Encoding:
         return {**vars(self), "tokenizer_json": text, "_tokenizer": None}
 
     def frame(self, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
-        """Return the ids before and after each document.
-
-        Raises:
-            UsageError: See `of`.
-        """
+        """Return the ids before and after each document."""
         before, after = self.frame_tokens(tokenizer)
         return [token_id for _, token_id in before], [token_id for _, token_id in after]
 

@@ -76,12 +76,7 @@ def manifest_of(
 
 
 def final_names(receipts: Sequence[Receipt]) -> list[Publication]:
-    """Return the receipts of all splits with the final names of their shards.
-
-    Args:
-        receipts: The receipts of all splits, in the order of the plan, as `tokenize_split` wrote
-            them.
-    """
+    """Return the receipts of all splits, in the order of the plan, with the shards' final names."""
     tokens = (receipt.read_stats(TokenizeStats).tokens for receipt in receipts)
     return number_shards(receipts, tokens)
 

@@ -123,7 +123,10 @@ def run(settings: TrainSettings, progress: Progress) -> TrainSummary:
     """
     started = time.monotonic()
     plan = plan_training(settings, Storage(settings.run.storage_options))
-    folder, counting = _claim_and_count(plan, progress)
+    if plan.counts is None:
+        folder, counting = _count_corpus(plan, progress)
+    else:
+        folder, counting = _claim_beside_counts(plan, plan.counts.sha256), {}
     if folder.finished:
         return _finished_before(plan, folder, started)
     counted = time.monotonic()
@@ -142,22 +145,13 @@ def run(settings: TrainSettings, progress: Progress) -> TrainSummary:
     return msgspec.structs.replace(summary, files=UNSET)
 
 
-def _claim_and_count(
-    plan: TrainingPlan, progress: Progress
-) -> tuple[OutputFolder, Mapping[str, Any]]:
-    """Claim the output, and count the corpus into it if there is one and it is not counted yet.
-
-    Returns:
-        The folder, and rows of the count job's summary.
-    """
-    if plan.counts is None:
-        return _count_corpus(plan, progress)
+def _claim_beside_counts(plan: TrainingPlan, counts_sha256: str) -> OutputFolder:
     # The trainer may refuse the settings. It must do so before the folder is claimed, since
     # overwriting removes what is in the folder; a finished folder needs no trainer.
     finished = plan.storage.exists(plan.storage.join(plan.settings.output, _SUMMARY))
     if plan.settings.run.overwrite or not finished:
         Trainer(plan)
-    return _claim(plan, {"counts_manifest": plan.counts.sha256}), {}
+    return _claim(plan, {"counts_manifest": counts_sha256})
 
 
 def _train(
@@ -280,11 +274,7 @@ def _restore(summary: bytes) -> dict[str, RestoredTask]:
 
 
 def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder, dict[str, Any]]:
-    """Claim the output, and count the corpus into it unless everything is finished.
-
-    Returns:
-        The folder, and rows of the count job's summary.
-    """
+    """Claim the output, count the corpus into it, and return rows of the count job's summary."""
     # Imported here because training from counts needs none of them.
     from bpe_beam.jobs import corpus_input, count
 
