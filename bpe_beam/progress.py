@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, TextIO
@@ -33,7 +34,7 @@ _FALLBACK_COLUMNS = 80
 _POLL_SECONDS = 0.2
 _now = time.monotonic
 _lock = threading.Lock()
-_reported: dict[str, dict[str, int]] = {}
+_reported: dict[str, Counter[str]] = {}
 _forward: Callable[[str, dict[str, int]], None] | None = None
 
 
@@ -51,9 +52,7 @@ def report(stage: str, **increments: int) -> None:
         _forward(stage, increments)
         return
     with _lock:
-        counters = _reported.setdefault(stage, {})
-        for name, increment in increments.items():
-            counters[name] = counters.get(name, 0) + increment
+        _reported.setdefault(stage, Counter()).update(increments)
 
 
 def forward_to(receiver: Callable[[str, dict[str, int]], None]) -> None:
@@ -291,8 +290,8 @@ class Stage:
     def put(self, **counters: int) -> None:
         """Set counters, but not `done`, whatever was reported before."""
         with _lock:
-            _reported.setdefault(self.name, {}).update(counters)
-            for name in counters:
+            for name, count in counters.items():
+                _reported.setdefault(self.name, Counter())[name] = count
                 self._least.pop(name, None)
 
     def snapshot(self) -> Snapshot:
@@ -308,7 +307,7 @@ class Stage:
     def __enter__(self) -> Stage:
         """Start the stage at zero."""
         with _lock:
-            _reported[self.name] = {}
+            _reported[self.name] = Counter()
         self._start = _now()
         if self._display is not None:
             self._poller = threading.Thread(target=self._poll, name="progress", daemon=True)

@@ -41,7 +41,7 @@ def add_metrics(measured: Measured, metrics: MetricResults) -> None:
     found = metrics.query(MetricsFilter().with_namespace(NAMESPACE))
     # Some runners name a metric without a value.
     for each in found["counters"]:
-        measured.add_count(each.key.metric.name, int(each.result or 0))
+        measured.counters[each.key.metric.name] += int(each.result or 0)
     for each in found["distributions"]:
         values = each.result
         if values is not None and values.count:

@@ -95,23 +95,18 @@ class Tokenize(DeadLetterTransform):
         encode = _Encode(self.encoding, self.storage, self.text_field, self.dead_letters)
         updates = []
         if self.updates is not None:
-            timed = self.updates | "TimeUpdates" >> beam.ParDo(_AddTimestamp())
-            updates.append(beam.pvalue.AsList(timed))
+            add_time = beam.FlatMap(_with_time).with_output_types(tuple[int, str])
+            updates.append(beam.pvalue.AsList(self.updates | "TimeUpdates" >> add_time))
         step = beam.ParDo(encode, *updates)
         tokens, dead = self._outputs(documents, "Encode", step, output_type)
         return tokens if dead is None else (tokens, dead)
 
 
-@beam.typehints.with_input_types(str, timestamp=ANY)
-@beam.typehints.with_output_types(tuple[int, str])
-class _AddTimestamp(beam.DoFn):
-    """Turns each update into (microseconds, update), since side inputs have no timestamps."""
-
-    def process(
-        self, update: str, timestamp: Timestamp = beam.DoFn.TimestampParam
-    ) -> Iterator[tuple[int, str]]:
-        """Yield one update with its timestamp."""
-        yield timestamp.micros, update
+def _with_time(
+    update: str, timestamp: Timestamp = beam.DoFn.TimestampParam
+) -> Iterator[tuple[int, str]]:
+    """Yield an update with its time in microseconds, since side inputs have no timestamps."""
+    yield timestamp.micros, update
 
 
 # Beam's checks cannot read annotations that are strings, so the parameters' types are given here.

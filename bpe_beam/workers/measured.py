@@ -6,6 +6,7 @@ the exact numbers of what a job wrote are in its manifest.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -28,30 +29,19 @@ class Measured:
     """Sums of metrics.
 
     Attributes:
-        counters: Sums by name, each above 0.
+        counters: Sums by name.
         distributions: `count`, `sum`, `min` and `max` by name.
     """
 
     def __init__(self) -> None:
-        self.counters: dict[str, int] = {}
+        self.counters: Counter[str] = Counter()
         self.distributions: dict[str, dict[str, int]] = {}
 
     def record(self, result: TaskResult) -> None:
         """Add the metrics of one task."""
-        for name, count in result.counts.items():
-            self.add_count(name, count)
+        self.counters.update(result.counts)
         for name, value in result.values.items():
             self.add_values(name, count=1, total=value, least=value, most=value)
-
-    def add_count(self, name: str, count: int) -> None:
-        """Add to a counter. It appears once it is above 0, since Prism reports no counter of 0.
-
-        Args:
-            name: The counter's name.
-            count: What to add, at least 0.
-        """
-        if count:
-            self.counters[name] = self.counters.get(name, 0) + count
 
     def add_values(self, name: str, *, count: int, total: int, least: int, most: int) -> None:
         """Add values to a distribution.
@@ -78,12 +68,15 @@ class Measured:
             name: The counter's name.
             seconds: The seconds that the job took.
         """
-        found = self.counters.get(name)
+        found = self.counters[name]
         return round(found / seconds) if found and seconds > 0 else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return both for a summary, sorted by name; None where nothing was measured."""
+        """Return both for a summary, sorted by name; None where nothing was measured.
+
+        Counters of 0 are left out, since Prism reports none.
+        """
         return {
-            "counters": dict(sorted(self.counters.items())) or None,
+            "counters": dict(sorted((+self.counters).items())) or None,
             "distributions": dict(sorted(self.distributions.items())) or None,
         }

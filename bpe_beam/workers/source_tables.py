@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
@@ -46,7 +47,7 @@ class SourceTables:
         self._total = 0
         self.rules = rules
         self.by_source = by_source
-        self.totals: dict[str, dict[str, int]] = {}
+        self.totals: dict[str, Counter[str]] = {}
         self._tables: dict[str, WordCounter] = {}
         if not by_source:
             self._tables[NO_SOURCE] = WordCounter(rules)
@@ -79,7 +80,7 @@ class SourceTables:
         self._total += table.memory_bytes - self._sizes.get(source, 0)
         self._sizes[source] = table.memory_bytes
         amounts = {"documents": batch.num_rows, "text_bytes": text_bytes_of(batch), "words": words}
-        _add_amounts(self.totals, source, amounts)
+        self.totals.setdefault(source, Counter()).update(amounts)
         return words
 
     def _room(self, source: str) -> int:
@@ -110,16 +111,8 @@ class SourceTables:
         yield from sorted(self._tables.items())
 
 
-def _add_amounts(
-    totals: dict[str, dict[str, int]], source: str, amounts: Mapping[str, int]
-) -> None:
-    known = totals.setdefault(source, dict.fromkeys(amounts, 0))
-    for name, amount in amounts.items():
-        known[name] += amount
-
-
 def add_token_totals(
-    totals: dict[str, dict[str, int]], batch: pa.RecordBatch, offsets: npt.NDArray[np.int64]
+    totals: dict[str, Counter[str]], batch: pa.RecordBatch, offsets: npt.NDArray[np.int64]
 ) -> None:
     """Add the documents, bytes and tokens of a batch to the totals of their sources.
 
@@ -141,7 +134,7 @@ def add_token_totals(
         np.add.at(row, codes, values)
     for name, (documents, size, tokens) in zip(names, rows.T.tolist(), strict=True):
         amounts = {"documents": documents, "text_bytes": size, "tokens": tokens}
-        _add_amounts(totals, name, amounts)
+        totals.setdefault(name, Counter()).update(amounts)
     check_sources(totals)
 
 

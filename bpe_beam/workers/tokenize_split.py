@@ -10,6 +10,7 @@ a word cache of fixed size.
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -83,7 +84,7 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
     """
     folder = task.folder
     format_ = shard_format(task.shard_format)
-    sources: dict[str, dict[str, int]] = {}
+    sources: dict[str, Counter[str]] = {}
     changes = NO_CHANGES
     with ExitStack() as stack:
         split = stack.enter_context(
