@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import Any
 
 from bpe_beam.corpus.first_records import TRIED_RECORDS, tried_in_vain
@@ -26,15 +27,8 @@ _SHOWN_BYTES = 80
 
 
 def read_settings(given: InputSettings) -> ReadSettings:
-    """Return how files become documents."""
-    return ReadSettings(
-        input_format=given.input_format,
-        text_field=given.text_field,
-        id_field=given.id_field,
-        document_separator=given.document_separator,
-        source_field=given.source_field,
-        sources=given.sources,
-    )
+    """Return how files become documents: settings of the same names."""
+    return ReadSettings(**{each.name: getattr(given, each.name) for each in fields(ReadSettings)})
 
 
 def require_no_artifacts(storage: Storage, inputs: Iterable[str]) -> list[str]:
@@ -85,12 +79,11 @@ def plan_of(
                 "read by the next run: give an output folder elsewhere, or name the files with a "
                 "glob"
             )
-    reading = read_settings(given)
     return make_plan(
         storage,
         list(given.inputs),
-        input_format=reading.input_format,
-        document_separator=reading.document_separator,
+        input_format=given.input_format,
+        document_separator=given.document_separator,
         range_bytes=given.range_bytes,
         exclude=list(given.exclude),
         cut_compressed=not with_places,

@@ -20,7 +20,6 @@ from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.corpus_job import CorpusJob, CorpusSummary, Receipts, SplitsLeft, TemplateSummary
 from bpe_beam.jobs.corpus_summary import source_facts
 from bpe_beam.progress import Progress
-from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes
@@ -57,23 +56,22 @@ def run(
     return _CountJob(settings, storage, plan).run(progress)
 
 
-def check_finished(storage: Storage, url: str, given: InputSettings, plan: Plan) -> None:
+def check_finished(settings: CountSettings, plan: Plan) -> None:
     """Refuse finished counts with more rejects or larger losses than are allowed now.
 
     Args:
-        storage: The storage client.
-        url: The counts' folder, which may be missing.
-        given: The limits of rejects and losses.
+        settings: The settings of the job; its output may be missing.
         plan: The plan of the corpus.
 
     Raises:
         DataError: Says where to look.
     """
+    storage, url = Storage(settings.run.storage_options), settings.output
     if storage.exists(storage.join(url, MANIFEST_FILE)):
         totals = _totals(read_manifest(storage, url))
         files = corpus_input.rejects_there(storage, url, plan)
         folder = TaskFolder(storage, url, "")
-        corpus_input.check_documents(folder, given, totals, plan.size, files)
+        corpus_input.check_documents(folder, settings.input, totals, plan.size, files)
 
 
 class _CountJob(CorpusJob[CountSettings, CountsManifest]):

@@ -11,18 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-_UNITS = {
-    "": 1,
-    "B": 1,
-    "KB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "TB": 10**12,
-    "KIB": 2**10,
-    "MIB": 2**20,
-    "GIB": 2**30,
-    "TIB": 2**40,
-}
+_UNITS = {"": 1, "B": 1}
+for _power, _letter in enumerate("KMGT", start=1):
+    _UNITS |= {f"{_letter}B": 1000**_power, f"{_letter}IB": 1024**_power}
 _MULTIPLES = {"": 1, "K": 10**3, "M": 10**6}
 _SEPARATOR_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 

@@ -1,16 +1,11 @@
 """Count a split into its counts file, and the blocks of a partition into its Parquet part.
 
-A split is counted into one table. Its words go to a file in the run's folder
-(`work/counts-00003-of-00012.words`), ordered by partition: for each partition a range of the file,
-of blocks of at most `BLOCK_BYTES`. Only references to the ranges travel through the shuffle. So a
-finished split survives a killed job, and no runner holds words. A table that has grown to its limit
-within a split, or within a document, is written out and begun anew. A partition's worker then
-streams its ranges into one table and writes its part: it holds that partition's unique words, and
-one block.
-
-With sources there is a table for each source in both steps; the limits of memory apply to all of
-them together. The blocks of all sources share a range, each behind the name of its source: the
-number of ranges, and the size of receipts and of the driver, do not grow with the sources.
+The words of a split go to a file in the run's folder (`work/counts-00003-of-00012.words`), ordered
+by partition: for each partition a range of the file, of blocks of at most `BLOCK_BYTES`. Only
+references to the ranges travel. A table that has grown to its limit within a split, or within a
+document, is written out and begun anew. A partition's worker has in memory its unique words, and
+one block. With sources there is a table for each source, together within the limit; the blocks of
+all sources share a range, each behind the name of its source, so that receipts do not grow.
 """
 
 from __future__ import annotations

@@ -280,10 +280,9 @@ def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder,
 
     settings, storage = plan.settings, plan.storage
     assert settings.input is not None
-    counts = storage.join(settings.output, COUNTS)
     count_settings = CountSettings(
         input=settings.input,
-        output=counts,
+        output=storage.join(settings.output, COUNTS),
         run=settings.run,
         normalizer=str(settings.normalizer),
         pretokenizer=str(settings.pretokenizer),
@@ -301,7 +300,7 @@ def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder,
     }
     folder = _claim(plan, words)
     if folder.finished:
-        count.check_finished(storage, counts, settings.input, corpus)
+        count.check_finished(count_settings, corpus)
         return folder, {}
     counted = msgspec.to_builtins(count.run(count_settings, progress, plan=corpus))
     return folder, {key: counted[key] for key in (*_OF_INPUT_FILES, *_MEASURED) if key in counted}
