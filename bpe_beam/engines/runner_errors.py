@@ -11,11 +11,7 @@ from collections.abc import Iterator
 
 from bpe_beam.errors import DataError, NotFoundError, UsageError
 
-_KINDS: dict[str, type[UsageError] | type[DataError]] = {
-    "UsageError": UsageError,
-    "DataError": DataError,
-    "NotFoundError": NotFoundError,
-}
+_KINDS = {kind.__name__: kind for kind in (UsageError, DataError, NotFoundError)}
 # The message ends where Beam names the step, or where the traceback or a Java stack goes on: our
 # own messages hold no blank line.
 _OURS = re.compile(

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from bpe_beam.errors import DataError
 from bpe_beam.storage.client import Storage
 from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.names import OBJECT_STORES, attempt_name, is_local, local_path, protocol_of
@@ -33,10 +34,17 @@ def write_once(storage: Storage, url: str, data: bytes) -> bool:
     if is_local(url):
         with named_errors("write", url):
             return _link(local_path(url), data)
-    with named_errors("write", url, storage.remote.secrets):
-        fs, path = storage.remote.connect(url)
-        create = _create if protocol_of(url) in OBJECT_STORES else _rename
-        return retried(lambda: create(fs, path, data))
+    if protocol_of(url) in OBJECT_STORES:
+        with named_errors("write", url, storage.remote.secrets):
+            fs, path = storage.remote.connect(url)
+            return retried(lambda: _create(fs, path, data))
+    if not storage.exists(url):
+        try:
+            storage.write_bytes(url, data)
+        except DataError:
+            if not storage.exists(url):  # otherwise another writer was first
+                raise
+    return storage.read_bytes(url) == data
 
 
 def creates_only(storage: Storage, folder: str) -> bool:
@@ -81,26 +89,6 @@ def _link(path: Path, data: bytes) -> bool:
             attempt.unlink(missing_ok=True)
         sync_folder(path.parent)
     return path.read_bytes() == data
-
-
-def _rename(fs: Any, path: str, data: bytes) -> bool:
-    """Write by a rename, for stores on which a direct write may stay incomplete."""
-    from bpe_beam.storage.remote_store import rename  # slow to import
-
-    if not fs.exists(path):
-        attempt = attempt_name(path)
-        try:
-            fs.pipe_file(attempt, data)
-            if not fs.exists(path):
-                try:
-                    rename(fs, attempt, path)
-                except OSError:
-                    if not fs.exists(path):  # otherwise another writer was first
-                        raise
-        finally:
-            with contextlib.suppress(Exception):  # mostly, it no longer exists
-                fs.rm_file(attempt)
-    return bool(fs.cat_file(path) == data)
 
 
 def _create(fs: Any, path: str, data: bytes) -> bool:

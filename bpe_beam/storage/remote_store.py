@@ -131,7 +131,7 @@ class RemoteStore:
             else:
                 attempt = attempt_name(path)
                 raw = fs.open(attempt, "wb")
-                publish, remove = partial(rename, fs, attempt, path), partial(fs.rm_file, attempt)
+                publish, remove = partial(_rename, fs, attempt, path), partial(fs.rm_file, attempt)
         return write_attempt(raw, url, publish=publish, remove=remove, secrets=self.secrets)
 
     def move(self, source: str, target: str) -> None:
@@ -214,17 +214,11 @@ def _rename_once(fs: Any, source: str, target: str) -> None:
     except FileNotFoundError:
         fs.info(target)
     else:
-        rename(fs, source, target)
+        _rename(fs, source, target)
 
 
-def rename(fs: Any, source: str, target: str) -> None:
-    """Rename a file as fsspec does, but with `*`, `?` and `[` as plain characters of its name.
-
-    Args:
-        fs: The file system.
-        source: The file's path in that file system.
-        target: Its new path.
-    """
+def _rename(fs: Any, source: str, target: str) -> None:
+    """Rename a file as fsspec does, but with `*`, `?` and `[` as plain characters of its name."""
     if re.search(r"[*?\[]", source):
         fs.cp_file(source, target)
         fs.rm_file(source)

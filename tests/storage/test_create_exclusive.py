@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.implementations.memory import MemoryFile
 
 from bpe_beam.storage import Storage, create_exclusive, writing
 from bpe_beam.storage.create_exclusive import write_once
@@ -66,15 +67,14 @@ class _Killed(BaseException):
 
 def test_a_file_that_is_written_once_is_never_torn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed in the middle of a write, on a store that writes in place."""
-    real = MemoryFileSystem.pipe_file
 
-    def half(self: Any, path: str, value: bytes, *args: Any, **kwargs: Any) -> None:
-        real(self, path, value[:2])
+    def half(self: MemoryFile, data: Any) -> None:
+        io.BytesIO.write(self, data[:2])
         raise _Killed
 
     url = "memory://torn/window.json"
     with monkeypatch.context() as patch:
-        patch.setattr(MemoryFileSystem, "pipe_file", half)
+        patch.setattr(MemoryFile, "write", half)
         with pytest.raises(_Killed):
             write_once(STORAGE, url, b"data")
     assert not STORAGE.exists(url)
