@@ -10,9 +10,7 @@ from bpe_beam.errors import UsageError
 
 @dataclass(frozen=True)
 class Limit:
-    """The most of something that a run may have: a number, or a share of all.
-
-    A share is compared as integers, so that no rounding decides.
+    """The most of something that a run may have: a number, or a share of all in integers.
 
     Attributes:
         numerator: The number; the numerator of a share.

@@ -35,9 +35,8 @@ def list_files(
         input_format: One of INPUT_FORMAT_CHOICES.
 
     Raises:
-        UsageError: An input matches nothing, no file is left or too many, or one
-            has a format that cannot be read.
-        DataError: Storage fails.
+        UsageError: An input matches nothing, no file is left or too many, or one has a format that
+            cannot be read.
     """
     found: dict[str, StoredFile] = {}
     repeated: set[str] = set()
@@ -77,11 +76,10 @@ def described(
     Args:
         storage: The storage client.
         named: The files, each with its name in the plan.
-        input_format: One of INPUT_FORMAT_CHOICES.
+        input_format: See `list_files`.
 
     Raises:
         UsageError: A file has a format that cannot be read.
-        DataError: Storage fails.
     """
 
     def describe(named_file: tuple[str, StoredFile]) -> InputFile:

@@ -47,8 +47,7 @@ class InputFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 class Slice(NamedTuple):
     """Stored bytes [start, end) of file number `file` of the plan.
 
-    The records that begin in them belong to the slice; in a compressed file, those of the units
-    that begin there.
+    It has the records that begin there; in a compressed file, those of the units that begin there.
     """
 
     file: int

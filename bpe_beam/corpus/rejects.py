@@ -108,8 +108,11 @@ class Reject(msgspec.Struct, frozen=True, omit_defaults=True, rename={"data": "b
             detail: What is particular to this one; may be empty.
             data: The record's bytes, or its first ones.
             total: How many it has; None: those of `data`.
-            **position: See `Reject`.
+            **position: See `Reject`. At least one byte counts as lost: the missing bytes of a
+                truncated file are not known.
         """
+        if (lost := position.get("lost_bytes")) is not None:
+            position["lost_bytes"] = max(1, lost)
         return Reject(
             file=file,
             reason=reason.value,

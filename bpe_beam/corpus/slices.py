@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bpe_beam.corpus.batches import MAX_BATCH_ROWS
 from bpe_beam.corpus.plan import InputFile
@@ -20,7 +20,7 @@ class Position(NamedTuple):
 
     Attributes:
         unit: The stored byte at which a unit (member, frame) begins; 0 in a plain file.
-        offset: The byte in the decompressed content of that unit and those after it.
+        offset: The byte in the decompressed content from there on.
     """
 
     unit: int
@@ -100,31 +100,15 @@ class SliceRequest:
         row = len(self.file.name) + len(self.source) + 64
         return max(1, min(MAX_BATCH_ROWS, 4 * self.batch_bytes // row))
 
-    def reject(
-        self,
-        reason: RejectReason,
-        detail: str,
-        data: bytes | memoryview = b"",
-        total: int | None = None,
-        **position: int | None,
-    ) -> None:
-        """See `Reject.of`; this reports a record of the file, or a part of it that is lost.
-
-        At least one byte counts as lost: the missing bytes of a truncated file are not known.
-        """
-        lost = position.get("lost_bytes")
-        if lost is not None:
-            position["lost_bytes"] = max(1, lost)
-        self.on_reject(Reject.of(self.file.name, reason, detail, data, total, **position))
+    def reject(self, reason: RejectReason, detail: str, *data: Any, **position: Any) -> None:
+        """See `Reject.of`; this reports a record of the file, or a part of it that is lost."""
+        self.on_reject(Reject.of(self.file.name, reason, detail, *data, **position))
 
     def open(self, start: int = 0) -> Source | None:
-        """Open the file's decompressed bytes, in a compressed file from the slice's first unit on.
+        """Return the file's bytes to its end, in a plain file from `start` on.
 
-        Args:
-            start: The byte of a plain file to begin at.
-
-        Returns:
-            The bytes up to the file's end; None if no unit begins in the slice, which is reported.
+        Those of a compressed one are decompressed from the slice's first unit on; None if no unit
+        begins in the slice, which is reported.
         """
         if self.plain:
             return self.open_stored(start)

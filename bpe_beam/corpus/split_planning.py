@@ -60,7 +60,6 @@ def make_plan(
 
     Raises:
         UsageError: `range_bytes` is less than 1, or see `list_files`.
-        DataError: Storage fails.
     """
     if range_bytes is not None and range_bytes < 1:
         raise UsageError(f"must be at least 1, got {range_bytes}", ("range_bytes",))

@@ -58,7 +58,6 @@ class StepsTransform(beam.PTransform):
         self.steps = steps
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
-        """Return the output of the last step."""
         return self.steps(_BeamEngine(begin))
 
 
@@ -101,7 +100,6 @@ class _RunTask(beam.DoFn):
 
     @no_annotations  # Beam would take `whole` for exactly one side input
     def process(self, element: Any, *whole: Any) -> Iterable[Any]:
-        """Run the task of one element."""
         result = self.function(*whole, element)
         record(result)
         return result.outputs
@@ -122,8 +120,8 @@ def run_pipeline(
         label: The label of the transform in the pipeline.
         transform: The transform.
         workers: The number of threads of a runner in this process.
-        measured: Gets the pipeline's metrics.
-        watch: Called every few seconds where workers are elsewhere and cannot report.
+        measured: See `run_steps`.
+        watch: See `run_steps`.
 
     Raises:
         DataError: The runner ends without success and without an error of its own.

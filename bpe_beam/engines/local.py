@@ -33,7 +33,7 @@ def default_workers() -> int:
 
 
 class LocalWorkers:
-    """Threads that call functions, or have worker processes call them; see `local_workers`.
+    """Threads that call functions, or have worker processes call them. Made by `local_workers`.
 
     Args:
         threads: The threads.

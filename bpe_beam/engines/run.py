@@ -82,16 +82,13 @@ def run_steps(
         watch: Called every few seconds where workers are elsewhere and cannot report.
         min_ram: The memory that a worker needs, such as "2GB", for runners that choose machines.
         holds_gil: Whether tasks hold the GIL, so that worker processes must run them.
-        finish: The job's name and settings, with which a template's pipeline ends: its driver only
-            writes the job's description (`--template_location`). On a worker, the last step runs
-            the same job on the same folder, on the local engine. That run takes over the results
-            of the pipeline, and makes what is missing.
+        finish: The job's name and settings, with which a template's pipeline ends: on a worker, its
+            last step runs the job again on the same folder, where it takes over the results.
 
     Raises:
         Exception: The error of a task.
         DataError: A worker process died, or the runner ended without success.
-        UsageError: A list of a template's inputs is on the driver's machine, where workers cannot
-            read it.
+        UsageError: A list of a template's inputs is on the driver's machine.
         TemplateMade: The pipeline was only described.
     """
     if run.is_local:

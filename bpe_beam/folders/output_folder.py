@@ -6,10 +6,9 @@ as a rule, comes last; then `work/` is removed. Every file appears whole or not 
 that is killed and started again keeps the tasks whose files match their receipts, and ends with the
 same bytes. Workers never write here, see `run_folder.py`.
 
-Two runs of one job on one folder write the same bytes under the same names. One takes over the
-tasks that the other has finished so far; the other then ends with an error that says so, or finds
-the folder finished. Incomplete files ("attempts") may belong to another run, so they are removed
-when the folder is finished, not before.
+Of two runs of one job on one folder, one takes over the tasks that the other has finished so far;
+the other then ends with an error that says so, or finds the folder finished. Incomplete files
+("attempts") may belong to another run, so they are removed when the folder is finished.
 """
 
 from __future__ import annotations
@@ -177,11 +176,10 @@ class OutputFolder(JobFolder):
             DataError: Another run of the job has replaced or removed a file.
         """
 
-        def check(file: FileInfo) -> None:
-            if not self.has_size(file):
+        files = [file for receipt in receipts for file in receipt.files]
+        for file, whole in zip(files, side_by_side(self.has_size, files), strict=True):
+            if not whole:
                 raise self._other_run(file.name)
-
-        side_by_side(check, [file for receipt in receipts for file in receipt.files])
 
     def forget(self, receipts: Iterable[Receipt]) -> None:
         """Remove the files and receipts of tasks that must run again.
@@ -201,7 +199,6 @@ class OutputFolder(JobFolder):
 
         Raises:
             UsageError: A file that no job recorded has one of the final names.
-            DataError: A file is missing: another run of the job works in the folder.
         """
         publications = list(publications)
         final = frozenset(name for publication in publications for _, name in publication.moves)

@@ -74,7 +74,7 @@ class Storage:
         return _LOCAL if is_local(url) else self.remote
 
     def _ask(self, verb: str, url: str, call: Callable[[LocalStore | RemoteStore], T]) -> T:
-        """Return the result of a call to the store of a URL; a remote one is called again."""
+        """Return the result of a call to the store of a URL, retried if the store is remote."""
         store = self._store(url)
         with named_errors(verb, url, store.secrets):
             return call(store) if store is _LOCAL else retried(lambda: call(store))

@@ -14,7 +14,7 @@ import socket
 import threading
 import weakref
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import did_you_mean
@@ -43,15 +43,17 @@ _connecting = threading.Lock()
 
 def check_protocols(options: Mapping[str, Any]) -> None:
     """Refuse options for a protocol that does not exist, by a UsageError."""
-    import fsspec  # slow to import, and local files do without it
-
-    known = {*fsspec.available_protocols(), *_EXTRAS}
+    known = _protocols()
     for protocol in options:
         if protocol_of(f"{protocol}://") not in known:
-            raise UsageError(
-                f"storage options: the protocol {protocol!r} is unknown"
-                + did_you_mean(protocol, known, _CUTOFF)
-            )
+            near = did_you_mean(protocol, known, _CUTOFF)
+            raise UsageError(f"storage options: the protocol {protocol!r} is unknown{near}")
+
+
+def _protocols() -> set[str]:
+    import fsspec  # slow to import, and local files do without it
+
+    return {*fsspec.available_protocols(), *_EXTRAS}
 
 
 def secrets_of(options: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
@@ -59,17 +61,16 @@ def secrets_of(options: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
 
     def texts(value: object) -> Iterable[str]:
         if isinstance(value, str):
-            if len(value) >= _SHORTEST_SECRET:
-                yield value
-        elif isinstance(value, Mapping):
-            for each in value.values():
-                yield from texts(each)
-        elif isinstance(value, list | tuple):
-            for each in value:
+            yield value
+        elif isinstance(value, Mapping | list | tuple):
+            for each in value.values() if isinstance(value, Mapping) else value:
                 yield from texts(each)
 
-    found = set(texts(options))
-    return frozenset(text for text in found if "://" not in text or redact(text) != text)
+    return frozenset(
+        text
+        for text in texts(options)
+        if len(text) >= _SHORTEST_SECRET and ("://" not in text or redact(text) != text)
+    )
 
 
 def connect(
@@ -107,7 +108,9 @@ def connect(
     fs = _instance(protocol, kind, settings)
     if not (known and protocol == "hf"):
         fs.invalidate_cache()
-    return fs, _path(kind, protocol, url)
+    if protocol == "memory":  # treats "::" as a chain of file systems
+        return fs, "/" + url.partition("://")[2].strip("/")
+    return fs, kind._strip_protocol(url)
 
 
 def _kind_of(protocol: str, url: str) -> Any:
@@ -116,7 +119,7 @@ def _kind_of(protocol: str, url: str) -> Any:
     try:
         return fsspec.get_filesystem_class(protocol)
     except ValueError:
-        near = did_you_mean(protocol, {"file", *_EXTRAS, *fsspec.available_protocols()}, _CUTOFF)
+        near = did_you_mean(protocol, _protocols(), _CUTOFF)
         raise UsageError(f"{redact(url)}: the protocol {protocol!r} is unknown{near}") from None
     except ImportError as error:
         extra = _EXTRAS.get(protocol)
@@ -166,12 +169,6 @@ def _instance(protocol: str, kind: Any, settings: Mapping[str, Any]) -> Any:
             _limit_sending(fs.loop)
             _connected[key] = fs
     return fs
-
-
-def _path(kind: Any, protocol: str, url: str) -> str:
-    if protocol == "memory":  # treats "::" as a chain of file systems
-        return "/" + url.partition("://")[2].strip("/")
-    return cast(str, kind._strip_protocol(url))
 
 
 def _with_time_limits(protocol: str, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,11 +26,9 @@ class HashingFile(io.RawIOBase):
         self.bytes = 0
 
     def writable(self) -> bool:
-        """Return True."""
         return True
 
     def write(self, data: Any, /) -> int:
-        """Append bytes."""
         size = memoryview(data).nbytes
         self._file.write(data)
         self._hash.update(data)

@@ -66,11 +66,11 @@ async def _stat(fs: Any, url: str) -> dict[str, Any]:
     answer = await _request(fs, "get", url, "bytes=0-0")
     answer.close()
     if answer.status in (206, 416):
-        total = answer.headers.get("Content-Range", "").rpartition("/")[2]
-        return {"size": int(total) if total.isdigit() else None, **_tag(answer.headers)}
-    _raise_for(answer)
-    size = answer.headers.get("Content-Length")
-    return {"size": None if size is None else int(size), **_tag(answer.headers)}
+        size = answer.headers.get("Content-Range", "").rpartition("/")[2]
+    else:
+        _raise_for(answer)
+        size = answer.headers.get("Content-Length", "")
+    return {"size": int(size) if size.isdigit() else None, **_tag(answer.headers)}
 
 
 async def _request(fs: Any, method: str, url: str, range_: str = "") -> Any:

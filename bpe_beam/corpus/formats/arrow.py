@@ -42,9 +42,6 @@ def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
 
     A row whose text is null or not UTF-8 is a reject; so is a broken record batch, after which a
     file is read on and a stream is not, and a file whose footer is broken.
-
-    Raises:
-        DataError: Storage fails, the file is not as long as planned, or has no column of texts.
     """
     with contextlib.closing(request.open_stored()) as file:
         is_file = file.read(len(_MAGIC)) == _MAGIC

@@ -3,7 +3,7 @@
 The format is RFC 4180's, for TSV with tabs (as spreadsheets and pandas write it): lines end with a
 newline, a carriage return before it belongs to it, quotes within quotes are doubled. Lines with
 nothing in them are no records. `native/read/csv.hpp` splits the records, and says how quotes are
-read that make no sense; pyarrow's reader, as fast, ends at a bad row and reports no positions.
+read that make no sense.
 
 A slice in the middle cannot know whether it begins within quotes. It takes the first newline after
 its start for the end of a record after which as many records as are tried have as many columns as
@@ -46,10 +46,6 @@ def read_delimited(request: SliceRequest, delimiter: str) -> Iterator[pa.RecordB
     Args:
         request: The slice.
         delimiter: What separates two fields, one character.
-
-    Raises:
-        DataError: Storage fails, the file is not as long as planned, has an invalid header, or no
-            column of texts.
     """
     header = _read_header(request, delimiter)
     if header is None:

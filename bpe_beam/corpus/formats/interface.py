@@ -19,8 +19,9 @@ class InputFormat:
 
     Attributes:
         name: Its name for `--input-format` and in plans; also that of its module.
-        read: Yields the batches of a slice, of BATCH_SCHEMA, none of them empty, of at most
-            MAX_BATCH_ROWS documents.
+        read: Yields the batches of a slice, of BATCH_SCHEMA and of 1 to MAX_BATCH_ROWS documents.
+            Raises DataError if storage fails, the file is not as long as planned, has an invalid
+            header, or no column of texts.
         endings: The ends of the names of such files, with the dot and in lower case.
         magic: The first bytes of every file, if they identify the format; else empty.
         columnar: Whether a file has columns of rows. Such a file compresses by itself, its magic

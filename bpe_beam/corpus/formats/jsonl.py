@@ -1,8 +1,7 @@
 """JSON Lines: an object a line, of which a field is the text.
 
-The parser is our own (`native/read/jsonl.hpp`): one for all lines, so that results do not depend on
-which parser got a line. pyarrow's takes twice the time and fails a whole block for one bad line;
-orjson and json hold the GIL.
+The parser is our own (`native/read/jsonl.hpp`): pyarrow's takes twice the time and fails a whole
+block for one bad line; orjson and json hold the GIL.
 """
 
 from __future__ import annotations

@@ -52,9 +52,6 @@ def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
 
     A row whose text is null or not UTF-8 is a reject; so is the lost part of a broken row group,
     after which the next one is read, and a file whose footer is broken.
-
-    Raises:
-        DataError: Storage fails, the file is not as long as planned, or has no column of texts.
     """
     with contextlib.closing(request.open_stored()) as file:
         try:

@@ -30,11 +30,7 @@ _BLOCK = 64 << 10
 
 
 def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
-    """Yield the documents of an archive, all of them in the slice that begins at its start.
-
-    Raises:
-        DataError: Storage fails, or the file is not as long as planned.
-    """
+    """Yield the documents of an archive, all of them in the slice that begins at its start."""
     source = None if request.start else request.open()
     if source is None:
         return
@@ -45,10 +41,7 @@ def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
 class _Stream:
     """A source as tarfile reads it; tarfile passes over files by reading, beyond any end.
 
-    Attributes:
-        broken: Why the source cannot be read further; empty if it can.
-        lost: How many stored bytes are lost then.
-        size: How many bytes have been read.
+    It has read `size` bytes. If `broken` is not empty, it says why `lost` stored bytes are lost.
     """
 
     def __init__(self, source: Source) -> None:
@@ -79,7 +72,6 @@ class _Member(tarfile.TarInfo):
 
     @classmethod
     def frombuf(cls, buf: Any, encoding: Any, errors: Any) -> _Member:
-        """Return the member of a header."""
         found = super().frombuf(buf, encoding, errors)
         if found.size < 0 or (
             found.type in tarfile.SUPPORTED_TYPES
@@ -91,7 +83,6 @@ class _Member(tarfile.TarInfo):
 
     @classmethod
     def fromtarfile(cls, tarfile_: tarfile.TarFile) -> _Member:
-        """Return the next member."""
         try:
             found = super().fromtarfile(tarfile_)
             if found.size < 0:
@@ -112,7 +103,6 @@ class _Reader:
         self.gatherer = Gatherer(request)
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Yield the batches."""
         archive: Any = None
         flaw, offset = "", 0
         try:

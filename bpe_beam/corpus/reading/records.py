@@ -58,11 +58,9 @@ def read_records(
 def _search_start(request: SliceRequest, separator: bytes) -> int:
     """Return a position in a plain file from which to search for the separators of a slice.
 
-    The search finds every separator that ends at the slice's start or later and that a search from
-    the file's start would take. Separators that cannot overlap are found from wherever one begins.
-    Of those that can, which ones are taken depends on the bytes before, back to a position that no
-    separator lies across: usually the next one, but a file of newlines only is read back to its
-    start, in blocks of bounded size.
+    Separators that cannot overlap are found from wherever one begins. Of those that can, which ones
+    are taken depends on the bytes before, back to a position that no separator lies across: usually
+    the next one, but a file of newlines only is read back to its start, in blocks of bounded size.
     """
     high = max(0, request.start - len(separator))
     if high < len(BOM):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 
@@ -111,17 +112,10 @@ class SliceReader(ABC):
     def _separator_end(
         self, separator: bytes, search: int, at_least: int = 0, until: int = END
     ) -> int | None:
-        """Return the position after the first separator; drop searched bytes from memory.
+        """Return the position after the first separator, `at_least` or more; drop searched bytes.
 
-        Args:
-            separator: The separator; empty: the file has none.
-            search: The position to search from.
-            at_least: The least end to return.
-            until: The position at which the search is given up.
-
-        Returns:
-            The position after the separator; None if the file ends before, or the search is given
-            up. The window then ends at the file's end, or after `until`.
+        Returns None if the file ends before, or the window behind `until`, where the search is
+        given up. A file with an empty separator has none.
         """
         window = self.window
         while True:
@@ -138,16 +132,10 @@ class SliceReader(ABC):
             window.advance(found)
 
     def _reject(
-        self,
-        begin: int,
-        reason: RejectReason,
-        detail: str,
-        data: bytes | memoryview = b"",
-        total: int | None = None,
-        **position: int | None,
+        self, begin: int, reason: RejectReason, detail: str, *data: Any, **position: Any
     ) -> None:
-        """Reject a record by its position; see `SliceRequest.reject`."""
-        self.request.reject(reason, detail, data, total, offset=begin, unit=self.unit, **position)
+        """Reject a record by its position; see `Reject.of`."""
+        self.request.reject(reason, detail, *data, offset=begin, unit=self.unit, **position)
 
     def _reject_rest(
         self, data: bytes | memoryview = b"", total: int | None = None, line: int | None = None

@@ -34,11 +34,8 @@ UNIT_START = {
 }
 """The compressions whose files may have many units, and the first bytes of a unit."""
 
-_KINDS: dict[str, Callable[[Stored], Decompressed]] = {
-    "gzip": Gzip,
-    "zstd": Zstd,
-    **BLOCK_STREAMS,
-}
+_KINDS: dict[str, Callable[[Stored], Decompressed]]
+_KINDS = {"gzip": Gzip, "zstd": Zstd, **BLOCK_STREAMS}
 
 _TRIED_BYTES = 256 << 10
 """How much of a candidate is decompressed, in stored bytes or in decompressed ones."""

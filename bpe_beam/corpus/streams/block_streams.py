@@ -39,7 +39,6 @@ class _BlockStream(Decompressed):
         self._fed = 0  # where the input begins that the stream got last
 
     def advance(self, limit: int) -> bytes | None:
-        """See `Decompressed`."""
         if self._stream is None:
             if not self._skip_padding():
                 return None
@@ -84,7 +83,6 @@ class _Lz4(Decompressed):
         self._reader = pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), "lz4")
 
     def advance(self, limit: int) -> bytes | None:
-        """See `Decompressed`."""
         self._sound = max(0, self._stored.position - _LZ4_READ_AHEAD)
         try:
             output: bytes = self._reader.read(max(1, min(limit, _LZ4_STEP)))

@@ -23,7 +23,6 @@ class Gzip(Decompressed):
         self._member: zlib._Decompress | None = None
 
     def advance(self, limit: int) -> bytes | None:
-        """See `Decompressed`."""
         self._sound = self._position
         more = self._fill(1)
         if self._member is None:

@@ -37,7 +37,6 @@ class Zstd(Decompressed):
         self._skipped_bytes = 0  # the rest of a frame that is skipped
 
     def advance(self, limit: int) -> bytes | None:
-        """See `Decompressed`."""
         self._sound = self._position
         if self._skipped_bytes:
             self._skipped_bytes -= len(self._take(min(self._skipped_bytes, STORED_BLOCK)))
