@@ -12,7 +12,7 @@ import re
 from itertools import groupby
 
 from bpe_beam import _native
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import DataError
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.component import Component, MetaspaceComponent, TokenId, check_character
 from bpe_beam.tokenizer.patterns import Pattern
@@ -155,7 +155,7 @@ class StripDecoder(_Decoder, frozen=True, tag="Strip"):
         stop: The most characters to remove at the end, at least 0.
 
     Raises:
-        UsageError: The content is not one character, or a number is below 0.
+        UsageError: The content is not one character.
     """
 
     content: str
@@ -164,9 +164,6 @@ class StripDecoder(_Decoder, frozen=True, tag="Strip"):
 
     def __post_init__(self) -> None:
         check_character("content", self.content)
-        for name, number in (("start", self.start), ("stop", self.stop)):
-            if number < 0:
-                raise UsageError(f"{name} must be at least 0, got {number}")
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
         return [self._strip(token) for token in tokens]

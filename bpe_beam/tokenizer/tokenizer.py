@@ -12,6 +12,8 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import text_input, tokenizer_json
@@ -213,11 +215,10 @@ class Tokenizer:
         import hashlib
 
         model = self._spec.model
-        if isinstance(model, BPE) and model.rank_by_token:  # it has no file
-            identity = tokenizer_json.identity_by_ranks(self._spec, model)
-        else:
-            identity = self.json_bytes
-        return hashlib.sha256(identity).hexdigest()
+        if isinstance(model, BPE) and model.rank_by_token:  # no file represents it
+            merges = replace(self._spec, model=replace(model, rank_by_token=False))
+            return hashlib.sha256(b"ranks\n" + tokenizer_json.write(merges)).hexdigest()
+        return hashlib.sha256(self.json_bytes).hexdigest()
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[TokenizerSpec]]:
         """Pickles as its spec, without the native encoder."""

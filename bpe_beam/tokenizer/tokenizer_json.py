@@ -168,16 +168,6 @@ def write(spec: TokenizerSpec) -> bytes:
     return msgspec.json.format(msgspec.json.encode(fields), indent=2)
 
 
-def identity_by_ranks(spec: TokenizerSpec, model: BPE) -> bytes:
-    """Return bytes that identify a tokenizer by ranks, which `tokenizer.json` cannot represent.
-
-    Args:
-        spec: The tokenizer.
-        model: Its model.
-    """
-    return b"ranks\n" + write(replace(spec, model=replace(model, rank_by_token=False)))
-
-
 def _model_fields(model: Model) -> dict[str, Any]:
     """Return the model's fields in Hugging Face's order."""
     if isinstance(model, BPE) and model.rank_by_token:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
+from tokenizer_files import BPE, file
 
+from bpe_beam import Tokenizer
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.decoders import (
@@ -90,9 +93,13 @@ def test_fuse_and_strip() -> None:
     assert decode(StripDecoder("é", 2, 1), "éééaéé", "é") == "éaé"
     assert decode(StripDecoder(" ", 10**18, 10**18), "   ", "") == ""
     assert decode(StripDecoder(" ", 0, 2), "   ") == " "
-    for bad in (("", 0, 0), ("ab", 0, 0), (" ", -1, 0), (" ", 0, -1)):
-        with pytest.raises(UsageError, match=r"^(content|start|stop) must be"):
-            StripDecoder(*bad)
+    for bad in ("", "ab"):
+        with pytest.raises(UsageError, match=r"^content must be"):
+            StripDecoder(bad, 0, 0)
+    for name in ("start", "stop"):
+        values = {"type": "Strip", "content": " ", "start": 0, "stop": 0, name: -1}
+        with pytest.raises(UsageError, match=rf"decoder\.{name}: .*>= 0"):
+            Tokenizer.from_json(json.dumps(file(BPE, decoder=values)))
 
 
 def test_replace() -> None:

@@ -57,33 +57,24 @@ _IN_PART = "write the letters in both cases, or close (?i:...) before the class"
 
 
 class _Item(Struct, frozen=True):
-    """An item of a class, as both engines spell it.
-
-    Attributes:
-        regex: Its spelling for `regex`.
-        oniguruma: Its spelling for Oniguruma.
-        letters: The letters that it contains under `(?i:...)`, folded.
-        opposites: Spellings for `regex` of sets with all other characters, or some of them.
-        is_negated: Whether it is a class that begins with `^`.
-        folds_with_marks: Whether it contains all letters under `(?i:...)`: some are marks there.
-    """
+    """An item of a class, as both engines spell it."""
 
     regex: str
     oniguruma: str
-    letters: str = ""
-    opposites: tuple[str, ...] = ()
+    letters: str = ""  # that it contains under (?i:...), folded
+    opposites: tuple[str, ...] = ()  # as `regex` spells sets of all other characters, or some
     is_negated: bool = False
-    folds_with_marks: bool = False
+    folds_with_marks: bool = False  # whether (?i:...) adds marks, as it does to all letters
 
 
 class ClassReader:
     """Reads one class, and those in it."""
 
     def __init__(self, reader: Reader, dialect: Dialect, flags: Flags) -> None:
-        """Begin at the position of `reader`.
+        """Begin after the opening bracket; `read` ends after the closing one.
 
         Args:
-            reader: Its position is after the opening bracket; after `read`, after the closing one.
+            reader: The expression.
             dialect: The engine whose rules apply.
             flags: The flags at that position.
         """
@@ -206,9 +197,8 @@ class ClassReader:
                 return self._set_item(found, start)
             reader.at = start
         low = self._read_character(first=first)
-        if reader.next != "-" or reader.text[reader.at + 1 : reader.at + 2] in ("]", ""):
-            return self._range(low, low, start)
-        if self._operator():
+        after = reader.text[reader.at + 1 : reader.at + 2]
+        if reader.next != "-" or after in ("]", "") or self._operator():
             return self._range(low, low, start)
         reader.take()
         if reader.next in ("[", "-"):
@@ -260,7 +250,7 @@ class ClassReader:
 
     def _range(self, low: str, high: str, start: int) -> _Item:
         """Return the item of all characters from `low` to `high`."""
-        text = _literal(low) if low == high else f"{_literal(low)}-{_literal(high)}"
+        text = "-".join(spelled(end, _SPECIAL) for end in dict.fromkeys((low, high)))
         if not self.flags.ignore_case:
             return _Item(text, text)
         letters = letters_of_range(low, high)
@@ -269,13 +259,10 @@ class ClassReader:
         if not letters:
             return _Item(text, text)
         if self.spells_out:
-            text = "".join(map(_literal, variants(letters, self.dialect)))
+            cases = variants(letters, self.dialect)
+            text = "".join(spelled(letter, _SPECIAL) for letter in cases)
         return _Item(text, text, letters=letters.lower())
 
 
 def _spelled(items: list[_Item], dialect: Dialect) -> str:
     return "".join(getattr(item, dialect) for item in items)
-
-
-def _literal(character: str) -> str:
-    return spelled(character, _SPECIAL)

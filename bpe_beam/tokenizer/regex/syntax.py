@@ -111,19 +111,14 @@ def translate(expression: str, dialect: Dialect) -> Fragment:
             f"{len(expression):,}"
         )
     fragment = _Parser(expression, dialect).parse()
-    if dialect == "regex":
-        _check_again(expression, fragment.oniguruma)
-    return fragment
-
-
-def _check_again(expression: str, spelled: str) -> None:
-    """Refuse an expression whose spelling for Oniguruma would be refused when it is read."""
     try:
-        _Parser(spelled, "oniguruma").parse()
+        if dialect == "regex":  # its spelling will be read by the other rules
+            _Parser(fragment.oniguruma, "oniguruma").parse()
     except UsageError as error:
         raise UsageError(
             f"pattern {expression[:200]!r}: cannot be written for Hugging Face's engine: {error}"
         ) from None
+    return fragment
 
 
 class _Parser:
@@ -480,19 +475,12 @@ def _opening(outer: Flags, inner: Flags) -> str:
 
 
 class _Quantifier(NamedTuple):
-    """A quantifier.
-
-    Attributes:
-        low: The fewest repeats.
-        high: The most; None for any number.
-        braces: The interval as it is written; empty for `*`, `+` and `?`.
-        suffix: `?`, `+` or nothing.
-    """
+    """A quantifier: how often it repeats, and how it is written."""
 
     low: int
-    high: int | None
-    braces: str
-    suffix: str
+    high: int | None  # None: any number
+    braces: str  # the interval as it is written; empty for * + ?
+    suffix: str  # ? or + or nothing
 
     @property
     def base(self) -> str:
