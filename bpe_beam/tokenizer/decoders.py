@@ -1,10 +1,4 @@
-"""Decoders: how tokens become text again.
-
-A decoder takes the tokens of a text in UTF-8 and returns other strings, which are the text when
-joined; several decoders form a chain. The bytes of tokens need not be UTF-8. With `lossy` a decoder
-replaces invalid bytes, as Hugging Face does; without it the bytes are kept, and later decoders do
-not change them.
-"""
+"""Decoders: how tokens become text again. Several form a chain, as `SequenceDecoder`."""
 
 from __future__ import annotations
 
@@ -34,7 +28,8 @@ class _Decoder(Component, frozen=True):
 
         Args:
             tokens: The tokens in UTF-8, or the output of the decoder before.
-            lossy: Whether to replace bytes that are not UTF-8, as Hugging Face does.
+            lossy: Whether to replace bytes that are not UTF-8, as Hugging Face does. If false, they
+                are kept, and later decoders do not change them.
 
         Returns:
             Strings that are the text when joined.

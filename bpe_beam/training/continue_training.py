@@ -11,7 +11,7 @@ from bpe_beam.tokenizer.models import BPE, ErrorLocation
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.pretokenizers import ends_in_bytes, pretokenizer_from_name, steps_of
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.initial_vocabulary import assign_ids, merges_of
+from bpe_beam.training.initial_vocabulary import assign_ids
 from bpe_beam.training.native_trainer import TrainingResult
 from bpe_beam.training.recipe import BpeRecipe
 
@@ -87,7 +87,7 @@ def check_same_words(base: Tokenizer, normalizer: str, pretokenizer: str) -> Non
 def check_continued(base: Tokenizer, recipe: BpeRecipe) -> None:
     """See `continued`: refuse what it would refuse, before anything is learned."""
     ids = assign_ids(base.vocab, recipe.specials)
-    continued(base, TrainingResult(ids, merges_of(base), np.zeros(0, np.int64)), recipe)
+    continued(base, TrainingResult(ids, tuple(base.merges), np.zeros(0, np.int64)), recipe)
 
 
 def continued(base: Tokenizer, learned: TrainingResult, recipe: BpeRecipe) -> Tokenizer:

@@ -212,12 +212,6 @@ def require_room(vocab_size: int, entries: int) -> None:
     )
 
 
-def merges_of(base_tokenizer: Tokenizer) -> tuple[tuple[str, str], ...]:
-    """Return the merges of a tokenizer that is continued."""
-    assert isinstance(base_tokenizer.spec.model, BPE)
-    return tuple((left, right) for left, right in base_tokenizer.spec.model.merges)
-
-
 def needs_seen(recipe: MergingRecipe, base_tokenizer: Tokenizer | None = None) -> bool:
     """Return whether the words determine the first entries; not if all 256 bytes are entries.
 

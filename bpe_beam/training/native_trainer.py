@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bpe_beam import _native
 from bpe_beam.tokenizer import byte_level
-from bpe_beam.training.initial_vocabulary import InitialVocabulary, merges_of, require_room
+from bpe_beam.training.initial_vocabulary import InitialVocabulary, require_room
 from bpe_beam.training.recipe import BpeRecipe, MergingRecipe
 from bpe_beam.training.symbols import WordSymbols
 
@@ -214,7 +214,7 @@ class Vocabulary:
             strings[token_id] = byte_level.to_chars(made) if in_bytes else made.decode()
         vocab = {strings[token_id]: token_id for token_id in sorted(strings)}
         base = self.start.base_tokenizer
-        merges = () if base is None else merges_of(base)
+        merges = () if base is None else tuple(base.merges)
         merges += tuple((strings[left], strings[right]) for left, right, _ in self.rows)
         counts = np.array(self.counts, np.int64)
         return TrainingResult(vocab, merges, counts, self.text_full, self.totals)

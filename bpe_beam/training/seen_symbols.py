@@ -84,12 +84,9 @@ class SeenSymbols(StoredSymbols, frozen=True):
             character: self.kinds.get(character, 0) | other.kinds.get(character, 0)
             for character in self.kinds.keys() | other.kinds
         }
-        counts = None
-        if self.counts is not None and other.counts is not None:
-            counts = {
-                character: self.counts.get(character, 0) + other.counts.get(character, 0)
-                for character in kinds
-            }
+        if self.counts is None or other.counts is None:
+            return SeenSymbols(self.spelling, kinds)
+        counts = {c: self.counts.get(c, 0) + other.counts.get(c, 0) for c in kinds}
         return SeenSymbols(self.spelling, kinds, counts)
 
 

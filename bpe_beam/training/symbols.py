@@ -16,7 +16,7 @@ import numpy.typing as npt
 from bpe_beam.errors import DataError
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.recipe import BpeRecipe, Recipe, WordPieceRecipe
+from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
 from bpe_beam.training.words import Words
 
 if TYPE_CHECKING:
@@ -112,15 +112,11 @@ class Spelling(StoredSymbols, frozen=True):
 
 def spelling_of(recipe: Recipe) -> Spelling:
     """Return how the words of a recipe are written as symbols."""
-    if isinstance(recipe, BpeRecipe):
-        return Spelling(
-            recipe.symbols == "bytes",
-            recipe.continuing_subword_prefix,
-            recipe.end_of_word_suffix,
-            recipe.end_of_word_symbol,
-        )
-    prefix = recipe.continuing_subword_prefix if isinstance(recipe, WordPieceRecipe) else ""
-    return Spelling(False, prefix, "", "")
+    prefix = "" if isinstance(recipe, WordLevelRecipe) else recipe.continuing_subword_prefix
+    if not isinstance(recipe, BpeRecipe):
+        return Spelling(False, prefix, "", "")
+    in_bytes = recipe.symbols == "bytes"
+    return Spelling(in_bytes, prefix, recipe.end_of_word_suffix, recipe.end_of_word_symbol)
 
 
 class WordSymbols(NamedTuple):

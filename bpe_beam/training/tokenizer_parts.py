@@ -48,15 +48,6 @@ from bpe_beam.training.symbols import Spelling, spelling_of
 _DROP_BLANKS = ("bert", "whitespace", "whitespace_split")
 
 
-def check_text_steps(recipe: Recipe, pretokenizer: str) -> None:
-    """See `tokenizer_of`: refuse an end-of-word symbol where words do not end at whitespace."""
-    require(
-        not spelling_of(recipe).end_symbol or pretokenizer == "whitespace_split",
-        f"needs the pre-tokenizer whitespace_split, got {pretokenizer}",
-        "end_of_word_symbol",
-    )
-
-
 def check_parts(recipe: Recipe, normalizer: str, pretokenizer: str) -> None:
     """See `tokenizer_of`: refuse what it would refuse, before anything is learned."""
     nothing = TrainingResult(assign_ids({}, recipe.specials), (), np.zeros(0, np.int64))
@@ -77,8 +68,12 @@ def tokenizer_of(
     Raises:
         UsageError: Text steps that do not fit the recipe; `check_parts` refuses them before.
     """
-    check_text_steps(recipe, pretokenizer)
     spelling = spelling_of(recipe)
+    require(  # elsewhere words do not end at whitespace
+        not spelling.end_symbol or pretokenizer == "whitespace_split",
+        f"needs the pre-tokenizer whitespace_split, got {pretokenizer}",
+        "end_of_word_symbol",
+    )
     ids = learned.vocab
     by_id = sorted(recipe.specials, key=lambda token: ids[token])
     spec = TokenizerSpec(
@@ -167,13 +162,12 @@ def _with_blanks(spelling: Spelling, fallback: bool) -> list[Decoder]:
 
 def _without_blanks(spelling: Spelling, fallback: bool, metaspace: bool) -> list[Decoder]:
     """Return decoders that remove decorations and add nothing: blanks are within the words."""
-    decoders: list[Decoder] = []
-    if spelling.suffix:
-        pattern = Pattern(regex=re.escape(spelling.suffix) + "$")
-        decoders.append(ReplaceDecoder(pattern, ""))
-    if spelling.prefix:
-        pattern = Pattern(regex=r"\A" + re.escape(spelling.prefix))
-        decoders.append(ReplaceDecoder(pattern, ""))
+    marks = ((spelling.suffix, "{}$"), (spelling.prefix, r"\A{}"))
+    decoders: list[Decoder] = [
+        ReplaceDecoder(Pattern(regex=position.format(re.escape(mark))), "")
+        for mark, position in marks
+        if mark
+    ]
     if metaspace:
         decoders.append(MetaspaceDecoder())
     if fallback:

@@ -20,7 +20,7 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.continue_training import check_continued, check_same_words, recipe_like
 from bpe_beam.training.initial_vocabulary import check_distributed
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe, WordPieceRecipe
-from bpe_beam.training.tokenizer_parts import check_parts, check_text_steps
+from bpe_beam.training.tokenizer_parts import check_parts
 
 ROUNDS = "rounds"
 """The folder in the output that has the words between rounds."""
@@ -226,7 +226,6 @@ def _bpe_recipe(settings: TrainSettings, pretokenizer: str, merging: dict[str, A
         end_of_word_symbol=settings.end_of_word_symbol or "",
         byte_fallback=settings.byte_fallback,
     )
-    check_text_steps(recipe, pretokenizer)
     if recipe.all_bytes and recipe.limit_alphabet is not None and recipe.limit_alphabet < 256:
         raise UsageError(
             f"must be at least 256 with the alphabet of all bytes, got {recipe.limit_alphabet}",
