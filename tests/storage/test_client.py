@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import pickle
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 from stored_files import fill, listed
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Storage, retry
 
 pytestmark = pytest.mark.quick
 
@@ -145,3 +148,35 @@ def test_options_reach_the_file_system_and_are_not_shown() -> None:
     assert pickle.loads(pickle.dumps(again)) == storage, "also after it has connected"
     with pytest.raises(UsageError, match="'s3' is a str"):
         Storage({"s3": "http://"})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    ("method", "use"),
+    [
+        ("info", lambda storage, url: storage.stat(url)),
+        ("info", lambda storage, url: storage.exists(url)),
+        ("info", lambda storage, url: storage.is_folder(url)),
+        ("info", lambda storage, url: storage.expand(url)),
+        ("info", lambda storage, url: storage.read_head(url, 1)),
+        ("ls", lambda storage, url: storage.list_names(url)),
+        ("rm_file", lambda storage, url: storage.remove(url)),
+        ("makedirs", lambda storage, url: storage.make_folder(url + "-folder")),
+    ],
+)
+def test_a_remote_call_is_repeated_after_an_error_that_may_pass(
+    monkeypatch: pytest.MonkeyPatch, method: str, use: Callable[[Storage, str], object]
+) -> None:
+    storage, url, failed = Storage(), "memory://repeated/file", []
+    storage.write_bytes(url, b"x")
+    real = getattr(MemoryFileSystem, method)
+
+    def fail_once(*args: Any, **settings: Any) -> Any:
+        if not failed:
+            failed.append(method)
+            raise ConnectionResetError
+        return real(*args, **settings)
+
+    monkeypatch.setattr(retry, "_FIRST_WAIT_SECONDS", 0)
+    monkeypatch.setattr(MemoryFileSystem, method, fail_once)
+    use(storage, url)
+    assert failed
