@@ -138,7 +138,8 @@ def count_split(task: CountTask, element: str) -> TaskResult:
     """
     folder = task.folder
     with ExitStack() as stack:
-        split = stack.enter_context(SplitReader(folder, element, task.reading, task.stage))
+        split = SplitReader(folder, element, task.reading, task.stage)
+        stack.enter_context(split.rejects)
         number = split.task.split.index
         name = words_name(number, task.splits)
         file = _WordsFile(stack.enter_context(folder.storage.create(folder.path(name))))

@@ -27,7 +27,7 @@ from bpe_beam.workers.split_task import (
 
 
 class SplitReader:
-    """Reads the texts of a split; a context manager, which writes the file of the rejects, if any.
+    """Reads the texts of a split.
 
     Args:
         folder: The folder of the run or the window.
@@ -38,7 +38,7 @@ class SplitReader:
 
     Attributes:
         task: The split.
-        rejects: The writer of its rejects.
+        rejects: The writer of its rejects, to be entered while batches are read.
         documents: The number of documents that were added.
         text_bytes: The size of the added texts in bytes of UTF-8.
     """
@@ -64,13 +64,6 @@ class SplitReader:
         self._boundaries: list[Boundaries] = []
         self.documents = 0
         self.text_bytes = 0
-
-    def __enter__(self) -> SplitReader:
-        self.rejects.__enter__()
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self.rejects.__exit__(*exception)
 
     def batches(self, *, labelled: bool = False) -> Iterator[pa.RecordBatch]:
         """Yield the documents in batches; `labelled` tells whether with their ids and sources."""

@@ -87,9 +87,10 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
     sources: dict[str, Counter[str]] = {}
     changes = NO_CHANGES
     with ExitStack() as stack:
-        split = stack.enter_context(
-            SplitReader(folder, element, task.reading, task.stage, lose_changed=task.lose_changed)
+        split = SplitReader(
+            folder, element, task.reading, task.stage, lose_changed=task.lose_changed
         )
+        stack.enter_context(split.rejects)
         name = shard_name(split.task.split.index, task.splits)
         target = folder.storage, folder.path(WORK), name, task.encoding.tokenizer().max_id + 1
         labelled = format_.labelled_writer

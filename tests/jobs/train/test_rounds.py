@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import random
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +27,7 @@ from bpe_beam.training.learn import learn
 from bpe_beam.training.native_trainer import TrainingResult
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.words import gather_words
+from bpe_beam.workers.rounds import merge_steps
 
 EVERYTHING = 10**9
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -386,6 +389,19 @@ class TestDamage:
         assert [path.name for path in rounds.glob("commit-*")] > ["commit-00002.json"]
         learned, _ = learn_by_hand(job_of(rounds, counts, BpeRecipe(330), 6_000))
         same(learned, learned_here(counts, BpeRecipe(330)))
+
+
+def test_what_a_process_keeps_is_of_one_round() -> None:
+    made = itertools.count()
+
+    def kept(run: str) -> int:
+        task: Any = SimpleNamespace(folder=SimpleNamespace(url=run))
+        return merge_steps._once_a_round(task, "pairs", lambda: next(made))
+
+    assert [kept(run) for run in ("run-a", "run-a", "run-b", "run-b", "run-a")] == [0, 0, 1, 1, 2]
+    merge_steps.forget_round()
+    assert kept("run-a") == 3
+    merge_steps.forget_round()
 
 
 class TestRunnersThatLose:
