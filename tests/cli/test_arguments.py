@@ -144,6 +144,7 @@ def test_every_declared_option_reaches_the_settings() -> None:
         "stream-tokenize": [
             *("--tokenizer", "t", "--input", "a", "--output", "o", "--runner", "FlinkRunner")
         ],
+        "convert": ["a", "b", "--output", "o"],
         "counts merge": ["a", "b", "--output", "o"],
         "counts show": ["a"],
         "counts filter": ["a", "--output", "o", "--min-count", "2"],
@@ -154,7 +155,8 @@ def test_every_declared_option_reaches_the_settings() -> None:
         for flag, option in spec.options.items():
             if flag == "--config" or flag[0] != "-":
                 continue
-            value = [] if option.kind == "switch" else [values.get(flag, "321")]
+            other = option.choices[-1] if option.choices else "321"
+            value = [] if option.kind == "switch" else [values.get(flag, other)]
             if (name, flag) == ("stream-tokenize", "--runner"):
                 value = ["PrismRunner"]
             argv = list(base[name])
@@ -162,6 +164,8 @@ def test_every_declared_option_reaches_the_settings() -> None:
                 del argv[:2]
             if flag in ("--weights", "--temperature"):
                 argv += ["--source-field", "s"]
+            if flag == "--long-documents":
+                argv += ["--max-document-tokens", "8"]
             assert settings(*job, *argv, flag, *value) != before, (name, flag)
 
 
