@@ -10,3 +10,6 @@ MAX_DOCUMENT_TOKENS = 2**31 - 1
 
 MAX_ELEMENT_BYTES = 1_000_000
 """The most bytes of an element that a pipeline shuffles; longer values are divided into chunks."""
+
+MAX_SEED = 2**32 - 1
+"""The greatest seed of an order."""

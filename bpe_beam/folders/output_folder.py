@@ -38,6 +38,9 @@ This takes half a second. `bpe-beam verify` reads all."""
 COUNTS = "counts"
 """The folder of the counts that training on a corpus makes, within its output."""
 
+DOCUMENTS = "documents"
+"""The folder of the tokenized documents that are to be arranged, within `work/` of the output."""
+
 
 class RestoredTask(Struct, frozen=True):
     """A task of a finished job, as the job's final file describes it: its files and stats.
@@ -190,6 +193,11 @@ class OutputFolder(JobFolder):
         self.remove(file.name for receipt in forgotten.values() for file in receipt.files)
         self.remove(map(receipt_name, forgotten))
         self._kept = {task: kept for task, kept in self._kept.items() if task not in forgotten}
+
+    def expect(self, names: Iterable[str]) -> None:
+        """Record more names of files in `work/` that the job may write."""
+        self._claimed |= frozenset(names)
+        self._record_names(self.record.names | self._claimed)
 
     def publish(self, publications: Iterable[Publication]) -> list[Receipt]:
         """Move the files of all tasks from `work/` to their final names; return the receipts.
@@ -371,18 +379,23 @@ class OutputFolder(JobFolder):
         for folder in sorted(folders_of(self.record.names), reverse=True):
             self.storage.remove_folder_if_empty(self.path(folder))
         if COUNTS in present and self.record.job == "train" and "plan" in self.record.settings:
-            self._remove_counts()
+            self._remove_job(self.path(COUNTS), "count")
 
-    def _remove_counts(self) -> None:
-        """Remove the counts that training on a corpus left here: a job of their own."""
-        url = self.path(COUNTS)
+    def remove_work(self) -> None:
+        """Remove temporary files, with the tokenized documents of a job that arranges them."""
+        if DOCUMENTS in self.storage.list_names(self.path(WORK)):
+            self._remove_job(self.path(f"{WORK}/{DOCUMENTS}"), "tokenize")
+        super().remove_work()
+
+    def _remove_job(self, url: str, job: str) -> None:
+        """Remove what a job wrote in a folder of its own within this one."""
         if JOB_FILE not in self.storage.list_names(url):
             return
         record = _read_job(self.storage, self.storage.join(url, JOB_FILE))
-        if record is not None and record.job == "count":
-            counts = OutputFolder(self.storage, url, record)
-            counts._remove_all(names_present(self.storage, url, counts.folders))
-            counts.release()
+        if record is not None and record.job == job:
+            inner = OutputFolder(self.storage, url, record)
+            inner._remove_all(names_present(self.storage, url, inner.folders))
+            inner.release()
 
 
 def _read_job(storage: Storage, url: str) -> JobRecord | None:

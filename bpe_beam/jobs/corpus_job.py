@@ -87,6 +87,10 @@ class CorpusSummary(Struct, frozen=True, kw_only=True):
     sources: dict[str, dict[str, Any]] | None
     shards: int | UnsetType = UNSET
     shards_bytes: int | UnsetType = UNSET
+    sequences: int | UnsetType = UNSET
+    padding: int | UnsetType = UNSET
+    padding_share: float | UnsetType = UNSET
+    parts: dict[str, dict[str, int]] | UnsetType = UNSET
     documents_changed: dict[str, int] | UnsetType = UNSET
     rejects: int
     rejects_by_reason: dict[str, int] | None

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
-from msgspec import UNSET, to_builtins
+from msgspec import UNSET, structs, to_builtins
 from msgspec.structs import asdict
 
 from bpe_beam.corpus.plan import Plan
+from bpe_beam.engines.run import run_summary
 from bpe_beam.engines.steps import Steps
 from bpe_beam.errors import DataError, require
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.folders.output_folder import RestoredTask
 from bpe_beam.folders.receipts import WORK, Receipt
 from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.arrange import Arranged, ArrangeJob, arrange
 from bpe_beam.jobs.corpus_job import CorpusJob, CorpusSummary, SplitsLeft, TemplateSummary
-from bpe_beam.jobs.corpus_summary import shard_source_facts
+from bpe_beam.jobs.corpus_summary import inputs_summary, losses_summary, shard_source_facts
 from bpe_beam.progress import Progress
 from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.tokenize import TokenizeSettings
@@ -34,7 +37,7 @@ from bpe_beam.workers.shard_manifest import final_names, manifest_of
 from bpe_beam.workers.shard_manifest import plan_of as manifest_plan
 from bpe_beam.workers.split_stats import SplitReading
 from bpe_beam.workers.split_task import rejects_name
-from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask, tokenize_split
+from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask, origin_of, tokenize_split
 
 
 def run(settings: TokenizeSettings, progress: Progress) -> CorpusSummary | TemplateSummary:
@@ -48,6 +51,8 @@ def run(settings: TokenizeSettings, progress: Progress) -> CorpusSummary | Templ
     encoding = Encoding.of(tokenizer, **framing(settings))
     require_frame(settings.format, encoding)
     plan = corpus_input.plan_of(storage, settings.input, output=settings.output)
+    if settings.arranging.arrangement is not None:
+        return _arrange(settings, storage, plan, tokenizer, encoding, progress)
     return _TokenizeJob(settings, storage, plan, tokenizer, encoding).run(progress)
 
 
@@ -71,9 +76,93 @@ def require_frame(format_name: str, encoding: Encoding) -> None:
     )
 
 
+def _arrange(
+    settings: TokenizeSettings,
+    storage: Storage,
+    plan: Plan,
+    tokenizer: Tokenizer,
+    encoding: Encoding,
+    progress: Progress,
+) -> CorpusSummary:
+    """Tokenize the corpus, and arrange the documents."""
+    started = time.monotonic()
+
+    def tokenize(inner: TokenizeSettings) -> CorpusSummary:
+        summary = _TokenizeJob(inner, storage, plan, tokenizer, encoding).run(progress)
+        assert isinstance(summary, CorpusSummary)
+        return summary
+
+    identity = _TokenizeJob(settings, storage, plan, tokenizer, encoding).identity
+    found = arrange(
+        ArrangeJob(
+            settings,
+            storage,
+            {**identity, **corpus_input.identity(settings.input, plan)},
+            tokenizer,
+            origin_of(encoding),
+            plan,
+            tokenize,
+            progress,
+        )
+    )
+    return _arranged_summary(settings, plan, found, time.monotonic() - started)
+
+
 def framing(settings: TokenizeSettings) -> dict[str, Any]:
     """Return the settings of encoding, as `job.json` and the manifest have them."""
     return {key: value for key, value in identity_of(settings).items() if key in ENCODING}
+
+
+def _arranged_summary(
+    settings: TokenizeSettings, plan: Plan, found: Arranged, seconds: float
+) -> CorpusSummary:
+    """Return the summary of a tokenization whose documents were arranged."""
+    tokens = sum(part.tokens for part in found.parts)
+    rows: dict[str, Any] = {
+        "output": settings.output,
+        "was_finished_before": found.was_finished_before or None,
+        "shards_kept_from_before": found.kept or None,
+        "documents": sum(part.documents for part in found.parts),
+        "tokens": tokens,
+        "seconds": round(seconds, 3),
+    }
+    if found.manifests:
+        shards = [shard for manifest in found.manifests for shard in manifest.shards]
+        rows["shards"] = len(shards)
+        rows["shards_bytes"] = sum(file.bytes for shard in shards for file in shard.files)
+    length = settings.arranging.sequence_length
+    if length is not None:
+        room = length * sum(found.units)
+        rows["sequences"] = sum(found.units)
+        rows["padding"] = room - tokens
+        rows["padding_share"] = (room - tokens) / room
+    if settings.arranging.validation_share is not None:
+        rows["parts"] = {
+            part.part: {"documents": part.documents, "tokens": part.tokens} for part in found.parts
+        }
+    folders = [f"{settings.output}/{part.part}".rstrip("/") for part in found.parts]
+    rows["next"] = [f"bpe-beam verify {folder}" for folder in folders]
+    if settings.arranging.dry_run and not found.manifests:
+        rows |= {"shards": UNSET, "shards_bytes": UNSET, "next": ["the same without --dry-run"]}
+    if found.tokenized is not None:
+        tokenized: CorpusSummary = structs.replace(found.tokenized, **rows)
+        return tokenized
+    totals = [manifest.totals for manifest in found.manifests]
+    return CorpusSummary(
+        job="tokenize",
+        warnings=None,
+        **inputs_summary(plan, []),
+        text_bytes=0,
+        sources=None,
+        rejects=sum(total.rejects for total in totals),
+        rejects_by_reason=dict(found.manifests[0].rejects.by_reason) or None,
+        lost=losses_summary(found.manifests[0].rejects.lost),
+        **run_summary(settings.run, len(plan.splits)),
+        text_bytes_per_second=None,
+        counters=None,
+        distributions=None,
+        **rows,
+    )
 
 
 class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):

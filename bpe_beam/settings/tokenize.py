@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from bpe_beam.corpus.limits import Limit
 from bpe_beam.errors import require
-from bpe_beam.limits import MAX_DOCUMENT_TOKENS
+from bpe_beam.limits import MAX_DOCUMENT_TOKENS, MAX_SEED
 from bpe_beam.settings.common import (
     InputSettings,
     RunSettings,
@@ -14,8 +15,9 @@ from bpe_beam.settings.common import (
     tokenizer_option,
 )
 from bpe_beam.settings.dataflow import require_reachable
-from bpe_beam.settings.field import Settings, option, part
+from bpe_beam.settings.field import Settings, option, own_options, part
 from bpe_beam.settings.parsing import BadValueError, check_text, parse_allowed_special
+from bpe_beam.shards.arrangement import MAX_SEQUENCE_LENGTH, SHARD_TOKENS, Arrangement
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS
 
 AllowedSpecial = Literal["none", "all"] | tuple[str, ...]
@@ -41,6 +43,101 @@ def _check_allowed_special(allowed: AllowedSpecial) -> None:
         check_text(allowed)
     elif allowed not in ("none", "all"):
         raise BadValueError(f"must be one of none, all, got {allowed!r}")
+
+
+def _check_share(share: str) -> None:
+    if Limit.parse(share, "validation_share").numerator == 0 or not share.endswith("%"):
+        raise BadValueError(f"must be a share above 0% such as 0.5%, got {share!r}")
+
+
+@dataclass(frozen=True)
+class ArrangementSettings(Settings):
+    """Settings of the order of documents, and of the sequences made of them."""
+
+    GROUP = "sequences and order"
+
+    sequence_length: int | None = option(
+        None,
+        help="Make sequences of N tokens of the documents.",
+        between=(1, MAX_SEQUENCE_LENGTH),
+    )
+    packing: str | None = option(
+        None,
+        choices=("concatenate", "best_fit"),
+        help="How sequences are made. concatenate: join all documents and cut after every N "
+        "tokens. best_fit: cut only documents of more than N tokens, and choose those of a "
+        "sequence so that little room is left.",
+        default_help="concatenate",
+    )
+    max_documents_per_sequence: int | None = option(
+        None,
+        help="With best_fit: never put more than N documents, or parts of them, into a sequence.",
+        between=(1, MAX_SEQUENCE_LENGTH),
+    )
+    pad_token: str | None = option(
+        None,
+        metavar="TOKEN",
+        help="Token that fills each sequence up to its length.",
+        default_help="sequences may be shorter",
+    )
+    shuffle_seed: int | None = option(
+        None,
+        help="Put documents, or sequences, into a random order, which the seed N decides: that of "
+        "grain's shuffle.",
+        default_help="the order of the corpus",
+        between=(0, MAX_SEED),
+    )
+    validation_share: str | None = option(
+        None,
+        metavar="P%",
+        help="Write about this share of the documents to the folder validation below the output, "
+        "the others to train. A hash of a document's id, or else of its tokens, decides.",
+        check=_check_share,
+    )
+    shard_tokens: int = option(
+        SHARD_TOKENS,
+        help="With sequences, a seed or a validation share: about the most tokens of a shard. A "
+        "worker needs some 10 bytes of memory for each.",
+        between=(1, 1 << 30),
+    )
+    dry_run: bool = option(
+        False,
+        help="Tokenize, and tell how many sequences and how much padding there would be. Without "
+        "this option the same command then goes on from there.",
+    )
+
+    @property
+    def arrangement(self) -> Arrangement | None:
+        """What is to be made; None if documents stay in their order and as they are."""
+        if (self.sequence_length, self.shuffle_seed, self.validation_share) == (None, None, None):
+            return None
+        values = {name: getattr(self, name) for name in Arrangement.__struct_fields__}
+        if self.sequence_length is not None and self.packing is None:
+            values["packing"] = "concatenate"
+        return Arrangement(**values)
+
+    def check(self) -> None:
+        """Refuse settings that would have no effect."""
+        for name in ("packing", "pad_token"):
+            require(
+                self.sequence_length is not None or getattr(self, name) is None,
+                "needs the length of sequences",
+                name,
+                remedy="give {sequence_length}",
+            )
+        require(
+            self.packing == "best_fit" or self.max_documents_per_sequence is None,
+            "is an option of best_fit",
+            "max_documents_per_sequence",
+            remedy="give {packing} best_fit",
+        )
+        for name, default in (("dry_run", False), ("shard_tokens", SHARD_TOKENS)):
+            require(
+                getattr(self, name) == default or self.arrangement is not None,
+                "has no effect on documents in the order of the corpus",
+                name,
+                remedy="give {sequence_length}, {shuffle_seed} or {validation_share}",
+            )
 
 
 @dataclass(frozen=True)
@@ -94,9 +191,10 @@ class TokenizeSettings(Settings):
         "documents, or tokens at the end of their texts are left out. They are counted.",
         identity="if set",
     )
+    arranging: ArrangementSettings = part(ArrangementSettings, ArrangementSettings())
 
     def check(self) -> None:
-        """Choose the format; refuse rules without effect, and paths out of the workers' reach."""
+        """Choose the format; refuse rules without effect, paths out of reach, and a template."""
         if self.like is not None:
             like = f"{DEFAULT_SHARD_FORMAT}_{self.like}"
             require(
@@ -112,6 +210,11 @@ class TokenizeSettings(Settings):
             "long_documents",
             remedy="give {max_document_tokens}",
         )
+        require(
+            self.arranging.arrangement is None
+            or not any(f.startswith("--template_location=") for f in self.run.runner_options),
+            "templates exist of tokenize without sequences, seed and validation share",
+        )
         require_reachable(self.run.runner, inputs=self.input.inputs, output=(self.output,))
 
 
@@ -121,7 +224,14 @@ class StreamTokenizeSettings(Settings):
 
     GROUP = "watching"
 
-    tokenize: TokenizeSettings = part(TokenizeSettings, without=("workers", "overwrite"))
+    tokenize: TokenizeSettings = part(
+        TokenizeSettings,
+        without=(
+            "workers",
+            "overwrite",
+            *(each.name for each in own_options(ArrangementSettings)),
+        ),
+    )
     poll_seconds: int = option(
         10,
         help="Time between two listings of the inputs.",

@@ -18,8 +18,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bpe_beam.errors import require
+from bpe_beam.limits import MAX_SEED
 from bpe_beam.shards.folder_reader import FolderReader
-from bpe_beam.shards.index_shuffle import MAX_SEED
 from bpe_beam.shards.order import Order
 from bpe_beam.shards.stored_shard import Ids, IdType
 from bpe_beam.storage import Storage, redact

@@ -13,10 +13,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from bpe_beam.limits import MAX_SEED
+
 ROUNDS = 4
 """The rounds of the cipher, as grain's `MapDataset.shuffle` has them."""
-
-MAX_SEED = 2**32 - 1
 
 _LEAST_BLOCK_BITS = 16
 

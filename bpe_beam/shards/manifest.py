@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import astuple, replace
 
 from bpe_beam.corpus.rejects import FileLoss
@@ -20,6 +20,7 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.folder_kind import SHARDS, refuse_other
 from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.messages import shortened
+from bpe_beam.shards.arrangement import ArrangedPart
 from bpe_beam.shards.formats import SHARD_FORMATS, shard_format
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import (
@@ -117,6 +118,7 @@ class Manifest(
             `WriteTokens` has no plan.
         shards: The shard of each split with tokens, in the order of the plan.
         tokenless: The splits without tokens, in the order of the plan.
+        arranged: How the documents were arranged, if they are not in the order of the corpus.
     """
 
     format: str
@@ -128,6 +130,7 @@ class Manifest(
     plan: dict[str, Any]
     shards: tuple[Shard, ...]
     tokenless: tuple[TokenlessSplit, ...]
+    arranged: ArrangedPart | UnsetType = UNSET
 
     @property
     def has_plan(self) -> bool:

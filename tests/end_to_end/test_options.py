@@ -30,6 +30,7 @@ from bpe_beam.settings.jobs import JOBS
 END = "<|endoftext|>"
 WRITERS = ("count", "train", "tokenize", "convert", "stream-tokenize", "quickstart")
 READERS = ("count", "train", "tokenize")
+SEQUENCES = ("--sequence-length", "32")
 
 
 @dataclass
@@ -741,6 +742,16 @@ CASES: dict[str, dict[str, Case]] = {
         "--allowed-special": allowed_specials,
         "--add-special-tokens": refused("--add-special-tokens", said="adds no tokens"),
         **RULES,
+        "--sequence-length": changes("--sequence-length", "16"),
+        "--packing": changes("--packing", "best_fit", base=SEQUENCES),
+        "--max-documents-per-sequence": changes(
+            "--max-documents-per-sequence", "1", base=(*SEQUENCES, "--packing", "best_fit")
+        ),
+        "--pad-token": changes("--pad-token", END, base=(*SEQUENCES, "--packing", "best_fit")),
+        "--shuffle-seed": changes("--shuffle-seed", "1"),
+        "--validation-share": changes("--validation-share", "40%"),
+        "--shard-tokens": changes("--shard-tokens", "100", base=SEQUENCES),
+        "--dry-run": changes("--dry-run", base=SEQUENCES),
     },
     "stream-tokenize": {
         **COMMON,

@@ -1,0 +1,504 @@
+"""Tokenized documents in a seeded order, in sequences, and divided for validation.
+
+The documents are tokenized first, into shards of a folder within `work/`: a job of its own, which
+resumes by itself. Then its shards are measured, the driver plans, and new shards are written; see
+`workers/arrange_shards.py`. With a validation share the output has two folders of shards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct, to_builtins
+
+from bpe_beam.corpus.plan import Plan
+from bpe_beam.engines.run import run_steps
+from bpe_beam.engines.steps import Collection, Engine, Steps
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
+from bpe_beam.folders.output_folder import DOCUMENTS, OutputFolder, RestoredTask
+from bpe_beam.folders.receipts import WORK, Publication, Receipt
+from bpe_beam.jobs import corpus_input
+from bpe_beam.progress import Progress
+from bpe_beam.settings.tokenize import ArrangementSettings, TokenizeSettings
+from bpe_beam.shards.arrangement import ArrangedPart, Arrangement
+from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.formats.interface import ShardOrigin
+from bpe_beam.shards.manifest import NO_PLAN, Manifest, Rejects, read_manifest
+from bpe_beam.shards.numbering import number_shards, shard_files
+from bpe_beam.shards.packing import plan_best_fit
+from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
+from bpe_beam.storage import Storage
+from bpe_beam.storage.hashing import read_hashed
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.workers.arrange_shards import (
+    RANKS,
+    STAGE,
+    ArrangeTask,
+    DocumentsShard,
+    MeasureStats,
+    NewShard,
+    NewShardStats,
+    PartPlan,
+    PartSums,
+    Pieces,
+    PiecesStats,
+    measure_shard,
+    scatter_shard,
+    write_new_shard,
+    write_ranks,
+)
+from bpe_beam.workers.measured import Measured
+from bpe_beam.workers.split_task import task_name
+
+
+@dataclass(frozen=True)
+class ArrangeJob:
+    """What the job needs to know.
+
+    Attributes:
+        settings: The settings of `tokenize`.
+        storage: The storage client.
+        identity: What the output depends on but for the arrangement, for `job.json`.
+        tokenizer: The tokenizer.
+        origin: What makes the tokens.
+        plan: The plan of the corpus.
+        tokenize: Tokenizes the documents into a folder of shards.
+        progress: Shows the progress.
+    """
+
+    settings: TokenizeSettings
+    storage: Storage
+    identity: Mapping[str, Any]
+    tokenizer: Tokenizer
+    origin: ShardOrigin
+    plan: Plan
+    tokenize: Callable[[TokenizeSettings], Any]
+    progress: Progress
+
+    @property
+    def arrangement(self) -> Arrangement:
+        """What is to be made."""
+        found = self.settings.arranging.arrangement
+        assert found is not None
+        return found
+
+
+class Arranged(Struct, frozen=True):
+    """What was made.
+
+    Attributes:
+        was_finished_before: Whether an earlier run had finished it.
+        kept: The number of new shards that an earlier run had finished.
+        tokenized: The summary of the tokenization; None if an earlier run had finished all.
+        parts: What was made of each part, or would be, without `dry_run`.
+        manifests: The manifest of each part; none with `dry_run`.
+        units: The number of documents, or of sequences, of each part.
+    """
+
+    was_finished_before: bool
+    kept: int
+    tokenized: Any
+    parts: tuple[ArrangedPart, ...]
+    manifests: tuple[Manifest, ...]
+    units: tuple[int, ...]
+
+
+def arrange(job: ArrangeJob) -> Arranged:
+    """Tokenize documents and arrange them.
+
+    Raises:
+        UsageError: The output folder is not free, or the padding token is unknown.
+        DataError: A part would be empty, or storage fails.
+    """
+    settings, storage, arrangement = job.settings, job.storage, job.arrangement
+    parts = arrangement.parts
+    final = _inside(parts[0], MANIFEST_FILE)
+    folder = OutputFolder.claim(
+        storage,
+        settings.output,
+        {"job": "tokenize", **job.identity, "arrangement": to_builtins(arrangement)},
+        [
+            *(_inside(part, name) for part in parts for name in (TOKENIZER_FILE, MANIFEST_FILE)),
+            f"{WORK}/{RANKS}",
+            *corpus_input.rejects_names(job.plan),
+        ],
+        settings.run.overwrite,
+        final=final,
+        restore=partial(_restore, storage, settings.output, parts),
+    )
+    if folder.finished:
+        manifests = _manifests(storage, settings.output, parts)
+        return _finished(True, 0, None, manifests)
+    documents = folder.path(f"{WORK}/{DOCUMENTS}")
+    tokenized = job.tokenize(
+        replace(
+            settings,
+            output=documents,
+            format=_documents_format(settings),
+            like=None,
+            arranging=ArrangementSettings(),
+        )
+    )
+    return _Arranging(job, folder, documents).run(tokenized)
+
+
+def _documents_format(settings: TokenizeSettings) -> str:
+    """Return the format of the tokenized documents: one with labels if they are needed."""
+    labelled = shard_format(settings.format).labelled_writer is not None
+    if labelled or settings.arranging.validation_share is not None:
+        return "arrow"
+    return "flat"
+
+
+class _Arranging:
+    """The steps from the shards of documents to the new shards."""
+
+    def __init__(self, job: ArrangeJob, folder: OutputFolder, documents: str) -> None:
+        self._job = job
+        self._folder = folder
+        self._old = read_manifest(job.storage, documents)
+        self._documents = documents
+        self._made_of = hashlib.sha256(self._old.to_bytes()).hexdigest()
+        texts = {file.name for file in job.plan.files if file.format == "text"}
+        self._shards = [
+            DocumentsShard(
+                index, shard.name, tuple(sorted({part.file for part in shard.slices} & texts))
+            )
+            for index, shard in enumerate(self._old.shards)
+        ]
+        settings = job.settings
+        pad = job.arrangement.pad_token
+        self._task = ArrangeTask(
+            folder=folder.for_workers(),
+            documents=documents,
+            documents_format=self._old.format,
+            made_of=self._made_of,
+            shards=len(self._shards),
+            arrangement=job.arrangement,
+            pad=None if pad is None else _id_of(job.tokenizer, pad),
+            shard_format=settings.format,
+            vocab_size=self._old.tokenizer.vocab_size,
+            origin=job.origin,
+            ranks=folder.path(f"{WORK}/{RANKS}"),
+        )
+
+    def run(self, tokenized: Any) -> Arranged:
+        """Measure, plan and write."""
+        sums = self._measure()
+        totals = [
+            PartSums(sum(each.documents for each in part), sum(each.tokens for each in part))
+            for part in zip(*sums, strict=True)
+        ]
+        self._refuse_empty(totals)
+        units = self._units(totals)
+        if self._job.settings.arranging.dry_run:
+            return Arranged(False, 0, tokenized, self._forecast(totals, units), (), tuple(units))
+        plans = tuple(
+            PartPlan(
+                name,
+                count,
+                max(1, min(count, -(-total.tokens // self._job.arrangement.shard_tokens))),
+            )
+            for name, count, total in zip(self._job.arrangement.parts, units, totals, strict=True)
+        )
+        kept = self._write(sums, plans)
+        manifests = self._finish(plans, totals)
+        return _finished(False, kept, tokenized, manifests)
+
+    def _refuse_empty(self, totals: Sequence[PartSums]) -> None:
+        for name, total in zip(self._job.arrangement.parts, totals, strict=True):
+            if not total.tokens:
+                raise DataError(
+                    f"no token of {sum(each.documents for each in totals):,} documents is for "
+                    f"{name}, with a validation share of {self._job.arrangement.validation_share}",
+                    remedy="give another {validation_share}",
+                )
+
+    def _measure(self) -> list[tuple[PartSums, ...]]:
+        """Return the sums of each part, of every shard of documents."""
+        tasks = [
+            task_name("measure", index, len(self._shards)) for index in range(len(self._shards))
+        ]
+        self._folder.expect([f"{WORK}/{name}.bin" for name in tasks])
+        left = self._left(tasks, MeasureStats)
+        elements = [_json(self._shards[index]) for index in left]
+
+        def steps(task: ArrangeTask) -> Steps:
+            return lambda engine: engine.run(
+                "MeasureShard",
+                partial(measure_shard, task),
+                engine.tasks("Documents", elements),
+                str,
+            )
+
+        if left:
+            self._run(steps, len(left))
+        receipts = self._folder.all_receipts(tasks)
+        stats = [receipts[name].read_stats(MeasureStats) for name in tasks]
+        if self._job.arrangement.is_best_fit:
+            self._ranks = [receipts[name].files[0] for name in tasks]
+        return [each.parts for each in stats]
+
+    def _units(self, totals: Sequence[PartSums]) -> list[int]:
+        """Return the number of documents, or of sequences, of each part."""
+        arrangement = self._job.arrangement
+        length = arrangement.sequence_length
+        if length is None:
+            return [total.documents for total in totals]
+        if not arrangement.is_best_fit:
+            return [-(-total.tokens // length) for total in totals]
+        with self._job.storage.create(self._task.ranks) as file:
+            total = write_ranks(file, self._histograms(), len(totals) * (length + 1))
+        most = arrangement.max_documents_per_sequence
+        return [plan_best_fit(each, most).sequences for each in np.split(total, len(totals))]
+
+    def _histograms(self) -> Iterator[bytes]:
+        for file in self._ranks:
+            yield read_hashed(self._job.storage, self._folder.path(file.name), file.sha256)
+
+    def _forecast(
+        self, totals: Sequence[PartSums], units: Sequence[int]
+    ) -> tuple[ArrangedPart, ...]:
+        """Return what would be made."""
+        arrangement = self._job.arrangement
+        return tuple(
+            ArrangedPart(
+                arrangement,
+                total.documents,
+                total.tokens,
+                0
+                if arrangement.pad_token is None
+                else count * (arrangement.sequence_length or 0) - total.tokens,
+                name,  # type: ignore[arg-type]
+            )
+            for name, total, count in zip(arrangement.parts, totals, units, strict=True)
+        )
+
+    def _write(self, sums: list[tuple[PartSums, ...]], plans: tuple[PartPlan, ...]) -> int:
+        """Write the new shards; return how many an earlier run had written."""
+        folder, count = self._folder, len(self._shards)
+        suffixes = shard_format(self._task.shard_format).suffixes
+        pieces = [task_name("pieces", index, count) for index in range(count)]
+        new = [
+            (plan.task(shard), NewShard(number, shard))
+            for number, plan in enumerate(plans)
+            for shard in range(plan.shards)
+        ]
+        folder.expect(f"{WORK}/{name}.bin" for name in pieces)
+        folder.expect(f"{WORK}/{name}{suffix}" for name, _ in new for suffix in suffixes)
+        left = self._left([name for name, _ in new], NewShardStats)
+        if not left:
+            return len(new)
+        scatter = self._left(pieces, PiecesStats)
+        elements = []
+        before = [PartSums(0, 0) for _ in plans]
+        for index, found in enumerate(sums):
+            if index in scatter:
+                shard = msgspec.structs.replace(self._shards[index], before=tuple(before))
+                elements.append(_json(shard))
+            before = [
+                PartSums(old.documents + add.documents, old.tokens + add.tokens)
+                for old, add in zip(before, found, strict=True)
+            ]
+        known = [
+            self._pieces(receipt)
+            for name in pieces
+            if (receipt := folder.receipt(name)) is not None
+        ]
+
+        def steps(task: ArrangeTask) -> Steps:
+            task = replace(task, parts=plans)
+
+            def described(engine: Engine) -> Collection:
+                scattered = engine.run(
+                    "ScatterShard",
+                    partial(scatter_shard, task),
+                    engine.tasks("Documents", elements),
+                    str,
+                )
+                return engine.run(
+                    "WriteNewShard",
+                    partial(write_new_shard, task, known),
+                    engine.tasks("NewShards", [_json(new[index][1]) for index in left]),
+                    str,
+                    scattered,
+                )
+
+            return described
+
+        self._run(steps, max(len(elements), len(left)))
+        folder.all_receipts([name for name, _ in new])
+        return len(new) - len(left)
+
+    def _pieces(self, receipt: Receipt) -> str:
+        stats = receipt.read_stats(PiecesStats)
+        url = self._folder.path(receipt.files[0].name)
+        return _json(Pieces(url, stats.flushes, stats.tables_at))
+
+    def _left(self, tasks: Sequence[str], struct: type[Any]) -> list[int]:
+        """Return the numbers of the tasks that are left, and forget receipts that do not fit."""
+        left, unfit = [], []
+        for index, name in enumerate(tasks):
+            receipt = self._folder.receipt(name)
+            fits = receipt is not None and receipt.fits(struct)
+            if receipt is None or not fits or receipt.stats.get("made_of") != self._made_of:
+                left.append(index)
+                unfit += [receipt] if receipt is not None else []
+        self._folder.forget(unfit)
+        return left
+
+    def _run(self, steps: Callable[[ArrangeTask], Steps], tasks: int) -> None:
+        folder, job = self._folder, self._job
+        run = folder.new_run()
+        task = replace(self._task, folder=run.for_workers())
+        with job.progress.stage(STAGE, 2 * self._old.totals.tokens, "tokens"):
+            run_steps(
+                job.settings.run,
+                "Arrange",
+                steps(task),
+                tasks,
+                Measured(),
+                lambda: None,
+                min_ram="1GB",
+            )
+        folder.require_ours()
+        folder.take(run, all_files=False)
+
+    def _finish(
+        self, plans: tuple[PartPlan, ...], totals: Sequence[PartSums]
+    ) -> tuple[Manifest, ...]:
+        """Give the new shards their final names, and write the manifests."""
+        folder, storage = self._folder, self._job.storage
+        publications: list[Publication] = []
+        made: list[Manifest] = []
+        for plan, total in zip(plans, totals, strict=True):
+            names = [plan.task(shard) for shard in range(plan.shards)]
+            receipts = folder.all_receipts(names)
+            found = [receipts[name] for name in names]
+            stats = [receipt.read_stats(NewShardStats) for receipt in found]
+            numbered = number_shards(found, [each.tokens for each in stats])
+            made.append(self._manifest(plan, total, numbered, stats))
+            publications += [_moved_into(plan.name, each) for each in numbered]
+            storage.make_folder(folder.path(plan.name) if plan.name else folder.url)
+        folder.publish(publications)
+        self._copy_rejects()
+        tokenizer = self._job.tokenizer.json_bytes
+        for plan in plans:
+            storage.write_bytes(folder.path(_inside(plan.name, TOKENIZER_FILE)), tokenizer)
+        for plan, manifest in zip(plans[1:], made[1:], strict=True):
+            url = folder.path(_inside(plan.name, MANIFEST_FILE))
+            storage.write_bytes(url, manifest.to_bytes())
+        folder.finish(_inside(plans[0].name, MANIFEST_FILE), made[0].to_bytes())
+        return tuple(made)
+
+    def _manifest(
+        self,
+        plan: PartPlan,
+        total: PartSums,
+        publications: Sequence[Publication],
+        stats: Sequence[NewShardStats],
+    ) -> Manifest:
+        shards: list[Shard] = []
+        tokenless: list[TokenlessSplit] = []
+        for index, (publication, each) in enumerate(zip(publications, stats, strict=True)):
+            files = shard_files(publication.receipt)
+            row: dict[str, Any] = {
+                "split": index,
+                "slices": (),
+                "documents": each.units,
+                "text_bytes": 0,
+                "rejects": 0,
+            }
+            if files:
+                name = files[0].name.partition(".")[0]
+                shards.append(Shard(name=name, tokens=each.tokens, files=files, **row))
+            else:
+                tokenless.append(TokenlessSplit(**row))
+        rejects = Rejects({}, ())
+        if not plan.name and self._old.rejects.files:
+            # They are of the whole corpus: no shard has them.
+            rejects = self._old.rejects
+            tokenless.append(TokenlessSplit(len(stats), (), 0, 0, sum(rejects.by_reason.values())))
+        return msgspec.structs.replace(
+            self._old,
+            format=self._task.shard_format,
+            plan=NO_PLAN,
+            shards=tuple(shards),
+            tokenless=tuple(tokenless),
+            totals=Totals.of(shards, tokenless),
+            rejects=rejects,
+            arranged=ArrangedPart(
+                self._job.arrangement,
+                total.documents,
+                total.tokens,
+                sum(each.padding for each in stats),
+                plan.name,  # type: ignore[arg-type]
+            ),
+        )
+
+    def _copy_rejects(self) -> None:
+        storage, folder = self._job.storage, self._folder
+        if self._old.rejects.files:
+            storage.make_folder(folder.path("rejects"))
+        for file in self._old.rejects.files:
+            url = storage.join(self._documents, *file.name.split("/"))
+            storage.write_bytes(folder.path(file.name), read_hashed(storage, url, file.sha256))
+
+
+def _finished(before: bool, kept: int, tokenized: Any, manifests: tuple[Manifest, ...]) -> Arranged:
+    parts = tuple(each.arranged for each in manifests if isinstance(each.arranged, ArrangedPart))
+    units = tuple(each.totals.documents for each in manifests)
+    return Arranged(before, kept, tokenized, parts, manifests, units)
+
+
+def _inside(part: str, name: str) -> str:
+    return f"{part}/{name}" if part else name
+
+
+def _moved_into(part: str, publication: Publication) -> Publication:
+    """Return a publication whose final names are in the folder of a part."""
+    moves = tuple((name, _inside(part, final)) for name, final in publication.moves)
+    files = tuple(
+        msgspec.structs.replace(file, name=_inside(part, file.name))
+        for file in publication.receipt.files
+    )
+    return Publication(msgspec.structs.replace(publication.receipt, files=files), moves)
+
+
+def _manifests(storage: Storage, output: str, parts: Sequence[str]) -> tuple[Manifest, ...]:
+    folders = [storage.join(output, part) if part else output for part in parts]
+    return tuple(read_manifest(storage, folder) for folder in folders)
+
+
+def _restore(
+    storage: Storage, output: str, parts: Sequence[str], _: bytes
+) -> Mapping[str, RestoredTask]:
+    """Return the tasks of a finished folder: all run again if a file is missing or changed."""
+    return {
+        _inside(part, shard.name).replace("/", "-"): RestoredTask(
+            tuple(
+                msgspec.structs.replace(file, name=_inside(part, file.name)) for file in shard.files
+            ),
+            None,
+        )
+        for part, manifest in zip(parts, _manifests(storage, output, parts), strict=True)
+        for shard in manifest.shards
+    }
+
+
+def _id_of(tokenizer: Tokenizer, token: str) -> int:
+    found = tokenizer.token_to_id(token)
+    if found is None:
+        raise UsageError(f"must be a token of the tokenizer, got {token!r}", ("pad_token",))
+    return found
+
+
+def _json(value: Struct) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,68 @@
+"""The order of documents and the sequences made of them, as settings and manifests have them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from bpe_beam.limits import MAX_SEED
+from bpe_beam.storage.json_file import Count
+
+SHARD_TOKENS = 1 << 25
+"""The most tokens of a shard, unless it is one unit; a worker has them in memory."""
+
+TRAIN, VALIDATION = "train", "validation"
+
+MAX_SEQUENCE_LENGTH = 1 << 22
+"""The most tokens of a sequence: a plan has some rows for each, and takes minutes beyond."""
+
+
+class Arrangement(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The order of documents, and the sequences made of them, as `job.json` has them.
+
+    Attributes:
+        sequence_length: The most tokens of a sequence; None: documents stay as they are.
+        packing: `concatenate` or `best_fit`; None without sequences.
+        max_documents_per_sequence: The most pieces of documents in a sequence; None: no limit.
+        pad_token: The token that fills each sequence; None: sequences may be shorter.
+        shuffle_seed: Chooses the order of documents or sequences; None: that of the corpus.
+        validation_share: The share of the documents that are for validation, such as `0.5%`.
+        shard_tokens: About the most tokens of a shard.
+    """
+
+    sequence_length: Annotated[int, Meta(ge=1)] | None = None
+    packing: Literal["concatenate", "best_fit"] | None = None
+    max_documents_per_sequence: Annotated[int, Meta(ge=1)] | None = None
+    pad_token: str | None = None
+    shuffle_seed: Annotated[int, Meta(ge=0, le=MAX_SEED)] | None = None
+    validation_share: str | None = None
+    shard_tokens: Annotated[int, Meta(ge=1)] = SHARD_TOKENS
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of the parts that documents are divided into; one empty name: not divided."""
+        return ("",) if self.validation_share is None else (TRAIN, VALIDATION)
+
+    @property
+    def is_best_fit(self) -> bool:
+        """Whether sequences are planned from the lengths of all documents."""
+        return self.packing == "best_fit"
+
+
+class ArrangedPart(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What the manifest of a folder says of its arranged shards.
+
+    Attributes:
+        settings: How they were arranged.
+        documents: The number of documents that they are made of.
+        tokens: The number of the tokens of these documents.
+        padding: The number of padding tokens in the shards.
+        part: `train` or `validation`; empty if documents were not divided.
+    """
+
+    settings: Arrangement
+    documents: Count
+    tokens: Count
+    padding: Count = 0
+    part: Literal["", "train", "validation"] = ""

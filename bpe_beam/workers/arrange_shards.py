@@ -1,0 +1,600 @@
+"""Arrange the documents of shards: in a seeded order, in sequences, for training and validation.
+
+1. A worker measures the documents of one shard: their number, tokens and lengths, of each part.
+2. The driver adds the measures up. So each worker knows what is before its shard.
+3. A worker cuts the documents of its shard into pieces and writes them, ordered by the new shard
+   that they are for, to one file; see `_PiecesFile`.
+4. A worker reads the pieces of one new shard from all those files, and writes it.
+
+Only names of files travel. A worker has the pieces of one new shard in memory, or BUFFER_BYTES of
+pieces to be written. Every step writes the same bytes however often it runs.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, BinaryIO, cast
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from bpe_beam import progress
+from bpe_beam.errors import DataError
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.receipts import WORK, TaskFolder
+from bpe_beam.shards.arrangement import Arrangement
+from bpe_beam.shards.document_batches import DocumentBatch, document_batches
+from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.formats.interface import LabelledReader, ShardOrigin, ShardWriter
+from bpe_beam.shards.formats.range_file import RangeFile
+from bpe_beam.shards.layouts import (
+    BestFit,
+    Concatenated,
+    Layout,
+    WholeDocuments,
+    chunks_of,
+    for_validation,
+    shuffled,
+)
+from bpe_beam.shards.packing import PackingPlan, plan_best_fit
+from bpe_beam.storage.hashing import HashingFile
+from bpe_beam.storage.json_file import Count
+from bpe_beam.workers import metric_names
+from bpe_beam.workers.measured import TaskResult
+from bpe_beam.workers.split_task import require_visible, task_name
+
+STAGE = "arrange"
+"""The progress stage, in tokens, that gets reports: each token is read twice."""
+
+BUFFER_BYTES = 64 << 20
+"""The bytes of pieces that a worker has in memory before it writes them."""
+
+_BLOCK_TOKENS = 1 << 20
+
+_LABELS = pa.schema([("id", pa.large_string()), ("source", pa.large_string())])
+
+RANKS = "ranks.bin"
+"""The file of the numbers of chunks of each length, before each shard and in total."""
+
+
+class PartSums(Struct, frozen=True):
+    """Documents of a part, and their tokens."""
+
+    documents: Count
+    tokens: Count
+
+
+class MeasureStats(Struct, frozen=True):
+    """What a receipt says of a shard that was measured.
+
+    Attributes:
+        made_of: The SHA-256 of the manifest of the documents.
+        parts: The sums of each part.
+    """
+
+    made_of: str
+    parts: tuple[PartSums, ...]
+
+
+class PiecesStats(Struct, frozen=True):
+    """What a receipt says of a file of pieces.
+
+    Attributes:
+        made_of: See `MeasureStats`.
+        flushes: How often the file's buffer was written.
+        tables_at: The byte at which the tables begin, see `_PiecesFile`.
+    """
+
+    made_of: str
+    flushes: Count
+    tables_at: Count
+
+
+class NewShardStats(Struct, frozen=True):
+    """What a receipt says of a new shard.
+
+    Attributes:
+        made_of: See `MeasureStats`.
+        units: The number of its documents or sequences.
+        tokens: The number of its tokens, padding included.
+        padding: The number of its padding tokens.
+    """
+
+    made_of: str
+    units: Count
+    tokens: Count
+    padding: Count
+
+
+class Pieces(Struct, frozen=True):
+    """Where the pieces of a shard are: a URL, and the stats of its receipt."""
+
+    url: str
+    flushes: int
+    tables_at: int
+
+
+@dataclass(frozen=True)
+class PartPlan:
+    """What is known of a part once all shards are measured.
+
+    Attributes:
+        name: `train`, `validation` or empty.
+        units: The number of its documents or sequences.
+        shards: The number of its new shards.
+    """
+
+    name: str
+    units: int
+    shards: int
+
+    def bounds(self, shard: int) -> tuple[int, int]:
+        """Return the first position of a new shard, and the position behind its last."""
+        return self.units * shard // self.shards, self.units * (shard + 1) // self.shards
+
+    def shard_of(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return int64[n]: the new shard that has each position."""
+        starts = np.array([self.bounds(shard)[0] for shard in range(self.shards)])
+        return np.searchsorted(starts, positions, side="right") - 1
+
+    def task(self, shard: int) -> str:
+        """Return the name of the task of a new shard."""
+        return task_name(self.name or "shard", shard, self.shards)
+
+
+@dataclass(frozen=True)
+class ArrangeTask:
+    """What the workers need to know; plain and picklable.
+
+    Attributes:
+        folder: The folder of the run.
+        documents: The folder of the shards of documents.
+        documents_format: Their format.
+        made_of: The SHA-256 of their manifest.
+        shards: The number of these shards.
+        arrangement: What is to be made.
+        pad: The id of the padding token; None: no padding.
+        shard_format: The format of the new shards.
+        vocab_size: One more than the tokenizer's greatest id.
+        origin: What made the tokens.
+        ranks: The file of the numbers of chunks before each shard; see `write_ranks`.
+        parts: The plans of the parts; empty until all shards are measured.
+    """
+
+    folder: TaskFolder
+    documents: str
+    documents_format: str
+    made_of: str
+    shards: int
+    arrangement: Arrangement
+    pad: int | None
+    shard_format: str
+    vocab_size: int
+    origin: ShardOrigin
+    ranks: str
+    parts: tuple[PartPlan, ...] = ()
+
+    @property
+    def with_labels(self) -> bool:
+        """Whether the ids and sources of documents go into the new shards."""
+        labelled = shard_format(self.shard_format).labelled_writer is not None
+        return labelled and self.arrangement.sequence_length is None
+
+    @property
+    def id_type(self) -> np.dtype[Any]:
+        """The type of ids in files of pieces."""
+        return np.dtype(np.uint16 if self.vocab_size <= 1 << 16 else np.uint32)
+
+    @property
+    def pieces_schema(self) -> pa.Schema:
+        """The columns of files of pieces."""
+        columns = [
+            ("position", pa.int64()),
+            ("offset", pa.int64()),
+            ("ids", pa.large_list(pa.from_numpy_dtype(self.id_type))),
+        ]
+        return pa.schema([*columns, *(_LABELS if self.with_labels else ())])
+
+
+class DocumentsShard(Struct, frozen=True):
+    """A shard of documents: a task.
+
+    Attributes:
+        index: Its number among the shards, from 0.
+        name: Its name.
+        text_files: The text files that it is made from, whose documents have no id but a position.
+        before: The sums of each part over the shards before; empty until all are measured.
+    """
+
+    index: int
+    name: str
+    text_files: tuple[str, ...] = ()
+    before: tuple[PartSums, ...] = ()
+
+
+class NewShard(Struct, frozen=True):
+    """A new shard: a task. Its part and its number there."""
+
+    part: int
+    shard: int
+
+
+def measure_shard(task: ArrangeTask, element: str) -> TaskResult:
+    """Measure the documents of a shard, and write the receipt.
+
+    Args:
+        task: The job.
+        element: A `DocumentsShard` as JSON.
+
+    Returns:
+        The task's name as the output.
+
+    Raises:
+        DataError: Storage fails, or the shard cannot be read.
+    """
+    shard = msgspec.json.decode(element, type=DocumentsShard)
+    folder = task.folder
+    require_visible(folder.storage, folder.url, task.documents)
+    length = task.arrangement.sequence_length
+    parts = task.arrangement.parts
+    sums = [PartSums(0, 0) for _ in parts]
+    histogram = np.zeros((len(parts), (length or 0) + 1), np.int64)
+    for batch in _documents(task, shard.name):
+        for number, part in enumerate(_divided(task, shard, batch)):
+            lengths = np.diff(part.offsets)
+            old = sums[number]
+            sums[number] = PartSums(old.documents + lengths.size, old.tokens + part.ids.size)
+            if length is not None:
+                chunks = chunks_of(lengths, length)[1]
+                histogram[number] += np.bincount(chunks, minlength=length + 1)
+    name = task_name("measure", shard.index, task.shards)
+    files = []
+    if task.arrangement.is_best_fit:
+        data = histogram.astype("<i8").tobytes()
+        files.append(FileInfo.of(f"{WORK}/{name}.bin", data))
+        folder.storage.write_bytes(folder.path(files[0].name), data)
+    folder.write_receipt(name, files, MeasureStats(task.made_of, tuple(sums)))
+    return TaskResult([name])
+
+
+def scatter_shard(task: ArrangeTask, element: str) -> TaskResult:
+    """Write the pieces of a shard's documents, ordered by new shards, and the receipt.
+
+    Args:
+        task: The job.
+        element: A `DocumentsShard` as JSON.
+
+    Returns:
+        A `Pieces` as JSON as the output.
+
+    Raises:
+        DataError: Storage fails, or the shard cannot be read.
+    """
+    shard = msgspec.json.decode(element, type=DocumentsShard)
+    folder = task.folder
+    require_visible(folder.storage, folder.url, task.documents)
+    name = task_name("pieces", shard.index, task.shards)
+    file_name = f"{WORK}/{name}.bin"
+    layouts = [_layout(task, number, shard) for number in range(len(task.parts))]
+    firsts = np.cumsum([0, *(part.shards for part in task.parts)])
+    with folder.storage.create(folder.path(file_name)) as stored:
+        file = _PiecesFile(stored, task.pieces_schema, int(firsts[-1]))
+        for batch in _documents(task, shard.name):
+            for number, documents in enumerate(_divided(task, shard, batch)):
+                pieces = layouts[number].pieces(np.diff(documents.offsets))
+                part, seed = task.parts[number], task.arrangement.shuffle_seed
+                positions = shuffled(pieces.units, part.units, seed)
+                columns = [
+                    pa.array(positions),
+                    pa.array(pieces.offsets),
+                    _lists(documents.ids, pieces.lengths, task.id_type),
+                ]
+                if task.with_labels and documents.labels is not None:
+                    labels = documents.labels.take(pa.array(pieces.documents))
+                    columns += [labels.column(each.name).cast(each.type) for each in _LABELS]
+                rows = pa.RecordBatch.from_arrays(columns, schema=task.pieces_schema)
+                file.add(rows, firsts[number] + part.shard_of(positions))
+            progress.report(STAGE, done=batch.ids.size)
+        tables_at, flushes = file.finish()
+    info = FileInfo.written(file_name, file.file)
+    folder.write_receipt(name, [info], PiecesStats(task.made_of, flushes, tables_at))
+    found = Pieces(folder.path(file_name), flushes, tables_at)
+    return TaskResult([msgspec.json.encode(found).decode()])
+
+
+def write_new_shard(
+    task: ArrangeTask, known: Sequence[str], scattered: Sequence[str], element: str
+) -> TaskResult:
+    """Write a new shard of all its pieces, and the receipt.
+
+    Args:
+        task: The job.
+        known: The outputs of `scatter_shard` of earlier runs.
+        scattered: Those of this run.
+        element: A `NewShard` as JSON.
+
+    Returns:
+        The task's name as the output, and metrics.
+
+    Raises:
+        DataError: Storage fails, a piece is missing or doubled, or a document does not fit the
+            format.
+    """
+    new = msgspec.json.decode(element, type=NewShard)
+    folder = task.folder
+    require_visible(folder.storage, folder.url)
+    part = task.parts[new.part]
+    bucket = new.shard + sum(each.shards for each in task.parts[: new.part])
+    name = part.task(new.shard)
+    files = [msgspec.json.decode(each, type=Pieces) for each in (*known, *scattered)]
+    batches = list(_read_pieces(task, files, bucket))
+    rows = pa.Table.from_batches(batches, schema=task.pieces_schema).combine_chunks()
+    del batches
+    units = _Units(rows, *part.bounds(new.shard))
+    format_ = shard_format(task.shard_format)
+    target = folder.storage, folder.path(WORK), name, task.vocab_size
+    labelled = format_.labelled_writer
+    with format_.writer(*target) if labelled is None else labelled(*target, task.origin) as writer:
+        padding = _write_units(task, writer, units)
+    shard = writer.result()
+    files_written = [replace(file, name=f"{WORK}/{file.name}") for file in shard.files]
+    stats = NewShardStats(task.made_of, units.lengths.size, shard.tokens, padding)
+    folder.write_receipt(name, files_written, stats)
+    counts = {
+        metric_names.DOCUMENTS_WRITTEN: shard.documents,
+        metric_names.TOKENS_WRITTEN: shard.tokens,
+    }
+    return TaskResult([name], counts)
+
+
+def write_ranks(file: BinaryIO, measured: Iterator[bytes], size: int) -> NDArray[np.int64]:
+    """Write the numbers of chunks of each length before each shard, and in total.
+
+    Args:
+        file: The file.
+        measured: The histograms of the shards in order, as `measure_shard` writes them.
+        size: The number of entries of a histogram.
+
+    Returns:
+        int64[size], the numbers in total.
+    """
+    total = np.zeros(size, np.int64)
+    for data in measured:
+        file.write(total.astype("<i8").tobytes())
+        total += np.frombuffer(data, "<i8")
+    file.write(total.astype("<i8").tobytes())
+    return total
+
+
+def _documents(task: ArrangeTask, name: str) -> Iterator[DocumentBatch]:
+    source = shard_format(task.documents_format)
+    with source.reader(task.folder.storage, task.documents, name) as reader:
+        has_labels = source.labelled_writer is not None
+        labels_of = cast(LabelledReader, reader) if has_labels else None
+        yield from document_batches(reader, labels_of=labels_of)
+
+
+def _divided(task: ArrangeTask, shard: DocumentsShard, batch: DocumentBatch) -> list[DocumentBatch]:
+    """Return the documents of each part."""
+    share = task.arrangement.validation_share
+    if share is None:
+        return [batch]
+    chosen = for_validation(_names(shard, batch), share)
+    return [_only(batch, np.flatnonzero(~chosen)), _only(batch, np.flatnonzero(chosen))]
+
+
+def _names(shard: DocumentsShard, batch: DocumentBatch) -> Iterator[bytes]:
+    """Yield the id of each document; its tokens if it has no id."""
+    positions = tuple(f"{file}:" for file in shard.text_files)
+    tokens, bounds = memoryview(batch.ids.astype("<u4").tobytes()), (4 * batch.offsets).tolist()
+    ids = [None] * (len(bounds) - 1) if batch.labels is None else batch.labels["id"].to_pylist()
+    for document, name in enumerate(ids):
+        if name is not None and not name.startswith(positions):
+            yield b"id " + name.encode("utf-8", "surrogatepass")
+        else:
+            yield b"tokens " + tokens[bounds[document] : bounds[document + 1]]
+
+
+def _only(batch: DocumentBatch, documents: NDArray[np.int64]) -> DocumentBatch:
+    """Return some documents of a batch."""
+    lengths = np.diff(batch.offsets)
+    chosen = np.zeros(lengths.size, np.bool_)
+    chosen[documents] = True
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths[documents])))
+    labels = None if batch.labels is None else batch.labels.take(pa.array(documents))
+    return DocumentBatch(batch.ids[np.repeat(chosen, lengths)], offsets, labels)
+
+
+def _layout(task: ArrangeTask, part: int, shard: DocumentsShard) -> Layout:
+    arrangement, before = task.arrangement, shard.before[part]
+    if arrangement.sequence_length is None:
+        return WholeDocuments(before.documents)
+    if not arrangement.is_best_fit:
+        return Concatenated(arrangement.sequence_length, before.tokens)
+    plan = _plan(_ranks(task, task.shards, part).tobytes(), arrangement.max_documents_per_sequence)
+    return BestFit(plan, _ranks(task, shard.index, part))
+
+
+@functools.lru_cache(maxsize=2)
+def _plan(histogram: bytes, max_chunks: int | None) -> PackingPlan:
+    """Return the plan of a part, which every process makes for itself."""
+    return plan_best_fit(np.frombuffer(histogram, np.int64), max_chunks)
+
+
+def _ranks(task: ArrangeTask, shard: int, part: int) -> NDArray[np.int64]:
+    """Return int64[N + 1], the numbers of chunks of a part before a shard; see `write_ranks`."""
+    assert task.arrangement.sequence_length is not None
+    size = 8 * (task.arrangement.sequence_length + 1)
+    file = RangeFile(task.folder.storage, task.ranks)
+    try:
+        data = file.read((shard * len(task.parts) + part) * size, size)
+    finally:
+        file.close()
+    return np.frombuffer(data, "<i8").astype(np.int64)
+
+
+def _lists(ids: NDArray[np.uint32], lengths: NDArray[np.int64], kind: np.dtype[Any]) -> pa.Array:
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+    values = pa.array(ids.astype(kind))
+    return pa.LargeListArray.from_arrays(pa.array(offsets), values)
+
+
+class _PiecesFile:
+    """A file of pieces while it is written.
+
+    Pieces are gathered and written in turn, each time ordered by the new shard that they are for,
+    as one Arrow record batch for each. Behind all are tables, one for each time: int64[shards + 1],
+    the first byte of each new shard's pieces, and the end.
+    """
+
+    def __init__(self, file: BinaryIO, schema: pa.Schema, shards: int) -> None:
+        self.file = HashingFile(file)
+        self._schema = schema
+        self._shards = shards
+        self._rows: list[pa.RecordBatch] = []
+        self._buckets: list[NDArray[np.int64]] = []
+        self._bytes = 0
+        self._tables: list[NDArray[np.int64]] = []
+
+    def add(self, rows: pa.RecordBatch, buckets: NDArray[np.int64]) -> None:
+        """Add pieces.
+
+        Args:
+            rows: The pieces.
+            buckets: int64[n], the number of each one's new shard.
+        """
+        if not rows.num_rows:
+            return
+        self._rows.append(rows)
+        self._buckets.append(buckets)
+        self._bytes += rows.nbytes
+        if self._bytes > BUFFER_BYTES:
+            self._flush()
+
+    def finish(self) -> tuple[int, int]:
+        """Write what is left, and the tables; return where these begin, and their number."""
+        self._flush()
+        tables_at = self.file.bytes
+        for table in self._tables:
+            self.file.write(table.astype("<i8").tobytes())
+        return tables_at, len(self._tables)
+
+    def _flush(self) -> None:
+        if not self._rows:
+            return
+        table = pa.Table.from_batches(self._rows, schema=self._schema).combine_chunks()
+        (rows,) = table.to_batches()
+        buckets = np.concatenate(self._buckets)
+        self._rows, self._buckets, self._bytes = [], [], 0
+        order = np.argsort(buckets, kind="stable")
+        bounds = np.searchsorted(buckets[order], np.arange(self._shards + 1))
+        starts = [self.file.bytes]
+        for bucket in range(self._shards):
+            chosen = order[bounds[bucket] : bounds[bucket + 1]]
+            if chosen.size:
+                self.file.write(rows.take(pa.array(chosen)).serialize())
+            starts.append(self.file.bytes)
+        self._tables.append(np.array(starts, np.int64))
+
+
+def _read_pieces(
+    task: ArrangeTask, files: Sequence[Pieces], bucket: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield the pieces of a new shard."""
+    size = 8 * (1 + sum(part.shards for part in task.parts))
+    for each in files:
+        with ExitStack() as stack:
+            file = RangeFile(task.folder.storage, each.url)
+            stack.callback(file.close)
+            for flush in range(each.flushes):
+                entry = file.read(each.tables_at + flush * size + 8 * bucket, 16)
+                start, stop = np.frombuffer(entry, "<i8").tolist()
+                if start < stop:
+                    yield pa.ipc.read_record_batch(
+                        pa.py_buffer(file.read(start, stop - start)), task.pieces_schema
+                    )
+
+
+class _Units:
+    """The units of a new shard, over its pieces in any order.
+
+    Args:
+        rows: All pieces.
+        first: The position of the first unit.
+        stop: The position behind the last.
+
+    Raises:
+        DataError: A piece is missing or doubled.
+    """
+
+    def __init__(self, rows: pa.Table, first: int, stop: int) -> None:
+        self._rows = rows
+        positions, offsets = (rows.column(name).to_numpy() for name in ("position", "offset"))
+        lengths = pc.list_value_length(rows.column("ids")).to_numpy()
+        self._order = np.lexsort((lengths, offsets, positions))
+        positions, offsets = positions[self._order] - first, offsets[self._order]
+        self._piece_lengths = lengths[self._order]
+        self._begins = np.searchsorted(positions, np.arange(stop - first + 1))
+        ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(self._piece_lengths)))
+        self.lengths = np.diff(ends[self._begins])
+        # A piece begins where the piece before it ends, and the first one at 0.
+        whole = self._begins[0] == 0 and self._begins[-1] == positions.size
+        if (
+            not whole
+            or (np.diff(self._begins) == 0).any()
+            or ((ends[:-1] - ends[self._begins[positions]] != offsets).any())
+        ):
+            raise DataError(
+                "a piece of a document is missing or doubled: the runner lost a result, or a file "
+                "of this run was changed; run this job again"
+            )
+
+    def blocks(self) -> Iterator[tuple[int, int]]:
+        """Yield ranges of units with about _BLOCK_TOKENS tokens each."""
+        ends = np.cumsum(self.lengths)
+        start = 0
+        while start < ends.size:
+            before = int(ends[start - 1]) if start else 0
+            stop = int(np.searchsorted(ends, before + _BLOCK_TOKENS, side="right"))
+            yield start, max(stop, start + 1)
+            start = max(stop, start + 1)
+
+    def rows(self, start: int, stop: int) -> pa.RecordBatch:
+        """Return the pieces of some units, in order."""
+        chosen = self._order[self._begins[start] : self._begins[stop]]
+        (batch,) = self._rows.take(pa.array(chosen)).combine_chunks().to_batches()
+        return batch
+
+    def piece_lengths(self, start: int, stop: int) -> pa.ListArray:
+        """Return the tokens of each piece of some units, a list a unit."""
+        begins = self._begins[start : stop + 1]
+        lengths = self._piece_lengths[begins[0] : begins[-1]].astype(np.int32)
+        offsets = pa.array((begins - begins[0]).astype(np.int32))
+        return pa.ListArray.from_arrays(offsets, pa.array(lengths))
+
+
+def _write_units(task: ArrangeTask, writer: ShardWriter, units: _Units) -> int:
+    """Write all units; return the number of padding tokens."""
+    length = task.arrangement.sequence_length
+    padding = 0
+    for start, stop in units.blocks():
+        rows, lengths = units.rows(start, stop), units.lengths[start:stop]
+        ids = rows.column("ids").flatten().to_numpy().astype(np.uint32)
+        labels = rows.select(_LABELS.names) if task.with_labels else None
+        progress.report(STAGE, done=ids.size, documents=stop - start)
+        if length is not None and task.pad is not None:
+            filled = np.full((stop - start, length), task.pad, np.uint32)
+            filled[np.arange(length) < lengths[:, np.newaxis]] = ids
+            padding += filled.size - ids.size
+            ids, lengths = filled.reshape(-1), np.full(stop - start, length)
+        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+        writer.write_documents(ids, offsets, labels)
+    return padding

@@ -1,0 +1,291 @@
+"""`tokenize` with sequences, a seed and a validation share: what the plain folder has, arranged."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from command_line import COMMAND, run, run_whole
+from killed_jobs import kill_when
+from made_text import documents, write
+from read_back import read_shards, tree
+
+from bpe_beam.shards.formats import SHARD_FORMATS, shard_format
+from bpe_beam.shards.index_shuffle import IndexShuffle
+from bpe_beam.shards.manifest import read_manifest
+from bpe_beam.storage import Storage
+
+END = "<|endoftext|>"
+LENGTH = 32
+
+
+@dataclass
+class Ground:
+    """A corpus with empty documents and a reject, its tokenizer, and its plain shards."""
+
+    folder: Path
+
+    def command(self, *extra: object) -> list[object]:
+        reading = ("--input", self.folder / "a.jsonl", "--id-field", "id", "--range-bytes", "3KB")
+        tokenizer = ("--tokenizer", self.folder / "tok", "--append", END, "--max-rejects", "1")
+        return ["tokenize", *reading, *tokenizer, *extra]
+
+    def make(self, output: Path, *extra: object) -> dict:
+        return run_whole(*self.command(*extra), "--output", output).summary
+
+    @property
+    def plain(self) -> list[list[int]]:
+        """The ids of all documents in the order of the corpus."""
+        out = self.folder / "plain"
+        if not out.exists():
+            self.make(out)
+        return read_shards(out)
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
+    folder = tmp_path_factory.mktemp("ground")
+    texts = ["", *documents(150, seed=6), " ".join(documents(12, seed=7)), ""]
+    corpus = write(folder / "train.jsonl", texts)
+    given = ("--input", corpus, "--vocab-size", "400", "--special-token", END)
+    run_whole("train", *given, "--output", folder / "tok")
+    with (folder / "a.jsonl").open("w") as file:
+        for number, text in enumerate(texts):
+            file.write(json.dumps({"id": f"d{number}", "text": text}) + "\n")
+        file.write('{"no text": 1}\n')
+    return Ground(folder)
+
+
+def ids_of(folder: Path) -> list[list[int]]:
+    """Return the ids of all rows of a folder of any format, in order."""
+    manifest = read_manifest(Storage(), str(folder))
+    rows = []
+    for shard in manifest.shards:
+        with shard_format(manifest.format).reader(Storage(), str(folder), shard.name) as reader:
+            rows += [reader.document(index).tolist() for index in range(len(reader))]
+    return rows
+
+
+def in_order(rows: list, seed: int | None) -> list:
+    if seed is None:
+        return rows
+    order = IndexShuffle(len(rows), seed).number_at(np.arange(len(rows), dtype=np.uint64))
+    return [rows[number] for number in order.tolist()]
+
+
+def concatenated(rows: list[list[int]]) -> list[list[int]]:
+    stream = [token for row in rows for token in row]
+    return [stream[start : start + LENGTH] for start in range(0, len(stream), LENGTH)]
+
+
+def best_fit(rows: list[list[int]], limit: int | None = None) -> list[list[int]]:
+    """Return the sequences of best-fit decreasing by the definition, chunk after chunk."""
+    chunks = [row[at : at + LENGTH] for row in rows for at in range(0, len(row), LENGTH)]
+    made: list[tuple[list[int], list[int]]] = []  # tokens; time of the last change, chunks
+    for now, chunk in enumerate(sorted(chunks, key=lambda each: -len(each))):
+        open_ones = [
+            (LENGTH - len(tokens), changed, number)
+            for number, (tokens, (changed, count)) in enumerate(made)
+            if LENGTH - len(tokens) >= len(chunk) and (limit is None or count < limit)
+        ]
+        if not open_ones:
+            made.append(([], [now, 0]))
+        tokens, state = made[min(open_ones)[2] if open_ones else -1]
+        tokens += chunk
+        state[:] = now, state[1] + 1
+    return [tokens for tokens, _ in made]
+
+
+SEQUENCES = ("--sequence-length", LENGTH)
+BEST_FIT = (*SEQUENCES, "--packing", "best_fit")
+MADE = {
+    "shuffled": (("--shuffle-seed", 7), lambda rows: in_order(rows, 7)),
+    "concatenated": (SEQUENCES, concatenated),
+    "concatenated, shuffled": (
+        (*SEQUENCES, "--packing", "concatenate", "--shuffle-seed", 1),
+        lambda rows: in_order(concatenated(rows), 1),
+    ),
+    "best fit": (BEST_FIT, best_fit),
+    "best fit, limited, shuffled": (
+        (*BEST_FIT, "--max-documents-per-sequence", 2, "--shuffle-seed", 2**32 - 1),
+        lambda rows: in_order(best_fit(rows, 2), 2**32 - 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_equals_the_definition(ground: Ground, tmp_path: Path, name: str) -> None:
+    extra, expected = MADE[name]
+    rows = expected(ground.plain)
+    summary = ground.make(tmp_path / "out", *extra, "--shard-tokens", 500)
+    assert read_shards(tmp_path / "out") == rows
+    assert summary["documents"] == len(ground.plain)
+    assert summary["tokens"] == sum(map(len, rows)) == sum(map(len, ground.plain))
+    assert summary["shards"] == -(-summary["tokens"] // 500)
+    assert summary["rejects"] == 1
+    if "--sequence-length" in extra:
+        assert summary["sequences"] == len(rows)
+        assert summary["padding"] == len(rows) * LENGTH - summary["tokens"]
+    assert run_whole("verify", tmp_path / "out").summary["whole"] is True
+    assert sorted(path.name for path in (tmp_path / "out" / "rejects").iterdir())
+    assert not (tmp_path / "out" / "work").exists()
+
+
+@pytest.mark.parametrize("format_name", SHARD_FORMATS)
+def test_every_format_has_the_same_rows(ground: Ground, tmp_path: Path, format_name: str) -> None:
+    begins = ("--prepend", END, "--format", format_name, "--shard-tokens", 900)
+    for number, extra in enumerate((SEQUENCES, ("--shuffle-seed", 5))):
+        out = tmp_path / str(number)
+        ground.make(out, *begins, *extra)
+        rows = [[ground.plain[0][0], *row] for row in ground.plain]
+        assert ids_of(out) == (concatenated(rows) if number == 0 else in_order(rows, 5))
+        assert run_whole("verify", out).summary["whole"] is True
+
+
+def test_documents_keep_their_ids(ground: Ground, tmp_path: Path) -> None:
+    for format_name in ("parquet", "arrow"):
+        out = tmp_path / format_name
+        ground.make(out, "--format", format_name, "--shuffle-seed", 3)
+        names = [f"d{number}" for number in range(len(ground.plain))]
+        assert table(out).column("id").to_pylist() == in_order(names, 3)
+
+
+def table(folder: Path) -> pa.Table:
+    paths = [*sorted(folder.glob("*.arrow")), *sorted(folder.glob("*.parquet"))]
+    if paths[0].suffix == ".arrow":
+        return pa.concat_tables(pa.ipc.open_file(path.read_bytes()).read_all() for path in paths)
+    return pa.concat_tables(pa.parquet.read_table(path) for path in paths)
+
+
+def test_padding_fills_every_sequence(ground: Ground, tmp_path: Path) -> None:
+    out, packing = tmp_path / "out", ("--packing", "best_fit", "--pad-token", END)
+    summary = ground.make(out, *SEQUENCES, *packing, "--shard-tokens", 700)
+    (pad,) = ground.plain[0]
+    expected = [row + [pad] * (LENGTH - len(row)) for row in best_fit(ground.plain)]
+    assert read_shards(out) == expected
+    arranged = json.loads((out / "manifest.json").read_bytes())["arranged"]
+    assert arranged["padding"] == summary["padding"]
+    assert arranged["tokens"] == summary["tokens"] == LENGTH * len(expected) - summary["padding"]
+
+
+def test_validation_is_stable_when_documents_are_added(ground: Ground, tmp_path: Path) -> None:
+    share = ("--validation-share", "30%", "--format", "arrow")
+    summary = ground.make(tmp_path / "out", *share)
+    parts = {part: table(tmp_path / "out" / part) for part in ("train", "validation")}
+    names = {part: rows.column("id").to_pylist() for part, rows in parts.items()}
+    everything = [f"d{number}" for number in range(len(ground.plain))]
+    assert sorted([*names["train"], *names["validation"]]) == sorted(everything)
+    assert [name for name in everything if name in {*names["train"]}] == names["train"]
+    for part, rows in parts.items():
+        known = {"documents": rows.num_rows, "tokens": sum(rows.column("length").to_pylist())}
+        assert summary["parts"][part] == known
+        assert run_whole("verify", tmp_path / "out" / part).summary["whole"] is True
+    assert 20 < len(names["validation"]) < 70
+    more = tmp_path / "more.jsonl"
+    extra = [json.dumps({"id": f"e{number}", "text": "more text"}) for number in range(40)]
+    more.write_text("\n".join(extra))
+    ground.make(tmp_path / "more", *share, "--input", more)
+    after = table(tmp_path / "more" / "validation").column("id").to_pylist()
+    assert [name for name in after if name.startswith("d")] == names["validation"]
+    assert len(after) > len(names["validation"])
+
+
+def test_documents_without_an_id_are_divided_by_their_tokens(
+    ground: Ground, tmp_path: Path
+) -> None:
+    texts = tmp_path / "a.txt"
+    texts.write_text("one two\nthree\nfour five\nthree\nsix seven eight\nthree\none two\n" * 5)
+    common = ("--tokenizer", ground.folder / "tok", "--validation-share", "50%")
+    run_whole("tokenize", "--input", texts, *common, "--output", tmp_path / "out")
+    train, validation = (read_shards(tmp_path / "out" / part) for part in ("train", "validation"))
+    assert len(train) + len(validation) == 35
+    assert not {*map(tuple, train)} & {*map(tuple, validation)}
+
+
+STAGES = ("shard", "measure", "pieces", "train")
+ALL = (*BEST_FIT, "--shuffle-seed", 9, "--validation-share", "20%")
+
+
+def test_every_engine_and_number_of_workers_writes_the_same_bytes(
+    ground: Ground, tmp_path: Path
+) -> None:
+    made = {}
+    for name, extra in {
+        "1": ("--workers", "1"),
+        "2": ("--workers", "2"),
+        "4": ("--workers", "4"),
+        "beam": ("--runner", "FnApiRunner"),
+    }.items():
+        ground.make(tmp_path / name, *ALL, "--shard-tokens", 600, *extra)
+        made[name] = tree(tmp_path / name)
+    assert made["1"] == made["2"] == made["4"] == made["beam"]
+
+
+def test_the_plan_is_told_before_shards_are_written(ground: Ground, tmp_path: Path) -> None:
+    told = ground.make(tmp_path / "out", *ALL, "--dry-run")
+    assert not [*(tmp_path / "out").glob("*/shard-*")]
+    made = ground.make(tmp_path / "out", *ALL)
+    for name in ("documents", "tokens", "sequences", "padding", "padding_share", "parts"):
+        assert told[name] == made[name]
+    ground.make(tmp_path / "direct", *ALL)
+    assert tree(tmp_path / "out") == tree(tmp_path / "direct")
+
+
+def test_killed_and_resumed(ground: Ground, tmp_path: Path) -> None:
+    """In each of its steps, on either engine; a folder that lost a file is repaired."""
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    extra = (*ALL, "--shard-tokens", 200)
+    ground.make(whole, *extra)
+    stages = dict.fromkeys(STAGES, False)
+    for start in STAGES:
+        command = [*COMMAND, *map(str, ground.command(*extra)), "--output", str(out), "--quiet"]
+        there = f"work/**/run-*/work/{start}-*.json"
+        stages[start] = kill_when(
+            command,
+            lambda there=there: len([*out.glob(there)]) > 1,  # type: ignore[misc]
+            f"two receipts of {start}",
+        )
+    assert stages["shard"]
+    assert stages["train"]
+    summary = ground.make(out, *extra, "--runner", "FnApiRunner")
+    assert summary["shards_kept_from_before"] > 0
+    assert tree(out) == tree(whole)
+    min(out.glob("validation/shard-*")).unlink()
+    ground.make(out, *extra)
+    assert tree(out) == tree(whole)
+    assert ground.make(out, *extra)["was_finished_before"]
+
+
+def test_what_cannot_be_arranged(ground: Ground, tmp_path: Path) -> None:
+    for extra, code, said in (
+        (("--packing", "best_fit"), 2, "--packing needs the length of sequences"),
+        (("--pad-token", END), 2, "--pad-token needs the length of sequences"),
+        ((*SEQUENCES, "--max-documents-per-sequence", 2), 2, "is an option of best_fit"),
+        (("--dry-run",), 2, "--dry-run has no effect"),
+        (("--shard-tokens", 5), 2, "--shard-tokens has no effect"),
+        ((*SEQUENCES, "--pad-token", "no token"), 2, "must be a token of the tokenizer"),
+        (("--validation-share", "0%"), 2, "must be a share above 0%"),
+        (("--validation-share", "5"), 2, "must be a share above 0%"),
+        (("--validation-share", "100%"), 1, "is for train"),
+        (("--shuffle-seed", 2**32), 2, "--shuffle-seed must be"),
+    ):
+        ran = run(*ground.command(*extra), "--output", tmp_path / "out", "--overwrite")
+        assert (ran.code, said in ran.message) == (code, True), (extra, ran.message)
+
+
+def test_overwriting_removes_all_that_was_written(ground: Ground, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    ground.make(out, *ALL, "--dry-run")
+    refused = run(*ground.command("--shuffle-seed", 1), "--output", out)
+    assert refused.code == 2
+    assert "arrangement" in refused.message
+    ground.make(out, "--overwrite")
+    ground.make(tmp_path / "plain")
+    assert tree(out) == tree(tmp_path / "plain")
+    ground.make(out, *ALL, "--overwrite")
+    ground.make(out, "--overwrite")
+    assert tree(out) == tree(tmp_path / "plain")
