@@ -11,6 +11,7 @@ import hashlib
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -111,39 +112,33 @@ def from_stream(data: bytes, schema: pa.Schema, what: str) -> pa.RecordBatch:
     return batch
 
 
+@dataclass
 class WordsWriter:
-    """A file of words while it is written. Made by `write_words`.
-
-    Args:
-        file: The file, open for writing.
+    """A file of words while it is written.
 
     Attributes:
+        file: The file.
+        stream: The Arrow stream in it.
         words: The number of words so far.
         symbols: The number of their symbols.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
-        self.words = 0
-        self.symbols = 0
-        self._hashing = HashingFile(file)
-        sink = pa.PythonFile(self._hashing, mode="w")
-        self._writer = pa.ipc.new_stream(sink, PACKED_SCHEMA, options=_OPTIONS)
+    file: HashingFile
+    stream: pa.RecordBatchStreamWriter
+    words: int = 0
+    symbols: int = 0
 
     def write(self, columns: Columns) -> None:
         """Append words."""
         batch = batch_of(columns)
         if batch.num_rows:
-            self._writer.write_batch(batch)
+            self.stream.write_batch(batch)
         self.words += batch.num_rows
         self.symbols += symbols_of(columns)
 
-    def close(self) -> None:
-        """End the stream; the file stays open."""
-        self._writer.close()
-
     def info(self, name: str) -> FileInfo:
         """Return the description of the complete file under this name."""
-        return FileInfo.written(name, self._hashing)
+        return FileInfo.written(name, self.file)
 
 
 @contextmanager
@@ -158,9 +153,10 @@ def write_words(storage: Storage, url: str) -> Iterator[WordsWriter]:
         The writer.
     """
     with storage.create(url) as file:
-        writer = WordsWriter(file)
-        yield writer
-        writer.close()
+        hashing = HashingFile(file)
+        sink = pa.PythonFile(hashing, mode="w")
+        with pa.ipc.new_stream(sink, PACKED_SCHEMA, options=_OPTIONS) as stream:
+            yield WordsWriter(hashing, stream)
 
 
 def read_words(storage: Storage, url: str, sha256: str) -> Iterator[Columns]:

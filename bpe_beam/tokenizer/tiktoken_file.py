@@ -31,7 +31,7 @@ from bpe_beam.tokenizer.spec import TokenizerSpec
 
 
 def read(
-    data: bytes, source: str, *, pretokenizer: str, special_tokens: Mapping[str, int]
+    data: bytes, source: str, pretokenizer: str, special_tokens: Mapping[str, int]
 ) -> TokenizerSpec:
     """Return the tokenizer in a `.tiktoken` file.
 

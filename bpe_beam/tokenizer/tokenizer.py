@@ -86,17 +86,9 @@ class Tokenizer:
         """
         from bpe_beam.tokenizer import vocab_files
 
-        vocab, vocab_source = tokenizer_json.read_file(vocab_path, storage, "vocab.json")
-        merges, merges_source = tokenizer_json.read_file(merges_path, storage, "merges.txt")
-        return cls(
-            vocab_files.read_vocab_and_merges(
-                vocab,
-                merges,
-                special_tokens,
-                vocab_source=vocab_source,
-                merges_source=merges_source,
-            )
-        )
+        vocab = tokenizer_json.read_file(vocab_path, storage, "vocab.json")
+        merges = tokenizer_json.read_file(merges_path, storage, "merges.txt")
+        return cls(vocab_files.read_vocab_and_merges(vocab, merges, special_tokens))
 
     @classmethod
     def from_tiktoken(
@@ -121,12 +113,8 @@ class Tokenizer:
         """
         from bpe_beam.tokenizer import tiktoken_file
 
-        data, source = tokenizer_json.read_file(path, storage, ".tiktoken")
-        return cls(
-            tiktoken_file.read(
-                data, source, pretokenizer=pretokenizer, special_tokens=special_tokens
-            )
-        )
+        file = tokenizer_json.read_file(path, storage, ".tiktoken")
+        return cls(tiktoken_file.read(*file, pretokenizer, special_tokens))
 
     def save_tiktoken(self, path: str, *, storage: Storage | None = None) -> None:
         """Write the model as a `.tiktoken` file, atomically.
@@ -282,10 +270,7 @@ class Tokenizer:
 
     @property
     def holds_gil(self) -> bool:
-        """Whether encoding needs the GIL, so that threads of one process take turns.
-
-        This is so where a pattern has no native scanner.
-        """
+        """Whether encoding needs the GIL: where a pattern has no native scanner."""
         return holds_gil(self.spec.normalizer, self.spec.pre_tokenizer)
 
     def token_to_id(self, token: str) -> int | None:

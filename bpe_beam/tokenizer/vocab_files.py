@@ -59,27 +59,21 @@ def merges_txt(model: Model) -> bytes:
 
 
 def read_vocab_and_merges(
-    vocab: bytes,
-    merges: bytes,
-    special_tokens: Sequence[str] = (),
-    *,
-    vocab_source: str,
-    merges_source: str,
+    vocab: tuple[bytes, str], merges: tuple[bytes, str], special_tokens: Sequence[str]
 ) -> TokenizerSpec:
     """Return the byte-level BPE tokenizer in GPT-2's pair of files.
 
     Args:
-        vocab: The bytes of `vocab.json`.
-        merges: The bytes of `merges.txt`; the line of version may be missing.
+        vocab: The bytes of `vocab.json`, and the name of the file in messages.
+        merges: The same of `merges.txt`; the line of version may be missing.
         special_tokens: As in `Tokenizer.from_vocab_and_merges`.
-        vocab_source: The name of the first file in messages.
-        merges_source: The name of the second file in messages.
 
     Raises:
         UsageError: A file is invalid, or the two do not match.
     """
-    ids = read_vocab(Node(vocab_source, "the vocabulary", parse(vocab, vocab_source)))
-    pairs, first_line = _read_merges(merges, merges_source)
+    (_, vocab_source), (_, merges_source) = vocab, merges
+    ids = read_vocab(Node(vocab_source, "the vocabulary", parse(*vocab)))
+    pairs, first_line = _read_merges(*merges)
     location = ErrorLocation(
         token=lambda token: f"{vocab_source}: {shortened(token)}",
         merge=lambda rank: f"{merges_source}: line {first_line + rank}",
