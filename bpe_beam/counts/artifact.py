@@ -130,8 +130,10 @@ def _row_groups(blocks: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator
 
 def read_part(
     storage: Storage, folder: str, manifest: CountsManifest, part: CountsPart
-) -> pa.Table:
-    """Return one part, after a comparison with the manifest and a check of its words.
+) -> dict[str | None, pa.Table]:
+    """Return the words of one part by source, compared with the manifest and checked.
+
+    The sources are in order; without sources, the only key is None.
 
     Args:
         storage: The storage client.
@@ -157,13 +159,16 @@ def read_part(
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{url} is no Parquet file of words: {error}") from error
-    fault = _fault(table, part)
+    sources = dict(_slices(table, part))
+    fault = _fault(table, sources)
     if fault:
         raise DataError(f"{url}: {fault}; no job of bpe-beam wrote it")
-    return table
+    if part.sources is None:
+        return sources
+    return {source: own.drop_columns(["source"]) for source, own in sources.items()}
 
 
-def _fault(table: pa.Table, part: CountsPart) -> str | None:
+def _fault(table: pa.Table, sources: Mapping[str | None, pa.Table]) -> str | None:
     """Return what is wrong with the rows of a part; None if nothing is."""
     if table.num_rows == 0:
         return None
@@ -172,7 +177,7 @@ def _fault(table: pa.Table, part: CountsPart) -> str | None:
             return f"the column {name} has nulls"
     if table["count"].to_numpy().min() < 1:
         return "a count is below 1"
-    for source, own in _slices(table, part):
+    for source, own in sources.items():
         if source is not None and own["source"].unique().to_pylist() != [source]:
             return "its sources are not those of the manifest, in order"
         if not _native.texts_ascend(*string_buffers(own["word"].combine_chunks())):
@@ -191,17 +196,6 @@ def _slices(table: pa.Table, part: CountsPart) -> Iterator[tuple[str | None, pa.
         start += rows
 
 
-def iter_sources(table: pa.Table, part: CountsPart) -> Iterator[tuple[str | None, pa.Table]]:
-    """Yield each source of a part and its words, without the column `source`.
-
-    Args:
-        table: The part, as `read_part` returned it.
-        part: Its description. Without sources, the only source is None.
-    """
-    for source, own in _slices(table, part):
-        yield source, own if source is None else own.drop_columns(["source"])
-
-
 def iter_words(
     storage: Storage,
     folder: str,
@@ -210,33 +204,35 @@ def iter_words(
 ) -> Iterator[pa.Table]:
     """See `read_part` and `added_up`; yields the words of each part in order."""
     for part in manifest.parts:
-        yield added_up(read_part(storage, folder, manifest, part), part, factors)
+        words = read_part(storage, folder, manifest, part)
+        yield added_up(words, manifest.with_places, factors)
 
 
 def added_up(
-    table: pa.Table, part: CountsPart, factors: Mapping[str, int] | None = None
+    words: Mapping[str | None, pa.Table],
+    with_places: bool,
+    factors: Mapping[str, int] | None = None,
 ) -> pa.Table:
     """Return the words of a part in order, those of all sources added up.
 
     Args:
-        table: The part, as `read_part` returned it; returned as it is if it has no sources.
-        part: Its description.
+        words: The words by source, as `read_part` returned them.
+        with_places: Whether they have positions.
         factors: The factor of the counts of each source; 0 drops the source. None: 1 for all.
 
     Raises:
         DataError: A count, or a sum of counts, is beyond 64 bits.
     """
-    if part.sources is None:
-        return table
-    with_places = "first_document" in table.schema.names
+    if None in words:
+        return words[None]
     every = WordTable(with_places=with_places)
-    for source, words in iter_sources(table, part):
+    for source, own in words.items():
         factor = 1 if factors is None else factors[str(source)]
         if factor == 0:
             continue
         if factor != 1:
-            words = words.set_column(1, "count", _times(words["count"], factor))
-        for block in words.to_batches():
+            own = own.set_column(1, "count", _times(own["count"], factor))
+        for block in own.to_batches():
             every.add_block(block)
     return pa.Table.from_batches(every.drain(), schema_of(with_places))
 

@@ -28,7 +28,7 @@ STORAGE = Storage()
 def iter_parts(folder: Path, manifest: CountsManifest) -> Iterator[pa.Table]:
     """Yield the parts, one after another."""
     for part in manifest.parts:
-        yield read_part(STORAGE, str(folder), manifest, part)
+        yield read_part(STORAGE, str(folder), manifest, part)[None]
 
 
 class TestParts:

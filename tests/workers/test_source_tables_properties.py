@@ -53,9 +53,12 @@ def test_a_part_of_them(
         "none", "whitespace_split", (), False, 0, 0, 0, part.unique_words, part.word_bytes, {}, (),
         (part,), {name: SourceTotals(0, 0, 0, 0) for name in part.sources or {}},
     )  # fmt: skip
-    table = read_part(storage, "memory://parts", manifest, part)
-    columns = (table[name].to_pylist() for name in ("source", "word", "count"))
-    assert list(zip(*columns, strict=True)) == [
+    read = read_part(storage, "memory://parts", manifest, part)
+    assert [
+        (source, *row)
+        for source, table in read.items()
+        for row in zip(table["word"].to_pylist(), table["count"].to_pylist(), strict=True)
+    ] == [
         (source, word, twin[source][word])
         for source in sorted(twin)
         for word in sorted(twin[source], key=str.encode)
@@ -65,7 +68,7 @@ def test_a_part_of_them(
     for source, words in twin.items():
         for word, count in words.items():
             total[word] += count * every[source]
-    found = added_up(table, part, every)
+    found = added_up(read, False, every)
     assert dict(zip(found["word"].to_pylist(), found["count"].to_pylist(), strict=True)) == +total
     assert part.unique_words == len({word for words in twin.values() for word in words})
 

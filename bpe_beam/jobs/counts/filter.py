@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from bpe_beam.counts.artifact import (
     added_up,
-    iter_sources,
     read_part,
     words_of,
     write_part,
@@ -65,17 +64,17 @@ def _filter_part(
     partition: int,
 ) -> CountsPart:
     """Write one part of the new folder."""
-    part = base.parts[partition]
-    table = read_part(storage, settings.folder, base, part)
+    counted = read_part(storage, settings.folder, base, base.parts[partition])
     output = (storage, settings.output, part_name(partition, len(base.parts)))
-    if part.sources is None:
-        frequent = pc.greater_equal(table["count"], settings.min_count)
-        return write_part(*output, {None: table.filter(frequent).to_batches()}, base.with_places)
-    factors = {name: int(name in sources) for name in base.sources or ()}
-    totals = added_up(table, part, factors)
+    if base.sources is None:
+        frequent = pc.greater_equal(counted[None]["count"], settings.min_count)
+        kept = counted[None].filter(frequent)
+        return write_part(*output, {None: kept.to_batches()}, base.with_places)
+    factors = {name: int(name in sources) for name in base.sources}
+    totals = added_up(counted, base.with_places, factors)
     words = totals["word"].filter(pc.greater_equal(totals["count"], settings.min_count))
     tables: dict[str, WordTable] = {}
-    for source, rows in iter_sources(table, part):
+    for source, rows in counted.items():
         if source in sources:
             tables[source] = WordTable(with_places=base.with_places)
             for block in rows.filter(pc.is_in(rows["word"], words)).to_batches():
@@ -89,8 +88,7 @@ def _words(
     """Return the occurrences of all words in the written parts, by source."""
     words: dict[str | None, int] = dict.fromkeys(base.sources or (None,), 0)
     for part in parts:
-        table = read_part(storage, output, base, part)
-        for source, rows in iter_sources(table, part):
+        for source, rows in read_part(storage, output, base, part).items():
             words[source] += _sum(rows["count"])
     return words
 

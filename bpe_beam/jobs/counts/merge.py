@@ -15,7 +15,6 @@ from msgspec.structs import asdict, replace
 from bpe_beam.corpus.batches import PLACE_BITS
 from bpe_beam.corpus.plan import MAX_FILES
 from bpe_beam.counts.artifact import (
-    iter_sources,
     read_part,
     words_of,
     write_part,
@@ -134,10 +133,10 @@ def _merge_part(
     files = 0
     for folder, manifest in counts:
         part = manifest.parts[partition]
-        table = read_part(storage, folder, manifest, part)
-        if with_places:
-            table = _moved(table, files, len(manifest.inputs), storage.join(folder, part.name))
-        for source, words in iter_sources(table, part):
+        url = storage.join(folder, part.name)
+        for source, words in read_part(storage, folder, manifest, part).items():
+            if with_places:
+                words = _moved(words, files, len(manifest.inputs), url)
             name = source or ""
             if name not in tables:
                 tables[name] = WordTable(with_places=with_places)

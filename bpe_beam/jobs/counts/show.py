@@ -5,15 +5,15 @@ Memory: the words of one partition, and the best so far.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import UNSET, UnsetType
 
-from bpe_beam.counts.artifact import added_up, iter_sources, read_part
-from bpe_beam.counts.manifest import CountsManifest, CountsPart, read_manifest
+from bpe_beam.counts.artifact import added_up, read_part
+from bpe_beam.counts.manifest import CountsManifest, read_manifest
 from bpe_beam.jobs.counts import shared
 from bpe_beam.progress import Progress
 from bpe_beam.settings.counts import ShowCountsSettings
@@ -102,27 +102,27 @@ def most_frequent(
     factors = {name: int(name in sources) for name in manifest.sources or ()}
     best: list[Word] = []
     for part in manifest.parts:
-        table = read_part(storage, folder, manifest, part)
-        words = added_up(table, part, factors)
+        counted = read_part(storage, folder, manifest, part)
+        words = added_up(counted, manifest.with_places, factors)
         words = words.filter(pc.greater_equal(words["count"], min_count))
         words = words.select(["word", "count"]).sort_by(
             [("count", "descending"), ("word", "ascending")]
         )
         rows = [Word(**row) for row in words.slice(0, top).to_pylist()]
         if part.sources is not None:
-            _add_sources(rows, table, part, sources)
+            _add_sources(rows, counted, sources)
         # Python compares characters as UTF-8 compares bytes.
         best = sorted([*best, *rows], key=lambda row: (-row.count, row.word))[:top]
     return best
 
 
 def _add_sources(
-    rows: list[Word], table: pa.Table, part: CountsPart, sources: Collection[str]
+    rows: list[Word], by_source: Mapping[str | None, pa.Table], sources: Collection[str]
 ) -> None:
     """Add to words how often they occur in each source."""
     wanted = pa.array([row.word for row in rows], pa.large_string())
     found: list[dict[str, int]] = [{} for _ in rows]
-    for source, words in iter_sources(table, part):
+    for source, words in by_source.items():
         if source is not None and source in sources:
             positions = pc.index_in(wanted, words["word"])
             counts = words["count"].combine_chunks().take(positions).to_pylist()

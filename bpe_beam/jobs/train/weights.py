@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from bpe_beam import _native
-from bpe_beam.counts.artifact import iter_sources, read_part
+from bpe_beam.counts.artifact import read_part
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.weights import (
     Weights,
@@ -103,8 +103,8 @@ def tokens_by_source(plan: TrainingPlan, tokenizer: Tokenizer) -> dict[str, int 
     ending = recipe.end_of_word_symbol if isinstance(recipe, BpeRecipe) else ""
     tokens: dict[str, int | None] = dict.fromkeys(manifest.sources, 0)
     for part in manifest.parts:
-        table = read_part(plan.storage, plan.counts.folder, manifest, part)
-        for source, words in iter_sources(table, part):
+        counted = read_part(plan.storage, plan.counts.folder, manifest, part)
+        for source, words in counted.items():
             before = tokens[str(source)]
             more = None if before is None else _tokens(encoder, words, ending)
             tokens[str(source)] = None if before is None or more is None else before + more

@@ -284,8 +284,8 @@ def _spelled(task: RoundTask, totals: Counter[str], part: PartSlice) -> Iterator
 
 def _part_words(task: RoundTask, wanted: PartSlice) -> Iterator[pa.RecordBatch]:
     part = task.manifest.parts[wanted.part]
-    whole = read_part(task.folder.storage, task.counts, task.manifest, part)
-    table = added_up(whole, part, task.factors)
+    words = read_part(task.folder.storage, task.counts, task.manifest, part)
+    table = added_up(words, task.manifest.with_places, task.factors)
     begin, end = (table.num_rows * i // wanted.slices for i in (wanted.number, wanted.number + 1))
     yield from table.slice(begin, end - begin).to_batches(max_chunksize=BATCH_WORDS)
 
