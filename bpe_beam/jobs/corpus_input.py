@@ -11,7 +11,7 @@ from bpe_beam.corpus.limits import Limit
 from bpe_beam.corpus.new_files import names_below
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.record_names import names_in
+from bpe_beam.corpus.rejects import names_in
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE

@@ -186,20 +186,17 @@ class Storage:
             with self.create(url) as stream:
                 stream.write(data)
 
-        def write_remote() -> None:
-            try:
-                write()
-            except NotFoundError:
-                # A client repeats a request without an answer. If the store carried out the first
-                # one, there is no upload to complete any more; else the upload was lost, and a new
-                # one is begun. Without a bucket that fails again.
-                if not self.exists(url) or self.read_bytes(url) != data:
-                    write()
-
         if is_local(url):
             write()
-        else:
-            retried(write_remote)
+            return
+        try:
+            retried(write)
+        except NotFoundError:
+            # A client repeats a request without an answer. If the store carried out the first one,
+            # there is no upload to complete any more; else the upload was lost, and a new one is
+            # begun. Without a bucket that fails again.
+            if not self.exists(url) or self.read_bytes(url) != data:
+                retried(write)
 
     def create(self, url: str) -> AbstractContextManager[BinaryIO]:
         """Open a new file for writing; it appears under its name when the block ends.

@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bpe_beam.corpus.limits import Limit
-from bpe_beam.corpus.record_names import names_in
-from bpe_beam.corpus.rejects import FileLoss, lost_records
+from bpe_beam.corpus.rejects import FileLoss, lost_records, names_in
 from bpe_beam.errors import DataError
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.messages import and_more, format_bytes

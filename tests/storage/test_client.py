@@ -166,7 +166,8 @@ def test_options_reach_the_file_system_and_are_not_shown() -> None:
 def test_a_remote_call_is_repeated_after_an_error_that_may_pass(
     monkeypatch: pytest.MonkeyPatch, method: str, use: Callable[[Storage, str], object]
 ) -> None:
-    storage, url, failed = Storage(), "memory://repeated/file", []
+    storage, url = Storage(), "memory://repeated/file"
+    failed: list[str] = []
     storage.write_bytes(url, b"x")
     real = getattr(MemoryFileSystem, method)
 

@@ -27,7 +27,7 @@ from bpe_beam import _native
 from bpe_beam.corpus.batches import MAX_RECORD_BYTES
 from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.read_settings import OTHER_SOURCE
-from bpe_beam.corpus.reading.records import RecordReader, SplitWindow, WindowPositions
+from bpe_beam.corpus.reading.records import RecordReader, WindowPositions
 from bpe_beam.corpus.reading.window import BOM, Window
 from bpe_beam.corpus.rejects import RejectReason
 from bpe_beam.corpus.slices import SliceRequest
@@ -48,19 +48,8 @@ def read_delimited(request: SliceRequest, delimiter: str) -> Iterator[pa.RecordB
         delimiter: What separates two fields, one character.
     """
     header = _read_header(request, delimiter)
-    if header is None:
-        return
-    names, header_end = header
-    taken = _columns_taken(request, names)
-
-    def split_window(
-        data: memoryview, where: WindowPositions, id_prefix: str | None, base: int
-    ) -> Any:
-        start, _, stop, final, rows, size = where
-        found = (delimiter, len(names), taken, OTHER_SOURCE)
-        return _native.csv_records(data, start, stop, final, rows, size, *found)
-
-    yield from _DelimitedReader(request, split_window, delimiter, len(names), header_end).read()
+    if header is not None:
+        yield from _DelimitedReader(request, delimiter, *header).read()
 
 
 def _columns_taken(request: SliceRequest, names: list[str]) -> list[int]:
@@ -116,17 +105,20 @@ class _DelimitedReader(RecordReader):
     """The reader of the records of one slice, which has a header of some columns."""
 
     def __init__(
-        self,
-        request: SliceRequest,
-        split_window: SplitWindow,
-        delimiter: str,
-        columns: int,
-        header_end: int,
+        self, request: SliceRequest, delimiter: str, names: list[str], header_end: int
     ) -> None:
-        super().__init__(request, request.start, b"\n", split_window, overlap=1)
+        super().__init__(request, request.start, b"\n", self._csv_records, overlap=1)
         self._delimiter = delimiter
-        self._columns = columns
+        self._columns = len(names)
         self._header_end = header_end
+        self._taken = _columns_taken(request, names)
+
+    def _csv_records(
+        self, data: memoryview, where: WindowPositions, id_prefix: str | None, base: int
+    ) -> Any:
+        start, _, stop, final, rows, size = where
+        found = (self._delimiter, self._columns, self._taken, OTHER_SOURCE)
+        return _native.csv_records(data, start, stop, final, rows, size, *found)
 
     def _first_start(self) -> int:
         window = self.window

@@ -93,20 +93,13 @@ class _Lz4(Decompressed):
         return output or None
 
 
+_lzma = partial(lzma.LZMADecompressor, memlimit=_XZ_MEMORY)
+
 BLOCK_STREAMS: dict[str, Callable[[Stored], Decompressed]] = {
     "lz4": _Lz4,
     "bz2": partial(_BlockStream, name="bzip2", new=bz2.BZ2Decompressor),
-    "xz": partial(
-        _BlockStream,
-        name="xz",
-        new=partial(lzma.LZMADecompressor, format=lzma.FORMAT_XZ, memlimit=_XZ_MEMORY),
-        padding=b"\0",
-    ),
+    "xz": partial(_BlockStream, name="xz", new=partial(_lzma, lzma.FORMAT_XZ), padding=b"\0"),
     # LZMA alone, the format that came before xz: one stream.
-    "lzma": partial(
-        _BlockStream,
-        name="LZMA",
-        new=partial(lzma.LZMADecompressor, format=lzma.FORMAT_ALONE, memlimit=_XZ_MEMORY),
-    ),
+    "lzma": partial(_BlockStream, name="LZMA", new=partial(_lzma, lzma.FORMAT_ALONE)),
 }
 """The streams of this module by compression."""
