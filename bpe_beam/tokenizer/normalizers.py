@@ -6,6 +6,7 @@ encoding alike.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from typing import Any
 
 from msgspec.structs import astuple
@@ -15,7 +16,10 @@ from bpe_beam.tokenizer.component import Component
 from bpe_beam.tokenizer.patterns import Pattern
 
 WORD_END = r"(?<=\S)(?=\s|$)"
-"""The pattern of a word's end, where whitespace or nothing follows; it runs natively."""
+"""The pattern of a word's end, where whitespace or nothing follows."""
+
+_MATCHERS = {WORD_END: "word_end", " {2,}": "space_run"}
+"""The native matchers of patterns; the other one is in files made from SentencePiece models."""
 
 
 class _Normalizer(Component, frozen=True):
@@ -66,6 +70,34 @@ class Strip(_Normalizer, frozen=True):
     strip_right: bool
 
 
+class Nmt(_Normalizer, frozen=True):
+    """SentencePiece's cleaning: drops controls, and makes spaces of what is seen as one or not."""
+
+
+class Precompiled(_Normalizer, frozen=True):
+    """The replacements of a SentencePiece model, applied as Hugging Face applies them.
+
+    Attributes:
+        precompiled_charsmap: The replacements in base64, as the model has them.
+
+    Raises:
+        UsageError: They are not base64, or damaged.
+    """
+
+    precompiled_charsmap: str
+
+    def __post_init__(self) -> None:
+        from bpe_beam import _native  # the settings of `train` import this module
+
+        try:
+            _native.check_charsmap(b64decode(self.precompiled_charsmap, validate=True))
+        except ValueError as error:
+            raise UsageError(f"precompiled_charsmap: {error}") from None
+
+    def native(self) -> tuple[Any, ...]:
+        return (self.json_type, b64decode(self.precompiled_charsmap))
+
+
 class Prepend(_Normalizer, frozen=True):
     """Adds a prefix to every text that is not empty.
 
@@ -88,7 +120,9 @@ class Replace(_Normalizer, frozen=True):
     content: str
 
     def native(self) -> tuple[Any, ...]:
-        matcher = ("word_end",) if self.pattern.regex == WORD_END else self.pattern.native()
+        matcher: tuple[Any, ...] = self.pattern.native()
+        if self.pattern.regex in _MATCHERS:
+            matcher = (_MATCHERS[self.pattern.regex],)
         return (self.json_type, matcher, self.content)
 
 
@@ -135,6 +169,8 @@ Normalizer = (
     | StripAccents
     | ByteLevelNormalizer
     | Strip
+    | Nmt
+    | Precompiled
     | Prepend
     | Replace
     | BertNormalizer

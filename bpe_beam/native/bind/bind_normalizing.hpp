@@ -17,6 +17,7 @@
 #include "text/deadline.hpp"
 #include "normalize/matcher.hpp"
 #include "normalize/normalizers.hpp"
+#include "normalize/precompiled.hpp"
 
 namespace bpe_beam {
 
@@ -71,7 +72,7 @@ inline std::invalid_argument unknown_step(const char* kind, const py::tuple& ite
                                std::string(py::str(py::repr(items))));
 }
 
-/// ("literal", bytes), ("word_end",) or ("regex", callable).
+/// ("literal", bytes), ("punctuation",), ("word_end",), ("space_run",) or ("regex", callable).
 inline std::unique_ptr<Matcher> make_matcher(py::handle described) {
   const py::tuple items = step_items(described);
   const auto name = items[0].cast<std::string>();
@@ -81,6 +82,7 @@ inline std::unique_ptr<Matcher> make_matcher(py::handle described) {
   }
   if (name == "punctuation" && arguments == 0) return std::make_unique<PunctuationMatcher>();
   if (name == "word_end" && arguments == 0) return std::make_unique<WordEndMatcher>();
+  if (name == "space_run" && arguments == 0) return std::make_unique<SpaceRunMatcher>();
   if (name == "regex" && arguments == 1) {
     return std::make_unique<CallbackMatcher>(py::object(items[1]));
   }
@@ -92,7 +94,7 @@ inline constexpr int kDeepestSteps = 32;
 
 /// A normalizer from a tuple of its "type" in tokenizer.json and its settings: ("NFC",), ("NFD",),
 /// ("NFKC",), ("NFKD",), ("Lowercase",), ("StripAccents",), ("Strip", left, right),
-/// ("Prepend", text), ("BertNormalizer", clean, chinese, strip_accents, lowercase),
+/// ("Nmt",), ("Precompiled", bytes), ("Prepend", text), ("BertNormalizer", clean, chinese, strip_accents, lowercase),
 /// ("ByteLevel",), ("Replace", matcher, text), ("Sequence", [step, ...]). Needs the GIL.
 inline std::unique_ptr<Normalizer> make_normalizer(py::handle described, int depth = 0) {
   if (depth > kDeepestSteps) throw std::invalid_argument("normalizers are nested too deep");
@@ -109,6 +111,10 @@ inline std::unique_ptr<Normalizer> make_normalizer(py::handle described, int dep
   if (name == "StripAccents" && arguments == 0) return std::make_unique<StripAccents>();
   if (name == "ByteLevel" && arguments == 0) return std::make_unique<ByteLevelText>();
   if (name == "Strip" && arguments == 2) return std::make_unique<Strip>(flag(1), flag(2));
+  if (name == "Nmt" && arguments == 0) return std::make_unique<Nmt>();
+  if (name == "Precompiled" && arguments == 1) {
+    return std::make_unique<Precompiled>(static_cast<std::string_view>(items[1].cast<py::bytes>()));
+  }
   if (name == "Prepend" && arguments == 1) {
     return std::make_unique<Prepend>(items[1].cast<std::string>());
   }
@@ -165,6 +171,8 @@ inline py::tuple normalize_text(const py::handle& step, const py::bytes& text, b
 
 inline void bind_normalizing(py::module_& m) {
   using namespace pybind11::literals;
+  m.def("check_charsmap", [](const py::bytes& data) { const Charsmap map{std::string_view(data)}; },
+        "data"_a, "Raises ValueError, which says what is wrong with a precompiled charsmap.");
   m.def("normalize", &normalize_text, "step"_a, "text"_a, "with_origins"_a,
         "UTF-8 `text` after a step: (bytes, int64[bytes, 2] origins in `text` or None).");
 }

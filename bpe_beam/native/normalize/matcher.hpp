@@ -1,6 +1,7 @@
 // Matchers find the parts of a text that a normalizer replaces.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -87,6 +88,18 @@ class WordEndMatcher final : public Matcher {
       at += point.size;
     }
     if (in_word) out.push_back({text.size(), text.size()});
+  }
+};
+
+/// Finds each run of two or more spaces: ` {2,}`.
+class SpaceRunMatcher final : public Matcher {
+ public:
+  void find(std::string_view text, std::vector<Span>& out) const override {
+    for (std::size_t at = text.find("  "); at != std::string_view::npos;) {
+      const std::size_t end = std::min(text.find_first_not_of(' ', at), text.size());
+      out.push_back({at, end});
+      at = text.find("  ", end);
+    }
   }
 };
 

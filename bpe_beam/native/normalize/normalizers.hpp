@@ -152,6 +152,41 @@ class Strip final : public Normalizer {
   bool right_;
 };
 
+/// SentencePiece's cleaning: drops controls, and makes a space of other characters that stand for
+/// one or for nothing.
+class Nmt final : public Normalizer {
+ public:
+  void apply(const TextView& in, TextBuffer& out) const override {
+    for (std::size_t at = 0; at < in.bytes.size();) {
+      if (const std::size_t end = printable_run_end(in.bytes, at); end > at) {
+        out.copy(in, at, end);
+        at = end;
+        continue;
+      }
+      const CodePoint point =
+          decode_utf8(in.bytes.data() + at, in.bytes.data() + in.bytes.size());
+      if (is_space(point.value)) {
+        out.put(' ', in, at);
+      } else if (!is_dropped(point.value)) {
+        out.copy(in, at, at + point.size);
+      }
+      at += point.size;
+    }
+  }
+
+ private:
+  static bool is_dropped(std::uint32_t point) {
+    return (point >= 0x01 && point <= 0x08) || point == 0x0B || (point >= 0x0E && point <= 0x1F) ||
+           point == 0x7F || point == 0x8F || point == 0x9F;
+  }
+
+  static bool is_space(std::uint32_t point) {
+    return point == '\t' || point == '\n' || point == '\f' || point == '\r' || point == 0x1680 ||
+           (point >= 0x200B && point <= 0x200F) || point == 0x2028 || point == 0x2029 ||
+           point == 0x2581 || point == 0xFEFF || point == 0xFFFD;
+  }
+};
+
 /// Puts a text before any text that is not empty; it has the origin of the first character.
 class Prepend final : public Normalizer {
  public:

@@ -70,9 +70,17 @@ void word_ends() {
   CHECK(matches(ends, "\xFF \xE3\x80") == std::vector<Span>{{1, 1}, {4, 4}});
 }
 
+void space_runs() {
+  const auto found = [](std::string_view text) { return matches(SpaceRunMatcher(), text); };
+  CHECK(found("").empty() && found(" a b ").empty());
+  CHECK((found("  ") == std::vector<Span>{{0, 2}}));
+  CHECK((found("a   b \t  ") == std::vector<Span>{{1, 4}, {7, 9}}));
+}
+
 }  // namespace
 
 int main() {
+  space_runs();
   literals();
   no_bytes_match_between_characters();
   literals_are_found_in_linear_time();
