@@ -91,6 +91,7 @@ class CorpusSummary(Struct, frozen=True, kw_only=True):
     padding: int | UnsetType = UNSET
     padding_share: float | UnsetType = UNSET
     parts: dict[str, dict[str, int]] | UnsetType = UNSET
+    formats: dict[str, str] | UnsetType = UNSET
     documents_changed: dict[str, int] | UnsetType = UNSET
     rejects: int
     rejects_by_reason: dict[str, int] | None

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from msgspec import UNSET, structs, to_builtins
 from msgspec.structs import asdict
@@ -49,8 +49,18 @@ def run(settings: TokenizeSettings, progress: Progress) -> CorpusSummary | Templ
     storage = Storage(settings.run.storage_options)
     tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
     encoding = Encoding.of(tokenizer, **framing(settings))
-    require_frame(settings.format, encoding)
+    for format_name in settings.formats:
+        require_frame(format_name, encoding)
     plan = corpus_input.plan_of(storage, settings.input, output=settings.output)
+    if len(settings.formats) > 1:
+        # Imports that one format does not need.
+        from bpe_beam.jobs.several_formats import tokenize_to_each
+
+        return tokenize_to_each(
+            settings,
+            progress,
+            lambda one: cast(CorpusSummary, run(one, progress)),
+        )
     if settings.arranging.arrangement is not None:
         return _arrange(settings, storage, plan, tokenizer, encoding, progress)
     return _TokenizeJob(settings, storage, plan, tokenizer, encoding).run(progress)

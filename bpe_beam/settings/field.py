@@ -41,7 +41,7 @@ class Option(msgspec.Struct, frozen=True):
         group: The heading of the help that lists it; empty: the heading of its class.
         parse: Returns the value that a text means, or a list of texts if the kind is neither `one`
             nor `mapping`. Raises BadValueError or UsageError on other texts.
-        choices: The allowed values; empty: any.
+        choices: The allowed values, of each if there are several; empty: any.
         between: The smallest and the largest allowed number.
         check: Raises BadValueError or UsageError on a bad value; None: texts must not be empty. The
             default is not checked.
@@ -108,7 +108,8 @@ class Option(msgspec.Struct, frozen=True):
         if self.check is not None:
             self._named(self.check, value)
         elif self.choices:
-            require_choice(self.name, value, self.choices)
+            for each in value if isinstance(value, tuple) else (value,):
+                require_choice(self.name, each, self.choices)
         elif isinstance(value, str | tuple):
             self._named(check_text, value)
         if self.between is not None:

@@ -148,8 +148,14 @@ class TokenizeSettings(Settings):
     tokenizer: str = tokenizer_option()
     output: str = output_option("shards")
     run: RunSettings = part(RunSettings, RunSettings())
-    format: str = option(
-        DEFAULT_SHARD_FORMAT, choices=SHARD_FORMATS, help="Format of the shards.", identity="always"
+    formats: tuple[str, ...] = option(
+        (DEFAULT_SHARD_FORMAT,),
+        flag="--format",
+        choices=SHARD_FORMATS,
+        kind="repeat",
+        help="Format of the shards. Repeat for more: each then has a folder of its name below the "
+        "output, and the text is tokenized once.",
+        default_help=DEFAULT_SHARD_FORMAT,
     )
     like: str | None = option(
         None,
@@ -195,15 +201,19 @@ class TokenizeSettings(Settings):
 
     def check(self) -> None:
         """Choose the format; refuse rules without effect, paths out of reach, and a template."""
+        for name in self.formats:
+            require(self.formats.count(name) == 1, f"must not repeat {name!r}", "formats")
         if self.like is not None:
             like = f"{DEFAULT_SHARD_FORMAT}_{self.like}"
             require(
-                self.format in (DEFAULT_SHARD_FORMAT, like),
-                f"is about shards of {DEFAULT_SHARD_FORMAT}, got the format {self.format}",
+                DEFAULT_SHARD_FORMAT in self.formats,
+                f"is about shards of {DEFAULT_SHARD_FORMAT}, got {', '.join(self.formats)}",
                 "like",
             )
+            formats = (like if name == DEFAULT_SHARD_FORMAT else name for name in self.formats)
             # Frozen dataclasses are set in this way.
-            object.__setattr__(self, "format", like)
+            object.__setattr__(self, "formats", tuple(formats))
+            object.__setattr__(self, "like", None)
         require(
             self.max_document_tokens is not None or self.long_documents == "split",
             "has no effect without a limit",
@@ -211,11 +221,18 @@ class TokenizeSettings(Settings):
             remedy="give {max_document_tokens}",
         )
         require(
-            self.arranging.arrangement is None
-            or not any(f.startswith("--template_location=") for f in self.run.runner_options),
-            "templates exist of tokenize without sequences, seed and validation share",
+            not any(f.startswith("--template_location=") for f in self.run.runner_options)
+            or (len(self.formats) == 1 and self.arranging.arrangement is None),
+            "templates exist of tokenize with one format, without sequences, seed and validation "
+            "share",
         )
         require_reachable(self.run.runner, inputs=self.input.inputs, output=(self.output,))
+
+    @property
+    def format(self) -> str:
+        """The format of the shards, where there is one."""
+        (format_name,) = self.formats
+        return format_name
 
 
 @dataclass(frozen=True)
@@ -249,7 +266,12 @@ class StreamTokenizeSettings(Settings):
     )
 
     def check(self) -> None:
-        """Refuse a runner that does not stream, and a template."""
+        """Refuse a runner that does not stream, several formats, and a template."""
+        require(
+            len(self.tokenize.formats) == 1,
+            f"must be one for a stream, got {', '.join(self.tokenize.formats)}",
+            "formats",
+        )
         require(
             not self.run.in_process,
             "must be a runner that streams",

@@ -6,7 +6,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 from numpy.typing import NDArray
 
@@ -103,6 +102,8 @@ def _split(
     batch: pa.RecordBatch, ids: pa.LargeListArray, parts: NDArray[np.int64], most: int
 ) -> tuple[pa.RecordBatch, pa.LargeListArray]:
     """Split documents into so many parts of at most `most` ids."""
+    import pyarrow.compute as pc  # takes long to import
+
     rows = np.repeat(np.arange(len(ids)), parts)
     number = np.arange(rows.size) - np.repeat(np.cumsum(parts) - parts, parts)
     offsets = np.append(ids.offsets.to_numpy()[:-1][rows] + most * number, len(ids.values))

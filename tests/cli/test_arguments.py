@@ -125,16 +125,19 @@ def test_every_declared_option_reaches_the_settings() -> None:
     values = {
         "--input-format": "text", "--max-rejects": "7", "--normalizer": "nfc",
         "--model": "wordpiece", "--pretokenizer": "bert", "--format": "flat",
-        "--tie-break": "first_seen",
-        "--alphabet": "seen", "--storage-options": '{"s3": {}}', "--runner": "direct",
+        "--tie-break": "first_seen", "--like": "preprocess_data", "--empty-documents": "drop",
+        "--long-documents": "cut", "--alphabet": "seen",
+        "--storage-options": '{"s3": {}}', "--runner": "direct",
         "--counts": "c", "--driver-memory": "2GB", "--symbols": "bytes",
         "--merge-rounds": "distributed",
         "--progress": "json", "--source": "en=a/*", "--weights": "en=2", "--temperature": "0.5",
     }  # fmt: skip
+    long = ("--max-document-tokens", "9")
     base = {
         "count": ["--input", "a", "--output", "o"],
         "train": ["--input", "a", "--output", "o", "--vocab-size", "300"],
-        "tokenize": ["--input", "a", "--output", "o", "--tokenizer", "t"],
+        "tokenize": ["--input", "a", "--output", "o", "--tokenizer", "t", *long],
+        "convert": ["a", "--output", "o", "--shards", "2"],
         "verify": ["f"],
         "encode": ["--tokenizer", "t"],
         "decode": ["--tokenizer", "t"],
@@ -142,7 +145,8 @@ def test_every_declared_option_reaches_the_settings() -> None:
         "plan": ["--input", "a"],
         "quickstart": [],
         "stream-tokenize": [
-            *("--tokenizer", "t", "--input", "a", "--output", "o", "--runner", "FlinkRunner")
+            *("--tokenizer", "t", "--input", "a", "--output", "o", "--runner", "FlinkRunner"),
+            *long,
         ],
         "convert": ["a", "b", "--output", "o"],
         "counts merge": ["a", "b", "--output", "o"],
