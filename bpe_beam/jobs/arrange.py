@@ -141,7 +141,7 @@ def arrange(job: ArrangeJob) -> Arranged:
         replace(
             settings,
             output=documents,
-            format=_documents_format(settings),
+            formats=(_documents_format(settings),),
             like=None,
             arranging=ArrangementSettings(),
         )

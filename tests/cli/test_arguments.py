@@ -126,18 +126,19 @@ def test_every_declared_option_reaches_the_settings() -> None:
         "--input-format": "text", "--max-rejects": "7", "--normalizer": "nfc",
         "--model": "wordpiece", "--pretokenizer": "bert", "--format": "flat",
         "--tie-break": "first_seen", "--like": "preprocess_data", "--empty-documents": "drop",
-        "--long-documents": "cut", "--alphabet": "seen",
+        "--long-documents": "cut", "--packing": "concatenate", "--validation-share": "5%",
+        "--alphabet": "seen",
         "--storage-options": '{"s3": {}}', "--runner": "direct",
         "--counts": "c", "--driver-memory": "2GB", "--symbols": "bytes",
         "--merge-rounds": "distributed",
         "--progress": "json", "--source": "en=a/*", "--weights": "en=2", "--temperature": "0.5",
     }  # fmt: skip
+    packed = ("--sequence-length", "9", "--packing", "best_fit")
     long = ("--max-document-tokens", "9")
     base = {
         "count": ["--input", "a", "--output", "o"],
         "train": ["--input", "a", "--output", "o", "--vocab-size", "300"],
-        "tokenize": ["--input", "a", "--output", "o", "--tokenizer", "t", *long],
-        "convert": ["a", "--output", "o", "--shards", "2"],
+        "tokenize": ["--input", "a", "--output", "o", "--tokenizer", "t", *long, *packed],
         "verify": ["f"],
         "encode": ["--tokenizer", "t"],
         "decode": ["--tokenizer", "t"],
@@ -148,7 +149,7 @@ def test_every_declared_option_reaches_the_settings() -> None:
             *("--tokenizer", "t", "--input", "a", "--output", "o", "--runner", "FlinkRunner"),
             *long,
         ],
-        "convert": ["a", "b", "--output", "o"],
+        "convert": ["a", "b", "--output", "o", "--shards", "2"],
         "counts merge": ["a", "b", "--output", "o"],
         "counts show": ["a"],
         "counts filter": ["a", "--output", "o", "--min-count", "2"],

@@ -60,3 +60,19 @@ def test_what_cannot_be_written_is_refused_before_work(
         ran = run(*args, "--output", tmp_path / "out")
         assert (ran.code, said in ran.message) == (2, True), ran.message
         assert not (tmp_path / "out").exists()
+
+
+def test_arranged_documents(given: tuple[str, ...], tmp_path: Path) -> None:
+    """The folders for training and validation of each format."""
+    out, names = tmp_path / "out", ("flat", "arrow")
+    order = ("--shuffle-seed", "3", "--validation-share", "20%")
+    told = run_whole(*given, *formats(*names), *order, "--dry-run", "--output", out).summary
+    assert told["next"] == ["the same without --dry-run"]
+    summary = run_whole(*given, *formats(*names), *order, "--output", out).summary
+    assert len(summary["next"]) == 4
+    for name in names:
+        run_whole(*given, "--format", name, *order, "--output", tmp_path / name)
+        for part in ("train", "validation"):
+            one, other = out / name / part, tmp_path / name / part
+            assert tree(one, without=("job.json",)) == tree(other, without=("job.json",))
+            assert run("verify", one).code == 0
