@@ -23,7 +23,6 @@ from bpe_beam.training.native_trainer import (
 )
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.training.seen_symbols import find_symbols
-from bpe_beam.training.symbols import WordSymbols
 from bpe_beam.training.trainer_limits import size_of
 from bpe_beam.training.words import Words
 
@@ -68,7 +67,12 @@ def learn(
     start = begin_vocabulary(recipe, seen, base_tokenizer)
     vocabulary = Vocabulary(start, recipe)
     symbols = start.symbols(words)
-    _check_positions(symbols)
+    positions, most = size_of(symbols).positions, trainer_limits.MAX_POSITIONS
+    require(
+        positions <= most,
+        f"the words have {positions:,} symbols and ends, and one trainer can process {most:,}",
+        remedy="set {merge_rounds} to distributed, or use fewer words",
+    )
     learner = make_learner(vocabulary, symbols, recipe.min_frequency)
     del symbols  # which take as much memory as the learner's copy
     before = learner.token_count
@@ -77,15 +81,6 @@ def learn(
     vocabulary.text_full = found.text_full
     vocabulary.totals = WordTotals(words.total, words.total_bytes, before, learner.token_count)
     return vocabulary.result()
-
-
-def _check_positions(symbols: WordSymbols) -> None:
-    positions, most = size_of(symbols).positions, trainer_limits.MAX_POSITIONS
-    require(
-        positions <= most,
-        f"the words have {positions:,} symbols and ends, and one trainer can process {most:,}",
-        remedy="set {merge_rounds} to distributed, or use fewer words",
-    )
 
 
 def _learn_word_level(words: Words, recipe: WordLevelRecipe) -> TrainingResult:

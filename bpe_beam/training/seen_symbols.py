@@ -103,8 +103,14 @@ def find_symbols(words: Words, recipe: MergingRecipe) -> SeenSymbols:
         UsageError: A word contains the end-of-word symbol.
     """
     spelling = spelling_of(recipe)
-    if spelling.end_symbol:
-        _refuse_end_symbol(words, spelling.end_symbol)
+    symbol = spelling.end_symbol
+    word = first_word_with(words, symbol.encode()) if symbol else None
+    if word is not None:
+        raise UsageError(
+            f"must be a character that the text does not have, got {symbol!r}, which the word "
+            f"{word.decode()[:100]!r} has",
+            ("end_of_word_symbol",),
+        )
     with_counts = recipe.limit_alphabet is not None
     seen = np.zeros((KINDS, spelling.codes), np.bool_)
     low, high = np.zeros((2, spelling.codes), np.int64)
@@ -122,16 +128,6 @@ def find_symbols(words: Words, recipe: MergingRecipe) -> SeenSymbols:
         return found
     totals = [int(low[code]) + (int(high[code]) << 32) for code in codes]
     return replace(found, counts=dict(zip(found.kinds, totals, strict=True)))
-
-
-def _refuse_end_symbol(words: Words, symbol: str) -> None:
-    word = first_word_with(words, symbol.encode())
-    if word is not None:
-        raise UsageError(
-            f"must be a character that the text does not have, got {symbol!r}, which the word "
-            f"{word.decode()[:100]!r} has",
-            ("end_of_word_symbol",),
-        )
 
 
 def ambiguous_tokens(recipe: Recipe, base_tokenizer: Tokenizer | None = None) -> tuple[str, ...]:
