@@ -8,12 +8,7 @@ from typing import Any, Literal
 from bpe_beam.corpus.limits import Limit
 from bpe_beam.errors import require
 from bpe_beam.limits import MAX_DOCUMENT_TOKENS, MAX_SEED
-from bpe_beam.settings.common import (
-    InputSettings,
-    RunSettings,
-    output_option,
-    tokenizer_option,
-)
+from bpe_beam.settings.common import InputSettings, RunSettings, output_option, tokenizer_option
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import Settings, option, own_options, part
 from bpe_beam.settings.parsing import BadValueError, check_text, parse_allowed_special

@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bpe_beam.errors import require
-from bpe_beam.settings.common import (
-    LISTING,
-    MESSAGES,
-    InputSettings,
-    RunSettings,
-    tokenizer_option,
-)
+from bpe_beam.settings.common import LISTING, MESSAGES, InputSettings, RunSettings, tokenizer_option
 from bpe_beam.settings.field import Settings, option, part
 from bpe_beam.settings.parsing import check_utf8, parse_ids
 from bpe_beam.settings.tokenize import AllowedSpecial, allowed_special_option

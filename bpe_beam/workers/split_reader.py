@@ -18,12 +18,7 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.split_stats import SplitReading
-from bpe_beam.workers.split_task import (
-    SplitTask,
-    rejects_name,
-    require_visible,
-    text_bytes_of,
-)
+from bpe_beam.workers.split_task import SplitTask, rejects_name, require_visible, text_bytes_of
 
 
 class SplitReader:

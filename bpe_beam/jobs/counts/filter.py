@@ -9,12 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from bpe_beam.counts.artifact import (
-    added_up,
-    read_part,
-    words_of,
-    write_part,
-)
+from bpe_beam.counts.artifact import added_up, read_part, write_part
 from bpe_beam.counts.manifest import (
     CountsManifest,
     CountsPart,
@@ -23,7 +18,6 @@ from bpe_beam.counts.manifest import (
     part_name,
     read_hashed_manifest,
 )
-from bpe_beam.counts.word_table import WordTable
 from bpe_beam.jobs.counts import shared
 from bpe_beam.jobs.input_folders import refuse_own_folder
 from bpe_beam.progress import Progress
@@ -67,19 +61,18 @@ def _filter_part(
     counted = read_part(storage, settings.folder, base, base.parts[partition])
     output = (storage, settings.output, part_name(partition, len(base.parts)))
     if base.sources is None:
-        frequent = pc.greater_equal(counted[None]["count"], settings.min_count)
-        kept = counted[None].filter(frequent)
-        return write_part(*output, {None: kept.to_batches()}, base.with_places)
+        kept = pc.greater_equal(counted[None]["count"], settings.min_count)
+        words = {None: counted[None].filter(kept).to_batches()}
+        return write_part(*output, words, base.with_places)
     factors = {name: int(name in sources) for name in base.sources}
     totals = added_up(counted, base.with_places, factors)
-    words = totals["word"].filter(pc.greater_equal(totals["count"], settings.min_count))
-    tables: dict[str, WordTable] = {}
-    for source, rows in counted.items():
-        if source in sources:
-            tables[source] = WordTable(with_places=base.with_places)
-            for block in rows.filter(pc.is_in(rows["word"], words)).to_batches():
-                tables[source].add_block(block)
-    return write_part(*output, words_of(tables, by_source=True), base.with_places)
+    frequent = totals["word"].filter(pc.greater_equal(totals["count"], settings.min_count))
+    by_source = {
+        source: rows.filter(pc.is_in(rows["word"], frequent)).to_batches()
+        for source, rows in counted.items()
+        if source in sources
+    }
+    return write_part(*output, by_source, base.with_places)
 
 
 def _words(

@@ -14,11 +14,7 @@ from msgspec.structs import asdict, replace
 
 from bpe_beam.corpus.batches import PLACE_BITS
 from bpe_beam.corpus.plan import MAX_FILES
-from bpe_beam.counts.artifact import (
-    read_part,
-    words_of,
-    write_part,
-)
+from bpe_beam.counts.artifact import read_part, words_of, write_part
 from bpe_beam.counts.manifest import (
     CountsManifest,
     CountsPart,

@@ -23,13 +23,7 @@ from bpe_beam.folders.receipts import WORK, side_by_side
 from bpe_beam.folders.run_folder import JobFolder, RunFolder
 from bpe_beam.storage import Storage
 from bpe_beam.training.native_trainer import Row, WordTotals
-from bpe_beam.workers.rounds.task import (
-    FOLDERS,
-    ROUND_FILE,
-    PartSlice,
-    WordBatch,
-    is_round_file,
-)
+from bpe_beam.workers.rounds.task import FOLDERS, ROUND_FILE, PartSlice, WordBatch, is_round_file
 
 LEAST_WORD_BYTES = 8_000_000
 MOST_WORD_BYTES = 128_000_000
