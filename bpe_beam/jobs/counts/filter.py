@@ -61,13 +61,13 @@ def _filter_part(
     counted = read_part(storage, settings.folder, base, base.parts[partition])
     output = (storage, settings.output, part_name(partition, len(base.parts)))
     if base.sources is None:
-        kept = pc.greater_equal(counted[None]["count"], settings.min_count)
-        words = {None: counted[None].filter(kept).to_batches()}
-        return write_part(*output, words, base.with_places)
+        frequent = pc.greater_equal(counted[None]["count"], settings.min_count)
+        kept = counted[None].filter(frequent)
+        return write_part(*output, {None: kept.to_batches()}, base.with_places)
     factors = {name: int(name in sources) for name in base.sources}
     totals = added_up(counted, base.with_places, factors)
     frequent = totals["word"].filter(pc.greater_equal(totals["count"], settings.min_count))
-    by_source = {
+    by_source: dict[str | None, list[pa.RecordBatch]] = {
         source: rows.filter(pc.is_in(rows["word"], frequent)).to_batches()
         for source, rows in counted.items()
         if source in sources
