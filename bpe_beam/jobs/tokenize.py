@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from msgspec import UNSET, structs, to_builtins
 from msgspec.structs import asdict
@@ -19,7 +19,6 @@ from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.folders.output_folder import RestoredTask
 from bpe_beam.folders.receipts import WORK, Receipt
 from bpe_beam.jobs import corpus_input
-from bpe_beam.jobs.arrange import Arranged, ArrangeJob, arrange
 from bpe_beam.jobs.corpus_job import CorpusJob, CorpusSummary, SplitsLeft, TemplateSummary
 from bpe_beam.jobs.corpus_summary import inputs_summary, losses_summary, shard_source_facts
 from bpe_beam.progress import Progress
@@ -38,6 +37,9 @@ from bpe_beam.workers.shard_manifest import plan_of as manifest_plan
 from bpe_beam.workers.split_stats import SplitReading
 from bpe_beam.workers.split_task import rejects_name
 from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask, origin_of, tokenize_split
+
+if TYPE_CHECKING:
+    from bpe_beam.jobs.arrange import Arranged
 
 
 def run(settings: TokenizeSettings, progress: Progress) -> CorpusSummary | TemplateSummary:
@@ -95,6 +97,9 @@ def _arrange(
     progress: Progress,
 ) -> CorpusSummary:
     """Tokenize the corpus, and arrange the documents."""
+    # Imports that documents in the order of the corpus do not need.
+    from bpe_beam.jobs.arrange import ArrangeJob, arrange
+
     started = time.monotonic()
 
     def tokenize(inner: TokenizeSettings) -> CorpusSummary:
