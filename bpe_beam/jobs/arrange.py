@@ -185,7 +185,9 @@ class _Arranging:
             pad=None if pad is None else _id_of(job.tokenizer, pad),
             shard_format=settings.format,
             vocab_size=self._old.tokenizer.vocab_size,
-            origin=job.origin,
+            origin=msgspec.structs.replace(
+                job.origin, sequence_length=job.arrangement.sequence_length
+            ),
             ranks=folder.path(f"{WORK}/{RANKS}"),
         )
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from bpe_beam.engines.run import run_steps, run_summary
@@ -249,8 +249,17 @@ def _task(run: RunFolder, old: _Old, format_name: str, origin: ShardOrigin) -> C
         formats=tuple(manifest.format for manifest in old.manifests),
         shard_format=format_name,
         vocab_size=old.first.tokenizer.vocab_size,
-        origin=origin,
+        origin=replace(origin, sequence_length=_sequence_length(old)),
     )
+
+
+def _sequence_length(old: _Old) -> int | None:
+    """Return the most tokens of a sequence, if all folders have sequences of one length."""
+    found = {
+        manifest.arranged.settings.sequence_length if manifest.arranged else None
+        for manifest in old.manifests
+    }
+    return found.pop() if len(found) == 1 else None
 
 
 def _convert(
@@ -329,6 +338,8 @@ def _finish(
     }
     if not same or len(old.manifests) > 1:
         changed |= {"plan": NO_PLAN, "settings": old.first.encoding, "rejects": Rejects({}, ())}
+    if len(old.manifests) > 1:
+        changed["arranged"] = UNSET
     folder.publish(publications)
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
     folder.finish(MANIFEST_FILE, replace(old.first, **changed).to_bytes())

@@ -33,6 +33,7 @@ from bpe_beam.folders.receipts import WORK, TaskFolder
 from bpe_beam.shards.arrangement import Arrangement
 from bpe_beam.shards.document_batches import DocumentBatch, document_batches
 from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.formats.document_table import SEQUENCE_LENGTHS
 from bpe_beam.shards.formats.interface import LabelledReader, ShardOrigin, ShardWriter
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.layouts import (
@@ -247,12 +248,11 @@ def measure_shard(task: ArrangeTask, element: str) -> TaskResult:
     parts = task.arrangement.parts
     sums = [PartSums(0, 0) for _ in parts]
     histogram = np.zeros((len(parts), (length or 0) + 1), np.int64)
-    for batch in _documents(task, shard.name):
-        for number, part in enumerate(_divided(task, shard, batch)):
-            lengths = np.diff(part.offsets)
+    for part_lengths in _lengths(task, shard):
+        for number, lengths in enumerate(part_lengths):
             old = sums[number]
-            sums[number] = PartSums(old.documents + lengths.size, old.tokens + part.ids.size)
-            if length is not None:
+            sums[number] = PartSums(old.documents + lengths.size, old.tokens + int(lengths.sum()))
+            if task.arrangement.is_best_fit and length is not None:
                 chunks = chunks_of(lengths, length)[1]
                 histogram[number] += np.bincount(chunks, minlength=length + 1)
     name = task_name("measure", shard.index, task.shards)
@@ -380,6 +380,19 @@ def _documents(task: ArrangeTask, name: str) -> Iterator[DocumentBatch]:
         has_labels = source.labelled_writer is not None
         labels_of = cast(LabelledReader, reader) if has_labels else None
         yield from document_batches(reader, labels_of=labels_of)
+
+
+def _lengths(task: ArrangeTask, shard: DocumentsShard) -> Iterator[list[NDArray[np.int64]]]:
+    """Yield the lengths of documents of each part. Without a validation share no id is read."""
+    if task.arrangement.validation_share is not None:
+        for batch in _documents(task, shard.name):
+            yield [np.diff(part.offsets) for part in _divided(task, shard, batch)]
+        return
+    source = shard_format(task.documents_format)
+    with source.reader(task.folder.storage, task.documents, shard.name) as reader:
+        for first in range(0, len(reader), _BLOCK_TOKENS):
+            stop = min(first + _BLOCK_TOKENS, len(reader))
+            yield [reader.lengths(first, stop).astype(np.int64)]
 
 
 def _divided(task: ArrangeTask, shard: DocumentsShard, batch: DocumentBatch) -> list[DocumentBatch]:
@@ -581,6 +594,18 @@ class _Units:
         return pa.ListArray.from_arrays(offsets, pa.array(lengths))
 
 
+def _labels(
+    task: ArrangeTask, units: _Units, rows: pa.RecordBatch, start: int, stop: int
+) -> pa.RecordBatch | None:
+    """Return what the new shards' format stores of some units beside ids."""
+    if task.with_labels:
+        return rows.select(_LABELS.names)
+    if shard_format(task.shard_format).labelled_writer is None:
+        return None
+    lengths = units.piece_lengths(start, stop)
+    return pa.RecordBatch.from_arrays([lengths], [SEQUENCE_LENGTHS])
+
+
 def _write_units(task: ArrangeTask, writer: ShardWriter, units: _Units) -> int:
     """Write all units; return the number of padding tokens."""
     length = task.arrangement.sequence_length
@@ -588,7 +613,7 @@ def _write_units(task: ArrangeTask, writer: ShardWriter, units: _Units) -> int:
     for start, stop in units.blocks():
         rows, lengths = units.rows(start, stop), units.lengths[start:stop]
         ids = rows.column("ids").flatten().to_numpy().astype(np.uint32)
-        labels = rows.select(_LABELS.names) if task.with_labels else None
+        labels = _labels(task, units, rows, start, stop)
         progress.report(STAGE, done=ids.size, documents=stop - start)
         if length is not None and task.pad is not None:
             filled = np.full((stop - start, length), task.pad, np.uint32)

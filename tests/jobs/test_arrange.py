@@ -161,6 +161,27 @@ def table(folder: Path) -> pa.Table:
     return pa.concat_tables(pa.parquet.read_table(path) for path in paths)
 
 
+def test_tables_tell_where_documents_begin_in_sequences(ground: Ground, tmp_path: Path) -> None:
+    """With padding and without, and after a conversion; the lengths are those of the pieces."""
+    pieces = [
+        len(row[at : at + LENGTH]) for row in ground.plain for at in range(0, len(row), LENGTH)
+    ]
+    for format_name, other, pad in (("parquet", "arrow", ()), ("arrow", "parquet", (END,))):
+        out, there, back = (tmp_path / name / format_name for name in ("out", "there", "back"))
+        padding = ("--pad-token", *pad) if pad else ()
+        ground.make(out, "--format", format_name, *BEST_FIT, *padding, "--shard-tokens", 800)
+        lengths = table(out).column("seq_lengths").to_pylist()
+        assert sorted(length for each in lengths for length in each) == sorted(pieces)
+        for ids, each in zip(ids_of(out), lengths, strict=True):
+            used = ids[: sum(each)]
+            assert len(ids) == (LENGTH if pad else sum(each))
+            ends = [at + 1 for at, token in enumerate(used) if [token] == ground.plain[0]]
+            assert {*ends} <= {sum(each[: number + 1]) for number in range(len(each))}
+        run_whole("convert", out, "--format", other, "--output", there)
+        run_whole("convert", there, "--format", format_name, "--output", back)
+        assert tree(back, without=("job.json",)) == tree(out, without=("job.json",))
+
+
 def test_padding_fills_every_sequence(ground: Ground, tmp_path: Path) -> None:
     out, packing = tmp_path / "out", ("--packing", "best_fit", "--pad-token", END)
     summary = ground.make(out, *SEQUENCES, *packing, "--shard-tokens", 700)

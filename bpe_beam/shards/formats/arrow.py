@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from bpe_beam.shards.formats.document_table import SCHEMA, native_file, table_format
+from bpe_beam.shards.formats.document_table import native_file, table_format
 
 
 def _open_writer(sink: pa.PythonFile, schema: pa.Schema) -> pa.RecordBatchFileWriter:
@@ -27,7 +27,7 @@ class _ArrowFile:
     def read(self, group: int, column: str) -> pa.Array:
         """See `TableFile.read`."""
         options = pa.ipc.IpcReadOptions(
-            use_threads=False, included_fields=[SCHEMA.get_field_index(column)]
+            use_threads=False, included_fields=[self.schema.get_field_index(column)]
         )
         file = pa.ipc.open_file(self._stored, options=options)
         return file.get_batch(group).column(column)

@@ -7,10 +7,16 @@ A row is a document:
     id         string       the document's id; null if it has none, or nobody knows it
     source     string       its source; null if nobody knows it
 
+Of sequences (see `ShardOrigin.sequence_length`) there is one other column in place of the last two:
+
+    seq_lengths  list<int32>  the tokens of each document, or part of one, in the sequence; the
+                              tokens behind them are padding; null if nobody knows them
+
 The schema's metadata has a JSON object under the key `bpe_beam`: `document` is `row`, where a
 document begins and ends; `prepend` and `append` are the token that is put before and after each
 document and its id, or a list of several, or null; `tokenizer` has the `fingerprint` and the
-`vocab_size`. The fingerprint, `prepend` and `append` are absent if nobody knows them.
+`vocab_size`; `sequence_length` is there for sequences only. The fingerprint, `prepend` and `append`
+are absent if nobody knows them.
 
 Rows are in groups of at most GROUP_BYTES, which depend on the documents alone: equal documents give
 equal bytes from one version of pyarrow. int32 holds the ids of any vocabulary.
@@ -46,16 +52,11 @@ from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.hashing import HashingFile
 
 IDS, LENGTH = "input_ids", "length"
-LABELS = ("id", "source")
+SEQUENCE_LENGTHS = "seq_lengths"
 
-SCHEMA = pa.schema(
-    [
-        (IDS, pa.list_(pa.int32())),
-        (LENGTH, pa.int32()),
-        ("id", pa.string()),
-        ("source", pa.string()),
-    ]
-)
+_ROW = [(IDS, pa.list_(pa.int32())), (LENGTH, pa.int32())]
+SCHEMA = pa.schema([*_ROW, ("id", pa.string()), ("source", pa.string())])
+SEQUENCES_SCHEMA = pa.schema([*_ROW, (SEQUENCE_LENGTHS, pa.list_(pa.int32()))])
 
 METADATA_KEY = b"bpe_beam"
 
@@ -124,7 +125,9 @@ class TableWriter:
         self._file_name = name + suffix
         self._url = storage.join(folder, self._file_name)
         self._vocab_size = vocab_size
-        self._schema = SCHEMA.with_metadata(_metadata(vocab_size, origin))
+        sequences = origin is not None and origin.sequence_length is not None
+        schema = SEQUENCES_SCHEMA if sequences else SCHEMA
+        self._schema = schema.with_metadata(_metadata(vocab_size, origin))
         self._open_file = open_file
         self._files = ExitStack()
         self._file: HashingFile | None = None
@@ -150,11 +153,11 @@ class TableWriter:
             raise ValueError("write_documents must be called in the writer's with block")
         check_batch(ids, offsets, self._name, self._documents, self._vocab_size)
         rows = offsets.size - 1
-        columns = [_strings(labels, name, rows) for name in LABELS]
+        columns = [_label(labels, field, rows) for field in _label_fields(self._schema)]
         self._whole = False
         sizes = 4 * np.diff(offsets) + ROW_BYTES
         for column in columns:
-            sizes += pc.binary_length(column).fill_null(0).to_numpy(zero_copy_only=False)
+            sizes += _label_bytes(column)
         ends = np.concatenate(([0], np.cumsum(sizes)))
         start = 0
         while start < rows:
@@ -410,10 +413,10 @@ class TableReader(_GroupsOfRows):
         """See `LabelledReader.labels`."""
         check_range("documents", start, stop, len(self))
         columns = {}
-        for name in LABELS:
-            read = partial(self._group_column, name)
+        for field in _label_fields(self._file.schema):
+            read = partial(self._group_column, field.name)
             parts = list(self._slices(self._rows, start, stop, read))
-            columns[name] = pa.concat_arrays([pa.array([], pa.string()), *parts])
+            columns[field.name] = pa.concat_arrays([pa.array([], field.type), *parts])
         return pa.RecordBatch.from_pydict(columns)
 
     def groups(self) -> Iterator[NDArray[np.uint32]]:
@@ -599,12 +602,14 @@ def _metadata(vocab_size: int, origin: ShardOrigin | None) -> dict[bytes, str]:
         for name, frame in (("prepend", origin.prepend), ("append", origin.append)):
             tokens = [{"token": token, "id": token_id} for token, token_id in frame]
             values[name] = tokens if len(tokens) > 1 else tokens[0] if tokens else None
+        if origin.sequence_length is not None:
+            values["sequence_length"] = origin.sequence_length
     return {METADATA_KEY: json.dumps(values, ensure_ascii=False, sort_keys=True)}
 
 
 def _vocab_size_of(schema: pa.Schema) -> int:
     """Return the size of the vocabulary in the metadata of a schema, which must be a shard's."""
-    if not schema.remove_metadata().equals(SCHEMA):
+    if schema.remove_metadata() not in (SCHEMA, SEQUENCES_SCHEMA):
         found, expected = (
             ", ".join(f"{field.name}: {field.type}" for field in each) for each in (schema, SCHEMA)
         )
@@ -618,13 +623,28 @@ def _vocab_size_of(schema: pa.Schema) -> int:
     return int(values["tokenizer"]["vocab_size"])
 
 
-def _strings(labels: pa.RecordBatch | None, name: str, rows: int) -> pa.Array:
-    """Return a column of labels as strings."""
-    if labels is None:
-        return pa.nulls(rows, pa.string())
+def _label_fields(schema: pa.Schema) -> list[pa.Field]:
+    """Return the columns that are labels of the rows."""
+    return [field for field in schema if field.name not in (IDS, LENGTH)]
+
+
+def _label(labels: pa.RecordBatch | None, field: pa.Field, rows: int) -> pa.Array:
+    """Return a column of labels; nulls if nobody knows them."""
+    if labels is None or field.name not in labels.schema.names:
+        return pa.nulls(rows, field.type)
     if labels.num_rows != rows:
         raise ValueError(f"labels must have {rows} rows, got {labels.num_rows}")
-    return labels.column(name).cast(pa.string())
+    return labels.column(field.name).cast(field.type)
+
+
+def _label_bytes(column: pa.Array) -> NDArray[np.int64]:
+    """Return the bytes of each label."""
+    if pa.types.is_list(column.type):
+        sizes = pc.multiply(pc.list_value_length(column), 4)
+    else:
+        sizes = pc.binary_length(column)
+    found: NDArray[np.int64] = sizes.fill_null(0).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _without_nulls(array: pa.Array) -> pa.Array:

@@ -39,11 +39,14 @@ class ShardOrigin(Struct, frozen=True):
         fingerprint: The SHA-256 of the folder's `tokenizer.json`.
         prepend: The tokens before each document, each with its id.
         append: The same of the tokens after each document.
+        sequence_length: The most tokens of a row that is a sequence of documents; None: rows are
+            documents.
     """
 
     fingerprint: str
     prepend: tuple[tuple[str, int], ...]
     append: tuple[tuple[str, int], ...]
+    sequence_length: int | None = None
 
 
 class ShardWriter(Protocol):
@@ -70,7 +73,8 @@ class ShardWriter(Protocol):
             ids: uint32[tokens], the ids of all documents one after the other.
             offsets: int64[documents + 1], the start of each document in `ids` and the end of the
                 last; from 0 to `len(ids)`, never falling.
-            labels: The columns `id` and `source` of BATCH_SCHEMA, a row a document; None if nobody
+            labels: The columns `id` and `source` of BATCH_SCHEMA, a row a document; of sequences
+                `seq_lengths`, list<int32>, the tokens of each document in them. None if nobody
                 knows them. Most formats have no place for them.
 
         Raises:
