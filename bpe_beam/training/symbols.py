@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_beam.errors import DataError
+from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
@@ -29,6 +30,12 @@ PLAIN, CONTINUING, LAST = 0, 1, 2
 KINDS = 4
 
 _CHARACTERS = 0x110000
+
+
+def _read_tokenizer(_: type, text: object) -> Tokenizer:
+    if not isinstance(text, str):
+        raise ValueError(f"must be a text, got {shortened(text)}")
+    return Tokenizer.from_json(text)
 
 
 class StoredSymbols(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,9 +57,7 @@ class StoredSymbols(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             DataError: The bytes are something else; the message has the position.
         """
         try:
-            return msgspec.json.decode(
-                data, type=cls, dec_hook=lambda _, text: Tokenizer.from_json(text)
-            )
+            return msgspec.json.decode(data, type=cls, dec_hook=_read_tokenizer)
         except ValueError as error:
             raise DataError(f"{source}: {error}") from None
 

@@ -223,6 +223,7 @@ def start_bytes() -> bytes:
         ({"in_bytes": True, "kept": "語"}, "a character is not in the byte-level"),
         ({"cut": None}, r"Expected `bool`, got `null` - at `\$.cut`"),
         ({"old": "{}"}, "tokenizer.json: "),
+        ({"old": ["{}"]}, r"must be a text, got \[.*\] - at `\$.old`"),
         ({"old": Tokenizer.from_learned(["x"], []).to_json()}, "the tokenizer cannot be continued"),
         (
             {"old": Tokenizer.from_learned(["x"], []).to_json(), "in_bytes": True},
