@@ -17,7 +17,7 @@ from bpe_beam.settings.jobs import JOBS
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 RUNNING = (ROOT / "docs/running.md").read_text("utf-8")
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")])
 # Installing is what .ci/run does, by these very lines.
 INSTALLS = "python3 -m venv"
 
