@@ -41,9 +41,6 @@ def tried_in_vain(storage: Storage, plan: Plan, settings: ReadSettings) -> list[
         The rejects, at least TRIED_RECORDS, if no record could be used, all for one reason; else
         None. Only the first has its bytes.
 
-    Raises:
-        DataError: Storage fails, or a file cannot be read with these settings.
-
     Cost: the beginning of one slice where its first record can be used, else 8 MiB, or up to 500
     records (2,000 in total, if the slices are few) of each file that is read in order.
     """

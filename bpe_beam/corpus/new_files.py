@@ -101,11 +101,7 @@ class Watched:
 
     @property
     def root_fingerprint(self) -> str:
-        """The SHA-256 of the root, which identifies it and does not show it.
-
-        It is that of a store's URL, or of the absolute path of a local folder without links.
-        Storage options, such as an endpoint, do not matter.
-        """
+        """The SHA-256 of the root, a store's URL or the absolute path of a folder without links."""
         if is_local(self.root):
             root = os.path.realpath(local_path(self.root))
         else:

@@ -13,6 +13,7 @@ the other then ends with an error that says so, or finds the folder finished. In
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 
@@ -357,14 +358,10 @@ class OutputFolder(JobFolder):
 
     def _cheap_to_read(self, files: Iterable[FileInfo]) -> list[FileInfo]:
         """Return the files to hash at every start: on local disks the smallest, to HASHED_BYTES."""
-        chosen: list[FileInfo] = []
-        left = HASHED_BYTES if is_local(self.url) else 0
-        for file in sorted(files, key=lambda file: file.bytes):
-            left -= file.bytes
-            if left < 0:
-                break
-            chosen.append(file)
-        return chosen
+        smallest = sorted(files, key=lambda file: file.bytes)
+        sizes = itertools.accumulate(file.bytes for file in smallest)
+        most = HASHED_BYTES if is_local(self.url) else 0
+        return [file for file, size in zip(smallest, sizes, strict=True) if size <= most]
 
     def _remove_all(self, present: frozenset[str]) -> None:
         """Remove all files of the recorded job but `job.json`, which the next job replaces.

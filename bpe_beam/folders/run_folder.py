@@ -140,10 +140,9 @@ class JobFolder(RunFolder):
         return [self.run(name) for name in found if _RUN.fullmatch(name)]
 
     def take(self, run: RunFolder, *, all_files: bool) -> None:
-        """Move the finished tasks of a run to this folder.
+        """Move the finished tasks of a run to this folder: files first, then the receipt.
 
-        Files first, then the receipt: a move that was interrupted is done again with the same
-        result. Files of unfinished tasks stay.
+        A move that was interrupted is done again with the same result.
 
         Args:
             run: The run's folder.

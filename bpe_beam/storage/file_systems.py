@@ -178,14 +178,16 @@ def _with_time_limits(protocol: str, settings: Mapping[str, Any]) -> dict[str, A
     """
     if protocol in AZURE:
         return {"read_timeout": SILENCE_SECONDS, **settings}
-    if protocol != "gs":
-        return dict(settings)
+    return {"requests_timeout": http_limits(), **settings} if protocol == "gs" else dict(settings)
+
+
+def http_limits() -> Any:
+    """Return this package's limits for the waits of aiohttp."""
     import aiohttp
 
-    limits = aiohttp.ClientTimeout(
+    return aiohttp.ClientTimeout(
         total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS
     )
-    return {"requests_timeout": limits, **settings}
 
 
 def _limit_sending(loop: Any) -> None:

@@ -12,13 +12,9 @@ from typing import Any, cast
 
 from fsspec.asyn import sync
 
+from bpe_beam.storage.file_systems import http_limits
 from bpe_beam.storage.remote_file import RangeSource
-from bpe_beam.storage.retry import (
-    CONNECT_SECONDS,
-    SILENCE_SECONDS,
-    FileChangedError,
-    ShortReadError,
-)
+from bpe_beam.storage.retry import FileChangedError, ShortReadError
 from bpe_beam.storage.stored_file import StoredFile, stored_file
 
 _CHUNK = 256 << 10
@@ -74,18 +70,13 @@ async def _stat(fs: Any, url: str) -> dict[str, Any]:
 
 
 async def _request(fs: Any, method: str, url: str, range_: str = "") -> Any:
-    import aiohttp
-
     session = await fs.set_session()
     options = dict(fs.kwargs)
     # Bytes as they are stored; a compressed answer is read as a compressed file.
     headers = {**options.pop("headers", {}), "Accept-Encoding": "identity"}
     if range_:
         headers["Range"] = range_
-    limits = aiohttp.ClientTimeout(
-        total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS
-    )
-    settings = {"allow_redirects": True, "timeout": limits, **options}
+    settings = {"allow_redirects": True, "timeout": http_limits(), **options}
     return await session.request(
         method, fs.encode_url(url), headers=headers, auto_decompress=False, **settings
     )

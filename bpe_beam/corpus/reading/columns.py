@@ -40,11 +40,7 @@ _BINARY_VIEWS = {
 
 
 def check_names(schema: pa.Schema) -> None:
-    """Refuse a schema with a name that is not UTF-8: the file is broken.
-
-    Raises:
-        ValueError: A name is not UTF-8.
-    """
+    """Raise ValueError for a schema with a name that is not UTF-8: the file is broken."""
     for each in schema:
         each.name.encode()
         if pa.types.is_struct(each.type):
@@ -125,10 +121,7 @@ def checked_rows(request: SliceRequest, rows: pa.RecordBatch) -> pa.RecordBatch:
 
     Args:
         request: The slice.
-        rows: Rows of the file.
-
-    Raises:
-        BROKEN: The rows are broken.
+        rows: Rows of the file; if they are broken, one of BROKEN is raised.
     """
     rows.validate()
     columns = [_column(rows, path) for path in request.settings.paths]

@@ -45,11 +45,7 @@ class SliceReader(ABC):
         self._loss_reported = False
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of the slice, and report its boundaries if they are speculative.
-
-        Raises:
-            DataError: Storage fails, or the file is not as long as planned.
-        """
+        """Yield the batches of the slice, and report its boundaries if they are speculative."""
         request = self.request
         source = request.open(self._base)
         if source is None:

@@ -57,9 +57,6 @@ def decompress(stored: Stored, compression: str, end: int) -> Decompressed | Non
 
     Returns:
         The bytes up to the file's end, whatever `end` is; None if no unit begins in the slice.
-
-    Raises:
-        DataError: Reading fails, or the file is shorter or longer than planned.
     """
     if stored.position:
         unit = None

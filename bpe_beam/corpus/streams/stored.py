@@ -21,8 +21,8 @@ class ChangedFileError(DataError):
 class Stored:
     """The stored bytes of a file from some position on; also the file object that pyarrow reads.
 
-    A part of a changed file must not pass for the whole: another size or tag than planned is an
-    error. The bytes that are read after opening are of one version, where the store can promise
+    A part of a changed file must not pass for the whole: another size or tag than planned raises
+    DataError. The bytes that are read after opening are of one version, where the store can promise
     that; where it cannot, another length is noticed at the file's end.
 
     Args:
@@ -37,10 +37,6 @@ class Stored:
         size: The planned size in bytes.
         position: The byte that is read next.
         closed: Whether the file is closed.
-
-    Raises:
-        DataError: The file cannot be opened, or has another size or tag than planned. Reading
-            raises it if storage fails, or the file is shorter or longer than planned.
     """
 
     def __init__(
