@@ -70,16 +70,15 @@ class _Item(Struct, frozen=True):
 class ClassReader:
     """Reads one class, and those in it."""
 
-    def __init__(self, reader: Reader, dialect: Dialect, flags: Flags) -> None:
+    def __init__(self, reader: Reader, flags: Flags) -> None:
         """Begin after the opening bracket; `read` ends after the closing one.
 
         Args:
             reader: The expression.
-            dialect: The engine whose rules apply.
             flags: The flags at that position.
         """
         self.reader = reader
-        self.dialect = dialect
+        self.dialect = reader.dialect
         self.flags = flags
         self.items: list[_Item] = []
         self.is_combined = False  # of nested classes, or by set operations
@@ -192,7 +191,7 @@ class ClassReader:
             return _Item(r"\w", WORD_ITEMS, opposites=(r"\W",))
         if reader.next == "\\":
             reader.take()
-            found = read_set(reader, self.dialect)
+            found = read_set(reader)
             if found is not None:
                 return self._set_item(found, start)
             reader.at = start
@@ -213,7 +212,7 @@ class ClassReader:
         start = reader.at
         character = reader.take()
         if character == "\\":
-            return read_character(reader, self.dialect)
+            return read_character(reader)
         if character == "-" and not first and reader.next != "]":
             reader.refuse(start, READ_OTHERWISE, r"write \- for a hyphen")
         return character

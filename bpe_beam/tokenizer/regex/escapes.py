@@ -79,39 +79,34 @@ def word_set(dialect: Dialect) -> CharacterSet:
     return _SETS[dialect]["w"]
 
 
-def read_set(reader: Reader, dialect: Dialect) -> CharacterSet | None:
-    r"""Return the set of characters of an escape.
+def read_set(reader: Reader) -> CharacterSet | None:
+    r"""Return the set of characters of the escape whose backslash was read.
 
-    Args:
-        reader: Its position is after the backslash; on return, after the escape.
-        dialect: The engine whose rules apply.
-
-    Returns:
-        The set; None, with nothing read, if the escape is of another kind.
+    None, with nothing read, if the escape is of another kind.
 
     Raises:
         UsageError: A property that the two engines do not both know.
     """
     if reader.next in ("p", "P"):
-        return _read_property(reader, dialect)
-    found = _SETS[dialect].get(reader.next)
+        return _read_property(reader)
+    found = _SETS[reader.dialect].get(reader.next)
     if found is not None:
         reader.take()
     return found
 
 
-def _read_property(reader: Reader, dialect: Dialect) -> CharacterSet:
+def _read_property(reader: Reader) -> CharacterSet:
     start = reader.at - 1
     negated = reader.take() == "P"
     if reader.accept("{"):
         name = reader.until("}", start)
     else:
         name = reader.take()
-        if dialect == "oniguruma":  # which takes it for the letter p
+        if reader.dialect == "oniguruma":  # which takes it for the letter p
             reader.refuse(start, READ_OTHERWISE, f"write \\p{{{name or 'L'}}}")
     if name.startswith("^"):
         negated, name = not negated, name[1:]
-    known = known_property(name, dialect)
+    known = known_property(name, reader.dialect)
     if known is None:
         reader.refuse(
             start,
@@ -121,18 +116,14 @@ def _read_property(reader: Reader, dialect: Dialect) -> CharacterSet:
     return _alike(f"\\{'P' if negated else 'p'}{{{known}}}", loose(known))
 
 
-def read_character(reader: Reader, dialect: Dialect) -> str:
-    r"""Return the character of an escape.
-
-    Args:
-        reader: Its position is after the backslash; on return, after the escape.
-        dialect: The engine whose rules apply.
+def read_character(reader: Reader) -> str:
+    r"""Return the character of the escape whose backslash was read.
 
     Raises:
         UsageError: The escape is not one character, or not the same one to both engines.
     """
     start = reader.at - 1
-    code = _CODES[dialect].match(reader.text, reader.at)
+    code = _CODES[reader.dialect].match(reader.text, reader.at)
     if code:
         reader.at = code.end()
         number = int(code[code.lastindex or 0], 16)

@@ -48,11 +48,16 @@ class Fragment(Struct, frozen=True):
 
 
 class Reader:
-    """The text of an expression, and the position up to which it is read."""
+    """The text of an expression, and the position up to which it is read.
 
-    def __init__(self, text: str) -> None:
-        """Start at the beginning of `text`."""
+    Args:
+        text: The expression; it is read from its beginning.
+        dialect: The engine whose rules it follows.
+    """
+
+    def __init__(self, text: str, dialect: Dialect) -> None:
         self.text = text
+        self.dialect: Dialect = dialect
         self.at = 0
 
     @property

@@ -125,7 +125,7 @@ class _Parser:
     """One reading of one expression."""
 
     def __init__(self, expression: str, dialect: Dialect) -> None:
-        self.reader = Reader(expression)
+        self.reader = Reader(expression, dialect)
         self.dialect: Dialect = dialect
         self.groups: list[bool] = []  # whether each is closed, in the order of their numbers
         self.names: dict[str, bool] = {}
@@ -256,7 +256,7 @@ class _Parser:
         """Read the quantifiers after an atom."""
         reader = self.reader
         self._skip(flags)
-        quantifier = _read_quantifier(reader, self.dialect)
+        quantifier = _read_quantifier(reader)
         if quantifier is None:
             return atom
         if atom.is_position:
@@ -267,7 +267,7 @@ class _Parser:
             self._check_joint(atom.last, atom, start)
         self._skip(flags)
         after = reader.at
-        if _read_quantifier(reader, self.dialect) is not None:
+        if _read_quantifier(reader) is not None:
             reader.refuse(after, "repeats a repetition", "put the inner one into (?:...)")
         return _repeated(atom, quantifier, self.dialect)
 
@@ -283,7 +283,7 @@ class _Parser:
         if character == "(":
             return self._parenthesis(flags, start)
         if character == "[":
-            return ClassReader(reader, self.dialect, flags).read()
+            return ClassReader(reader, flags).read()
         if character == "\\":
             return self._escape(flags, start)
         if character == ".":
@@ -297,7 +297,7 @@ class _Parser:
         if character == "{":
             reader.at = start
             is_fuzzy = self.dialect == "regex" and _FUZZY.match(reader.text, start)
-            if is_fuzzy or _read_quantifier(reader, self.dialect) is not None:
+            if is_fuzzy or _read_quantifier(reader) is not None:
                 reader.at = (reader.text.find("}", start) + 1) or len(reader.text)
                 reader.refuse(start, READ_OTHERWISE, r"write \{ for the character")
             reader.at = start + 1
@@ -343,9 +343,9 @@ class _Parser:
             elif letter in _WORD_ANCHORS and self.in_lookbehind and self.dialect == "regex":
                 reader.refuse(start, f"{READ_OTHERWISE} in a lookbehind", "put it outside")
             return anchor
-        found = read_set(reader, self.dialect)
+        found = read_set(reader)
         if found is None:
-            return self._character(read_character(reader, self.dialect), flags, start)
+            return self._character(read_character(reader), flags, start)
         if flags.ignore_case and found.name and found.name not in WITHOUT_CASE:
             reader.refuse(start, f"{READ_OTHERWISE} under (?i", "close (?i:...) before it")
         if flags.ignore_case:
@@ -493,14 +493,14 @@ class _Quantifier(NamedTuple):
         return f"{{{self.low},{'' if self.high is None else self.high}}}"
 
 
-def _read_quantifier(reader: Reader, dialect: Dialect) -> _Quantifier | None:
+def _read_quantifier(reader: Reader) -> _Quantifier | None:
     """Read a quantifier with its suffix; None, with nothing read, if something else comes next."""
     start = reader.at
     if reader.next in _SIMPLE:
         braces = ""
         low, high = _SIMPLE[reader.take()]
     else:
-        match = _INTERVAL[dialect].match(reader.text, start)
+        match = _INTERVAL[reader.dialect].match(reader.text, start)
         if match is None:
             return None
         reader.at = match.end()
