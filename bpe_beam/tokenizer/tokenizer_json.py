@@ -177,7 +177,11 @@ def _model_fields(model: Model) -> dict[str, Any]:
         )
     fields = {key: getattr(model, key, None) for key in _KEYS[type(model)]}
     if isinstance(model, BPE):
-        fields["merges"] = list(model.merges)
+        merges = model.merges
+        if isinstance(merges, _native.Merges):
+            fields["merges"] = msgspec.Raw(merges.to_json())
+        else:
+            fields["merges"] = list(merges)
     elif isinstance(model, Unigram):
         fields["vocab"] = model.pieces
     return {"type": model.json_type, **fields}

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -131,6 +132,12 @@ def test_texts_ascend(texts: list[str], ascend: bool) -> None:
     parts = [text.encode() for text in texts]
     bounds = offsets(*itertools.accumulate(map(len, parts), initial=0))
     assert _native.texts_ascend(b"".join(parts), bounds) is ascend
+
+
+def test_merges_as_json() -> None:
+    merges = [("".join(map(chr, range(i, i + 8))), 'é"\\\u2028😀') for i in range(0, 136, 8)]
+    assert _native.Merges(merges).to_json() == msgspec.json.encode(merges)
+    assert _native.Merges([]).to_json() == b"[]"
 
 
 def test_partition_of_is_fixed_for_ever() -> None:

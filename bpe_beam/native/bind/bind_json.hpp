@@ -204,6 +204,40 @@ inline py::tuple merge_at(const PyMerges& merges, py::ssize_t rank) {
   return py::make_tuple(py::str(left.data(), left.size()), py::str(right.data(), right.size()));
 }
 
+/// Appends a string of JSON. Texts beyond ASCII stay as they are.
+inline void append_json_string(std::string_view text, std::string& out) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  constexpr std::string_view kEscaped = "\"\\\b\f\n\r\t";
+  constexpr std::string_view kLetters = "\"\\bfnrt";
+  out += '"';
+  for (const char c : text) {
+    if (const std::size_t at = kEscaped.find(c); at != std::string_view::npos) {
+      out += '\\';
+      out += kLetters[at];
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out += "\\u00";
+      out += kDigits[static_cast<unsigned char>(c) >> 4];
+      out += kDigits[static_cast<unsigned char>(c) & 15];
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+}
+
+/// The merges as a JSON array of pairs.
+inline py::bytes merges_json(const PyMerges& merges) {
+  std::string out = "[";
+  for (const auto& [left, right] : merges.pairs) {
+    out += out.size() > 1 ? ",[" : "[";
+    append_json_string(left, out);
+    out += ',';
+    append_json_string(right, out);
+    out += ']';
+  }
+  return py::bytes(out += ']');
+}
+
 inline void bind_json(py::module_& m) {
   using namespace pybind11::literals;
   m.def("read_json", &read_json, "data"_a,
@@ -215,6 +249,7 @@ inline void bind_json(py::module_& m) {
            "Of two str or one with a space each, up to the first that is neither.")
       .def("__len__", [](const PyMerges& merges) { return merges.pairs.size(); })
       .def("__getitem__", &merge_at, "rank"_a)
+      .def("to_json", &merges_json, "The merges as a JSON array of pairs.")
       .def("__eq__", [](const PyMerges& a, const PyMerges& b) { return a.pairs == b.pairs; },
            py::is_operator())
       .def("__reduce__", [](const py::object& merges) {
