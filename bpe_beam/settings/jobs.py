@@ -95,6 +95,12 @@ JOBS: dict[str, Job] = {
         "bpe-beam verify tokens/",
         "Exit code 1 if any check fails.",
     ),
+    "blend": Job(
+        "tools.BlendSettings",
+        "print the list of shards that Megatron-LM trains on, with weights",
+        "bpe-beam blend web/ books/ --weights 0.8,0.2 --sequences sequences.json",
+        "The list is for --data-args-path, the file of sequences for --per-dataset-sequences-path.",
+    ),
     "encode": Job(
         "tools.EncodeSettings",
         "text to token ids, on one line",

@@ -142,6 +142,7 @@ def test_every_declared_option_reaches_the_settings() -> None:
         "verify": ["f"],
         "encode": ["--tokenizer", "t"],
         "decode": ["--tokenizer", "t"],
+        "blend": ["a"],
         "inspect": ["p"],
         "plan": ["--input", "a"],
         "quickstart": [],
@@ -167,7 +168,7 @@ def test_every_declared_option_reaches_the_settings() -> None:
             argv = list(base[name])
             if flag == "--counts":
                 del argv[:2]
-            if flag in ("--weights", "--temperature"):
+            if flag in ("--weights", "--temperature") and name != "blend":
                 argv += ["--source-field", "s"]
             if flag == "--long-documents":
                 argv += ["--max-document-tokens", "8"]

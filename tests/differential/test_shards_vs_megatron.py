@@ -94,6 +94,16 @@ def test_the_type_of_ids_is_that_of_preprocess_data(megatron: ModuleType) -> Non
         assert PreprocessDataWriter.dtype_for(vocab_size) == np.dtype(theirs)
 
 
+def test_the_list_of_blend_is_what_megatron_takes(megatron: ModuleType) -> None:
+    """Also two prefixes, which are not a weight and a prefix."""
+    utils = importlib.import_module("megatron.core.datasets.utils")
+    assert utils.get_blend_from_list(["0.25", "a/x", "0.75", "b/y"]) == (
+        ["a/x", "b/y"],
+        [0.25, 0.75],
+    )
+    assert utils.get_blend_from_list(["a/x", "b/y"]) == (["a/x", "b/y"], None)
+
+
 # What training reads: GPTDataset, which cuts samples across documents.
 
 SEQUENCE = 8

@@ -52,6 +52,7 @@ class Ground:
             "stream-tokenize": ["--input", self.shared / "a.jsonl", *tokenizer, *NEEDED],
             "convert": [self.shared / "tokens", "--shards", "2"],
             "verify": [self.shared / "tokens"],
+            "blend": [self.shared / "tokens"],
             "encode": [f"one{END}two", *tokenizer],
             "decode": ["70", "71", *tokenizer],
             "inspect": [self.shared / "tok"],
@@ -242,6 +243,7 @@ def options_of_storage(ground: Ground, job: str) -> None:
     url = {
         "convert": ["dir://tokens", "--shards", "2", "--output", "dir://made-by-convert"],
         "verify": ["dir://tokens"],
+        "blend": ["dir://tokens"],
         "inspect": ["dir://tok"],
         "plan": ["--input", "dir://a.jsonl"],
         "encode": ["a", "--tokenizer", "dir://tok/tokenizer.json"],
@@ -626,6 +628,13 @@ def other_shards(ground: Ground, job: str) -> None:
     assert tree(ground.own / "2", without=("job.json",)) != made
 
 
+def sequences_in_a_file(ground: Ground, job: str) -> None:
+    """The numbers of each shard."""
+    target = ground.own / "sequences.json"
+    assert ground.run(job, "--sequences", target).code == 0
+    assert len(json.loads(target.read_bytes())) == len([*(ground.shared / "tokens").glob("*.bin")])
+
+
 def divided(ground: Ground, job: str) -> None:
     """So many shards."""
     for shards in (1, 3):
@@ -778,6 +787,12 @@ CASES: dict[str, dict[str, Case]] = {
         "--runner": refused("--runner", "FlinkRunner", said="verify runs in this process"),
         "--workers": threads,
         "--progress": shown_as_json,
+    },
+    "blend": {
+        **COMMON,
+        "folders": positional("{shared}/tokens2"),
+        "--weights": changes("--weights", "2"),
+        "--sequences": sequences_in_a_file,
     },
     "encode": {
         **COMMON,

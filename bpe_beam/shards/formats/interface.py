@@ -178,6 +178,7 @@ class ShardFormat(Struct, frozen=True):
         labelled_writer: Opens a writer that stores labels and the origin of the tokens too: the
             arguments of `writer`, and the origin. None if the format has no place for them. Readers
             of a format that has one are `LabelledReader`s.
+        megatron_pairs: Whether the shards are pairs that Megatron-LM reads.
         max_shard_tokens: The most tokens that a shard may have; None: any number.
         access: Opens a finished shard for reading at any position, without reading all of it.
             None if only `reader` can read it.
@@ -191,5 +192,6 @@ class ShardFormat(Struct, frozen=True):
     check: Callable[[str, int], ShardCheck]
     needs_prepend: bool = False
     labelled_writer: Callable[[Storage, str, str, int, ShardOrigin], ShardWriter] | None = None
+    megatron_pairs: bool = False
     max_shard_tokens: int | None = None
     access: Callable[[StoredShard], ShardAccess] | None = None

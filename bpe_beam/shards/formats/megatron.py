@@ -232,4 +232,5 @@ FORMAT = ShardFormat(
     reader=MegatronReader,
     check=partial(IdStreamCheck, writer=MegatronWriter, width_at=WIDTH_AT),
     access=_access,
+    megatron_pairs=True,
 )

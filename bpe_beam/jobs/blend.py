@@ -1,0 +1,102 @@
+"""The blend job: folders of Megatron shards as Megatron-LM's training takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+from msgspec import Struct
+
+from bpe_beam.counts.weights import parse_weight
+from bpe_beam.errors import UsageError, require
+from bpe_beam.jobs.standard_streams import write_json, write_stdout
+from bpe_beam.progress import Progress
+from bpe_beam.settings.tools import BlendSettings
+from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.manifest import Manifest, read_manifest
+from bpe_beam.storage import Storage, redact
+
+
+class BlendSummary(Struct, frozen=True):
+    """The summary of `blend`."""
+
+    job: str
+    folders: dict[str, Any]
+    shards: int
+    documents: int
+    tokens: int
+
+
+def run(settings: BlendSettings, _progress: Progress) -> BlendSummary:
+    """Write the list of all shards to stdout, and the file of sequences.
+
+    Raises:
+        UsageError: A folder of another format, weights that do not fit the folders, or a path with
+            a space.
+        DataError: A manifest is missing or malformed.
+    """
+    storage = Storage(settings.run.storage_options)
+    manifests = [_megatron_manifest(storage, folder) for folder in settings.folders]
+    weights = _weights(settings)
+    lines: list[str] = []
+    sequences: dict[str, tuple[int, int]] = {}
+    for folder, manifest, weight in zip(settings.folders, manifests, weights, strict=True):
+        for shard, share in _shares(manifest, weight):
+            prefix = storage.join(folder, shard)
+            if len(prefix.split()) > 1:
+                raise UsageError(
+                    f"must have no spaces, which Megatron's list cannot have, got {folder}",
+                    ("folders",),
+                )
+            lines.append(prefix if share is None else f"{share} {prefix}")
+        for row in manifest.shards:
+            # A document is a sequence, and the document index has an entry for the end.
+            sequences[storage.join(folder, row.name)] = row.documents, row.documents + 1
+    write_stdout("".join(f"{line}\n" for line in lines).encode())
+    if settings.sequences is not None:
+        write_json(sequences, settings.sequences, settings.run.storage_options)
+    return BlendSummary(
+        "blend",
+        {
+            folder: {"shards": manifest.totals.shards, "tokens": manifest.totals.tokens}
+            for folder, manifest in zip(settings.folders, manifests, strict=True)
+        },
+        len(lines),
+        sum(manifest.totals.documents for manifest in manifests),
+        sum(manifest.totals.tokens for manifest in manifests),
+    )
+
+
+def _megatron_manifest(storage: Storage, folder: str) -> Manifest:
+    manifest = read_manifest(storage, folder)
+    require(
+        shard_format(manifest.format).megatron_pairs,
+        f"must be folders of Megatron shards, got {manifest.format} in {redact(folder)}",
+        "folders",
+        remedy="convert them",
+    )
+    return manifest
+
+
+def _weights(settings: BlendSettings) -> Sequence[Fraction | None]:
+    """Return the weight of each folder; None: by its tokens."""
+    if settings.weights is None:
+        return [None] * len(settings.folders)
+    require(
+        len(settings.weights) == len(settings.folders),
+        f"must be one for each folder, {len(settings.folders)}, got {len(settings.weights)}",
+        "weights",
+    )
+    pairs = zip(settings.folders, settings.weights, strict=True)
+    weights = [Fraction(parse_weight(folder, weight)) for folder, weight in pairs]
+    require(all(weights), "must be above 0", "weights", remedy="leave the folder out")
+    total = sum(weights)
+    return [weight / total for weight in weights]
+
+
+def _shares(manifest: Manifest, weight: Fraction | None) -> Iterator[tuple[str, float | None]]:
+    """Yield the name of each shard, and its part of the folder's weight by its tokens."""
+    for shard in manifest.shards:
+        part = None if weight is None else weight * shard.tokens / manifest.totals.tokens
+        yield shard.name, None if part is None else float(part)
