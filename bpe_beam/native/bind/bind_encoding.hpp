@@ -123,13 +123,24 @@ inline py::tuple rank_merges(const std::vector<std::string>& tokens) {
   return py::make_tuple(as_array(std::move(rows)).reshape({count, py::ssize_t{3}}), doubtful);
 }
 
+/// The large buffers of ids that Python has freed: one megabyte and more, at most 128 in total. It
+/// lives until the process ends, since Python may free arrays later than it destroys objects.
+inline IdBufferPool& freed_ids() {
+  static auto* const pool = new IdBufferPool(std::size_t{1} << 18, std::size_t{1} << 25);
+  return *pool;
+}
+
 /// Hands ids to Python as an array that owns them.
 inline py::array_t<std::uint32_t> as_array(IdBuffer&& ids) {
   ids.shrink();
-  const auto size = static_cast<py::ssize_t>(ids.size());
-  std::uint32_t* const data = ids.release();
-  const py::capsule owner(data, [](void* freed) { std::free(freed); });
-  return py::array_t<std::uint32_t>(size, data, owner);
+  auto owner = std::make_unique<IdBuffer>(std::move(ids));
+  const std::span<const std::uint32_t> values = owner->ids();
+  const py::capsule capsule(owner.get(), [](void* held) {
+    const std::unique_ptr<IdBuffer> freed(static_cast<IdBuffer*>(held));
+    freed_ids().give_back(std::move(*freed));
+  });
+  (void)owner.release();
+  return py::array_t<std::uint32_t>(static_cast<py::ssize_t>(values.size()), values.data(), capsule);
 }
 
 class PyEncoder {
@@ -205,13 +216,13 @@ class PyEncoder {
  private:
   py::tuple ids_of_texts(std::span<const std::string_view> texts,
                          std::vector<std::uint32_t> allowed) {
-    IdBuffer ids;
+    std::size_t bytes = 0;
+    for (const std::string_view text : texts) bytes += text.size();
+    IdBuffer ids = freed_ids().take(bytes / 4);
     std::vector<std::int64_t> id_offsets{0};
     {
       py::gil_scoped_release release;
       std::sort(allowed.begin(), allowed.end());
-      std::size_t bytes = 0;
-      for (const std::string_view text : texts) bytes += text.size();
       (void)ids.room(bytes / 4);
       id_offsets.reserve(texts.size() + 1);
       const Borrowed state(*this);

@@ -1,5 +1,6 @@
 // A growing array of ids. It is not cleared before it is written, and it grows without a copy where
-// the allocator can move pages.
+// the allocator can move pages. Large ones are used again: new memory from the system takes as long
+// as to look up the words whose ids it gets.
 #pragma once
 
 #include <algorithm>
@@ -7,14 +8,27 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace bpe_beam {
 
 class IdBuffer {
  public:
   explicit IdBuffer(std::size_t capacity = 0) { grow(capacity); }
+  IdBuffer(IdBuffer&& other) noexcept
+      : data_(std::move(other.data_)),
+        size_(std::exchange(other.size_, 0)),
+        capacity_(std::exchange(other.capacity_, 0)) {}
+  IdBuffer& operator=(IdBuffer&& other) noexcept {
+    data_ = std::move(other.data_);
+    size_ = std::exchange(other.size_, 0);
+    capacity_ = std::exchange(other.capacity_, 0);
+    return *this;
+  }
 
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] std::span<const std::uint32_t> ids() const { return {data_.get(), size_}; }
@@ -39,16 +53,15 @@ class IdBuffer {
   /// Drops all ids but the first `size`.
   void cut(std::size_t size) { size_ = std::min(size_, size); }
 
-  /// Hands the ids over, for std::free; the buffer is empty then.
-  [[nodiscard]] std::uint32_t* release() {
-    size_ = capacity_ = 0;
-    return data_.release();
-  }
+  [[nodiscard]] std::size_t capacity() const { return capacity_; }
 
-  /// Frees what is not needed.
-  void shrink() { resize(size_); }
+  /// Frees what is not needed; a large buffer keeps room for the last words.
+  void shrink() { resize(std::min(capacity_, size_ < kLarge ? size_ : size_ + kSpare)); }
 
  private:
+  static constexpr std::size_t kLarge = std::size_t{1} << 18;
+  static constexpr std::size_t kSpare = std::size_t{1} << 13;
+
   struct Free {
     void operator()(std::uint32_t* ids) const { std::free(ids); }
   };
@@ -69,6 +82,48 @@ class IdBuffer {
   std::unique_ptr<std::uint32_t[], Free> data_;
   std::size_t size_ = 0;
   std::size_t capacity_ = 0;
+};
+
+/// Buffers that wait to be used again. Threads may share it.
+class IdBufferPool {
+ public:
+  /// Keeps buffers of at least `least` ids, at most `most` ids in total.
+  IdBufferPool(std::size_t least, std::size_t most) : least_(least), most_(most) {}
+
+  /// Returns an empty buffer: the largest that waits, if there is one and `ids` are enough for it.
+  IdBuffer take(std::size_t ids) {
+    if (ids >= least_) {
+      const std::lock_guard lock(mutex_);
+      if (!waiting_.empty()) {
+        IdBuffer buffer = std::move(waiting_.back());
+        waiting_.pop_back();
+        total_ -= buffer.capacity();
+        buffer.cut(0);
+        return buffer;
+      }
+    }
+    return IdBuffer();
+  }
+
+  /// Keeps a buffer, or frees it.
+  void give_back(IdBuffer buffer) {
+    const std::size_t capacity = buffer.capacity();
+    if (capacity < least_ || capacity > most_) return;
+    const std::lock_guard lock(mutex_);
+    if (total_ + capacity > most_) return;
+    const auto at = std::find_if(waiting_.begin(), waiting_.end(), [&](const IdBuffer& other) {
+      return other.capacity() >= capacity;
+    });
+    waiting_.insert(at, std::move(buffer));
+    total_ += capacity;
+  }
+
+ private:
+  std::size_t least_;
+  std::size_t most_;
+  std::mutex mutex_;
+  std::vector<IdBuffer> waiting_;  // by capacity
+  std::size_t total_ = 0;
 };
 
 }  // namespace bpe_beam

@@ -146,18 +146,17 @@ class TextEncoder {
     /// Appends the ids of a batch, and empties it.
     void write(Batch& batch) {
       // Room for all that slots may have, so that a hit writes without asking.
-      std::uint32_t* room = out.room(batch.size * WordCache::kMaxIds);
+      std::uint32_t* room = out.room(batch.size * WordCache::kWrittenIds);
       for (std::size_t i = 0; i < batch.size; ++i) {
         const WordCache::Slot* const slot = state.cache.find(batch.entries[i]);
         if (slot != nullptr && slot->has_ids()) [[likely]] {
-          // All four, whatever their number: cheaper than a loop whose end is hard to foresee.
-          std::memcpy(room, slot->ids(), WordCache::kMaxIds * sizeof(std::uint32_t));
+          slot->write_ids(room);
           room += slot->count();
           continue;
         }
         out.written_to(room);
         write_missed(bytes_of_word(batch.text, batch.words[i]), batch.entries[i], slot);
-        room = out.room((batch.size - 1 - i) * WordCache::kMaxIds);
+        room = out.room((batch.size - 1 - i) * WordCache::kWrittenIds);
       }
       out.written_to(room);
       batch.size = 0;
@@ -195,7 +194,9 @@ class TextEncoder {
             state.cache.entry_of(part, WordKind::kPart, word.size() - begin);
         const WordCache::Slot* const slot = state.cache.find(entry);
         if (slot != nullptr && slot->has_ids()) {
-          out.append({slot->ids(), slot->count()});
+          std::uint32_t* const room = out.room(WordCache::kWrittenIds);
+          slot->write_ids(room);
+          out.written_to(room + slot->count());
         } else {
           write_missed(part, entry, slot);
         }

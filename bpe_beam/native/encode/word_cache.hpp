@@ -1,8 +1,8 @@
 // Words and their ids, in bounded memory: a table whose sets have two slots each, and a ring of
 // bytes for what a slot is too small for.
 //
-// A word of at most 15 bytes is in its slot, with up to four ids. The ids of others, and the bytes
-// of longer words, are in the ring, where new ones overwrite the oldest. A word that comes again
+// A word of at most 15 bytes is in its slot, with up to four ids, or up to seven of 16 bits each. The
+// ids of others, and the bytes of longer words, are in the ring, where new ones overwrite the oldest. A word that comes again
 // moves to the first slot of its set; a new word takes the second slot from its owner. So words
 // that occur once do not displace those that are frequent. The table starts small and grows with
 // the words, up to its part of the bound.
@@ -22,6 +22,9 @@
 #include <type_traits>
 #include <utility>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -37,8 +40,11 @@ enum class WordKind : std::uint8_t { kWord, kPart };
 
 class WordCache {
  public:
-  /// The most ids that a slot has room for.
-  static constexpr std::size_t kMaxIds = 4;
+  /// The most ids that a slot has room for: seven of 16 bits each, four of others.
+  static constexpr std::size_t kMaxIds = 7;
+  static constexpr std::size_t kMaxWideIds = 4;
+  /// The number of ids that `Slot::write_ids` writes; only the first ones are the word's.
+  static constexpr std::size_t kWrittenIds = 8;
 
   /// A word's key and hash, which stay valid when the cache changes.
   struct Entry {
@@ -55,16 +61,50 @@ class WordCache {
       // One branch: mispredictions of a second one would cost more than it saves.
       return ((key_.low ^ entry.low) | ((key_.high & ~kCountBits) ^ entry.high)) == 0;
     }
-    /// Whether `ids` are the word's; else they are in the ring.
-    [[nodiscard]] bool has_ids() const { return count() <= kMaxIds; }
+    /// Whether the slot has the word's ids; else they are in the ring.
+    [[nodiscard]] bool has_ids() const { return count() != 0; }
     [[nodiscard]] std::size_t count() const { return (key_.high & kCountBits) >> kCountShift; }
-    /// Returns kMaxIds ids, of which the first `count()` are the word's if `has_ids()`.
-    [[nodiscard]] const std::uint32_t* ids() const { return ids_.data(); }
+    /// Writes kWrittenIds ids, of which the first `count()` are the word's if `has_ids()`. Without a
+    /// branch or a loop on their number, which is hard to foresee.
+    [[gnu::always_inline]] void write_ids(std::uint32_t* to) const {
+      const bool is_narrow = count() > kMaxWideIds;
+#if defined(__SSE2__)
+      const __m128i ids = _mm_loadu_si128(reinterpret_cast<const __m128i*>(ids_.data()));
+      const __m128i low = _mm_unpacklo_epi16(ids, _mm_setzero_si128());
+      const __m128i high = _mm_unpackhi_epi16(ids, _mm_setzero_si128());
+      const __m128i narrow = _mm_set1_epi32(-static_cast<int>(is_narrow));
+      const __m128i first = _mm_or_si128(_mm_and_si128(narrow, low), _mm_andnot_si128(narrow, ids));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to), first);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + kMaxWideIds), high);
+#else
+      std::array<std::uint16_t, kWrittenIds> narrow;
+      std::memcpy(narrow.data(), ids_.data(), sizeof(narrow));
+      for (std::size_t i = 0; i < kMaxWideIds; ++i) to[i] = is_narrow ? narrow[i] : ids_[i];
+      for (std::size_t i = kMaxWideIds; i < kWrittenIds; ++i) to[i] = narrow[i];
+#endif
+    }
 
    private:
     friend class WordCache;
+    /// Takes the word's ids, unless they are too many or too large for a slot.
+    bool put_ids(std::span<const std::uint32_t> ids) {
+      if (ids.empty() || ids.size() > kMaxIds) return false;
+      if (ids.size() <= kMaxWideIds) {
+        std::copy(ids.begin(), ids.end(), ids_.begin());
+      } else {
+        std::array<std::uint16_t, kWrittenIds> narrow{};
+        for (std::size_t i = 0; i < ids.size(); ++i) {
+          if (ids[i] > 0xFFFF) return false;
+          narrow[i] = static_cast<std::uint16_t>(ids[i]);
+        }
+        std::memcpy(ids_.data(), narrow.data(), sizeof(narrow));
+      }
+      key_.high |= static_cast<std::uint64_t>(ids.size()) << kCountShift;
+      return true;
+    }
+
     WordKey key_;  // see kPartBit and kCountBits
-    std::array<std::uint32_t, kMaxIds> ids_{};
+    std::array<std::uint32_t, kMaxWideIds> ids_{};
   };
 
   /// Makes a cache whose table takes at most `table_bytes`, but has at least one set, and whose
@@ -123,13 +163,9 @@ class WordCache {
   void put(const Entry& entry, std::string_view word, std::span<const std::uint32_t> ids) {
     Slot slot;
     slot.key_ = {entry.low, entry.high};
-    if (word.size() <= WordKey::kMaxInline && ids.size() <= kMaxIds) {
-      slot.key_.high |= static_cast<std::uint64_t>(ids.size()) << kCountShift;
-      std::copy(ids.begin(), ids.end(), slot.ids_.begin());
-    } else {
+    if (word.size() > WordKey::kMaxInline || !slot.put_ids(ids)) {
       const std::optional<std::uint64_t> offset = put_in_ring(word, ids);
       if (!offset) return;
-      slot.key_.high |= kCountBits;
       slot.ids_ = {static_cast<std::uint32_t>(*offset), static_cast<std::uint32_t>(*offset >> 32),
                    static_cast<std::uint32_t>(ids.size()), 0};
     }
@@ -151,7 +187,7 @@ class WordCache {
 
   // The top byte of a key has the size of a short word, at most 15, in its lower half; 0 for a long
   // word. In its upper half the first bit marks a part; the other three are the number of ids, or
-  // all ones if the ids are in the ring.
+  // 0 if the ids are in the ring.
   static constexpr int kCountShift = 60;
   static constexpr std::uint64_t kCountBits = std::uint64_t{7} << kCountShift;
   static constexpr std::uint64_t kPartBit = std::uint64_t{1} << 63;
@@ -180,7 +216,7 @@ class WordCache {
                                            std::span<const std::uint32_t> ids) {
     const bool with_bytes = word.size() > WordKey::kMaxInline;
     const std::size_t size = ids.size_bytes() + (with_bytes ? word.size() : 0);
-    if (size > ring_bytes_ / 8) return std::nullopt;
+    if (ring_bytes_ == 0 || size > ring_bytes_ / 8) return std::nullopt;
     if (ring_ == nullptr) {
       ring_.reset(static_cast<char*>(std::malloc(ring_bytes_)));
       if (ring_ == nullptr) return std::nullopt;

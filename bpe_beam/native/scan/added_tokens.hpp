@@ -38,7 +38,10 @@ class AddedTokens {
   AddedTokens() = default;
 
   explicit AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
-    for (std::size_t i = 0; i < tokens_.size(); ++i) insert(static_cast<std::uint32_t>(i));
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+      insert(static_cast<std::uint32_t>(i));
+      all_special_ = all_special_ && tokens_[i].special;
+    }
   }
 
   [[nodiscard]] bool empty() const { return tokens_.empty(); }
@@ -51,7 +54,7 @@ class AddedTokens {
            OnToken&& on_token) const {
     const std::string_view bytes = text.bytes;
     std::size_t done = 0;
-    std::size_t from = 0;
+    std::size_t from = all_special_ && allowed.empty() ? bytes.size() : 0;  // none counts
     std::size_t spaces_end = 0;  // of the run of spaces that was taken last
     while (from < bytes.size()) {
       const Match match = find(bytes, from);
@@ -182,6 +185,7 @@ class AddedTokens {
   std::vector<std::uint32_t> token_at_ = {PairMap::kNone};
   std::array<bool, 256> begins_{};  // a token
   std::size_t begin_bytes_ = 0;
+  bool all_special_ = true;
 };
 
 }  // namespace bpe_beam

@@ -48,7 +48,9 @@ inline constexpr std::size_t kLastWhole = kBlock - 4;
 /// The bytes beyond ASCII that tell the class of most characters without a look at each.
 struct LeadMasks {
   std::uint64_t continuations;  // 0x80 to 0xBF
-  std::uint64_t two;    // leads of two bytes that begin letters only: U+0100 to 02BF, U+0400 to 047F
+  // Leads of two bytes that begin a letter: all of U+0100 to 02BF and U+0400 to 047F; and U+00C0 to
+  // 00FF without the signs of multiplication and division, whose second bytes are 0x97 and 0xB7.
+  std::uint64_t two;
   std::uint64_t three;  // leads of three bytes that begin letters only: U+5000 to 9FFF, U+B000 to CFFF
 };
 
@@ -78,7 +80,9 @@ struct ScalarClasses {
 
   static void leads(const char* at, LeadMasks& masks) {
     masks.continuations = in_range(at, 0x80, 0xBF);
-    masks.two = in_range(at, 0xC4, 0xCA) | in_range(at, 0xD0, 0xD1);
+    const std::uint64_t signs = in_range(at, 0x97, 0x97) | in_range(at, 0xB7, 0xB7);
+    masks.two = in_range(at, 0xC4, 0xCA) | in_range(at, 0xD0, 0xD1) |
+                (in_range(at, 0xC3, 0xC3) & ~(signs >> 1));
     masks.three = in_range(at, 0xE5, 0xE9) | in_range(at, 0xEB, 0xEC);
   }
 
@@ -121,7 +125,9 @@ struct Avx2Classes {
   BPE_BEAM_AVX2 static void leads(const char* at, LeadMasks& masks) {
     const Block block = load(at);
     masks.continuations = in_range(block, 0x80, 0xBF);
-    masks.two = in_range(block, 0xC4, 0xCA) | in_range(block, 0xD0, 0xD1);
+    const std::uint64_t signs = equal(block, '\x97') | equal(block, '\xB7');
+    masks.two = in_range(block, 0xC4, 0xCA) | in_range(block, 0xD0, 0xD1) |
+                (equal(block, '\xC3') & ~(signs >> 1));
     masks.three = in_range(block, 0xE5, 0xE9) | in_range(block, 0xEB, 0xEC);
   }
 
@@ -190,11 +196,13 @@ void add_beyond_ascii(const char* at, const BlockClasses& classes, ClassMasks& m
     masks.letters |= two | (two << 1);
     left &= ~(two | (two << 1));
   }
+  // By class: a branch on the class of each character would be foreseen too rarely.
+  std::uint64_t of_class[kClassBits + 1] = {};
   while (left != 0) {
     const auto i = static_cast<std::size_t>(std::countr_zero(left));
     if (i > kLastWhole) {
       masks.cut = left;
-      return;
+      break;
     }
     const CodePoint point = decode_utf8(at + i, at + kBlock);
     const std::uint64_t bytes = ((std::uint64_t{1} << point.size) - 1) << i;
@@ -204,24 +212,19 @@ void add_beyond_ascii(const char* at, const BlockClasses& classes, ClassMasks& m
       continue;
     }
     const std::uint16_t bits = char_bits(point.value);
-    const auto kind = static_cast<CharClass>(bits & kClassBits);
-    if (kind == CharClass::kLetter) {
-      masks.letters |= bytes;
-      if constexpr (kCased) {
-        const bool upper = (bits & kUpperLike) != 0;
-        const bool lower = (bits & kLowerLike) != 0;
-        if (upper) (lower ? masks.both : masks.uppers) |= bytes;
-      }
-    } else if (kind == CharClass::kSpace) {
-      masks.spaces |= bytes;
-      masks.wide_spaces |= bytes;
-    } else if (kind == CharClass::kNumber) {
-      masks.numbers |= bytes;
-      masks.wide_numbers |= bytes;
-    } else if ((bits & kMark) != 0) {
-      masks.marks |= bytes;
+    of_class[bits & kClassBits] |= bytes;
+    masks.marks |= (bits & kMark) != 0 ? bytes : 0;
+    if constexpr (kCased) {
+      const bool upper = (bits & kUpperLike) != 0 &&
+                         static_cast<CharClass>(bits & kClassBits) == CharClass::kLetter;
+      const bool lower = (bits & kLowerLike) != 0;
+      if (upper) (lower ? masks.both : masks.uppers) |= bytes;
     }
   }
+  const auto of = [&](CharClass kind) { return of_class[static_cast<std::size_t>(kind)]; };
+  masks.letters |= of(CharClass::kLetter);
+  masks.numbers |= masks.wide_numbers = of(CharClass::kNumber);
+  masks.spaces |= masks.wide_spaces = of(CharClass::kSpace);
 }
 
 /// The masks of the 64 bytes at `at`.

@@ -1,6 +1,6 @@
-// The buffer of ids: what is written stays through growth, and is handed over.
+// The buffer of ids: what is written stays through growth; and the pool of buffers.
 #include <cstdint>
-#include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
@@ -40,18 +40,42 @@ void cuts() {
   CHECK(buffer.size() == 3 && buffer.ids()[1] == 1 && buffer.ids()[2] == 9);
 }
 
-void hands_over() {
+void moves() {
   IdBuffer empty;
   empty.shrink();
   CHECK(empty.size() == 0 && empty.ids().empty());
-  std::free(empty.release());
   IdBuffer buffer;
   buffer.push_back(5);
-  std::uint32_t* const ids = buffer.release();
-  CHECK(ids[0] == 5 && buffer.size() == 0);
-  std::free(ids);
+  const IdBuffer moved(std::move(buffer));
+  CHECK(moved.ids()[0] == 5 && buffer.size() == 0 && buffer.capacity() == 0);
   buffer.push_back(6);  // and can be used again
-  CHECK(buffer.ids()[0] == 6);
+  CHECK(buffer.ids()[0] == 6 && moved.ids()[0] == 5);
+}
+
+/// A pool gives the largest buffer, empty, to who wants enough; it keeps no more than its bound.
+void waits_to_be_used_again() {
+  IdBufferPool pool(100, 1000);
+  const auto give_back = [&](std::size_t capacity) {
+    IdBuffer buffer(capacity);
+    buffer.push_back(7);
+    const std::uint32_t* const data = buffer.ids().data();
+    pool.give_back(std::move(buffer));
+    return data;
+  };
+  give_back(99);    // too small
+  give_back(1001);  // too large
+  CHECK(pool.take(1000).capacity() < 99);
+  const std::uint32_t* const large = give_back(600);
+  const std::uint32_t* const small = give_back(300);
+  give_back(200);  // more than the bound in total
+  CHECK(pool.take(99).capacity() < 99);
+  const IdBuffer first = pool.take(100);
+  CHECK(first.capacity() == 600 && first.size() == 0 && first.ids().data() == large);
+  const IdBuffer second = pool.take(1000);
+  CHECK(second.capacity() == 300 && second.ids().data() == small);
+  CHECK(pool.take(1000).capacity() < 99);
+  const std::uint32_t* const again = give_back(1000);
+  CHECK(pool.take(100).ids().data() == again);
 }
 
 }  // namespace
@@ -59,5 +83,6 @@ void hands_over() {
 int main() {
   grows();
   cuts();
-  hands_over();
+  moves();
+  waits_to_be_used_again();
 }

@@ -30,7 +30,10 @@ bool found(WordCache& cache, std::string_view word, const Ids& ids) {
   const WordCache::Slot* const slot = cache.find(entry_of(cache, word));
   if (slot == nullptr) return false;
   if (slot->has_ids()) {
-    CHECK(word.size() <= 15 && Ids(slot->ids(), slot->ids() + slot->count()) == ids);
+    Ids written(WordCache::kWrittenIds);
+    slot->write_ids(written.data());
+    written.resize(slot->count());
+    CHECK(word.size() <= 15 && written == ids);
     return true;
   }
   const auto in_ring = cache.find_in_ring(*slot, word);
@@ -57,6 +60,22 @@ void words_of_every_length() {
   }
 }
 
+/// Of 16 bits and of more, as many as a slot takes and one more.
+void ids_of_any_width() {
+  WordCache cache(1 << 16, 1 << 16);
+  for (std::size_t count = 1; count <= WordCache::kMaxIds + 1; ++count) {
+    for (const std::uint32_t last : {0u, 0xFFFFu, 0x10000u, 0xFFFFFFFFu}) {
+      Ids ids;
+      for (std::uint32_t i = 1; i < count; ++i) ids.push_back(0xFFFF - i);
+      ids.push_back(last);
+      put(cache, "word", ids);
+      CHECK(found(cache, "word", ids));
+      const std::size_t most = last > 0xFFFF ? WordCache::kMaxWideIds : WordCache::kMaxIds;
+      CHECK(cache.find(entry_of(cache, "word"))->has_ids() == (count <= most));
+    }
+  }
+}
+
 /// An empty cache has nothing; of one set, two words at most, and the frequent one stays.
 void one_set() {
   for (const std::size_t bytes : {0, 1, 64, 100, 255}) {
@@ -71,6 +90,7 @@ void one_set() {
     CHECK(found(cache, "9", {9}) && found(cache, "b", {0xFFFFFFFF}));
     put(cache, std::string(16, 'x'), {1});  // for which there is no room
     CHECK(!found(cache, std::string(16, 'x'), {1}));
+    put(cache, "none", {});
   }
 }
 
@@ -115,6 +135,7 @@ void the_ring() {
 
 int main() {
   words_of_every_length();
+  ids_of_any_width();
   one_set();
   grows_to_its_bound();
   the_ring();

@@ -39,7 +39,9 @@ void check_ascii(std::string_view block, const BlockClasses& classes) {
     CHECK(bit(masks.apostrophes, i) == (byte == '\''));
     CHECK(bit(masks.slashes, i) == (byte == '/'));
     CHECK(bit(leads.continuations, i) == ((byte & 0xC0) == 0x80));
-    CHECK(bit(leads.two, i) == ((byte >= 0xC4 && byte <= 0xCA) || byte == 0xD0 || byte == 0xD1));
+    const auto next = static_cast<unsigned char>(i + 1 < kBlock ? block[i + 1] : 0);
+    CHECK(bit(leads.two, i) == ((byte >= 0xC4 && byte <= 0xCA) || byte == 0xD0 || byte == 0xD1 ||
+                                (byte == 0xC3 && next != 0x97 && next != 0xB7)));
     CHECK(bit(leads.three, i) == ((byte >= 0xE5 && byte <= 0xE9) || byte == 0xEB || byte == 0xEC));
   }
 }
