@@ -6,6 +6,7 @@ import pickle
 import threading
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import reference_encoding as reference
@@ -63,6 +64,31 @@ class TestEncode:
             list(tokenizer.encode_iterable(["ab", "cd\ud800"]))
         with pytest.raises(DataError, match=r"U\+D800 at 40000 is a lone surrogate"):
             list(tokenizer.encode_iterable(["a" * 40_000 + "\ud800"]))
+
+    def test_batches_of_characters_of_each_width(self, tokenizer: Tokenizer) -> None:
+        texts = [
+            f"{'ab ' * before}{character * count} x"
+            for character in ("c", "\xe9", "\u0431", "\u8a9e", "\U0001f600")
+            for before in (0, 1, 5)
+            for count in (0, 1, 9, 100)
+        ]
+        expected = [tokenizer.encode(text) for text in texts]
+        assert tokenizer.encode_batch(texts).to_pylist() == expected
+        for character in ("\ud800", "\udfff", "\ud800\U0001f600"):
+            with pytest.raises(DataError, match=r"text 2: .* at 9 is a lone surrogate"):
+                tokenizer.encode_batch(["a", "\xe9", f"\u0431 ab ab c{character}"])
+
+    def test_results_of_large_batches_stay_while_others_are_freed(
+        self, tokenizer: Tokenizer
+    ) -> None:
+        texts = [["a" * 3_000_000], ["b" * 3_000_000], ["ab" * 2_000_000]]
+        expected = [tokenizer.encode(text) for (text,) in texts]
+        found = [tokenizer.encode_batch(each) for each in texts]
+        for _ in range(3):
+            del found[1]
+            found.insert(1, tokenizer.encode_batch(texts[1]))
+            for ids, wanted in zip(found, expected, strict=True):
+                assert np.array_equal(ids.values.to_numpy(), wanted)
 
     def test_not_a_string(self, tokenizer: Tokenizer) -> None:
         with pytest.raises(UsageError, match="the text is of type bytes; must be str"):

@@ -28,6 +28,7 @@
 #include "encode/unigram_model.hpp"
 #include "encode/wordpiece_model.hpp"
 #include "text/utf8_check.hpp"
+#include "text/utf8_writer.hpp"
 
 namespace bpe_beam {
 
@@ -143,6 +144,38 @@ inline py::array_t<std::uint32_t> as_array(IdBuffer&& ids) {
   return py::array_t<std::uint32_t>(static_cast<py::ssize_t>(values.size()), values.data(), capsule);
 }
 
+/// A str, which somebody holds: what is needed to read it without the GIL.
+class PyText {
+ public:
+  explicit PyText(PyObject* text) {
+#if PY_VERSION_HEX < 0x030C0000
+    if (PyUnicode_READY(text) != 0) throw py::error_already_set();
+#endif
+    data_ = PyUnicode_DATA(text);
+    size_ = static_cast<std::size_t>(PyUnicode_GET_LENGTH(text));
+    bytes_of_character_ = PyUnicode_IS_ASCII(text) ? 0 : static_cast<unsigned>(PyUnicode_KIND(text));
+  }
+
+  [[nodiscard]] std::size_t size_of_memory() const {
+    return size_ * std::max(bytes_of_character_, 1u);
+  }
+
+  /// The text in UTF-8, until the writer writes again; nullopt if it has a lone surrogate.
+  std::optional<std::string_view> utf8(Utf8Writer& writer) const {
+    switch (bytes_of_character_) {
+      case 0: return std::string_view(static_cast<const char*>(data_), size_);
+      case 1: return writer.write(std::span(static_cast<const std::uint8_t*>(data_), size_));
+      case 2: return writer.write(std::span(static_cast<const std::uint16_t*>(data_), size_));
+      default: return writer.write(std::span(static_cast<const std::uint32_t*>(data_), size_));
+    }
+  }
+
+ private:
+  const void* data_;
+  std::size_t size_;
+  unsigned bytes_of_character_;  // 0 if all are ASCII
+};
+
 class PyEncoder {
  public:
   PyEncoder(const PyPipeline& pipeline, const PyModel& model, std::size_t cache_bytes)
@@ -185,49 +218,60 @@ class PyEncoder {
     const std::string_view bytes = bytes_of(info);
     const auto bounds = span_of(offsets);
     check_offsets(bounds, bytes.size());
-    std::vector<std::string_view> texts;
-    texts.reserve(bounds.size() - 1);
-    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) texts.push_back(text_at(bytes, bounds, i));
-    return ids_of_texts(texts, std::move(allowed));
+    return ids_of_texts(
+        bounds.size() - 1, bytes.size(), [&](std::size_t i) { return text_at(bytes, bounds, i); },
+        std::move(allowed));
   }
 
   // The list is the caller's own: no other thread changes it. A text that is ASCII is read where it
-  // is; of others UTF-8 is made first.
+  // is; the UTF-8 of another is made when it is encoded.
   py::tuple encode_texts(const py::list& list, std::vector<std::uint32_t> allowed) {
-    std::vector<std::string_view> texts;
-    std::vector<py::bytes> made;
+    std::vector<PyText> texts;
     texts.reserve(list.size());
+    std::size_t bytes = 0;
     for (const py::handle text : list) {
       if (!PyUnicode_Check(text.ptr())) throw py::type_error("texts must be str");
-      if (PyUnicode_IS_COMPACT_ASCII(text.ptr())) {
-        const auto* const data = static_cast<const char*>(PyUnicode_DATA(text.ptr()));
-        texts.emplace_back(data, static_cast<std::size_t>(PyUnicode_GET_LENGTH(text.ptr())));
-        continue;
-      }
-      PyObject* const encoded = PyUnicode_AsUTF8String(text.ptr());
-      if (encoded == nullptr) throw py::error_already_set();
-      made.push_back(py::reinterpret_steal<py::bytes>(encoded));
-      texts.emplace_back(PyBytes_AS_STRING(encoded),
-                         static_cast<std::size_t>(PyBytes_GET_SIZE(encoded)));
+      texts.emplace_back(text.ptr());
+      bytes += texts.back().size_of_memory();
     }
-    return ids_of_texts(texts, std::move(allowed));
+    Utf8Writer writer;
+    try {
+      return ids_of_texts(
+          texts.size(), bytes,
+          [&](std::size_t i) {
+            const auto text = texts[i].utf8(writer);
+            if (!text) throw LoneSurrogateIn{i};
+            return *text;
+          },
+          std::move(allowed));
+    } catch (const LoneSurrogateIn& found) {
+      const py::handle text = list[found.text];
+      // Python's own error, which says where it is.
+      (void)py::reinterpret_steal<py::object>(PyUnicode_AsUTF8String(text.ptr()));
+      throw py::error_already_set();
+    }
   }
 
  private:
-  py::tuple ids_of_texts(std::span<const std::string_view> texts,
+  struct LoneSurrogateIn {
+    std::size_t text;
+  };
+
+  /// `text_at(i)` is the UTF-8 of one of `texts` until the next call; it is called without the GIL.
+  /// They have about `bytes` bytes in total.
+  template <class TextAt>
+  py::tuple ids_of_texts(std::size_t texts, std::size_t bytes, TextAt&& text_at,
                          std::vector<std::uint32_t> allowed) {
-    std::size_t bytes = 0;
-    for (const std::string_view text : texts) bytes += text.size();
     IdBuffer ids = freed_ids().take(bytes / 4);
     std::vector<std::int64_t> id_offsets{0};
     {
       py::gil_scoped_release release;
       std::sort(allowed.begin(), allowed.end());
       (void)ids.room(bytes / 4);
-      id_offsets.reserve(texts.size() + 1);
+      id_offsets.reserve(texts + 1);
       const Borrowed state(*this);
-      for (std::size_t i = 0; i < texts.size(); ++i) {
-        encode_document(texts[i], i, allowed, *state, ids);
+      for (std::size_t i = 0; i < texts; ++i) {
+        encode_document(text_at(i), i, allowed, *state, ids);
         id_offsets.push_back(static_cast<std::int64_t>(ids.size()));
       }
     }
