@@ -8,6 +8,7 @@ once it knows the sums over the parts before.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
@@ -148,7 +149,12 @@ def shuffled(units: NDArray[np.int64], count: int, seed: int | None) -> NDArray[
     """
     if seed is None:
         return units
-    return IndexShuffle(count, seed).position_of(units.astype(np.uint64)).astype(np.int64)
+    return _order(count, seed).position_of(units.astype(np.uint64)).astype(np.int64)
+
+
+@functools.lru_cache(maxsize=4)
+def _order(count: int, seed: int) -> IndexShuffle:
+    return IndexShuffle(count, seed)
 
 
 def for_validation(names: Iterable[bytes], share: str) -> NDArray[np.bool_]:

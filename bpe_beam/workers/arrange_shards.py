@@ -200,7 +200,7 @@ class ArrangeTask:
         columns = [
             ("position", pa.int64()),
             ("offset", pa.int64()),
-            ("ids", pa.large_list(pa.from_numpy_dtype(self.id_type))),
+            ("ids", pa.large_binary()),  # bytes are moved faster than lists
         ]
         return pa.schema([*columns, *(_LABELS if self.with_labels else ())])
 
@@ -295,7 +295,7 @@ def scatter_shard(task: ArrangeTask, element: str) -> TaskResult:
                 columns = [
                     pa.array(positions),
                     pa.array(pieces.offsets),
-                    _lists(documents.ids, pieces.lengths, task.id_type),
+                    _stored_ids(documents.ids, pieces.lengths, task.id_type),
                 ]
                 if task.with_labels and documents.labels is not None:
                     labels = documents.labels.take(pa.array(pieces.documents))
@@ -336,9 +336,10 @@ def write_new_shard(
     name = part.task(new.shard)
     files = [msgspec.json.decode(each, type=Pieces) for each in (*known, *scattered)]
     batches = list(_read_pieces(task, files, bucket))
-    rows = pa.Table.from_batches(batches, schema=task.pieces_schema).combine_chunks()
+    table = pa.Table.from_batches(batches, schema=task.pieces_schema)
     del batches
-    units = _Units(rows, *part.bounds(new.shard))
+    units = _Units(table, task.id_type.itemsize, *part.bounds(new.shard))
+    del table
     format_ = shard_format(task.shard_format)
     target = folder.storage, folder.path(WORK), name, task.vocab_size
     labelled = format_.labelled_writer
@@ -454,10 +455,27 @@ def _ranks(task: ArrangeTask, shard: int, part: int) -> NDArray[np.int64]:
     return np.frombuffer(data, "<i8").astype(np.int64)
 
 
-def _lists(ids: NDArray[np.uint32], lengths: NDArray[np.int64], kind: np.dtype[Any]) -> pa.Array:
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
-    values = pa.array(ids.astype(kind))
-    return pa.LargeListArray.from_arrays(pa.array(offsets), values)
+def _stored_ids(
+    ids: NDArray[np.uint32], lengths: NDArray[np.int64], kind: np.dtype[Any]
+) -> pa.Array:
+    """Return the ids of pieces as a column of files of pieces."""
+    ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths))) * kind.itemsize
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(ids.astype(kind))]
+    return pa.Array.from_buffers(pa.large_binary(), lengths.size, buffers)
+
+
+def _ids_of(column: pa.Array, kind: np.dtype[Any]) -> NDArray[np.uint32]:
+    """Return the ids of all pieces of such a column, one after the other."""
+    _, ends, data = column.buffers()
+    bounds = np.frombuffer(ends, np.int64)[column.offset : column.offset + len(column) + 1]
+    stored = memoryview(data)[bounds[0] : bounds[-1]] if data is not None else b""
+    return np.frombuffer(stored, kind).astype(np.uint32)
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    """Return all rows of a table."""
+    found = table.combine_chunks().to_batches()
+    return found[0] if found else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
 class _PiecesFile:
@@ -503,8 +521,7 @@ class _PiecesFile:
     def _flush(self) -> None:
         if not self._rows:
             return
-        table = pa.Table.from_batches(self._rows, schema=self._schema).combine_chunks()
-        (rows,) = table.to_batches()
+        rows = _one_batch(pa.Table.from_batches(self._rows, schema=self._schema))
         buckets = np.concatenate(self._buckets)
         self._rows, self._buckets, self._bytes = [], [], 0
         order = np.argsort(buckets, kind="stable")
@@ -540,7 +557,8 @@ class _Units:
     """The units of a new shard, over its pieces in any order.
 
     Args:
-        rows: All pieces.
+        table: All pieces.
+        id_bytes: The bytes of an id.
         first: The position of the first unit.
         stop: The position behind the last.
 
@@ -548,10 +566,17 @@ class _Units:
         DataError: A piece is missing or doubled.
     """
 
-    def __init__(self, rows: pa.Table, first: int, stop: int) -> None:
-        self._rows = rows
-        positions, offsets = (rows.column(name).to_numpy() for name in ("position", "offset"))
-        lengths = pc.list_value_length(rows.column("ids")).to_numpy()
+    def __init__(self, table: pa.Table, id_bytes: int, first: int, stop: int) -> None:
+        self._rows = _one_batch(table)
+        positions, offsets, sizes = (
+            column.to_numpy()
+            for column in (
+                self._rows.column("position"),
+                self._rows.column("offset"),
+                pc.binary_length(self._rows.column("ids")),
+            )
+        )
+        lengths = sizes // id_bytes
         self._order = np.lexsort((lengths, offsets, positions))
         positions, offsets = positions[self._order] - first, offsets[self._order]
         self._piece_lengths = lengths[self._order]
@@ -583,8 +608,7 @@ class _Units:
     def rows(self, start: int, stop: int) -> pa.RecordBatch:
         """Return the pieces of some units, in order."""
         chosen = self._order[self._begins[start] : self._begins[stop]]
-        (batch,) = self._rows.take(pa.array(chosen)).combine_chunks().to_batches()
-        return batch
+        return self._rows.take(pa.array(chosen))
 
     def piece_lengths(self, start: int, stop: int) -> pa.ListArray:
         """Return the tokens of each piece of some units, a list a unit."""
@@ -612,7 +636,7 @@ def _write_units(task: ArrangeTask, writer: ShardWriter, units: _Units) -> int:
     padding = 0
     for start, stop in units.blocks():
         rows, lengths = units.rows(start, stop), units.lengths[start:stop]
-        ids = rows.column("ids").flatten().to_numpy().astype(np.uint32)
+        ids = _ids_of(rows.column("ids"), task.id_type)
         labels = _labels(task, units, rows, start, stop)
         progress.report(STAGE, done=ids.size, documents=stop - start)
         if length is not None and task.pad is not None:
