@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from bpe_beam.errors import DataError, NotFoundError
-from bpe_beam.folders.artifact_names import JOB_FILE
+from bpe_beam.errors import DataError, NotFoundError, UsageError
+from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE
+from bpe_beam.shards.arrangement import TRAIN, VALIDATION
 from bpe_beam.shards.block_cache import BlockCache, RecentValues
-from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.formats import SHARD_FORMATS, shard_format
 from bpe_beam.shards.formats.interface import ShardReader
 from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.shards.stored_shard import (
@@ -211,6 +212,15 @@ def _finished_manifest(storage: Storage, folder: str) -> Manifest:
     try:
         return read_manifest(storage, folder)
     except NotFoundError as error:
+        inside = [
+            name
+            for name in (TRAIN, VALIDATION, *SHARD_FORMATS)
+            if storage.exists(storage.join(folder, name, MANIFEST_FILE))
+        ]
+        if inside:
+            raise UsageError(
+                f"{redact(folder)} holds several tokens folders; give one: {', '.join(inside)}"
+            ) from error
         if storage.exists(storage.join(folder, JOB_FILE)):
             raise DataError(
                 f"{redact(folder)}: not finished: the job failed, was interrupted or is running; "

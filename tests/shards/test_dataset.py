@@ -254,6 +254,13 @@ def test_damaged_and_foreign_folders(place: str) -> None:
         bpe_beam.shards.open(url)
 
 
+def test_a_folder_of_folders_lists_them(place: str) -> None:
+    for name in ("train", "validation"):
+        write_folder(Storage.join(place, name), "flat", SHARDS)
+    with pytest.raises(UsageError, match="several tokens folders; give one: train, validation"):
+        bpe_beam.shards.open(place)
+
+
 def test_wrong_arguments(dataset: TokenDataset) -> None:
     with pytest.raises(UsageError, match="memory must be at least"):
         bpe_beam.shards.open(dataset.reader.url, memory=5)
