@@ -28,7 +28,7 @@ from bpe_beam.jobs import corpus_input
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tokenize import ArrangementSettings, TokenizeSettings
 from bpe_beam.shards.arrangement import ArrangedPart, Arrangement
-from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.formats import LABELLED_FORMAT, PLAIN_FORMAT, shard_format
 from bpe_beam.shards.formats.interface import ShardOrigin
 from bpe_beam.shards.manifest import NO_PLAN, Manifest, Rejects, read_manifest
 from bpe_beam.shards.numbering import number_shards, shard_files
@@ -153,8 +153,8 @@ def _documents_format(settings: TokenizeSettings) -> str:
     """Return the format of the tokenized documents: one with labels if they are needed."""
     labelled = shard_format(settings.format).labelled_writer is not None
     if labelled or settings.arranging.validation_share is not None:
-        return "arrow"
-    return "flat"
+        return LABELLED_FORMAT
+    return PLAIN_FORMAT
 
 
 class _Arranging:

@@ -26,6 +26,12 @@ SHARD_FORMATS = (
 
 DEFAULT_SHARD_FORMAT = SHARD_FORMATS[0]
 
+PLAIN_FORMAT = "flat"
+"""The format of documents that a job reads again."""
+
+LABELLED_FORMAT = "arrow"
+"""The same with labels."""
+
 
 def shard_format(name: str) -> ShardFormat:
     """Return the format with this name, one of SHARD_FORMATS."""
