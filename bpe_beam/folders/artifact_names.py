@@ -10,3 +10,6 @@ MANIFEST_FILE = "manifest.json"
 
 TOKENIZER_FILE = "tokenizer.json"
 """A tokenizer, in its own folder or beside the shards that it made."""
+
+PARTS = ("train", "validation")
+"""The folders of shards in the output of a job that divides its documents."""

@@ -6,13 +6,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from bpe_beam.folders.artifact_names import PARTS
 from bpe_beam.limits import MAX_SEED
 from bpe_beam.storage.json_file import Count
 
 SHARD_TOKENS = 1 << 25
 """The most tokens of a shard, unless it is one unit; a worker has them in memory."""
-
-TRAIN, VALIDATION = "train", "validation"
 
 MAX_SEQUENCE_LENGTH = 1 << 22
 """The most tokens of a sequence: a plan has some rows for each, and takes minutes beyond."""
@@ -42,7 +41,7 @@ class Arrangement(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     @property
     def parts(self) -> tuple[str, ...]:
         """The names of the parts that documents are divided into; one empty name: not divided."""
-        return ("",) if self.validation_share is None else (TRAIN, VALIDATION)
+        return ("",) if self.validation_share is None else PARTS
 
     @property
     def is_best_fit(self) -> bool:

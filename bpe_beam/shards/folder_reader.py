@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from bpe_beam.errors import DataError, NotFoundError, UsageError
-from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE
-from bpe_beam.shards.arrangement import TRAIN, VALIDATION
+from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, PARTS
 from bpe_beam.shards.block_cache import BlockCache, RecentValues
 from bpe_beam.shards.formats import SHARD_FORMATS, shard_format
 from bpe_beam.shards.formats.interface import ShardReader
@@ -214,7 +213,7 @@ def _finished_manifest(storage: Storage, folder: str) -> Manifest:
     except NotFoundError as error:
         inside = [
             name
-            for name in (TRAIN, VALIDATION, *SHARD_FORMATS)
+            for name in (*PARTS, *SHARD_FORMATS)
             if storage.exists(storage.join(folder, name, MANIFEST_FILE))
         ]
         if inside:

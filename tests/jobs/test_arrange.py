@@ -206,6 +206,9 @@ def test_validation_is_stable_when_documents_are_added(ground: Ground, tmp_path:
         assert summary["parts"][part] == known
         assert run_whole("verify", tmp_path / "out" / part).summary["whole"] is True
     assert 20 < len(names["validation"]) < 70
+    for job in ("verify", "inspect"):
+        ran = run(job, tmp_path / "out")
+        assert (ran.code, "train and validation: give one of them" in ran.message) == (2, True)
     more = tmp_path / "more.jsonl"
     extra = [json.dumps({"id": f"e{number}", "text": "more text"}) for number in range(40)]
     more.write_text("\n".join(extra))
