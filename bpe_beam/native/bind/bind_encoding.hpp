@@ -262,7 +262,7 @@ class PyEncoder {
   template <class TextAt>
   py::tuple ids_of_texts(std::size_t texts, std::size_t bytes, TextAt&& text_at,
                          std::vector<std::uint32_t> allowed) {
-    IdBuffer ids = freed_ids().take(bytes / 4);
+    IdBuffer ids = freed_ids().take(bytes);
     std::vector<std::int64_t> id_offsets{0};
     {
       py::gil_scoped_release release;

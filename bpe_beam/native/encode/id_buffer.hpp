@@ -90,7 +90,8 @@ class IdBufferPool {
   /// Keeps buffers of at least `least` ids, at most `most` ids in total.
   IdBufferPool(std::size_t least, std::size_t most) : least_(least), most_(most) {}
 
-  /// Returns an empty buffer: the largest that waits, if there is one and `ids` are enough for it.
+  /// Returns an empty buffer for at most `ids` ids, which may be fewer: the largest that waits, if
+  /// `ids` are as many as the pool keeps. Whoever gives back has thus taken, and nothing piles up.
   IdBuffer take(std::size_t ids) {
     if (ids >= least_) {
       const std::lock_guard lock(mutex_);
