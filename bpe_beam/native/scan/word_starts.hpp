@@ -93,10 +93,10 @@ LineMasks line_masks(const ClassMasks& masks) {
   if constexpr (kMostNumbers == 1) {
     number_starts = numbers;
   } else {
-    static_assert(kMostNumbers == 3);
-    const std::uint64_t after_three = numbers & (numbers << 1) & (numbers << 2) & (numbers << 3);
+    std::uint64_t after_most = numbers;  // as many numbers before it as a word has at most
+    for (std::size_t i = 1; i <= kMostNumbers; ++i) after_most &= numbers << i;
     for (std::uint64_t next = number_starts; next != 0;) {
-      next = (next << 3) & after_three;
+      next = (next << kMostNumbers) & after_most;
       number_starts |= next;
     }
   }
