@@ -188,7 +188,7 @@ class TokenView(Generic[Batch]):
             UsageError: `seed` is out of range.
         """
         require(0 <= seed <= MAX_SEED, f"must be 0 to {MAX_SEED}, got {seed}", "seed")
-        return self._same(self.order.shuffled(seed), self.dtype)
+        return self._same(self.order.shuffled(integer(seed)), self.dtype)
 
     def part(self, number: int, count: int) -> Self:
         """Return every `count`-th item from `number` on: the part of one of several processes.
@@ -455,11 +455,18 @@ class TokenIterator(Generic[Item]):
     def __next__(self) -> Item:
         if self._items is None:
             self._items = self._view.items_from(self._position)
-        if self._size is None:
-            item: Any = next(self._items)
-            self._position += 1
-            return item  # type: ignore[no-any-return]
-        items = list(islice(self._items, self._size))
+        try:
+            if self._size is None:
+                item: Any = next(self._items)
+                self._position += 1
+                return item  # type: ignore[no-any-return]
+            items = list(islice(self._items, self._size))
+        except StopIteration:
+            raise
+        except BaseException:
+            # A generator that raised has ended: the next call tries again from the same position.
+            self._items = None
+            raise
         if not items:
             raise StopIteration
         self._position += len(items)

@@ -142,10 +142,11 @@ class FolderReader:
         """Forget what this process has opened."""
         self._storage = Storage(self._storage.options)
         self._lock = Lock()
-        self._process = os.getpid()
         self._blocks = BlockCache(self._memory)
         self._groups: RecentValues[Any] = RecentValues(self._memory)
         self._accesses: list[ShardAccess | None] = [None] * len(self._entries)
+        # Last: other threads of a forked process use what is above as soon as they see it.
+        self._process = os.getpid()
 
     def _access(self, number: int) -> ShardAccess:
         """Return an open shard, which stays open."""

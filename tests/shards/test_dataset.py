@@ -159,6 +159,25 @@ def test_reading_goes_on_where_it_was_saved(dataset: TokenDataset, size: int | N
     assert plain(resumed) == []
 
 
+@pytest.mark.parametrize("size", [None, 7])
+def test_an_error_does_not_end_the_data(tmp_path: Path, size: int | None) -> None:
+    folder = Path(write_folder(tmp_path, "flat", SHARDS))
+    hidden = tmp_path / "hidden"
+    (shard,) = folder.glob("shard-00001-*.bin")
+    view = bpe_beam.shards.open(str(folder))
+    items: Any = iter(view) if size is None else view.batches(size)
+    shard.rename(hidden)
+    found: list[Any] = []
+    with pytest.raises(DataError, match="shard-00001"):
+        found += items  # the list gets what comes before the error
+    with pytest.raises(DataError, match="shard-00001"):
+        next(items)
+    hidden.rename(shard)
+    found += items
+    documents = found if size is None else [document for batch in found for document in batch]
+    assert lists(documents) == DOCUMENTS
+
+
 def test_a_state_is_of_its_order_and_documents_only(dataset: TokenDataset, tmp_path: Path) -> None:
     iterator = iter(dataset.shuffled(9))
     next(iterator)
@@ -167,6 +186,7 @@ def test_a_state_is_of_its_order_and_documents_only(dataset: TokenDataset, tmp_p
     same = iter(converted.shuffled(9))
     same.load_state_dict(state)
     assert lists(same) == lists(dataset.shuffled(9)[1:])
+    iter(dataset.shuffled(np.int64(9))).load_state_dict(state)
     fewer = bpe_beam.shards.open(write_folder(tmp_path / "fewer", "arrow", SHARDS[:2]))
     for other in (dataset, dataset.shuffled(8), dataset.sequences(9), fewer.shuffled(9)):
         with pytest.raises(UsageError, match="state is of another data set"):
