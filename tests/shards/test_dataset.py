@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pickle
 import random
 import re
+import signal
 import subprocess
 import sys
 import tracemalloc
@@ -17,12 +19,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from token_folders import Documents, made_documents, write_folder
 
 import bpe_beam
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.shards.dataset import TokenDataset
 from bpe_beam.shards.formats import SHARD_FORMATS
+from bpe_beam.shards.manifest import Manifest
 from bpe_beam.storage import Storage
 
 SHARDS = [made_documents(40, 30, seed=seed) for seed in range(3)]
@@ -205,11 +209,13 @@ def test_it_pickles_without_what_was_read(place: str) -> None:
     assert repr(pickle.loads(data)) == name
 
 
-def test_a_forked_process_reads_on(dataset: TokenDataset) -> None:
-    expected = dataset[7].tolist()
+def test_a_forked_process_reads_on(place: str) -> None:
+    data = bpe_beam.shards.open(write_folder(place, "flat", SHARDS))
+    assert data[7].tolist() == DOCUMENTS[7]
     child = os.fork()
     if not child:
-        os._exit(dataset[7].tolist() != expected or dataset[100].tolist() != DOCUMENTS[100])
+        signal.alarm(60)  # ends a process that waits for threads of its parent
+        os._exit([data[7].tolist(), data[100].tolist()] != [DOCUMENTS[7], DOCUMENTS[100]])
     assert os.waitpid(child, 0)[1] == 0
 
 
@@ -272,6 +278,55 @@ def test_damaged_and_foreign_folders(place: str) -> None:
     storage.write_bytes(storage.join(url, "job.json"), b"{}")
     with pytest.raises(DataError, match="not finished: the job failed"):
         bpe_beam.shards.open(url)
+
+
+@pytest.mark.parametrize("format_name", SHARD_FORMATS)
+def test_reading_in_order_is_limited_by_ids(tmp_path: Path, format_name: str) -> None:
+    reader = bpe_beam.shards.open(write_folder(tmp_path / "tokens", format_name, SHARDS)).reader
+    dtype = np.dtype(np.int64)
+    for limit in (1, 30, 64, 10**6):
+        start = 0
+        while start < len(DOCUMENTS):
+            found = reader.documents_from(start, len(DOCUMENTS), limit, dtype)
+            assert lists(found) == DOCUMENTS[start : start + len(found)]
+            assert len(found) == 1 or sum(ids.size for ids in found) <= limit
+            start += len(found)
+            if limit == 10**6:
+                assert start % 40 == 0
+
+
+def test_wrong_bounds_are_named(tmp_path: Path) -> None:
+    url = write_folder(tmp_path / "tokens", "flat", SHARDS)
+    path = Path(url) / "shard-00001-of-00003.document_offsets.npy"
+    bounds = np.fromfile(path, "<i8", offset=128)
+    for wrong in (-1, bounds[-1] + 1, bounds[4] - 1):
+        changed = bounds.copy()
+        changed[5] = wrong
+        path.write_bytes(path.read_bytes()[:128] + changed.tobytes())
+        data = bpe_beam.shards.open(url)
+        assert data[40 + 2].tolist() == DOCUMENTS[40 + 2]
+        for read in (lambda: data[40 + 4], lambda: list(data)):  # noqa: B023
+            with pytest.raises(DataError, match=r"00001-of-00003.*document [45] goes from token"):
+                read()
+
+
+def test_rows_of_dolma_must_follow_each_other(tmp_path: Path) -> None:
+    url = write_folder(tmp_path / "tokens", "dolma", SHARDS)
+    path = Path(url) / "shard-00000-of-00003.csv.gz"
+    rows = gzip.decompress(path.read_bytes()).split(b"\r\n")
+    start, rest = rows[3].split(b",", 1)
+    rows[3] = b"%d,%s" % (int(start) + 1, rest)
+    path.write_bytes(gzip.compress(b"\r\n".join(rows)))
+    manifest = Path(url) / "manifest.json"
+    read = Manifest.from_bytes(manifest.read_bytes())
+    shard = read.shards[0]
+    files = (shard.files[0], replace(shard.files[1], bytes=path.stat().st_size))
+    changed = replace(read, shards=(replace(shard, files=files), *read.shards[1:]))
+    manifest.write_bytes(changed.to_bytes())
+    data = bpe_beam.shards.open(url)
+    assert data[40].tolist() == DOCUMENTS[40]
+    with pytest.raises(DataError, match=r"00000-of-00003\.csv\.gz: row 3: does not start where"):
+        data[0]
 
 
 def test_a_folder_of_folders_lists_them(place: str) -> None:
