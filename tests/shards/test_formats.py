@@ -21,6 +21,7 @@ SHARED = {
     "ends_reader",
     "id_stream",
     "interface",
+    "one_file_writer",
     "range_file",
     "stream_access",
 }

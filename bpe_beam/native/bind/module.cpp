@@ -14,6 +14,7 @@
 #include "bind/bind_records.hpp"
 #include "bind/bind_rounds.hpp"
 #include "bind/bind_scanning.hpp"
+#include "bind/bind_shards.hpp"
 
 PYBIND11_MODULE(_native, m) {
   m.doc() = "The native kernels of bpe-beam: scanning, counting, learning, encoding.";
@@ -26,4 +27,5 @@ PYBIND11_MODULE(_native, m) {
   bpe_beam::bind_json(m);
   bpe_beam::bind_records(m);
   bpe_beam::bind_rounds(m);
+  bpe_beam::bind_shards(m);
 }

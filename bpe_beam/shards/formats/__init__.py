@@ -21,6 +21,7 @@ SHARD_FORMATS = (
     "llmc",
     "flat",
     "megatron_preprocess_data",
+    "tfrecord",
 )
 """The names of all formats. Each names the module of this folder that defines its `FORMAT`."""
 

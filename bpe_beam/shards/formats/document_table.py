@@ -39,17 +39,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
-from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.limits import MAX_DOCUMENT_TOKENS
 from bpe_beam.shards.formats.id_stream import (
-    check_batch,
     check_range,
-    fitting_dtype,
 )
-from bpe_beam.shards.formats.interface import ShardFiles, ShardFormat, ShardOrigin, ShardReader
+from bpe_beam.shards.formats.interface import ShardFormat, ShardOrigin, ShardReader
+from bpe_beam.shards.formats.one_file_writer import OneFileWriter
 from bpe_beam.shards.stored_shard import Ids, IdType, StoredShard
 from bpe_beam.storage import Storage, redact
-from bpe_beam.storage.hashing import HashingFile
 
 IDS, LENGTH = "input_ids", "length"
 SEQUENCE_LENGTHS = "seq_lengths"
@@ -92,7 +89,7 @@ class TableFile(Protocol):
         """
 
 
-class TableWriter:
+class TableWriter(OneFileWriter):
     """A `ShardWriter`, with the labels of documents.
 
     Args:
@@ -119,42 +116,23 @@ class TableWriter:
         suffix: str,
         open_file: Callable[[pa.PythonFile, pa.Schema], Any],
     ) -> None:
-        fitting_dtype(vocab_size, (_INT32,))
-        self._storage = storage
-        self._name = name
-        self._file_name = name + suffix
-        self._url = storage.join(folder, self._file_name)
-        self._vocab_size = vocab_size
+        super().__init__(storage, folder, name, vocab_size, suffix=suffix)
         sequences = origin is not None and origin.sequence_length is not None
         schema = SEQUENCES_SCHEMA if sequences else SCHEMA
         self._schema = schema.with_metadata(_metadata(vocab_size, origin))
         self._open_file = open_file
-        self._files = ExitStack()
-        self._file: HashingFile | None = None
+        self._table: Any = None
         self._group = _Group()
-        self._documents = self._tokens = 0
-        self._open = False
-        # False while a batch is half written: a caller that swallows the error gets no shard.
-        self._whole = True
-        self._result: ShardFiles | None = None
 
-    def __enter__(self) -> TableWriter:
-        self._open = True
-        return self
-
-    def write_documents(
+    def add(
         self,
         ids: NDArray[np.uint32],
         offsets: NDArray[np.int64],
-        labels: pa.RecordBatch | None = None,
+        labels: pa.RecordBatch | None,
     ) -> None:
-        """See `ShardWriter.write_documents`."""
-        if not self._open:
-            raise ValueError("write_documents must be called in the writer's with block")
-        check_batch(ids, offsets, self._name, self._documents, self._vocab_size)
+        """See `OneFileWriter.add`."""
         rows = offsets.size - 1
         columns = [_label(labels, field, rows) for field in _label_fields(self._schema)]
-        self._whole = False
         sizes = 4 * np.diff(offsets) + ROW_BYTES
         for column in columns:
             sizes += _label_bytes(column)
@@ -174,46 +152,17 @@ class TableWriter:
                 int(ends[stop] - ends[start]),
             )
             start = stop
-        self._documents += rows
-        self._tokens += ids.size
-        self._whole = True
 
-    def result(self) -> ShardFiles:
-        """See `ShardWriter.result`."""
-        if self._result is None:
-            raise ValueError(f"{self._name} is not written: its with block has not ended well")
-        return self._result
-
-    def __exit__(self, *exception: Any) -> None:
-        self._open = False
-        if exception[0] is not None:
-            self._files.__exit__(*exception)
-            return
-        if not self._tokens:
-            # What was written of empty documents never becomes visible.
-            with contextlib.suppress(_NoTokensError), self._files:
-                raise _NoTokensError
-            self._result = ShardFiles(self._documents, 0, ())
-            return
-        with self._files:
-            if not self._whole:
-                raise DataError(f"{self._name}: writing a batch of documents failed before")
-            self._write_group()
-        assert self._file is not None
-        info = FileInfo.written(self._file_name, self._file)
-        self._result = ShardFiles(self._documents, self._tokens, (info,))
+    def finish(self) -> None:
+        """See `OneFileWriter.finish`."""
+        self._write_group()
 
     def _write_group(self) -> None:
-        if self._file is None:
-            self._file = HashingFile(self._files.enter_context(self._storage.create(self._url)))
-            sink = pa.PythonFile(self._file, mode="w")
-            self._table = self._files.enter_context(self._open_file(sink, self._schema))
+        if self._table is None:
+            sink = pa.PythonFile(self.file(), mode="w")
+            self._table = self.files.enter_context(self._open_file(sink, self._schema))
         group, self._group = self._group, _Group()
         self._table.write_table(group.table(self._schema))
-
-
-class _NoTokensError(Exception):
-    """A shard without tokens is not to be written."""
 
 
 class _Group:
