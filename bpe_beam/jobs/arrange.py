@@ -34,7 +34,7 @@ from bpe_beam.shards.manifest import NO_PLAN, Manifest, Rejects, read_manifest
 from bpe_beam.shards.numbering import number_shards, shard_files
 from bpe_beam.shards.packing import plan_best_fit
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers.arrange_shards import (
@@ -134,6 +134,7 @@ def arrange(job: ArrangeJob) -> Arranged:
         restore=partial(_restore, storage, settings.output, parts),
     )
     if folder.finished:
+        _write_tokenizers(job, folder)
         manifests = _manifests(storage, settings.output, parts)
         return _finished(True, 0, None, manifests)
     documents = folder.path(f"{WORK}/{DOCUMENTS}")
@@ -391,9 +392,7 @@ class _Arranging:
             storage.make_folder(folder.path(plan.name) if plan.name else folder.url)
         folder.publish(publications)
         self._copy_rejects()
-        tokenizer = self._job.tokenizer.json_bytes
-        for plan in plans:
-            storage.write_bytes(folder.path(_inside(plan.name, TOKENIZER_FILE)), tokenizer)
+        _write_tokenizers(self._job, folder)
         for plan, manifest in zip(plans[1:], made[1:], strict=True):
             url = folder.path(_inside(plan.name, MANIFEST_FILE))
             storage.write_bytes(url, manifest.to_bytes())
@@ -474,6 +473,14 @@ def _moved_into(part: str, publication: Publication) -> Publication:
     return Publication(msgspec.structs.replace(publication.receipt, files=files), moves)
 
 
+def _write_tokenizers(job: ArrangeJob, folder: OutputFolder) -> None:
+    """Write the tokenizer of each part, unless it is there."""
+    for part in job.arrangement.parts:
+        name = _inside(part, TOKENIZER_FILE)
+        if not folder.has_content(name, job.tokenizer.json_bytes):
+            job.storage.write_bytes(folder.path(name), job.tokenizer.json_bytes)
+
+
 def _manifests(storage: Storage, output: str, parts: Sequence[str]) -> tuple[Manifest, ...]:
     folders = [storage.join(output, part) if part else output for part in parts]
     return tuple(read_manifest(storage, folder) for folder in folders)
@@ -483,16 +490,16 @@ def _restore(
     storage: Storage, output: str, parts: Sequence[str], _: bytes
 ) -> Mapping[str, RestoredTask]:
     """Return the tasks of a finished folder: all run again if a file is missing or changed."""
-    return {
-        _inside(part, shard.name).replace("/", "-"): RestoredTask(
-            tuple(
+    tasks = {}
+    for part in parts:
+        url = storage.join(output, *_inside(part, MANIFEST_FILE).split("/"))
+        # Not by `read_manifest`, which refuses a folder whose manifest is missing.
+        for shard in Manifest.from_bytes(storage.read_bytes(url), redact(url)).shards:
+            files = tuple(
                 msgspec.structs.replace(file, name=_inside(part, file.name)) for file in shard.files
-            ),
-            None,
-        )
-        for part, manifest in zip(parts, _manifests(storage, output, parts), strict=True)
-        for shard in manifest.shards
-    }
+            )
+            tasks[_inside(part, shard.name).replace("/", "-")] = RestoredTask(files, None)
+    return tasks
 
 
 def _id_of(tokenizer: Tokenizer, token: str) -> int:

@@ -283,6 +283,16 @@ def test_killed_and_resumed(ground: Ground, tmp_path: Path) -> None:
     assert ground.make(out, *extra)["was_finished_before"]
 
 
+def test_a_part_that_lost_a_file_is_repaired(ground: Ground, tmp_path: Path) -> None:
+    out, extra = tmp_path / "out", ("--validation-share", "30%")
+    ground.make(out, *extra)
+    whole = tree(out)
+    for name in ("manifest.json", "tokenizer.json"):
+        (out / "validation" / name).unlink()
+        ground.make(out, *extra)
+        assert tree(out) == whole
+
+
 def test_what_cannot_be_arranged(ground: Ground, tmp_path: Path) -> None:
     for extra, code, said in (
         (("--packing", "best_fit"), 2, "--packing needs the length of sequences"),
