@@ -204,16 +204,23 @@ class _Arranging:
         if self._job.settings.arranging.dry_run:
             return Arranged(False, 0, tokenized, self._forecast(totals, units), (), tuple(units))
         plans = tuple(
-            PartPlan(
-                name,
-                count,
-                max(1, min(count, -(-total.tokens // self._job.arrangement.shard_tokens))),
-            )
-            for name, count, total in zip(self._job.arrangement.parts, units, totals, strict=True)
+            self._plan(number, count, [each[number] for each in sums])
+            for number, count in enumerate(units)
         )
         kept = self._write(sums, plans)
         manifests = self._finish(plans, totals)
         return _finished(False, kept, tokenized, manifests)
+
+    def _plan(self, part: int, units: int, measured: Sequence[PartSums]) -> PartPlan:
+        """Return the plan of a part, whose new shards have about `shard_tokens` tokens each."""
+        arrangement = self._job.arrangement
+        name = arrangement.parts[part]
+        tokens = sum(each.tokens for each in measured)
+        shards = max(1, min(units, -(-tokens // arrangement.shard_tokens)))
+        if arrangement.sequence_length is None and arrangement.shuffle_seed is None:
+            # Long documents may follow each other.
+            return PartPlan.by_tokens(name, measured, shards)
+        return PartPlan.even(name, units, shards)
 
     def _refuse_empty(self, totals: Sequence[PartSums]) -> None:
         for name, total in zip(self._job.arrangement.parts, totals, strict=True):

@@ -13,6 +13,8 @@ pieces to be written. Every step writes the same bytes however often it runs.
 from __future__ import annotations
 
 import functools
+import itertools
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -130,21 +132,57 @@ class PartPlan:
     Attributes:
         name: `train`, `validation` or empty.
         units: The number of its documents or sequences.
-        shards: The number of its new shards.
+        starts: The position of the first one of each new shard.
     """
 
     name: str
     units: int
-    shards: int
+    starts: tuple[int, ...]
+
+    @staticmethod
+    def even(name: str, units: int, shards: int) -> PartPlan:
+        """Return a plan of shards with about as many units each.
+
+        Args:
+            name: See `PartPlan`.
+            units: The same.
+            shards: The number of new shards, 1 to `units`.
+        """
+        return PartPlan(name, units, tuple(units * shard // shards for shard in range(shards)))
+
+    @staticmethod
+    def by_tokens(name: str, measured: Sequence[PartSums], shards: int) -> PartPlan:
+        """Return a plan of shards with about as many tokens each, of documents in their order.
+
+        Documents of one measured shard count as equally long.
+
+        Args:
+            name: See `PartPlan`.
+            measured: The sums of the part over each shard of documents; at least one token.
+            shards: The most new shards, at least 1.
+        """
+        ends = [0, *itertools.accumulate(each.tokens for each in measured)]
+        before = [0, *itertools.accumulate(each.documents for each in measured)]
+        starts = {0}
+        for shard in range(1, shards):
+            token = ends[-1] * shard // shards
+            index = bisect_right(ends, token) - 1
+            rest = (token - ends[index]) * measured[index].documents
+            starts.add(before[index] + rest // measured[index].tokens)
+        return PartPlan(name, before[-1], tuple(sorted(starts)))
+
+    @property
+    def shards(self) -> int:
+        """The number of new shards."""
+        return len(self.starts)
 
     def bounds(self, shard: int) -> tuple[int, int]:
         """Return the first position of a new shard, and the position behind its last."""
-        return self.units * shard // self.shards, self.units * (shard + 1) // self.shards
+        return self.starts[shard], (*self.starts, self.units)[shard + 1]
 
     def shard_of(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return int64[n]: the new shard that has each position."""
-        starts = np.array([self.bounds(shard)[0] for shard in range(self.shards)])
-        return np.searchsorted(starts, positions, side="right") - 1
+        return np.searchsorted(np.array(self.starts), positions, side="right") - 1
 
     def task(self, shard: int) -> str:
         """Return the name of the task of a new shard."""

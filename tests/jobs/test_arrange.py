@@ -258,6 +258,23 @@ def test_the_plan_is_told_before_shards_are_written(ground: Ground, tmp_path: Pa
     assert tree(tmp_path / "out") == tree(tmp_path / "direct")
 
 
+def test_long_documents_that_follow_each_other_have_shards_of_their_own(
+    ground: Ground, tmp_path: Path
+) -> None:
+    corpus = write(tmp_path / "mixed.jsonl", ["a"] * 400 + documents(40, seed=3))
+    reading = ("--input", corpus, "--tokenizer", ground.folder / "tok", "--range-bytes", "1KB")
+    out = tmp_path / "out"
+    run_whole(
+        *("tokenize", *reading, "--output", out, "--validation-share", "20%"),
+        *("--shard-tokens", 300),
+    )
+    rows = read_manifest(Storage(), str(out / "train")).shards
+    longest = max(map(len, read_shards(out / "train")))
+    assert len(rows) > 5
+    assert max(row.tokens for row in rows) < 300 + 2 * longest
+    assert max(row.documents for row in rows) > 10 * min(row.documents for row in rows)
+
+
 def test_killed_and_resumed(ground: Ground, tmp_path: Path) -> None:
     """In each of its steps, on either engine; a folder that lost a file is repaired."""
     whole, out = tmp_path / "whole", tmp_path / "out"
