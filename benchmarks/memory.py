@@ -38,6 +38,10 @@ from bpe_beam.counts.pair_counts import PairCounts
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.counts.word_table import PARTITIONS
 from bpe_beam.folders.receipts import TaskFolder
+from bpe_beam.jobs import tokenize
+from bpe_beam.progress import Progress
+from bpe_beam.settings.common import InputSettings, RunSettings
+from bpe_beam.settings.tokenize import ArrangementSettings, TokenizeSettings
 from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
 from bpe_beam.storage import Storage
 from bpe_beam.training.learn import learn
@@ -278,6 +282,39 @@ def tokenize_worker(folder: Path) -> Found:
     return Found(taken, 2 * 4 * MB + 2 * 4 * ids + 64 * MB)
 
 
+def freed_ids(folder: Path) -> Found:
+    """Measure what stays of the ids of batches of many sizes, each freed before the next."""
+    made = a_tokenizer()
+    made.encode("a")
+    gc.collect()
+    before = memory("VmRSS")
+    for documents in (4_000, 16_000, 8_000, 64_000, 1_000, 32_000) * 2:
+        made.encode_batch(pa.array([random_words(80)] * documents))
+    gc.collect()
+    return Found(memory("VmRSS") - before, (128 + 64) * MB + BLOCKS)
+
+
+def arranging_worker(folder: Path) -> Found:
+    """Measure sequences and shards of 8 million tokens, made of documents that are tokenized."""
+    a_tokenizer().save(str(folder / "tokenizer.json"))
+    rows = (json.dumps({"text": random_words(int(n))}) for n in RANDOM.integers(10, 400, 12_000))
+    (folder / "in.jsonl").write_text("\n".join(rows))
+    arranging = ArrangementSettings(
+        sequence_length=2048, packing="best_fit", shuffle_seed=1, shard_tokens=8 * MB, dry_run=True
+    )
+    settings = TokenizeSettings(
+        tokenizer=str(folder / "tokenizer.json"),
+        output=str(folder / "tokens"),
+        input=InputSettings(inputs=[str(folder / "in.jsonl")]),
+        run=RunSettings(workers=1),
+        arranging=arranging,
+    )
+    tokenize.run(settings, Progress("none"))
+    rest = replace(settings, arranging=replace(arranging, dry_run=False))
+    claimed = max(64 * MB, 10 * arranging.shard_tokens) + 200 * 2048 + BLOCKS
+    return Found(peak(lambda: tokenize.run(rest, Progress("none"))), claimed)
+
+
 def tokenizer(folder: Path) -> Found:
     """Measure a tokenizer of 100,000 entries against its file's bytes."""
     table = WordCounter()
@@ -408,8 +445,8 @@ ROWS: dict[str, Callable[[Path], Found]] = {
     row.__name__: row
     for row in (
         driver, count_worker, part_writer, learner, rounds_driver, round_worker, round_sums,
-        hot_pairs, tokenize_worker, tokenizer, shard_writer, verifier, watcher,
-        tokenize_transform, write_tokens, encode_iterable,
+        hot_pairs, tokenize_worker, tokenizer, freed_ids, arranging_worker, shard_writer,
+        verifier, watcher, tokenize_transform, write_tokens, encode_iterable,
     )
 }  # fmt: skip
 

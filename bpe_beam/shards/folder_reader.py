@@ -28,6 +28,9 @@ from bpe_beam.shards.stored_shard import (
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.names import WEB, absolute, escape_glob, is_local, protocol_of
 
+_DOCUMENTS_AT_ONCE = 1024
+"""The most documents that are read at once where a format has readers alone."""
+
 
 class FolderReader:
     """Reads documents and ids of a tokens folder; opens each shard where it is first needed.
@@ -195,13 +198,10 @@ class _ReaderAccess:
             return self._reader.document(index).astype(dtype)
 
     def documents(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
-        found = []
-        for index in range(start, stop):
-            found.append(self.document(index, dtype))
-            limit -= found[-1].size
-            if limit <= 0:
-                break
-        return found
+        with self._lock:
+            lengths = self._reader.lengths(start, min(stop, start + _DOCUMENTS_AT_ONCE))
+        count = max(int(np.searchsorted(np.cumsum(lengths), limit, side="right")), 1)
+        return [self.document(index, dtype) for index in range(start, start + count)]
 
     def tokens(self, start: int, stop: int, dtype: IdType) -> Ids:
         with self._lock:

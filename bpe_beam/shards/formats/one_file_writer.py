@@ -67,7 +67,13 @@ class OneFileWriter(ABC):
         offsets: NDArray[np.int64],
         labels: pa.RecordBatch | None,
     ) -> None:
-        """Write documents that were checked; see `ShardWriter.write_documents`."""
+        """Write documents that were checked.
+
+        Args:
+            ids: See `ShardWriter.write_documents`.
+            offsets: See there.
+            labels: See there.
+        """
 
     def finish(self) -> None:
         """Write what is left, at the end of a shard with tokens; nothing unless overridden."""
