@@ -9,6 +9,7 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from bpe_beam.counts.word_table import string_buffers
 from bpe_beam.shards.shard_rows import DocumentChanges
 from bpe_beam.tokenizer.postprocessors import framed
 
@@ -102,15 +103,17 @@ def _split(
     batch: pa.RecordBatch, ids: pa.LargeListArray, parts: NDArray[np.int64], most: int
 ) -> tuple[pa.RecordBatch, pa.LargeListArray]:
     """Split documents into so many parts of at most `most` ids."""
-    import pyarrow.compute as pc  # takes long to import
-
     rows = np.repeat(np.arange(len(ids)), parts)
     number = np.arange(rows.size) - np.repeat(np.cumsum(parts) - parts, parts)
     offsets = np.append(ids.offsets.to_numpy()[:-1][rows] + most * number, len(ids.values))
-    taken = batch.take(pa.array(rows))
-    column = batch.schema.get_field_index("text")
-    text = pc.if_else(pa.array(number == 0), taken.column(column), pa.scalar("", pa.large_string()))
+    # Parts without a text begin where it ends: a long text is not copied for each of its parts.
+    data, ends = string_buffers(batch["text"])
+    starts = np.append(ends[rows + (number > 0)], ends[-1])
+    text = pa.LargeStringArray.from_buffers(rows.size, pa.py_buffer(starts), data)
+    columns = [
+        text if name == "text" else batch[name].take(pa.array(rows)) for name in batch.schema.names
+    ]
     return (
-        taken.set_column(column, batch.schema.field(column), text),
+        pa.RecordBatch.from_arrays(columns, schema=batch.schema),
         pa.LargeListArray.from_arrays(pa.array(offsets), ids.values),
     )

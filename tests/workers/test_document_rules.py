@@ -66,3 +66,12 @@ def test_each_rule_does_what_its_definition_says() -> None:
         assert made.batch.schema.equals(BATCH_SCHEMA)
         assert made.batch.column("text").to_pylist() == [text for _, text, _ in expected]
         assert made.batch.column("id").to_pylist() == [f"{number}" for number, _, _ in expected]
+
+
+def test_a_long_text_is_not_copied_for_each_of_its_parts() -> None:
+    ids = pa.array([list(range(500))], pa.large_list(pa.uint32()))
+    row = {"place": 0, "source": "s", "id": "0", "text": "x" * 100_000}
+    batch = pa.RecordBatch.from_pylist([row], BATCH_SCHEMA)
+    made = apply_rules(DocumentRules(max_document_tokens=1), batch, ids, [], [])
+    assert made.batch["text"].to_pylist() == [row["text"], *[""] * 499]
+    assert made.batch["text"].buffers()[2].address == batch["text"].buffers()[2].address
