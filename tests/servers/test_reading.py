@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from starting import missing
 from stores import Store
-from token_folders import made_documents, write_folder
+from token_folders import answer, made_documents, write_folder
 from web import Web
 
 import bpe_beam
@@ -29,11 +29,6 @@ IDS = [token for document in DOCUMENTS for token in document]
 
 def lists(items: Any) -> list[list[int]]:
     return [item.tolist() for item in items]
-
-
-def answer(data: bytes, at: int, pipe: Any) -> None:
-    """Read a document in another process."""
-    pipe.send(pickle.loads(data)[at].tolist())
 
 
 @pytest.mark.parametrize("format_name", ["dolma", "parquet"])
