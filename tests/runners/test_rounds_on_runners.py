@@ -147,10 +147,14 @@ def test_rounds_on_every_runner(engine: Engine, few_rounds: Counted, tmp_path: P
     assert summary["runner"].lower().startswith(engine.name.replace("cluster", "flink"))
 
 
+@pytest.mark.scheduled
 def test_workers_and_a_task_manager_are_killed(
     cluster: Cluster, few_rounds: Counted, tmp_path: Path
 ) -> None:
-    """A Python worker in each of two rounds, a task manager in the third; the client goes on."""
+    """A Python worker in each of two rounds, a task manager in the third; the client goes on.
+
+    CI kills the client beside a round, and task managers in other jobs.
+    """
     out = tmp_path / "out"
     made = random.Random(3)
     with few_rounds.launched(cluster.engine(2), out) as client:
