@@ -16,7 +16,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 SOURCES = sorted([*MODULES, *PACKAGE.rglob("*.hpp"), *PACKAGE.rglob("*.cpp")])
 
 EVERYWHERE = {"_native", "errors", "limits", "messages", "storage"}
-PLAIN = {"corpus", "counts", "training", "tokenizer", "shards"}
+PLAIN = {"corpus", "counts", "evaluation", "training", "tokenizer", "shards"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "limits": set(),
@@ -28,6 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "shards": EVERYWHERE | {"corpus", "folders"},
     "tokenizer": EVERYWHERE,
     "counts": EVERYWHERE | {"corpus", "folders", "tokenizer"},
+    "evaluation": EVERYWHERE | {"counts", "tokenizer"},
     "training": EVERYWHERE | {"counts", "tokenizer"},
     "workers": EVERYWHERE | PLAIN | {"folders", "progress"},
     "transforms": EVERYWHERE | PLAIN | {"folders", "progress", "workers"},

@@ -122,7 +122,9 @@ def _run_job(job: str, settings: Any) -> None:
         print(format_summary(f"bpe-beam inspect {settings.path}", shown))
     elif job == "plan" and settings.output != "-":
         print(format_summary("bpe-beam plan", summary))
-    elif JOBS[job].shows_summary and not run.quiet:
+    elif not run.quiet and (
+        JOBS[job].shows_summary or (job == "evaluate" and settings.output is not None)
+    ):
         say(format_summary(f"bpe-beam {job}", for_people(summary), exact=False))
     if run.summary_file is not None:
         write_json(summary, run.summary_file, run.storage_options)

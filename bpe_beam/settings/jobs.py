@@ -101,6 +101,13 @@ JOBS: dict[str, Job] = {
         "bpe-beam blend web/ books/ --weights 0.8,0.2 --sequences sequences.json",
         "The list is for --data-args-path, the file of sequences for --per-dataset-sequences-path.",
     ),
+    "evaluate": Job(
+        "evaluate.EvaluateSettings",
+        "show what tokenizers do to a corpus: tokens a word, words kept whole, unused tokens",
+        "bpe-beam evaluate --counts counts/ --tokenizer tok-32k/ tok-64k/ --output report.json\n"
+        "  bpe-beam evaluate --counts counts/ --tokenizer tok-128k/ --vocab-sizes 16k,32k,64k",
+        "From counts this takes seconds, whatever the corpus.",
+    ),
     "encode": Job(
         "tools.EncodeSettings",
         "text to token ids, on one line",

@@ -33,6 +33,11 @@ def parse_integer(text: str) -> int:
     return int(match[1]) * _MULTIPLES[match[2].upper()]
 
 
+def parse_integers(texts: Sequence[str]) -> tuple[int, ...]:
+    """Return the whole numbers of lists such as `16k,32k`; see `parse_integer`."""
+    return tuple(parse_integer(number) for text in texts for number in text.split(","))
+
+
 def parse_size(text: str) -> int:
     """Return a number of bytes: a whole number, and a unit of 1,000 (MB) or 1,024 (MiB) or none.
 

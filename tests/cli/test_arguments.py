@@ -131,7 +131,8 @@ def test_every_declared_option_reaches_the_settings() -> None:
         "--storage-options": '{"s3": {}}', "--runner": "direct",
         "--counts": "c", "--driver-memory": "2GB", "--symbols": "bytes",
         "--merge-rounds": "distributed",
-        "--progress": "json", "--source": "en=a/*", "--weights": "en=2", "--temperature": "0.5",
+        "--output": "o.json", "--progress": "json", "--source": "en=a/*", "--weights": "en=2",
+        "--temperature": "0.5",
     }  # fmt: skip
     packed = ("--sequence-length", "9", "--packing", "best_fit")
     long = ("--max-document-tokens", "9")
@@ -143,6 +144,7 @@ def test_every_declared_option_reaches_the_settings() -> None:
         "encode": ["--tokenizer", "t"],
         "decode": ["--tokenizer", "t"],
         "blend": ["a"],
+        "evaluate": ["--counts", "b", "--tokenizer", "t"],
         "inspect": ["p"],
         "plan": ["--input", "a"],
         "quickstart": [],

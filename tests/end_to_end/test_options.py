@@ -24,7 +24,7 @@ from stream_options import NEEDED, STREAMING
 
 from bpe_beam import Tokenizer
 from bpe_beam.engines.local import LocalWorkers, local_workers
-from bpe_beam.jobs import quickstart, stream_tokenize, verify
+from bpe_beam.jobs import evaluate, quickstart, stream_tokenize, verify
 from bpe_beam.settings.jobs import JOBS
 
 END = "<|endoftext|>"
@@ -53,6 +53,7 @@ class Ground:
             "convert": [self.shared / "tokens", "--shards", "2"],
             "verify": [self.shared / "tokens"],
             "blend": [self.shared / "tokens"],
+            "evaluate": ["--counts", self.shared / "counts", *tokenizer],
             "encode": [f"one{END}two", *tokenizer],
             "decode": ["70", "71", *tokenizer],
             "inspect": [self.shared / "tok"],
@@ -222,7 +223,7 @@ def silence(ground: Ground, job: str) -> None:
     assert (loud.code, quiet.code) == (0, 0)
     assert len(quiet.warnings) == len(quiet.err.splitlines())
     assert quiet.warnings == loud.warnings
-    assert (loud.err != "") == (job in (*WRITERS, "verify"))
+    assert (loud.err != "") == (job in (*WRITERS, "verify", "evaluate"))
     assert quiet.out == loud.out
 
 
@@ -244,6 +245,7 @@ def options_of_storage(ground: Ground, job: str) -> None:
         "convert": ["dir://tokens", "--shards", "2", "--output", "dir://made-by-convert"],
         "verify": ["dir://tokens"],
         "blend": ["dir://tokens"],
+        "evaluate": ["--counts", "dir://counts", "--tokenizer", "dir://tok/tokenizer.json"],
         "inspect": ["dir://tok"],
         "plan": ["--input", "dir://a.jsonl"],
         "encode": ["a", "--tokenizer", "dir://tok/tokenizer.json"],
@@ -281,6 +283,14 @@ def threads(ground: Ground, job: str) -> None:
             return real(*args, workers=workers, **more)
 
         ground.patch.setattr(verify, "verify", counting)
+    elif job == "evaluate":
+        tallies = evaluate.tallies_of_counts  # type: ignore[attr-defined]
+
+        def tallying(*args: object, workers: int, **more: Any) -> Any:
+            given.append(workers)
+            return tallies(*args, workers=workers, **more)
+
+        ground.patch.setattr(evaluate, "tallies_of_counts", tallying)
     else:
 
         def started(count: int, **more: bool) -> AbstractContextManager[LocalWorkers]:
@@ -539,6 +549,26 @@ def other_tokenizer(ground: Ground, job: str) -> None:
     assert ground.seen(job) != first
 
 
+def other_counts(ground: Ground, job: str) -> None:
+    """Other words give other figures."""
+    base = ground.base(job)
+    first = ground.seen(job)
+    other = ("--input", ground.shared / "b.txt", "--output", ground.own / "counts")
+    assert run("count", *other).code == 0
+    base[base.index("--counts") + 1] = ground.own / "counts"
+    ground.patch.setattr(Ground, "base", lambda *_: base)
+    assert ground.seen(job) != first
+
+
+def report_in_a_file(ground: Ground, job: str) -> None:
+    """The report as JSON, in a file or on stdout, or as CSV."""
+    files = {ending: ground.own / f"report.{ending}" for ending in ("json", "csv")}
+    for file in files.values():
+        assert ground.run(job, "--output", file).out == b""
+    assert ground.run(job).out == files["json"].read_bytes()
+    assert files["csv"].read_bytes().startswith(b"tokenizer,vocab_size,source,")
+
+
 def frame(option: str) -> Case:
     """The token stands once around each document, and is counted."""
 
@@ -793,6 +823,15 @@ CASES: dict[str, dict[str, Case]] = {
         "folders": positional("{shared}/tokens2"),
         "--weights": changes("--weights", "2"),
         "--sequences": sequences_in_a_file,
+    },
+    "evaluate": {
+        **COMMON,
+        "--tokenizer": other_tokenizer,
+        "--counts": other_counts,
+        "--vocab-sizes": changes("--vocab-sizes", "300"),
+        "--output": report_in_a_file,
+        "--workers": threads,
+        "--progress": shown_as_json,
     },
     "encode": {
         **COMMON,

@@ -7,6 +7,7 @@ import pytest
 from bpe_beam.settings.parsing import (
     parse_ids,
     parse_integer,
+    parse_integers,
     parse_separator,
     parse_size,
     parse_storage_options,
@@ -56,6 +57,7 @@ def test_what_is_no_integer(text: str) -> None:
 def test_integers() -> None:
     assert [parse_integer(text) for text in ("0", "-1", "007", "32000")] == [0, -1, 7, 32000]
     assert [parse_integer(text) for text in ("32k", "32K", "1M")] == [32000, 32000, 10**6]
+    assert parse_integers(["32k,7", "1M"]) == (32000, 7, 10**6)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,178 @@
+"""Figures of a tally: ratios of exact integers, divided once, and entropies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from bpe_beam.evaluation.tally import Tally
+from bpe_beam.evaluation.vocabulary import Flags, Integers
+
+RENYI_ALPHA = 2.5
+"""The order of the Rényi entropy, as in the literature on tokenizers."""
+
+
+class Metrics(Struct, frozen=True):
+    """What a tokenizer does to one source; a ratio is None where nothing is there to divide by.
+
+    Attributes:
+        words: Words, each occurrence counted.
+        bytes: UTF-8 bytes of the words.
+        characters: Characters (code points) of the words.
+        tokens: Tokens of the words.
+        bytes_per_token: The compression in bytes.
+        characters_per_token: The compression in characters.
+        words_per_token: The compression in words.
+        tokens_per_word: The fertility.
+        words_kept_whole: The share of words that are one token, not the unknown one (STRR).
+        continued_words: The share of words of two or more tokens.
+        single_byte_tokens: The share of tokens that are one byte of text.
+        partial_character_tokens: The share of tokens that are not whole characters.
+        unknown_tokens: The share of unknown tokens.
+        vocabulary_used: The number of different tokens that occur.
+        vocabulary_used_share: The same over the size of the vocabulary.
+        entropy: Shannon's entropy of the tokens, in bits a token.
+        renyi_entropy: Their Rényi entropy of order 2.5, in bits.
+        renyi_efficiency: The Rényi entropy over the logarithm of the vocabulary's size.
+    """
+
+    words: int
+    bytes: int
+    characters: int
+    tokens: int
+    bytes_per_token: float | None
+    characters_per_token: float | None
+    words_per_token: float | None
+    tokens_per_word: float | None
+    words_kept_whole: float | None
+    continued_words: float | None
+    single_byte_tokens: float | None
+    partial_character_tokens: float | None
+    unknown_tokens: float | None
+    vocabulary_used: int
+    vocabulary_used_share: float | None
+    entropy: float | None
+    renyi_entropy: float | None
+    renyi_efficiency: float | None
+
+
+def metrics_of(
+    tally: Tally, size: int, single_byte: Flags, partial: Flags, unknown: int | None
+) -> Metrics:
+    """Return the figures of a tally.
+
+    Args:
+        tally: The amounts.
+        size: The size of the vocabulary.
+        single_byte: Which tokens are one byte of text, by position.
+        partial: Which tokens are not whole characters, by position.
+        unknown: The position of the unknown token; None if there is none.
+    """
+    counts = tally.tokens
+    tokens = int(counts.sum())
+    used = int(np.count_nonzero(counts))
+    renyi = renyi_entropy(counts)
+    return Metrics(
+        words=tally.words,
+        bytes=tally.bytes,
+        characters=tally.characters,
+        tokens=tokens,
+        bytes_per_token=ratio(tally.bytes, tokens),
+        characters_per_token=ratio(tally.characters, tokens),
+        words_per_token=ratio(tally.words, tokens),
+        tokens_per_word=ratio(tokens, tally.words),
+        words_kept_whole=ratio(int(tally.whole.sum()), tally.words),
+        continued_words=ratio(tally.continued, tally.words),
+        single_byte_tokens=ratio(int(counts[single_byte].sum()), tokens),
+        partial_character_tokens=ratio(int(counts[partial].sum()), tokens),
+        unknown_tokens=ratio(0 if unknown is None else int(counts[unknown]), tokens),
+        vocabulary_used=used,
+        vocabulary_used_share=ratio(used, size),
+        entropy=entropy(counts),
+        renyi_entropy=renyi,
+        renyi_efficiency=None if renyi is None or size < 2 else renyi / math.log2(size),
+    )
+
+
+def ratio(amount: int, of: int) -> float | None:
+    """Return a quotient of integers; None where the divisor is 0.
+
+    Args:
+        amount: The dividend.
+        of: The divisor.
+    """
+    return amount / of if of else None
+
+
+def entropy(counts: Integers) -> float | None:
+    """Return Shannon's entropy of how often things occur, in bits; None where nothing does."""
+    shares = _shares(counts)
+    return None if shares is None else abs(float(-(shares * np.log2(shares)).sum()))
+
+
+def renyi_entropy(counts: Integers, alpha: float = RENYI_ALPHA) -> float | None:
+    """Return the Rényi entropy of how often things occur, in bits; None where nothing does.
+
+    Args:
+        counts: How often each occurs.
+        alpha: The order of the entropy, above 0 and not 1.
+    """
+    shares = _shares(counts)
+    if shares is None:
+        return None
+    return abs(math.log2(float((shares**alpha).sum())) / (1 - alpha))
+
+
+def _shares(counts: Integers) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
+    counts = counts[counts > 0]
+    return counts / counts.sum() if len(counts) else None
+
+
+class Fairness(Struct, frozen=True):
+    """How unequal a cost is over sources.
+
+    Attributes:
+        gini: The Gini coefficient: 0 if all costs are equal, near 1 if one source has all.
+        worst_to_best: The greatest cost over the least.
+        worst: The source of the greatest cost.
+        best: The source of the least cost.
+    """
+
+    gini: float
+    worst_to_best: float
+    worst: str
+    best: str
+
+
+def fairness(costs: Mapping[str, float | None]) -> Fairness | None:
+    """Return how unequal costs are; None with fewer than two sources that have one.
+
+    Args:
+        costs: The cost of each source; sources whose cost is None or 0 are left out.
+    """
+    known = {source: cost for source, cost in costs.items() if cost}
+    if len(known) < 2:
+        return None
+    ordered = sorted(known, key=lambda source: (known[source], source))
+    best, worst = ordered[0], ordered[-1]
+    return Fairness(
+        gini=gini([known[source] for source in ordered]),
+        worst_to_best=known[worst] / known[best],
+        worst=worst,
+        best=best,
+    )
+
+
+def gini(values: Sequence[float]) -> float:
+    """Return the Gini coefficient: half of the mean difference of two values over the mean value.
+
+    Args:
+        values: At least one value, none below 0 and one above 0.
+    """
+    ordered = sorted(values)
+    size = len(ordered)
+    weighted = math.fsum((2 * rank - size + 1) * value for rank, value in enumerate(ordered))
+    return weighted / (size * math.fsum(ordered))

@@ -1,0 +1,102 @@
+"""`Tally`: how often each token occurs in the words of one source, and what else metrics need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bpe_beam.errors import DataError
+from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
+
+_MOST = 2.0**62
+"""Sums stay below this, so that none is beyond 64 bits."""
+
+
+@dataclass
+class Tally:
+    """Amounts of text and of its tokens; all are exact integers.
+
+    Attributes:
+        tokens: int64[tokens of the vocabulary], how often each occurs, by position.
+        whole: int64[tokens of the vocabulary], how often each is a whole word; the unknown token
+            never is.
+        words: The number of words, each occurrence counted.
+        continued: The number of words of two or more tokens.
+        bytes: UTF-8 bytes of the words.
+        characters: Characters (code points) of the words.
+    """
+
+    tokens: Integers
+    whole: Integers
+    words: int = 0
+    continued: int = 0
+    bytes: int = 0
+    characters: int = 0
+    _bound: float = field(default=0.0, repr=False)
+
+    @staticmethod
+    def empty(size: int) -> Tally:
+        """Return the tally of no text, for a vocabulary of a size."""
+        return Tally(np.zeros(size, np.int64), np.zeros(size, np.int64))
+
+    def add_words(
+        self,
+        vocabulary: Vocabulary,
+        texts: pa.Array,
+        counts: Integers,
+        encoded: pa.LargeListArray,
+        *,
+        with_tokens: bool = True,
+    ) -> None:
+        """Add words.
+
+        Args:
+            vocabulary: The tokens.
+            texts: large_string, the texts of the words.
+            counts: How often each word occurs.
+            encoded: The ids of each word.
+            with_tokens: Whether to add the words' tokens; false where those of texts are added.
+
+        Raises:
+            DataError: A sum could be beyond 64 bits.
+        """
+        starts = encoded.offsets.to_numpy()[:-1]
+        lengths = np.diff(encoded.offsets.to_numpy())
+        byte_lengths = pc.binary_length(texts).to_numpy()
+        self._bound += float(np.dot(counts.astype(np.float64), lengths + byte_lengths + 1.0))
+        if self._bound >= _MOST:
+            raise DataError("the counts are too large to be evaluated: their sums need 64 bits")
+        positions = vocabulary.positions(encoded.values.to_numpy())
+        if with_tokens:
+            np.add.at(self.tokens, positions, np.repeat(counts, lengths))
+        single = lengths == 1
+        found, times = positions[starts[single]], counts[single]
+        if vocabulary.unknown is not None:
+            known = found != vocabulary.unknown
+            found, times = found[known], times[known]
+        np.add.at(self.whole, found, times)
+        self.words += int(counts.sum())
+        self.continued += int(counts[lengths > 1].sum())
+        self.bytes += int(np.dot(counts, byte_lengths.astype(np.int64)))
+        self.characters += int(np.dot(counts, pc.utf8_length(texts).to_numpy().astype(np.int64)))
+
+    def add_ids(self, vocabulary: Vocabulary, encoded: pa.LargeListArray) -> None:
+        """Add the tokens of texts, whose words are added without tokens.
+
+        Args:
+            vocabulary: The tokens.
+            encoded: The ids of each text.
+        """
+        np.add.at(self.tokens, vocabulary.positions(encoded.values.to_numpy()), 1)
+
+    def add(self, other: Tally) -> None:
+        """Add another tally of the same vocabulary."""
+        self._bound += other._bound
+        if self._bound >= _MOST:
+            raise DataError("the counts are too large to be evaluated: their sums need 64 bits")
+        for each in fields(self):
+            if each.name != "_bound":
+                setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))

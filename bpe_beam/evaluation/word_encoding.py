@@ -1,0 +1,133 @@
+"""Counted words to ids, by any tokenizer.
+
+A word of counts is the text between two boundaries of a pre-tokenizer. A tokenizer with the same
+normalizer and pre-tokenizer encodes a corpus word by word, so the ids of the counted words are
+exactly those of the corpus. Another tokenizer encodes each word as a short text. Its tokens
+then cannot cross the boundaries of the counts, but for this they are those of the corpus if the
+words are all of the text, as those of the named patterns are.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import replace
+
+from bpe_beam.tokenizer.normalizers import (
+    Normalizer,
+    NormalizerSequence,
+    Prepend,
+    normalizer_from_name,
+)
+from bpe_beam.tokenizer.pretokenizers import (
+    ByteLevelPreTokenizer,
+    Metaspace,
+    PreTokenizer,
+    PreTokenizerSequence,
+    ends_in_bytes,
+    flat,
+    pretokenizer_from_name,
+    steps_of,
+)
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+
+_KEEP_BLANKS = (ByteLevelPreTokenizer, Metaspace)
+_SPACE_MARK = "\u2581"
+
+
+class WordEncoder:
+    """Encodes the words of counts.
+
+    Args:
+        tokenizer: The tokenizer.
+        normalizer: The normalizer of the counts by name.
+        pretokenizer: The pre-tokenizer of the counts by name.
+
+    Attributes:
+        exact: Whether the ids are those of the corpus: the tokenizer splits it into the same words.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, normalizer: str, pretokenizer: str) -> None:
+        spec = tokenizer.spec
+        special = set(tokenizer.special_tokens)
+        self.exact = (
+            spec.normalizer == normalizer_from_name(normalizer)
+            and _split_equally(
+                spec.pre_tokenizer, pretokenizer_from_name(pretokenizer, byte_level=True)
+            )
+            and special >= {token.content for token in spec.added_tokens}
+        )
+        if self.exact:
+            whole = ByteLevelPreTokenizer(use_regex=False)
+            words = replace(
+                spec,
+                added_tokens=(),
+                normalizer=None,
+                pre_tokenizer=whole if ends_in_bytes(spec.pre_tokenizer) else None,
+                post_processor=None,
+            )
+        else:
+            words = replace(
+                spec,
+                normalizer=_unprefixed_normalizer(spec.normalizer),
+                pre_tokenizer=_unprefixed(spec.pre_tokenizer),
+            )
+        self._words = Tokenizer(words)
+        self._marks_spaces = pretokenizer == "metaspace"
+
+    def encode(self, words: pa.Array) -> pa.LargeListArray:
+        """Return the ids of words.
+
+        Args:
+            words: large_string, as counts have them.
+
+        Returns:
+            large_list<uint32>: the ids of each word.
+
+        Raises:
+            DataError: The vocabulary lacks a symbol of a word.
+        """
+        if self._marks_spaces and not self.exact:
+            words = as_text(words)
+        return self._words.encode_batch(words)
+
+
+def as_text(words: pa.Array) -> pa.Array:
+    """Return words of the pre-tokenizer `metaspace` with spaces for its marks of spaces."""
+    return pc.replace_substring(words, _SPACE_MARK, " ")
+
+
+def _split_equally(one: PreTokenizer | None, other: PreTokenizer | None) -> bool:
+    """Return whether pre-tokenizers split each text in the same way, as far as is known."""
+    if flat(one) == flat(other):
+        return True
+    # Settings without effect on the words, and spellings of one scanner, are the same steps.
+    return steps_of(one, last_as_bytes=True) == steps_of(other, last_as_bytes=True)
+
+
+def _unprefixed_normalizer(normalizer: Normalizer | None) -> Normalizer | None:
+    """Return a normalizer that puts nothing before a text."""
+    if isinstance(normalizer, Prepend):
+        return None
+    if isinstance(normalizer, NormalizerSequence):
+        kept = [_unprefixed_normalizer(one) for one in normalizer.normalizers]
+        return NormalizerSequence(tuple(one for one in kept if one is not None))
+    return normalizer
+
+
+def _unprefixed(pre_tokenizer: PreTokenizer | None) -> PreTokenizer | None:
+    """Return a pre-tokenizer that puts no space before a text.
+
+    A space is kept where the step before drops blanks: there it marks each word.
+    """
+    steps: list[PreTokenizer] = []
+    for one in flat(pre_tokenizer):
+        blanks = all(isinstance(step, _KEEP_BLANKS) for step in steps)
+        if blanks and isinstance(one, Metaspace):
+            one = replace(one, prepend_scheme="never")
+        elif blanks and isinstance(one, ByteLevelPreTokenizer):
+            one = replace(one, add_prefix_space=False)
+        steps.append(one)
+    if len(steps) < 2:
+        return steps[0] if steps else None
+    return PreTokenizerSequence(tuple(steps))

@@ -1,0 +1,151 @@
+"""`bpe-beam evaluate`: the report of tokenizers on the words of counts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reference_evaluation as reference
+from command_line import run, run_whole
+from counted_sources import SOURCES, TEXTS, count, rows, write_corpus
+
+from bpe_beam import Tokenizer
+from bpe_beam.tokenizer import byte_level
+
+SIZES = (300, 330, 400)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with counts by source, and tokenizers of several sizes trained from them."""
+    root = tmp_path_factory.mktemp("evaluate")
+    write_corpus(root / "corpus")
+    count(root / "corpus", root / "counts", tuple(TEXTS), *SOURCES)
+    for size in SIZES:
+        given = ("--vocab-size", size, "--special-token", "<s>")
+        run_whole("train", "--counts", root / "counts", *given, "--output", root / f"tok-{size}")
+    return root
+
+
+def report(made: Path, *extra: object) -> Any:
+    ran = run("evaluate", "--counts", made / "counts", *extra)
+    assert ran.code == 0, ran.err
+    return json.loads(ran.out)
+
+
+def test_metrics_by_source_against_the_reference(made: Path) -> None:
+    (found,) = report(made, "--tokenizer", made / "tok-400")["tokenizers"]
+    tokenizer = Tokenizer.from_file(str(made / "tok-400"))
+    by_source: dict[str, Counter[str]] = {}
+    for row in rows(made / "counts"):
+        by_source.setdefault(row["source"], Counter())[row["word"]] = row["count"]
+    expected = {"total": sum(by_source.values(), Counter()), **by_source}
+    figures = found["figures"]
+    assert figures["sources"].keys() == by_source.keys()
+
+    def encode(word: str) -> list[str]:
+        return reference.tokens_made(byte_level.to_chars(word.encode()), tokenizer.merges)[0]
+
+    for source, words in expected.items():
+        own = figures["total"] if source == "total" else figures["sources"][source]
+        slow = reference.metrics(words, encode, 400, byte_level.to_bytes)
+        assert own == {name: pytest.approx(value, rel=1e-12) for name, value in slow.items()}
+    costs = {
+        "tokens": lambda row: row["tokens"],
+        "tokens_per_word": lambda row: row["tokens"] / row["words"],
+        "tokens_per_character": lambda row: row["tokens"] / row["characters"],
+        "tokens_per_byte": lambda row: row["tokens"] / row["bytes"],
+    }
+    assert figures["fairness"].keys() == costs.keys()
+    for name, cost in costs.items():
+        values = {source: cost(row) for source, row in figures["sources"].items()}
+        fair = figures["fairness"][name]
+        assert fair["gini"] == pytest.approx(reference.gini(list(values.values())))
+        assert values[fair["worst"]] == max(values.values())
+        assert fair["worst_to_best"] == max(values.values()) / values[fair["best"]]
+
+
+def test_the_curve_is_that_of_tokenizers_trained_to_these_sizes(made: Path) -> None:
+    given = ("--tokenizer", *(made / f"tok-{size}" for size in SIZES))
+    whole = report(made, *given)["tokenizers"]
+    sizes = ",".join(map(str, SIZES))
+    (curve,) = report(made, "--tokenizer", made / "tok-400", "--vocab-sizes", sizes)["tokenizers"]
+    assert [one["name"] for one in whole] == ["tok-300", "tok-330", "tok-400"]
+    assert curve["curve"] == [one["figures"] for one in whole]
+    assert curve["figures"] == whole[-1]["figures"]
+
+
+def test_nothing_depends_on_the_threads(made: Path) -> None:
+    given = ("evaluate", "--counts", made / "counts", "--tokenizer", made / "tok-300")
+    outputs = {run(*given, "--workers", workers).out for workers in (1, 4)}
+    assert len(outputs) == 1
+
+
+def test_csv_has_a_row_for_each_size_and_source(made: Path, tmp_path: Path) -> None:
+    given = ("--tokenizer", made / "tok-400", "--vocab-sizes", "300")
+    found = report(made, *given)["tokenizers"][0]
+    ran = run("evaluate", "--counts", made / "counts", *given, "--output", tmp_path / "r.csv")
+    assert ran.code == 0
+    assert ran.out == b""
+    table = list(csv.DictReader(io.StringIO((tmp_path / "r.csv").read_text("utf-8"))))
+    keys = [(row.pop("tokenizer"), row.pop("vocab_size"), row.pop("source")) for row in table]
+    sources = ["", *found["figures"]["sources"]]
+    assert keys == [("tok-400", size, source) for size in ("300", "400") for source in sources]
+    for row, key in zip(table, keys, strict=True):
+        figures = found["curve"][0] if key[1] == "300" else found["figures"]
+        own = figures["sources"][key[2]] if key[2] else figures["total"]
+        assert row == {name: str(value) for name, value in own.items()}
+
+
+def test_people_see_a_line_of_each_tokenizer(made: Path, tmp_path: Path) -> None:
+    given = ("--counts", made / "counts", "--tokenizer", made / "tok-300", made / "tok-400")
+    ran = run("evaluate", *given, "--output", tmp_path / "r.json")
+    lines = [line for line in ran.err.splitlines() if line.startswith("    tok-")]
+    assert len(lines) == 2
+    assert "tokens per word" in lines[0]
+    quiet = run("evaluate", *given, "--output", tmp_path / "r.json", "--quiet")
+    assert quiet.err == ""
+
+
+def test_a_tokenizer_of_other_words_is_reported_with_a_warning(made: Path, tmp_path: Path) -> None:
+    given = ("--vocab-size", "330", "--pretokenizer", "cl100k", "--output", tmp_path / "tok")
+    run_whole("train", "--input", made / "corpus" / "en-1.txt", *given)
+    ran = run("evaluate", "--counts", made / "counts", "--tokenizer", tmp_path / "tok")
+    assert [w for w in ran.warnings if w.startswith("tok: the tokenizer splits text")]
+    assert not json.loads(ran.out)["tokenizers"][0]["exact"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (("--vocab-sizes", "299,500"), "--vocab-sizes must be from 257"),
+        (("--vocab-sizes", "0"), "--vocab-sizes must be from 1"),
+        (("--output", "r.txt"), "--output must end in .json or .csv"),
+        (("--runner", "FlinkRunner"), "--runner"),
+    ],
+)
+def test_wrong_use(made: Path, extra: tuple[str, ...], message: str) -> None:
+    given = ("--counts", made / "counts", "--tokenizer", made / "tok-300")
+    ran = run("evaluate", *given, *extra)
+    assert ran.code == 2
+    assert message in ran.message
+
+
+def test_a_tokenizer_twice_and_one_without_merges(made: Path, tmp_path: Path) -> None:
+    given = ("evaluate", "--counts", made / "counts", "--tokenizer", made / "tok-300")
+    assert "--tokenizer must not repeat" in run(*given, made / "tok-300").message
+    words = ("--model", "word_level", "--vocab-size", "50", "--output", tmp_path / "words")
+    run_whole("train", "--counts", made / "counts", *words)
+    own = ("evaluate", "--counts", made / "counts", "--tokenizer", tmp_path / "words")
+    ran = run(*own, "--vocab-sizes", "40")
+    assert ran.code == 2
+    assert "must not be set for a tokenizer that is not BPE" in ran.message
+    (found,) = json.loads(run(*own).out)["tokenizers"]
+    total = found["figures"]["total"]
+    assert total["unknown_tokens"] > 0
+    assert total["words_kept_whole"] == pytest.approx(1 - total["unknown_tokens"])
