@@ -26,7 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "progress": {"messages"},
     "corpus": EVERYWHERE,
     "shards": EVERYWHERE | {"corpus", "folders"},
-    "tokenizer": EVERYWHERE,
+    "tokenizer": EVERYWHERE | {"evaluation"},  # for `Tokenizer.evaluate`, where it is called
     "counts": EVERYWHERE | {"corpus", "folders", "tokenizer"},
     "evaluation": EVERYWHERE | {"counts", "tokenizer"},
     "training": EVERYWHERE | {"counts", "tokenizer"},

@@ -10,15 +10,14 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pyarrow as pa
 
 from bpe_beam.counts.artifact import read_part
 from bpe_beam.counts.manifest import CountsManifest, CountsPart
 from bpe_beam.errors import DataError, TextError
 from bpe_beam.evaluation.tally import Tally
-from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.evaluation.word_encoding import WordEncoder, as_text
+from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
+from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.storage import Storage
 
 _ROWS = 1 << 16
@@ -58,9 +57,7 @@ def tallies_of_counts(
 
     def add_part(part: CountsPart) -> None:
         for source, words in read_part(storage, folder, manifest, part).items():
-            for texts, counts, encoded in _encoded(words, encoder):
-                if manifest.pretokenizer == "metaspace":
-                    texts = as_text(texts)
+            for texts, counts, encoded in encoded_words(words, encoder):
                 with lock:
                     tallies[source].add_words(vocabulary, texts, counts, encoded)
         on_part()
@@ -75,14 +72,22 @@ def tallies_of_counts(
     return tallies
 
 
-def _encoded(
+def encoded_words(
     words: pa.Table, encoder: WordEncoder
-) -> Iterator[tuple[pa.Array, np.ndarray[tuple[int], np.dtype[np.int64]], pa.LargeListArray]]:
-    """Yield words, their counts and their ids, some at a time."""
+) -> Iterator[tuple[pa.Array, Integers, pa.LargeListArray]]:
+    """Yield the texts of words, how often each occurs, and their ids, some at a time.
+
+    Args:
+        words: The columns `word` and `count`.
+        encoder: Encodes them.
+
+    Raises:
+        DataError: The vocabulary lacks a symbol of a word.
+    """
     for batch in words.select(["word", "count"]).to_batches(max_chunksize=_ROWS):
-        texts = batch.column("word")
+        own = batch.column("word")
         try:
-            encoded = encoder.encode(texts)
+            encoded = encoder.encode(own)
         except TextError as error:
-            raise DataError(f"the word {texts[error.number].as_py()!r}: {error.reason}") from None
-        yield texts, batch.column("count").to_numpy(), encoded
+            raise DataError(f"the word {own[error.number].as_py()!r}: {error.reason}") from None
+        yield encoder.texts_of(own), batch.column("count").to_numpy(), encoded

@@ -87,14 +87,11 @@ class WordEncoder:
         Raises:
             DataError: The vocabulary lacks a symbol of a word.
         """
-        if self._marks_spaces and not self.exact:
-            words = as_text(words)
-        return self._words.encode_batch(words)
+        return self._words.encode_batch(words if self.exact else self.texts_of(words))
 
-
-def as_text(words: pa.Array) -> pa.Array:
-    """Return words of the pre-tokenizer `metaspace` with spaces for its marks of spaces."""
-    return pc.replace_substring(words, _SPACE_MARK, " ")
+    def texts_of(self, words: pa.Array) -> pa.Array:
+        """Return the texts of words: with spaces for the marks of the pre-tokenizer `metaspace`."""
+        return pc.replace_substring(words, _SPACE_MARK, " ") if self._marks_spaces else words
 
 
 def _split_equally(one: PreTokenizer | None, other: PreTokenizer | None) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -512,6 +512,36 @@ class Tokenizer:
             DataError: As in `decode_batch`.
         """
         return self._decoder.decode_batch(ids, self._skipped(skip_special_tokens))
+
+    # ---- what it does to texts ----
+
+    def evaluate(
+        self,
+        texts_or_counts: Iterable[str] | str,
+        *,
+        vocab_sizes: Sequence[int] = (),
+        pretokenizer: str = "gpt2",
+        storage: Storage | None = None,
+    ) -> dict[str, Any]:
+        """Return figures of the tokenizer: tokens a word, words kept whole, unused tokens.
+
+        Args:
+            texts_or_counts: Texts; or the path or URL of a folder that `bpe-beam count` wrote.
+            vocab_sizes: Sizes of smaller vocabularies whose figures are wanted too, for BPE.
+            pretokenizer: The pre-tokenizer, by name, whose words are counted; only for texts.
+            storage: The storage client; None: one without options.
+
+        Returns:
+            The figures by name, as in the report of `bpe-beam evaluate`; docs/evaluate.md defines
+            them.
+
+        Raises:
+            UsageError: An argument is invalid, or the tokenizer has no vocabulary of a size.
+            DataError: The vocabulary lacks a symbol of a word, or the counts are damaged.
+        """
+        from bpe_beam.evaluation import evaluate
+
+        return evaluate.figures_of(self, texts_or_counts, vocab_sizes, pretokenizer, storage)
 
     def _skipped(self, skip_special_tokens: bool) -> frozenset[int]:
         return frozenset(self._added.specials.values() if skip_special_tokens else ())
