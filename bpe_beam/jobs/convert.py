@@ -378,6 +378,6 @@ def _warnings(format_name: str, old: _Old) -> list[str]:
     if not labelled or shard_format(format_name).labelled_writer is not None:
         return []
     return [
-        f"{format_name} has no place for the ids and sources of documents, which "
+        f"{format_name} has no place for the ids, sources and sizes of documents, which "
         f"{', '.join(sorted(labelled))} has; they are left out"
     ]

@@ -62,7 +62,9 @@ BUFFER_BYTES = 64 << 20
 
 _BLOCK_TOKENS = 1 << 20
 
-_LABELS = pa.schema([("id", pa.large_string()), ("source", pa.large_string())])
+_LABELS = pa.schema(
+    [("id", pa.large_string()), ("source", pa.large_string()), ("text_bytes", pa.int64())]
+)
 
 RANKS = "ranks.bin"
 """The file of the numbers of chunks of each length, before each shard and in total."""

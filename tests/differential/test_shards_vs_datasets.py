@@ -86,6 +86,7 @@ def columns(vocab_size: int) -> Columns:
         "length": [len(each) for each in ids],
         "id": [f"文{n}" if n % 3 else None for n in numbers],
         "source": ["web" if n < 400 else "books" for n in numbers],
+        "text_bytes": [n % 7 for n in numbers],
     }
 
 
@@ -100,7 +101,8 @@ def write(folder: Path, format_name: str, documents: Columns, vocab_size: int) -
             lengths = documents["length"][part]
             ids = np.array([*itertools.chain(*documents["input_ids"][part])], np.uint32)
             labels = [documents["id"][part], documents["source"][part]]
-            empty = [[0] * len(lengths), [""] * len(lengths)]
+            texts = ["t" * size for size in documents["text_bytes"][part]]
+            empty = [[0] * len(lengths), texts]
             arrays = [
                 pa.array(values, field.type)
                 for values, field in zip([*labels, *empty], BATCH_SCHEMA, strict=True)
@@ -135,4 +137,5 @@ def test_each_reads_the_golden_files(datasets: ModuleType, reader: str) -> None:
         "length": [4, 0, 1, 1],
         "id": ["a.jsonl:0", None, "文", "4"],
         "source": ["web", "web", "books", None],
+        "text_bytes": [3, 3, 3, 3],
     }

@@ -164,6 +164,8 @@ def test_rows_name_their_documents_and_what_made_them(
     assert other.column("id").null_count == len(lines)
     assert found.column("id").to_pylist() == [str(json.loads(line)["id"]) for line in lines]
     assert set(found.column("source").to_pylist()) == {"a.jsonl"}
+    sizes = [len(json.loads(line)["text"].encode()) for line in lines]
+    assert found.column("text_bytes").to_pylist() == sizes
     assert set(other.column("source").to_pylist()) == {"web"}
     tokenizer = (plain / "tokenizer.json").read_bytes()
     assert json.loads(found.schema.metadata[b"bpe_beam"]) == {

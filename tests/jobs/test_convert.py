@@ -133,7 +133,7 @@ def test_labels_without_a_place_are_warned_of(ground: Ground, tmp_path: Path) ->
         "convert", ground.shards("parquet"), "--format", "flat", "--output", tmp_path / "out"
     )
     (warning,) = ran.warnings
-    assert warning.startswith("flat has no place for the ids and sources of documents")
+    assert warning.startswith("flat has no place for the ids, sources and sizes of")
 
 
 def test_killed_and_resumed(ground: Ground, tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ A row is a document:
     length     int32        their number
     id         string       the document's id; null if it has none, or nobody knows it
     source     string       its source; null if nobody knows it
+    text_bytes int64        its text before encoding, in bytes of UTF-8; null if nobody knows it
 
-Of sequences (see `ShardOrigin.sequence_length`) there is one other column in place of the last two:
+Of sequences (see `ShardOrigin.sequence_length`) there is one column in place of the last three:
 
     seq_lengths  list<int32>  the tokens of each document, or part of one, in the sequence; the
                               tokens behind them are padding; null if nobody knows them
@@ -49,10 +50,11 @@ from bpe_beam.shards.stored_shard import Ids, IdType, StoredShard
 from bpe_beam.storage import Storage, redact
 
 IDS, LENGTH = "input_ids", "length"
+TEXT_BYTES = "text_bytes"
 SEQUENCE_LENGTHS = "seq_lengths"
 
 _ROW = [(IDS, pa.list_(pa.int32())), (LENGTH, pa.int32())]
-SCHEMA = pa.schema([*_ROW, ("id", pa.string()), ("source", pa.string())])
+SCHEMA = pa.schema([*_ROW, ("id", pa.string()), ("source", pa.string()), (TEXT_BYTES, pa.int64())])
 SEQUENCES_SCHEMA = pa.schema([*_ROW, (SEQUENCE_LENGTHS, pa.list_(pa.int32()))])
 
 METADATA_KEY = b"bpe_beam"
@@ -61,7 +63,7 @@ GROUP_BYTES = 16 << 20
 """The most bytes of a group of rows, unless it is one row: four a token, ROW_BYTES a row, and those
 of its id and source. A writer has one group in memory, and a reader one."""
 
-ROW_BYTES = 16
+ROW_BYTES = 24
 
 _INT32 = np.dtype(np.int32)
 
@@ -579,15 +581,20 @@ def _label_fields(schema: pa.Schema) -> list[pa.Field]:
 
 def _label(labels: pa.RecordBatch | None, field: pa.Field, rows: int) -> pa.Array:
     """Return a column of labels; nulls if nobody knows them."""
-    if labels is None or field.name not in labels.schema.names:
-        return pa.nulls(rows, field.type)
-    if labels.num_rows != rows:
+    names = [] if labels is None else labels.schema.names
+    if labels is not None and labels.num_rows != rows:
         raise ValueError(f"labels must have {rows} rows, got {labels.num_rows}")
-    return labels.column(field.name).cast(field.type)
+    if labels is not None and field.name in names:
+        return labels.column(field.name).cast(field.type)
+    if labels is not None and field.name == TEXT_BYTES and "text" in names:
+        return pc.binary_length(labels.column("text")).cast(field.type)
+    return pa.nulls(rows, field.type)
 
 
 def _label_bytes(column: pa.Array) -> NDArray[np.int64]:
-    """Return the bytes of each label."""
+    """Return the bytes of each label; 0 of numbers, which ROW_BYTES counts."""
+    if pa.types.is_integer(column.type):
+        return np.zeros(len(column), np.int64)
     if pa.types.is_list(column.type):
         sizes = pc.multiply(pc.list_value_length(column), 4)
     else:

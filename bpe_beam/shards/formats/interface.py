@@ -73,7 +73,8 @@ class ShardWriter(Protocol):
             ids: uint32[tokens], the ids of all documents one after the other.
             offsets: int64[documents + 1], the start of each document in `ids` and the end of the
                 last; from 0 to `len(ids)`, never falling.
-            labels: The columns `id` and `source` of BATCH_SCHEMA, a row a document; of sequences
+            labels: The columns `id`, `source` and `text` of BATCH_SCHEMA, a row a document, or
+                `text_bytes`, int64, the size of the text, in place of it; of sequences
                 `seq_lengths`, list<int32>, the tokens of each document in them. None if nobody
                 knows them. Most formats have no place for them.
 
@@ -133,7 +134,7 @@ class LabelledReader(ShardReader, Protocol):
     """Reads a shard of a format that stores labels."""
 
     def labels(self, start: int, stop: int) -> pa.RecordBatch:
-        """Return the columns `id` and `source` of documents, a row each.
+        """Return what the format stores of documents beside their ids, a row each.
 
         Args:
             start: The first document, from 0.

@@ -72,7 +72,7 @@ def table_of(format_: ShardFormat, folder: Path) -> pa.Table:
 
 def labels_of(ids: Sequence[str | None], sources: Sequence[str | None]) -> pa.RecordBatch:
     rows = len(ids)
-    columns = [ids, sources, [0] * rows, [""] * rows]
+    columns = [ids, sources, [0] * rows, ["aß"] * rows]
     arrays = [pa.array(c, f.type) for c, f in zip(columns, BATCH_SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=BATCH_SCHEMA)
 
@@ -96,6 +96,7 @@ def test_a_row_is_a_document_with_its_labels(format_: ShardFormat, tmp_path: Pat
         "length": [3, 0, 1, 0],
         "id": ["a:0", None, "ß", None],
         "source": ["a", "a", "b", None],
+        "text_bytes": [3, 3, 3, None],
     }
     assert json.loads(found.schema.metadata[b"bpe_beam"]) == METADATA
     (info,) = writer.result().files
@@ -110,7 +111,8 @@ def test_what_nobody_knows_is_not_said(format_: ShardFormat, tmp_path: Path) -> 
         "document": "row",
         "tokenizer": {"vocab_size": 300},
     }
-    assert found.column("id").null_count == found.column("source").null_count == 4
+    for name in ("id", "source", "text_bytes"):
+        assert found.column(name).null_count == 4
 
 
 @pytest.mark.usefixtures("small_groups")
@@ -277,6 +279,7 @@ def save(format_: ShardFormat, folder: Path, table: pa.Table) -> None:
 def changed(column: str, values: object, kind: pa.DataType | None = None) -> pa.Table:
     schema = SCHEMA.with_metadata({"bpe_beam": json.dumps(METADATA)})
     rows = {"input_ids": [[1, 2], []], "length": [2, 0], "id": ["a", "b"], "source": [None, None]}
+    rows["text_bytes"] = [None, 1]
     table = pa.Table.from_pydict(rows, schema)
     index = table.schema.get_field_index(column)
     field = schema.field(index) if kind is None else pa.field(column, kind)
