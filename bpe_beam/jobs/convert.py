@@ -358,6 +358,7 @@ def _rows(manifests: Sequence[Manifest]) -> list[dict[str, Any]]:
             text_bytes=row.text_bytes,
             rejects=row.rejects if one else 0,
             sources=row.sources if by_source else None,
+            changes=row.changes,
         )
         for index, row in enumerate(rows)
     ]
@@ -365,7 +366,7 @@ def _rows(manifests: Sequence[Manifest]) -> list[dict[str, Any]]:
 
 def _row(index: int, **known: Any) -> dict[str, Any]:
     """Return the fields that `Shard` and `TokenlessSplit` share; 0 where nobody knows more."""
-    unknown = {"slices": (), "documents": 0, "text_bytes": 0, "rejects": 0, "sources": None}
+    unknown = {"slices": (), "documents": 0, "text_bytes": 0, "rejects": 0}
     return {"split": index, **unknown, **known}
 
 

@@ -100,10 +100,10 @@ def test_long_documents_are_cut_within_the_tokens_around_them(
 
 
 def test_the_post_processor_gives_the_token_that_llmc_needs(ground: Ground, tmp_path: Path) -> None:
-    """And `convert` knows it."""
-    made = ground.command(tmp_path / "megatron", "--add-special-tokens")
-    run_whole(*made)
-    run_whole(*ground.command(tmp_path / "llmc", "--add-special-tokens", "--format", "llmc"))
+    """And `convert` knows it, and what rules changed."""
+    rules = ("--add-special-tokens", "--max-document-tokens", "16", "--empty-documents", "drop")
+    run_whole(*ground.command(tmp_path / "megatron", *rules))
+    run_whole(*ground.command(tmp_path / "llmc", *rules, "--format", "llmc"))
     converted = tmp_path / "converted"
     run_whole("convert", tmp_path / "megatron", "--format", "llmc", "--output", converted)
     without = ("job.json",)
