@@ -93,7 +93,7 @@ class FolderReader:
         """
         number = bisect_right(self._ends, index)
         access = self._accesses[number]
-        if access is None or self.remote:
+        if access is None or self._has_connections:
             access = self._access(number)
         return access.document(index - self._starts[number], dtype)
 
@@ -134,6 +134,8 @@ class FolderReader:
 
     def _start(self) -> None:
         self.remote = not is_local(self.url)
+        # What a forked process must not share with its parent: files have a position, too.
+        self._has_connections = self.remote or shard_format(self.format).access is None
         self._ends = list(accumulate(entry.documents for entry in self._entries))
         self._token_ends = list(accumulate(entry.tokens for entry in self._entries))
         self._starts = [0, *self._ends[:-1]]

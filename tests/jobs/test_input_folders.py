@@ -22,5 +22,10 @@ def test_a_folder_under_two_names(tmp_path: Path) -> None:
         refuse_twice([a, str(tmp_path), link], "harm")
     with pytest.raises(UsageError, match="must be a folder other than those that are read"):
         refuse_own_folder(link, (str(tmp_path), a))
+    for output, folder in ((str(tmp_path), link), ("s3://b/a/", "s3://b/a/train")):
+        with pytest.raises(UsageError, match="must not have a folder that is read"):
+            refuse_own_folder(output, (folder,))
+        refuse_own_folder(output, (folder,), inside=True)
+    refuse_own_folder("s3://b/a", ("s3://b/another",))
     refuse_twice([a, str(tmp_path)], "harm")
     refuse_own_folder(str(tmp_path / "new"), (a,))

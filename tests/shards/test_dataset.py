@@ -219,6 +219,23 @@ def test_a_forked_process_reads_on(place: str) -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
+def test_forked_processes_read_at_positions_of_their_own(tmp_path: Path) -> None:
+    documents = made_documents(20, 20_000)
+    data = bpe_beam.shards.open(write_folder(tmp_path, "tfrecord", [documents]))
+    assert data[0].tolist() == documents[0]
+    children = []
+    for number in range(3):
+        children.append(os.fork())
+        if not children[-1]:
+            wrong = True
+            try:
+                order = np.random.default_rng(number).integers(0, 20, 100).tolist()
+                wrong = any(data[at].tolist() != documents[at] for at in order)
+            finally:
+                os._exit(wrong)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
+
+
 @pytest.mark.parametrize("format_name", ["flat", "parquet", "arrow"])
 def test_threads_share_a_folder(place: str, format_name: str) -> None:
     data = bpe_beam.shards.open(write_folder(place, format_name, SHARDS))

@@ -131,7 +131,7 @@ def plan_training(settings: TrainSettings, storage: Storage) -> TrainingPlan:
     normalizer, pretokenizer = str(settings.normalizer), str(settings.pretokenizer)
     extracted = settings.special_tokens
     if settings.counts is not None:
-        refuse_own_folder(settings.output, (settings.counts,))
+        refuse_own_folder(settings.output, (settings.counts,), inside=True)
         counts = _planned_counts(storage, settings.counts, weight_rules)
         manifest = counts.manifest
         _check_words(settings, manifest)
