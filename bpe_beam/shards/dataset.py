@@ -36,7 +36,9 @@ MEMORY = 64 << 20
 """The bytes of blocks of remote files that are in memory, unless told otherwise."""
 
 _POSITIONS = 4096
-"""The positions of an order that are computed at a time."""
+"""The positions of an order that are computed at a time by iterators."""
+_BLOCK = 256
+"""The positions that are computed for one of them: little more time than for one."""
 _RUN_IDS = 1 << 18
 """The ids that are read at a time where documents follow each other, unless one has more."""
 _THREADS = 16
@@ -84,7 +86,7 @@ class TokenView(Generic[Batch]):
         self.order = order
         self.dtype = dtype
         self._count, self._first = len(order), order.run
-        self._mapped = range(0), np.empty(0, np.int64)
+        self._block: tuple[int, list[int]] = 0, []
 
     # ---- what documents and sequences define ----
 
@@ -304,14 +306,13 @@ class TokenView(Generic[Batch]):
             yield from self.order.items(np.arange(start, min(start + _POSITIONS, count))).tolist()
 
     def _item_at(self, position: int) -> int:
-        """Return the number of an item; positions that follow each other are computed together."""
-        mapped, items = self._mapped
-        if position not in mapped:
-            ahead = _POSITIONS if position == mapped.stop else 1
-            mapped = range(position, min(position + ahead, len(self)))
-            items = self.order.items(np.arange(mapped.start, mapped.stop))
-            self._mapped = mapped, items
-        return int(items[position - mapped.start])
+        """Return the number of an item; those of a block of positions are computed together."""
+        start, items = self._block
+        if not 0 <= position - start < len(items):
+            start = position - position % _BLOCK
+            items = self.order.items(np.arange(start, min(start + _BLOCK, self._count))).tolist()
+            self._block = start, items
+        return items[position - start]
 
     def _checked(self, positions: Any) -> list[int]:
         """Return the numbers of the items at positions."""
@@ -408,6 +409,23 @@ class TokenSequences(TokenView[Ids]):
     ) -> None:
         super().__init__(reader, order, dtype)
         self.length, self.stride = length, stride
+
+    def document_starts(self, index: int) -> NDArray[np.int64]:
+        """Return int64[n]: the positions in a sequence at which documents begin.
+
+        A document that goes on from the sequence before does not begin in this one, and documents
+        without tokens begin nowhere.
+
+        Args:
+            index: The position of the sequence, where -1 is the last.
+
+        Raises:
+            IndexError: The position is out of range.
+            DataError: The folder is damaged or cannot be read.
+        """
+        (item,) = self._checked([index])
+        start = item * self.stride
+        return self.reader.starts(start, start + self.length) - start
 
     def identity(self) -> dict[str, Any]:
         """See `TokenView.identity`."""

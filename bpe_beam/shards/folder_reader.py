@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from threading import Lock
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, NotFoundError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, PARTS
@@ -122,15 +123,33 @@ class FolderReader:
             stop: The id behind the last.
             dtype: The type of the array, which holds every id.
         """
-        parts = []
+        parts = [
+            self._access(number).tokens(begin, end, dtype)
+            for number, begin, end in self._ranges(start, stop)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype), *parts])
+
+    def starts(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Return int64[n]: where documents begin that have tokens, in a range of the folder's ids.
+
+        Args:
+            start: The first id of the range.
+            stop: The id behind the last.
+        """
+        parts = [
+            self._access(number).starts(begin, end) + self._token_starts[number]
+            for number, begin, end in self._ranges(start, stop)
+        ]
+        return np.concatenate([np.empty(0, np.int64), *parts])
+
+    def _ranges(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+        """Yield the shards that a range of the folder's ids is in, each with the part it has."""
         number = bisect_right(self._token_ends, start)
         while start < stop:
-            first = self._token_ends[number - 1] if number else 0
-            end = min(stop, self._token_ends[number])
+            first, end = self._token_starts[number], min(stop, self._token_ends[number])
             if start < end:
-                parts.append(self._access(number).tokens(start - first, end - first, dtype))
+                yield number, start - first, end - first
             start, number = end, number + 1
-        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype), *parts])
 
     def _start(self) -> None:
         self.remote = not is_local(self.url)
@@ -139,6 +158,7 @@ class FolderReader:
         self._ends = list(accumulate(entry.documents for entry in self._entries))
         self._token_ends = list(accumulate(entry.tokens for entry in self._entries))
         self._starts = [0, *self._ends[:-1]]
+        self._token_starts = [0, *self._token_ends[:-1]]
         self.documents = self._ends[-1] if self._ends else 0
         self.tokens = self._token_ends[-1] if self._token_ends else 0
         self._reset()
@@ -208,6 +228,12 @@ class _ReaderAccess:
     def tokens(self, start: int, stop: int, dtype: IdType) -> Ids:
         with self._lock:
             return self._reader.tokens(start, stop).astype(dtype)
+
+    def starts(self, start: int, stop: int) -> NDArray[np.int64]:
+        with self._lock:
+            lengths = self._reader.lengths(0, len(self._reader)).astype(np.int64)
+        begins = (np.cumsum(lengths) - lengths)[lengths > 0]
+        return begins[(start <= begins) & (begins < stop)]
 
 
 def _finished_manifest(storage: Storage, folder: str) -> Manifest:

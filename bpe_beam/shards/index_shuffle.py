@@ -10,6 +10,8 @@ plus 1 grain chooses a block that is too small for the last number; the block he
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +21,9 @@ ROUNDS = 4
 """The rounds of the cipher, as grain's `MapDataset.shuffle` has them."""
 
 _LEAST_BLOCK_BITS = 16
+
+_FEW = 8
+"""The most numbers that are enciphered faster one by one than as an array."""
 
 
 class IndexShuffle:
@@ -37,12 +42,11 @@ class IndexShuffle:
             raise ValueError(f"count must be 1 to 2^63, got {count}")
         if not 0 <= seed <= MAX_SEED:
             raise ValueError(f"seed must be 0 to {MAX_SEED}, got {seed}")
-        self._last = np.uint64(count - 1)
+        self._last = count - 1
         bits = max((count - 1).bit_length(), _LEAST_BLOCK_BITS)
         self._word = (bits + 1) // 2
-        mask = (1 << self._word) - 1
-        self._mask = np.uint64(mask)
-        self._keys = [np.uint64(key & mask) for key in _round_keys(seed)]
+        self._mask = (1 << self._word) - 1
+        self._keys = [key & self._mask for key in _round_keys(seed)]
         # In the smallest block most numbers are beyond a small `count`, and walks are long.
         self._tables = self._walk_all() if bits == _LEAST_BLOCK_BITS else None
 
@@ -68,18 +72,23 @@ class IndexShuffle:
             raise ValueError(f"values must be at most {self._last}, got {values.max()}")
         if self._tables is not None:
             return self._tables[forward][values]
-        found = self._cipher(values, forward)
+        found: NDArray[np.uint64] = self._cipher(values, forward)
         beyond = np.flatnonzero(found > self._last)
-        while beyond.size:
+        while beyond.size > _FEW:
             again = self._cipher(found[beyond], forward)
             found[beyond] = again
             beyond = beyond[again > self._last]
+        for index in beyond.tolist():
+            value = int(found[index])
+            while value > self._last:
+                value = self._cipher(value, forward)
+            found[index] = value
         return found
 
     def _walk_all(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """Return the positions of all numbers, and the numbers at all positions."""
         block = np.arange(1 << _LEAST_BLOCK_BITS, dtype=np.uint64)
-        step, last = self._cipher(block, True).tolist(), int(self._last)
+        step, last = self._cipher(block, True).tolist(), self._last
         numbers = []
         for position in range(last + 1):
             number = step[position]
@@ -89,8 +98,9 @@ class IndexShuffle:
         order = np.array(numbers, dtype=np.uint64)
         return np.argsort(order).astype(np.uint64), order
 
-    def _cipher(self, values: NDArray[np.uint64], forward: bool) -> NDArray[np.uint64]:
-        left, right = values >> np.uint64(self._word), values & self._mask
+    def _cipher(self, values: Any, forward: bool) -> Any:
+        """Encipher or decipher uint64[n], or an int."""
+        left, right = values >> self._word, values & self._mask
         if forward:
             for key, other in zip(self._keys[::2], self._keys[1::2], strict=True):
                 left ^= self._mixed(right) ^ key
@@ -99,17 +109,14 @@ class IndexShuffle:
             for key, other in zip(self._keys[-2::-2], self._keys[::-2], strict=True):
                 right ^= self._mixed(left) ^ other
                 left ^= self._mixed(right) ^ key
-        joined: NDArray[np.uint64] = (left << np.uint64(self._word)) | right
-        return joined
+        return (left << self._word) | right
 
-    def _mixed(self, word: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def _mixed(self, word: Any) -> Any:
         """Return the round function of Simon."""
         return (self._rotated(word, 1) & self._rotated(word, 8)) ^ self._rotated(word, 2)
 
-    def _rotated(self, word: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
-        high, low = np.uint64(bits), np.uint64(self._word - bits)
-        rotated: NDArray[np.uint64] = ((word << high) | (word >> low)) & self._mask
-        return rotated
+    def _rotated(self, word: Any, bits: int) -> Any:
+        return ((word << bits) | (word >> (self._word - bits))) & self._mask
 
 
 def _round_keys(seed: int) -> list[int]:

@@ -310,6 +310,17 @@ class ShardAccess(Protocol):
             DataError: They cannot be read.
         """
 
+    def starts(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Return int64[n]: where documents begin that have tokens, in a range of the shard's ids.
+
+        Args:
+            start: The first token of the range.
+            stop: The token behind the last.
+
+        Raises:
+            DataError: They cannot be read.
+        """
+
 
 def _check_within(file: ShardFile, start: int, count: int) -> None:
     if start + count > file.size:

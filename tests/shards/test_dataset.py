@@ -24,8 +24,9 @@ from token_folders import Documents, made_documents, write_folder
 
 import bpe_beam
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.shards import folder_reader
 from bpe_beam.shards.dataset import TokenDataset
-from bpe_beam.shards.formats import SHARD_FORMATS
+from bpe_beam.shards.formats import SHARD_FORMATS, shard_format
 from bpe_beam.shards.manifest import Manifest
 from bpe_beam.storage import Storage
 
@@ -123,6 +124,28 @@ def test_items_of_other_types(tmp_path: Path, format_name: str) -> None:
             data.astype(wrong)
 
 
+@pytest.mark.parametrize("format_name", ["megatron", "datatrove", "flat", "parquet", "arrow"])
+def test_where_documents_begin_in_sequences(place: str, format_name: str) -> None:
+    shards: list[Documents] = [[[], [], *SHARDS[0]], [*SHARDS[1], [], [7]], SHARDS[2]]
+    data = bpe_beam.shards.open(write_folder(place, format_name, shards))
+    lengths = [len(document) for shard in shards for document in shard]
+    begins = {sum(lengths[:at]) for at, length in enumerate(lengths) if length}
+    for length, stride in ((1, 37), (40, 40), (500, 130), (data.token_count, 1)):
+        view = data.sequences(length, stride=stride)
+        for at in range(len(view)):
+            expected = [begin - at * stride for begin in sorted(begins)]
+            assert view.document_starts(at).tolist() == [
+                begin for begin in expected if 0 <= begin < length
+            ]
+    shuffled = data.sequences(40).shuffled(1)
+    item = int(shuffled.order.items(np.array([len(shuffled) - 1]))[0])
+    assert (
+        shuffled.document_starts(-1).tolist() == data.sequences(40).document_starts(item).tolist()
+    )
+    with pytest.raises(IndexError):
+        shuffled.document_starts(len(shuffled))
+
+
 def test_batches(dataset: TokenDataset) -> None:
     found = [lists(batch) for batch in dataset[:50].batches(8)]
     assert found == [DOCUMENTS[at : min(at + 8, 50)] for at in range(0, 50, 8)]
@@ -180,6 +203,22 @@ def test_an_error_does_not_end_the_data(tmp_path: Path, size: int | None) -> Non
     found += items
     documents = found if size is None else [document for batch in found for document in batch]
     assert lists(documents) == DOCUMENTS
+
+
+def test_a_format_without_access_is_read_by_its_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = replace(shard_format("flat"), access=None)
+    monkeypatch.setattr(folder_reader, "shard_format", lambda _: plain)
+    data = bpe_beam.shards.open(write_folder(tmp_path / "tokens", "flat", SHARDS))
+    assert lists(data) == DOCUMENTS
+    assert [data[at].tolist() for at in (119, 0, 41)] == [DOCUMENTS[at] for at in (119, 0, 41)]
+    sequences = data.sequences(50)
+    assert lists(sequences) == [IDS[at : at + 50] for at in range(0, len(IDS) - 49, 50)]
+    monkeypatch.undo()
+    other = bpe_beam.shards.open(str(tmp_path / "tokens")).sequences(50)
+    for at in range(len(other)):
+        assert sequences.document_starts(at).tolist() == other.document_starts(at).tolist()
 
 
 def test_a_state_is_of_its_order_and_documents_only(dataset: TokenDataset, tmp_path: Path) -> None:

@@ -448,6 +448,21 @@ class TableAccess(_GroupsOfRows):
         parts = self._slices(self._tokens, start, stop, lambda group: self._arrays(group)[0])
         return _joined(parts, dtype).astype(dtype)
 
+    def starts(self, start: int, stop: int) -> NDArray[np.int64]:
+        """See `ShardAccess.starts`."""
+        found = [np.empty(0, np.int64)]
+        group = int(np.searchsorted(self._tokens, start, side="right")) - 1
+        while start < stop:
+            first, end = int(self._tokens[group]), int(self._tokens[group + 1])
+            if start < end:
+                bounds = self._arrays(group)[1].astype(np.int64) + first
+                low, high = np.searchsorted(bounds[:-1], (start, min(stop, end)))
+                part = bounds[low : high + 1]
+                found.append(part[:-1][part[:-1] < part[1:]])
+                start = min(stop, end)
+            group += 1
+        return np.concatenate(found)
+
     def _group_of(self, index: int) -> tuple[NDArray[np.uint32], NDArray[np.int32], int]:
         """Return the group of a document: its ids, bounds and first document."""
         group = int(np.searchsorted(self._rows, index, side="right")) - 1

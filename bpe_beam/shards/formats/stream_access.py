@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
@@ -84,6 +85,27 @@ class StreamAccess:
     def tokens(self, start: int, stop: int, dtype: IdType) -> Ids:
         """See `ShardAccess.tokens`."""
         return self._ids[start:stop].astype(dtype)
+
+    def starts(self, start: int, stop: int) -> NDArray[np.int64]:
+        """See `ShardAccess.starts`. Cost: two binary searches."""
+        bounds = self._read_bounds(self._first_from(start), self._first_from(stop))
+        return bounds[:-1][bounds[:-1] < bounds[1:]]
+
+    def _first_from(self, token: int) -> int:
+        """Return the first document that begins at a token of the shard, or behind it."""
+        skip, entries = self._skip, self._entries
+        if token <= 0:
+            return 0
+        if entries is not None:
+            return skip + bisect_left(entries, token * self._unit, 0, self._documents - skip)
+        low, high = skip, self._documents
+        while low < high:
+            middle = (low + high) // 2
+            if int(self._read_bounds(middle, middle + 1)[0]) < token:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     def _read_bounds(self, start: int, stop: int) -> NDArray[np.int64]:
         """Return int64[stop - start + 1]: where documents begin, and where the last one ends."""
