@@ -269,7 +269,7 @@ class TokenView(Generic[Batch]):
             "tokenizer": self.reader.tokenizer,
             "documents": self.reader.documents,
             "tokens": self.reader.tokens,
-            "order": repr(self.order),
+            "order": self.order.as_json(),
         }
 
     def items_from(self, position: int) -> Iterator[Ids]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bpe_beam.shards.index_shuffle import IndexShuffle
 
 
-class Stride(Struct, frozen=True, tag=True):
+class Stride(Struct, frozen=True):
     """Every `step`-th item from `first` on, `count` in total; `step` may be negative."""
 
     first: int
@@ -19,7 +19,7 @@ class Stride(Struct, frozen=True, tag=True):
     count: int
 
 
-class Shuffle(Struct, frozen=True, tag=True):
+class Shuffle(Struct, frozen=True):
     """All `count` items in the order of a seed."""
 
     seed: int
@@ -56,6 +56,15 @@ class Order(Struct, frozen=True):
             return Order((*self.steps, Stride(chosen.start, chosen.step, len(chosen))))
         first, step = last.first + last.step * chosen.start, last.step * chosen.step
         return Order((*self.steps[:-1], Stride(first, step, len(chosen))))
+
+    def as_json(self) -> list[list[str | int]]:
+        """Return the steps as values of JSON, for saved positions."""
+        return [
+            ["shuffle", step.seed, step.count]
+            if isinstance(step, Shuffle)
+            else ["stride", step.first, step.step, step.count]
+            for step in self.steps
+        ]
 
     @property
     def run(self) -> int | None:
