@@ -41,6 +41,8 @@ _BLOCK = 256
 """The positions that are computed for one of them: little more time than for one."""
 _RUN_IDS = 1 << 18
 """The ids that are read at a time where documents follow each other, unless one has more."""
+_ARROW_IDS = 1 << 24
+"""The most ids of an Arrow batch, unless one item has more."""
 _THREADS = 16
 _AHEAD = 64
 """The documents of a remote folder that are read ahead where they do not follow each other."""
@@ -245,7 +247,7 @@ class TokenView(Generic[Batch]):
         """Return the items as a stream of Arrow batches with a column `input_ids`, list<int32>.
 
         Args:
-            rows: The number of items of a batch, at least 1.
+            rows: The most items of a batch, at least 1. A batch has fewer if they are long.
 
         Raises:
             UsageError: `rows` is out of range.
@@ -253,13 +255,23 @@ class TokenView(Generic[Batch]):
         require(rows >= 1, f"must be at least 1, got {rows}", "rows")
         schema = pa.schema([("input_ids", pa.list_(pa.int32()))])
 
+        def batch(items: list[Ids]) -> pa.RecordBatch:
+            ends = np.cumsum([0, *(item.size for item in items)])
+            ids = np.concatenate(items).astype(np.int32)
+            lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(ids))
+            return pa.record_batch([lists], schema=schema)
+
         def batches() -> Iterator[pa.RecordBatch]:
-            items = iter(self)
-            while found := list(islice(items, rows)):
-                ends = np.cumsum([0, *(item.size for item in found)])
-                ids = np.concatenate(found).astype(np.int32)
-                lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(ids))
-                yield pa.record_batch([lists], schema=schema)
+            items: list[Ids] = []
+            size = 0
+            for item in self:
+                if items and (len(items) == rows or size + item.size > _ARROW_IDS):
+                    yield batch(items)
+                    items, size = [], 0
+                items.append(item)
+                size += item.size
+            if items:
+                yield batch(items)
 
         return pa.RecordBatchReader.from_batches(schema, batches())
 

@@ -47,7 +47,6 @@ class FolderReader:
     Attributes:
         url: Path or URL of the folder.
         format, vocab_size, tokenizer: Of the manifest; `tokenizer` is the fingerprint.
-        settings: The manifest's settings.
         remote: Whether the folder is in a store.
         documents: The number of its documents.
         tokens: The number of its ids.
@@ -63,7 +62,6 @@ class FolderReader:
         self.format = manifest.format
         self.vocab_size = manifest.tokenizer.vocab_size
         self.tokenizer = manifest.tokenizer.fingerprint
-        self.settings = manifest.settings
         self._storage, self._memory = storage, memory
         self._entries = [
             ShardEntry(
@@ -78,7 +76,7 @@ class FolderReader:
         self._start()
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("url", "format", "vocab_size", "tokenizer", "settings")
+        kept = ("url", "format", "vocab_size", "tokenizer")
         return {name: self.__dict__[name] for name in (*kept, "_storage", "_memory", "_entries")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -146,6 +146,14 @@ def test_where_documents_begin_in_sequences(place: str, format_name: str) -> Non
         shuffled.document_starts(len(shuffled))
 
 
+def test_arrow_batches_are_limited(dataset: TokenDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bpe_beam.shards.dataset._ARROW_IDS", 50)
+    batches = [batch.column(0).to_pylist() for batch in dataset.shuffled(2).to_arrow(4)]
+    assert [ids for batch in batches for ids in batch] == lists(dataset.shuffled(2))
+    assert {len(batch) for batch in batches} <= {1, 2, 3, 4}
+    assert 40 < max(sum(map(len, batch)) for batch in batches) <= 50
+
+
 def test_batches(dataset: TokenDataset) -> None:
     found = [lists(batch) for batch in dataset[:50].batches(8)]
     assert found == [DOCUMENTS[at : min(at + 8, 50)] for at in range(0, 50, 8)]
