@@ -24,9 +24,8 @@ from token_folders import Documents, made_documents, write_folder
 
 import bpe_beam
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.shards import folder_reader
 from bpe_beam.shards.dataset import TokenDataset
-from bpe_beam.shards.formats import SHARD_FORMATS, shard_format
+from bpe_beam.shards.formats import SHARD_FORMATS
 from bpe_beam.shards.manifest import Manifest
 from bpe_beam.storage import Storage
 
@@ -124,7 +123,7 @@ def test_items_of_other_types(tmp_path: Path, format_name: str) -> None:
             data.astype(wrong)
 
 
-@pytest.mark.parametrize("format_name", ["megatron", "datatrove", "flat", "parquet", "arrow"])
+@pytest.mark.parametrize("format_name", ["megatron", "datatrove", "flat", "arrow", "tfrecord"])
 def test_where_documents_begin_in_sequences(place: str, format_name: str) -> None:
     shards: list[Documents] = [[[], [], *SHARDS[0]], [*SHARDS[1], [], [7]], SHARDS[2]]
     data = bpe_beam.shards.open(write_folder(place, format_name, shards))
@@ -211,22 +210,6 @@ def test_an_error_does_not_end_the_data(tmp_path: Path, size: int | None) -> Non
     found += items
     documents = found if size is None else [document for batch in found for document in batch]
     assert lists(documents) == DOCUMENTS
-
-
-def test_a_format_without_access_is_read_by_its_reader(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain = replace(shard_format("flat"), access=None)
-    monkeypatch.setattr(folder_reader, "shard_format", lambda _: plain)
-    data = bpe_beam.shards.open(write_folder(tmp_path / "tokens", "flat", SHARDS))
-    assert lists(data) == DOCUMENTS
-    assert [data[at].tolist() for at in (119, 0, 41)] == [DOCUMENTS[at] for at in (119, 0, 41)]
-    sequences = data.sequences(50)
-    assert lists(sequences) == [IDS[at : at + 50] for at in range(0, len(IDS) - 49, 50)]
-    monkeypatch.undo()
-    other = bpe_beam.shards.open(str(tmp_path / "tokens")).sequences(50)
-    for at in range(len(other)):
-        assert sequences.document_starts(at).tolist() == other.document_starts(at).tolist()
 
 
 def test_a_state_is_of_its_order_and_documents_only(dataset: TokenDataset, tmp_path: Path) -> None:
