@@ -23,7 +23,7 @@ SCRIPTS = (
     "Thai", "Devanagari", "Bengali", "Tamil", "Telugu", "Kannada", "Malayalam", "Gujarati",
     "Gurmukhi", "Oriya", "Sinhala", "Khmer", "Lao", "Myanmar", "Tibetan", "Georgian", "Armenian",
     "Ethiopic", "Mongolian", "Syriac", "Thaana", "Cherokee", "Canadian_Aboriginal", "Bopomofo",
-    "Tifinagh", "Nko",
+    "Tifinagh", "Nko", "Coptic", "Yi", "Javanese", "Balinese", "Ol_Chiki", "Vai",
 )  # fmt: skip
 """The scripts that are named; letters of any other are of the script "other"."""
 
@@ -146,12 +146,14 @@ def tokens_by_script(vocabulary: Vocabulary) -> dict[str, int]:
     """
     import regex  # slow to import
 
-    patterns = [(name, regex.compile(rf"\p{{Script={name}}}")) for name in SCRIPTS]
+    names = {"": "Common", **{name: name for name in SCRIPTS}}
+    patterns = {shown: regex.compile(rf"\p{{Script={name}}}") for shown, name in names.items()}
     known: dict[str, str] = {}
 
     def script_of(letter: str) -> str:
+        """Return the script of a letter; "" for letters that all scripts share."""
         if letter not in known:
-            found = (name for name, pattern in patterns if pattern.match(letter))
+            found = (name for name, pattern in patterns.items() if pattern.match(letter))
             known[letter] = next(found, "other")
         return known[letter]
 
@@ -162,6 +164,6 @@ def tokens_by_script(vocabulary: Vocabulary) -> dict[str, int]:
         if text is None:
             numbers["partial_character"] += 1
             continue
-        scripts = {script_of(letter) for letter in text if letter.isalpha()}
+        scripts = {script_of(letter) for letter in text if letter.isalpha()} - {""}
         numbers[next(iter(scripts), "none") if len(scripts) < 2 else "several"] += 1
     return dict(sorted(numbers.items(), key=lambda row: (-row[1], row[0])))
