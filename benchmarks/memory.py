@@ -37,6 +37,9 @@ from bpe_beam.counts.packed_words import PackedCounts
 from bpe_beam.counts.pair_counts import PairCounts
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.counts.word_table import PARTITIONS
+from bpe_beam.evaluation.report import report_of
+from bpe_beam.evaluation.tally import Tally
+from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.jobs import tokenize
 from bpe_beam.progress import Progress
@@ -65,6 +68,8 @@ FILE_BYTES = 700
 SPLIT_BYTES = 15_000
 SPLIT_SOURCE_BYTES = 120
 PART_WORD_BYTES = 150
+TALLY_BYTES = 16
+EVALUATED_TOKEN_BYTES = 1000
 WATCHED_FILE_BYTES = 900
 WRITTEN_DOCUMENT_BYTES = 250
 BLOCKS = 24 * MB
@@ -184,6 +189,26 @@ def part_writer(folder: Path) -> Found:
     return Found(
         peak(lambda: counting.write_partition(task, (0, places))), PART_WORD_BYTES * words + BLOCKS
     )
+
+
+def evaluation(folder: Path) -> Found:
+    """Measure the report of a tokenizer on many sources, each of which has all tokens."""
+    entries, sources, sizes = 30_000, 40, (10_000, 20_000)
+    table = WordCounter()
+    table.add_texts(pa.array([random_words(60_000)]))
+    learned = learn(words_of(table), BpeRecipe(entries))
+    tokenizer = Tokenizer.from_learned(learned.vocab, learned.merges, [])
+
+    def work() -> object:
+        tallies: dict[str | None, Tally] = {}
+        for number in range(sources):
+            tallies[f"source {number}"] = tally = Tally.empty(entries)
+            tally.tokens += RANDOM.integers(2**40, 2**41, entries)
+            tally.whole += 1
+        return report_of("", Vocabulary(tokenizer), tallies, sizes, exact=True)
+
+    tallies = TALLY_BYTES * entries * sources * (1 + len(sizes))
+    return Found(peak(work), tallies + EVALUATED_TOKEN_BYTES * entries + BLOCKS)
 
 
 def learner(folder: Path) -> Found:
@@ -444,9 +469,9 @@ def encode_iterable(folder: Path) -> Found:
 ROWS: dict[str, Callable[[Path], Found]] = {
     row.__name__: row
     for row in (
-        driver, count_worker, part_writer, learner, rounds_driver, round_worker, round_sums,
-        hot_pairs, tokenize_worker, tokenizer, freed_ids, arranging_worker, shard_writer,
-        verifier, watcher, tokenize_transform, write_tokens, encode_iterable,
+        driver, count_worker, part_writer, evaluation, learner, rounds_driver, round_worker,
+        round_sums, hot_pairs, tokenize_worker, tokenizer, freed_ids, arranging_worker,
+        shard_writer, verifier, watcher, tokenize_transform, write_tokens, encode_iterable,
     )
 }  # fmt: skip
 
