@@ -62,7 +62,6 @@ ELSEWHERE = {
     "transforms/ml_transform.py": "transforms/test_documented.py",
     "transforms/tokenize_new_files.py": "workers/stream/test_handing_out.py",
     "transforms/window_tables.py": "transforms/test_unbounded.py",
-    "workers/arrange_shards.py": "jobs/test_arrange.py",
     "workers/measured.py": "engines/test_local.py",
     "workers/shard_manifest.py": "end_to_end/test_shards_without_tokens.py",
     "workers/split_reader.py": "workers/test_count_split.py",

@@ -69,6 +69,11 @@ _LABELS = pa.schema(
 RANKS = "ranks.bin"
 """The file of the numbers of chunks of each length, before each shard and in total."""
 
+_LOST = (
+    "a piece of a document is missing or doubled: the runner lost a result, or a file of this run "
+    "was changed; run this job again"
+)
+
 
 class PartSums(Struct, frozen=True):
     """Documents of a part, and their tokens."""
@@ -375,6 +380,7 @@ def write_new_shard(
     bucket = new.shard + sum(each.shards for each in task.parts[: new.part])
     name = part.task(new.shard)
     files = [msgspec.json.decode(each, type=Pieces) for each in (*known, *scattered)]
+    check_pieces(files, task.shards)
     batches = list(_read_pieces(task, files, bucket))
     table = pa.Table.from_batches(batches, schema=task.pieces_schema)
     del batches
@@ -394,6 +400,21 @@ def write_new_shard(
         metric_names.TOKENS_WRITTEN: shard.tokens,
     }
     return TaskResult([name], counts)
+
+
+def check_pieces(files: Sequence[Pieces], shards: int) -> None:
+    """Check that every shard's pieces are there, once: their end would not be missed otherwise.
+
+    Args:
+        files: The results of `scatter_shard`.
+        shards: The number of shards.
+
+    Raises:
+        DataError: A shard's result is missing or doubled.
+    """
+    names = {each.url.rpartition("/")[2] for each in files}
+    if not len(files) == len(names) == shards:
+        raise DataError(_LOST)
 
 
 def write_ranks(file: BinaryIO, measured: Iterator[bytes], size: int) -> NDArray[np.int64]:
@@ -630,10 +651,7 @@ class _Units:
             or (np.diff(self._begins) == 0).any()
             or ((ends[:-1] - ends[self._begins[positions]] != offsets).any())
         ):
-            raise DataError(
-                "a piece of a document is missing or doubled: the runner lost a result, or a file "
-                "of this run was changed; run this job again"
-            )
+            raise DataError(_LOST)
 
     def blocks(self) -> Iterator[tuple[int, int]]:
         """Yield ranges of units with about _BLOCK_TOKENS tokens each."""

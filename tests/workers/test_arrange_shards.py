@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpe_beam.workers.arrange_shards import PartPlan, PartSums
+from bpe_beam.errors import DataError
+from bpe_beam.workers.arrange_shards import PartPlan, PartSums, Pieces, check_pieces
 
 pytestmark = pytest.mark.quick
 
@@ -37,3 +38,11 @@ def test_long_documents_take_the_shards() -> None:
     measured = [PartSums(1000, 1000), PartSums(10, 9000)]
     assert PartPlan.by_tokens("", measured, 10).starts == (0, *range(1000, 1009))
     assert PartPlan.even("", 10, 3).starts == (0, 3, 6)
+
+
+def test_pieces_of_every_shard_are_there_once() -> None:
+    files = [Pieces(f"out/run-{i}/pieces-{i}.bin", 1, 2) for i in range(3)]
+    check_pieces(files, 3)
+    for wrong in (files[:2], [*files, files[0]], [*files[:2], files[0]], []):
+        with pytest.raises(DataError, match="a piece of a document is missing or doubled"):
+            check_pieces(wrong, 3)
