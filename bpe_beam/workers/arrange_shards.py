@@ -572,7 +572,7 @@ class _PiecesFile:
             self._flush()
 
     def finish(self) -> tuple[int, int]:
-        """Write what is left, and the tables; return where these begin, and their number."""
+        """Write the last pieces and the tables; return where these begin, and their number."""
         self._flush()
         tables_at = self.file.bytes
         for table in self._tables:

@@ -76,7 +76,7 @@ class OneFileWriter(ABC):
         """
 
     def finish(self) -> None:
-        """Write what is left, at the end of a shard with tokens; nothing unless overridden."""
+        """Write the end of a shard with tokens; nothing unless overridden."""
         return
 
     def file(self) -> HashingFile:
