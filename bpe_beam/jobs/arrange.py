@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -27,13 +28,20 @@ from bpe_beam.folders.receipts import WORK, Publication, Receipt
 from bpe_beam.jobs import corpus_input
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tokenize import ArrangementSettings, TokenizeSettings
-from bpe_beam.shards.arrangement import ArrangedPart, Arrangement
+from bpe_beam.shards.arrangement import Arrangement
 from bpe_beam.shards.formats import LABELLED_FORMAT, PLAIN_FORMAT, shard_format
 from bpe_beam.shards.formats.interface import ShardOrigin
 from bpe_beam.shards.manifest import NO_PLAN, Manifest, Rejects, read_manifest
 from bpe_beam.shards.numbering import number_shards, shard_files
 from bpe_beam.shards.packing import plan_best_fit
-from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
+from bpe_beam.shards.shard_rows import (
+    NO_CHANGES,
+    ArrangedCorpus,
+    ArrangedPart,
+    Shard,
+    TokenlessSplit,
+    Totals,
+)
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -202,7 +210,9 @@ class _Arranging:
         self._refuse_empty(totals)
         units = self._units(totals)
         if self._job.settings.arranging.dry_run:
-            return Arranged(False, 0, tokenized, self._forecast(totals, units), (), tuple(units))
+            parts = zip(self._job.arrangement.parts, totals, strict=True)
+            forecast = tuple(self._part(name, total, 0) for name, total in parts)
+            return Arranged(False, 0, tokenized, forecast, (), tuple(units))
         plans = tuple(
             self._plan(number, count, [each[number] for each in sums])
             for number, count in enumerate(units)
@@ -249,7 +259,7 @@ class _Arranging:
             )
 
         if left:
-            self._run(steps, len(left))
+            self._run(steps, len(left), 0)
         receipts = self._folder.all_receipts(tasks)
         stats = [receipts[name].read_stats(MeasureStats) for name in tasks]
         if self._job.arrangement.is_best_fit:
@@ -273,22 +283,18 @@ class _Arranging:
         for file in self._ranks:
             yield read_hashed(self._job.storage, self._folder.path(file.name), file.sha256)
 
-    def _forecast(
-        self, totals: Sequence[PartSums], units: Sequence[int]
-    ) -> tuple[ArrangedPart, ...]:
-        """Return what would be made."""
-        arrangement = self._job.arrangement
-        return tuple(
-            ArrangedPart(
-                arrangement,
-                total.documents,
-                total.tokens,
-                0
-                if arrangement.pad_token is None
-                else count * (arrangement.sequence_length or 0) - total.tokens,
-                name,  # type: ignore[arg-type]
-            )
-            for name, total, count in zip(arrangement.parts, totals, units, strict=True)
+    def _part(self, name: str, total: PartSums, padding: int) -> ArrangedPart:
+        """Return what a manifest says of the shards of a part."""
+        old = self._old
+        corpus = ArrangedCorpus(
+            old.totals.text_bytes,
+            old.rejects.by_reason,
+            old.rejects.lost,
+            old.sources,
+            None if old.changes == NO_CHANGES else old.changes,
+        )
+        return ArrangedPart(
+            self._job.arrangement, corpus, total.documents, total.tokens, padding, name
         )
 
     def _write(self, sums: list[tuple[PartSums, ...]], plans: tuple[PartPlan, ...]) -> int:
@@ -343,7 +349,7 @@ class _Arranging:
 
             return described
 
-        self._run(steps, max(len(elements), len(left)))
+        self._run(steps, max(len(elements), len(left)), 2 * self._old.totals.tokens)
         folder.all_receipts([name for name, _ in new])
         return len(new) - len(left)
 
@@ -364,11 +370,12 @@ class _Arranging:
         self._folder.forget(unfit)
         return left
 
-    def _run(self, steps: Callable[[ArrangeTask], Steps], tasks: int) -> None:
+    def _run(self, steps: Callable[[ArrangeTask], Steps], tasks: int, tokens: int) -> None:
+        """Run steps in a folder of their own; `tokens` is what they report, or 0."""
         folder, job = self._folder, self._job
         run = folder.new_run()
         task = replace(self._task, folder=run.for_workers())
-        with job.progress.stage(STAGE, 2 * self._old.totals.tokens, "tokens"):
+        with job.progress.stage(STAGE, tokens, "tokens") if tokens else nullcontext():
             run_steps(
                 job.settings.run,
                 "Arrange",
@@ -393,6 +400,7 @@ class _Arranging:
             receipts = folder.all_receipts(names)
             found = [receipts[name] for name in names]
             stats = [receipt.read_stats(NewShardStats) for receipt in found]
+            self._refuse_lost(total, found, stats)
             numbered = number_shards(found, [each.tokens for each in stats])
             made.append(self._manifest(plan, total, numbered, stats))
             publications += [_moved_into(plan.name, each) for each in numbered]
@@ -405,6 +413,19 @@ class _Arranging:
             storage.write_bytes(url, manifest.to_bytes())
         folder.finish(_inside(plans[0].name, MANIFEST_FILE), made[0].to_bytes())
         return tuple(made)
+
+    def _refuse_lost(
+        self, total: PartSums, receipts: Sequence[Receipt], stats: Sequence[NewShardStats]
+    ) -> None:
+        """Compare the tokens of a part's new shards with those of its documents."""
+        found = sum(each.tokens - each.padding for each in stats)
+        if found != total.tokens:
+            self._folder.forget(receipts)
+            raise DataError(
+                f"{self._folder.url}: the new shards have {found:,} tokens of documents; expected "
+                f"{total.tokens:,}: the runner lost a result, or a file of this run was changed; "
+                "run this job again"
+            )
 
     def _manifest(
         self,
@@ -442,13 +463,7 @@ class _Arranging:
             tokenless=tuple(tokenless),
             totals=Totals.of(shards, tokenless),
             rejects=rejects,
-            arranged=ArrangedPart(
-                self._job.arrangement,
-                total.documents,
-                total.tokens,
-                sum(each.padding for each in stats),
-                plan.name,  # type: ignore[arg-type]
-            ),
+            arranged=self._part(plan.name, total, sum(each.padding for each in stats)),
         )
 
     def _copy_rejects(self) -> None:

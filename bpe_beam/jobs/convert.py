@@ -159,7 +159,7 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
         documents=manifest.totals.documents,
         text_bytes=manifest.totals.text_bytes or None,
         tokens=manifest.totals.tokens,
-        sources=shard_source_facts(manifest),
+        sources=shard_source_facts(manifest.sources),
         shards=manifest.totals.shards,
         shards_bytes=sum(file.bytes for shard in manifest.shards for file in shard.files),
         seconds=round(time.monotonic() - started, 3),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bpe_beam.corpus.plan import Plan
     from bpe_beam.counts.manifest import CountsManifest
     from bpe_beam.settings.common import InputSettings
-    from bpe_beam.shards.manifest import Manifest
+    from bpe_beam.shards.shard_rows import SourceTotals
 
 _SHOWN_FILES = 10
 
@@ -76,11 +76,13 @@ def source_facts(
     return _with_shares(rows, tokens)
 
 
-def shard_source_facts(manifest: Manifest) -> dict[str, dict[str, Any]] | None:
+def shard_source_facts(
+    sources: Mapping[str, SourceTotals] | None,
+) -> dict[str, dict[str, Any]] | None:
     """Return the figures of each source of shards; None without sources."""
-    if manifest.sources is None:
+    if sources is None:
         return None
-    rows = {name: asdict(totals) for name, totals in manifest.sources.items()}
+    rows = {name: asdict(totals) for name, totals in sources.items()}
     return _with_shares(rows, {name: row.pop("tokens") for name, row in rows.items()})
 
 

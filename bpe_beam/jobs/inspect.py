@@ -6,7 +6,7 @@ import heapq
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, json, structs
+from msgspec import Struct, json, structs, to_builtins
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
@@ -20,6 +20,7 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from bpe_beam.counts.manifest import Filtered
+    from bpe_beam.shards.manifest import Manifest
 
 _FEW = 10
 _DOCUMENTS = 3
@@ -218,17 +219,27 @@ def _shards_figures(storage: Storage, path: str) -> Figures:
         "tokens": totals.tokens,
         "text_bytes": text_bytes,
         "bytes_per_token": _ratio(text_bytes, totals.tokens),
-        "sources": shard_source_facts(manifest),
+        "sources": shard_source_facts(manifest.sources),
         "rejects": totals.rejects,
         "rejects_by_reason": manifest.rejects.by_reason,
         "lost": losses_summary(manifest.rejects.lost),
         "settings": manifest.settings,
+        "arranged": _arranged(manifest),
         "vocab_size": manifest.tokenizer.vocab_size,
         "shards_bytes": sum(file.bytes for shard in manifest.shards for file in shard.files),
         "first_documents": documents,
         "tokenizer_fingerprint": manifest.tokenizer.fingerprint,
         "plan_fingerprint": manifest.plan["fingerprint"],
     }
+
+
+def _arranged(manifest: Manifest) -> Figures | None:
+    """Return how the documents of shards were arranged; None if they are in their order."""
+    part = manifest.arranged
+    if not part:
+        return None
+    figures = {name: getattr(part, name) for name in ("documents", "tokens", "padding", "part")}
+    return {**to_builtins(part.settings), **figures}
 
 
 def _ratio(text_bytes: int | None, tokens: int) -> float | None:

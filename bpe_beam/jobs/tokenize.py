@@ -162,16 +162,18 @@ def _arranged_summary(
     if found.tokenized is not None:
         tokenized: CorpusSummary = structs.replace(found.tokenized, **rows)
         return tokenized
-    totals = [manifest.totals for manifest in found.manifests]
+    corpus = found.parts[0].corpus
     return CorpusSummary(
         job="tokenize",
         warnings=None,
         **inputs_summary(plan, []),
-        text_bytes=0,
-        sources=None,
-        rejects=sum(total.rejects for total in totals),
-        rejects_by_reason=dict(found.manifests[0].rejects.by_reason) or None,
-        lost=losses_summary(found.manifests[0].rejects.lost),
+        text_bytes=corpus.text_bytes,
+        bytes_per_token=corpus.text_bytes / tokens,
+        sources=shard_source_facts(corpus.sources),
+        rejects=sum(corpus.rejects.values()),
+        rejects_by_reason=corpus.rejects or None,
+        documents_changed=to_builtins(corpus.changes) or UNSET,
+        lost=losses_summary(corpus.lost),
         **run_summary(settings.run, len(plan.splits)),
         text_bytes_per_second=None,
         counters=None,
@@ -299,7 +301,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
             "text_bytes": totals.text_bytes,
             "tokens": totals.tokens,
             "bytes_per_token": totals.text_bytes / totals.tokens if totals.tokens else None,
-            "sources": shard_source_facts(manifest),
+            "sources": shard_source_facts(manifest.sources),
             "documents_changed": to_builtins(manifest.changes) or UNSET,
             "shards": totals.shards,
             "shards_bytes": sum(file.bytes for shard in manifest.shards for file in shard.files),

@@ -69,7 +69,8 @@ def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
     if settings.input is not None:
         require(
             manifest.has_plan,
-            "must not be given: these shards were joined, divided or written by a pipeline, and "
+            "must not be given: these shards were joined, divided, arranged or written by a "
+            "pipeline, and "
             "no plan says which text is in which",
             "inputs",
             remedy="leave it out, or verify the folder that tokenize wrote",

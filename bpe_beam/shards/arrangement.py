@@ -1,4 +1,4 @@
-"""The order of documents and the sequences made of them, as settings and manifests have them."""
+"""The order of documents, and the sequences made of them, as settings and manifests name them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from msgspec import Meta, Struct
 
 from bpe_beam.folders.artifact_names import PARTS
 from bpe_beam.limits import MAX_SEED
-from bpe_beam.storage.json_file import Count
 
 SHARD_TOKENS = 1 << 25
 """The most tokens of a shard, unless it is one unit; a worker has them in memory."""
@@ -47,21 +46,3 @@ class Arrangement(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     def is_best_fit(self) -> bool:
         """Whether sequences are planned from the lengths of all documents."""
         return self.packing == "best_fit"
-
-
-class ArrangedPart(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What the manifest of a folder says of its arranged shards.
-
-    Attributes:
-        settings: How they were arranged.
-        documents: The number of documents that they are made of.
-        tokens: The number of the tokens of these documents.
-        padding: The number of padding tokens in the shards.
-        part: `train` or `validation`; empty if documents were not divided.
-    """
-
-    settings: Arrangement
-    documents: Count
-    tokens: Count
-    padding: Count = 0
-    part: Literal["", "train", "validation"] = ""

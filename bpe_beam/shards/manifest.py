@@ -20,11 +20,11 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.folder_kind import SHARDS, refuse_other
 from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.messages import shortened
-from bpe_beam.shards.arrangement import ArrangedPart
 from bpe_beam.shards.formats import SHARD_FORMATS, shard_format
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import (
     NO_CHANGES,
+    ArrangedPart,
     DocumentChanges,
     Shard,
     SourceTotals,

@@ -8,7 +8,9 @@ from typing import ClassVar
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from bpe_beam.corpus.rejects import FileLoss
 from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.shards.arrangement import Arrangement
 from bpe_beam.storage.json_file import Count
 
 
@@ -110,6 +112,44 @@ class Shard(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
     files: tuple[FileInfo, ...]
     sources: dict[str, SourceTotals] | None = None
     changes: DocumentChanges | None = None
+
+
+class ArrangedCorpus(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The corpus whose documents were arranged, for training and validation together.
+
+    Attributes:
+        text_bytes: The text of its documents, in bytes of UTF-8.
+        rejects: The number of records that could not be used, by reason.
+        lost: What is lost of damaged files, sorted by file.
+        sources: What it has of each source, sorted by name; None without sources.
+        changes: What rules for documents changed; None if they changed nothing.
+    """
+
+    text_bytes: Count
+    rejects: dict[str, Count] = {}
+    lost: tuple[FileLoss, ...] = ()
+    sources: dict[str, SourceTotals] | None = None
+    changes: DocumentChanges | None = None
+
+
+class ArrangedPart(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a manifest says of shards whose documents were arranged.
+
+    Attributes:
+        settings: How they were arranged.
+        corpus: The corpus.
+        documents: The number of documents that the shards are made of.
+        tokens: The number of the tokens of these documents.
+        padding: The number of padding tokens in the shards.
+        part: `train` or `validation`; empty if documents were not divided.
+    """
+
+    settings: Arrangement
+    corpus: ArrangedCorpus
+    documents: Count
+    tokens: Count
+    padding: Count = 0
+    part: str = ""
 
 
 class Totals(Struct, frozen=True, forbid_unknown_fields=True):

@@ -301,7 +301,20 @@ def test_killed_and_resumed(ground: Ground, tmp_path: Path) -> None:
     min(out.glob("validation/shard-*")).unlink()
     ground.make(out, *extra)
     assert tree(out) == tree(whole)
-    assert ground.make(out, *extra)["was_finished_before"]
+    again = ground.make(out, *extra)
+    assert again["was_finished_before"]
+    for name in ("documents", "text_bytes", "tokens", "rejects", "rejects_by_reason", "padding"):
+        assert again[name] == summary[name]
+
+
+def test_inspect_shows_how_documents_were_arranged(ground: Ground, tmp_path: Path) -> None:
+    ground.make(tmp_path / "out", *ALL)
+    facts = tmp_path / "facts.json"
+    run("inspect", tmp_path / "out" / "train", "--summary-file", facts)
+    shown = json.loads(facts.read_text())["arranged"]
+    assert shown["packing"] == "best_fit"
+    assert shown["shuffle_seed"] == 9
+    assert shown["part"] == "train"
 
 
 def test_a_part_that_lost_a_file_is_repaired(ground: Ground, tmp_path: Path) -> None:

@@ -1,14 +1,15 @@
-"""Plans of new shards."""
+"""Plans of new shards, and their pieces: each is needed once."""
 
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe_beam.errors import DataError
-from bpe_beam.workers.arrange_shards import PartPlan, PartSums, Pieces, check_pieces
+from bpe_beam.workers.arrange_shards import PartPlan, PartSums, Pieces, _Units, check_pieces
 
 pytestmark = pytest.mark.quick
 
@@ -46,3 +47,43 @@ def test_pieces_of_every_shard_are_there_once() -> None:
     for wrong in (files[:2], [*files, files[0]], [*files[:2], files[0]], []):
         with pytest.raises(DataError, match="a piece of a document is missing or doubled"):
             check_pieces(wrong, 3)
+
+
+# Units 10 to 12: of one piece, of three, of one that is empty.
+PIECES = [(10, 0, 4), (11, 0, 2), (11, 2, 3), (11, 5, 1), (12, 0, 0)]
+
+
+def units_of(pieces: list[tuple[int, int, int]]) -> _Units:
+    columns = {
+        "position": pa.array([piece[0] for piece in pieces], pa.int64()),
+        "offset": pa.array([piece[1] for piece in pieces], pa.int64()),
+        "ids": pa.array([b"ab" * piece[2] for piece in pieces], pa.large_binary()),
+    }
+    return _Units(pa.table(columns), 2, 10, 13)
+
+
+def test_pieces_in_any_order_are_units() -> None:
+    for shift in range(len(PIECES)):
+        units = units_of(PIECES[shift:] + PIECES[:shift])
+        assert units.lengths.tolist() == [4, 6, 0]
+        assert units.piece_lengths(0, 3).to_pylist() == [[4], [2, 3, 1], [0]]
+        assert units.rows(1, 2).column("offset").to_pylist() == [0, 2, 5]
+
+
+# But for the last piece of a sequence, which only the sum over all shards can tell.
+@pytest.mark.parametrize("missing", [*PIECES[:3], PIECES[4]])
+def test_a_missing_piece_is_noticed(missing: tuple[int, int, int]) -> None:
+    with pytest.raises(DataError, match="missing or doubled"):
+        units_of([piece for piece in PIECES if piece != missing])
+
+
+@pytest.mark.parametrize("doubled", PIECES[:4])
+def test_a_doubled_piece_is_noticed(doubled: tuple[int, int, int]) -> None:
+    with pytest.raises(DataError, match="missing or doubled"):
+        units_of([*PIECES, doubled])
+
+
+@pytest.mark.parametrize("position", [9, 13])
+def test_a_piece_of_another_shard_is_noticed(position: int) -> None:
+    with pytest.raises(DataError, match="missing or doubled"):
+        units_of([*PIECES, (position, 0, 1)])
