@@ -57,7 +57,7 @@ from bpe_beam.workers.split_task import require_visible, task_name
 STAGE = "arrange"
 """The progress stage, in tokens, that gets reports: each token is read twice."""
 
-BUFFER_BYTES = 64 << 20
+BUFFER_BYTES = 32 << 20
 """The bytes of pieces that a worker has in memory before it writes them."""
 
 _BLOCK_TOKENS = 1 << 20
