@@ -127,7 +127,7 @@ def plan_best_fit(histogram: NDArray[np.int64], max_chunks: int | None = None) -
         histogram: int64[N + 1]: the number of chunks of each length, 0 to N; at 0 there is none.
         max_chunks: The most chunks of a sequence, at least 1; None: no limit.
 
-    Cost: 0.4 s for N = 8,192, 8 s for N = 131,072, for any number of chunks.
+    Cost: 0.05 s for N = 8,192, 0.7 s for N = 131,072, for any number of chunks.
     """
     length = histogram.size - 1
     limit = length if max_chunks is None else max_chunks
