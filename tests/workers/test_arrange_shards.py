@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from bpe_beam.errors import DataError
 from bpe_beam.workers.arrange_shards import PartPlan, PartSums, Pieces, _Units, check_pieces
 
-pytestmark = pytest.mark.quick
-
 SUMS = st.tuples(st.integers(0, 50), st.integers(0, 10**6)).map(
     lambda pair: PartSums(pair[0], pair[1] if pair[0] else 0)
 )
