@@ -6,7 +6,8 @@
 #
 # Run it before a release, and after a change of what they test. It takes about an hour of two
 # cores, 12 GB of temporary files, and the environment in .venv with the extra `test`. Those on
-# runners want what the marker `runners` wants: pytest -m 'scheduled and runners'.
+# runners want what the marker `runners` wants: pytest -m 'scheduled and runners'. On every Python:
+# BPE_BEAM_ALL_PYTHONS=1 .ci/run
 set -eu
 cd "$(dirname "$0")/.."
 .venv/bin/pytest -m 'scheduled and not runners' "$@"
