@@ -203,6 +203,16 @@ def check_charsmap(data: bytes) -> None: ...
 def unigram(
     pieces: Sequence[tuple[str, float]], unk: int | None, byte_ids: Sequence[int]
 ) -> Model: ...
+def sentencepiece_bpe(
+    merges: NDArray[np.uint32],
+    ranks: NDArray[np.uint32],
+    symbols: Sequence[tuple[bytes, int]] | dict[str, int],
+    unk: int,
+    byte_ids: Sequence[int],
+) -> Model: ...
+def sentencepiece_unigram(
+    pieces: Sequence[tuple[str, int, float, bool]], unk: int, byte_ids: Sequence[int]
+) -> Model: ...
 def wordpiece(
     tokens: Sequence[tuple[bytes, int]] | dict[str, int],
     prefix: bytes,

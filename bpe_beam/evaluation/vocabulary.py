@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.models import BPE, Unigram, WordPiece
+from bpe_beam.tokenizer.models import BPE, SentencePiece, Unigram, WordPiece
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 Integers = npt.NDArray[np.int64]
@@ -69,6 +69,8 @@ class Vocabulary:
         token = None
         if isinstance(model, Unigram):
             token = None if model.unk_id is None else self.tokenizer.id_to_token(model.unk_id)
+        elif isinstance(model, SentencePiece):
+            (token,) = model.of_kind("unknown")
         else:
             token = model.unk_token
         return None if token is None else self.position_of.get(token)
@@ -83,7 +85,7 @@ class Vocabulary:
         if isinstance(model, BPE):
             suffix = model.end_of_word_suffix or ""
         in_bytes = self.tokenizer.spec.model_reads_bytes
-        fallback = isinstance(model, BPE | Unigram) and model.byte_fallback
+        fallback = isinstance(model, BPE | Unigram | SentencePiece) and model.byte_fallback
         found = []
         for token, added in zip(self.tokens, self.added.tolist(), strict=True):
             if not added and in_bytes and byte_level.is_byte_level(token):

@@ -80,7 +80,8 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
         final="ended.json",  # never written: a stream has no end
     )
     require_root(storage, folder.url, watched)
-    warnings = [*filter(None, [tokenizer.spec.warning]), *_store_warnings(storage, folder.url)]
+    said = filter(None, [tokenizer.spec.warning, tokenizer.spec.file_warning])
+    warnings = [*said, *_store_warnings(storage, folder.url)]
     for warning in warnings:
         progress.warn(warning)
     tokenizer.save(folder.path(TOKENIZER_FILE), storage=storage)

@@ -216,7 +216,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         self.names = [TOKENIZER_FILE, *(f"{WORK}/{file}" for file in files), *files]
         output = settings.output
         self.next_commands = [f"bpe-beam verify {output}", f"bpe-beam inspect {output}"]
-        self.warnings = list(filter(None, [tokenizer.spec.warning]))
+        self.warnings = list(filter(None, [tokenizer.spec.warning, tokenizer.spec.file_warning]))
 
     @staticmethod
     def restore(manifest: bytes) -> Mapping[str, RestoredTask]:

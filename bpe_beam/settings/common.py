@@ -309,7 +309,8 @@ def output_option(what: str) -> Any:
 
 def tokenizer_option() -> Any:
     """Return the required option `--tokenizer`."""
-    return option(metavar="F", help="tokenizer.json or the folder that has it; a path or URL.")
+    files = "tokenizer.json, the folder that has it, a SentencePiece .model or a tekken.json"
+    return option(metavar="F", help=f"{files}; a path or URL.")
 
 
 def normalizer_option(default: str | None, **more: Any) -> Any:

@@ -6,12 +6,13 @@ import re
 from itertools import groupby
 
 from bpe_beam import _native
-from bpe_beam.errors import DataError
+from bpe_beam.errors import DataError, require_choice
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.component import Component, MetaspaceComponent, TokenId, check_character
 from bpe_beam.tokenizer.patterns import Pattern
 
 _REPLACEMENT = "\ufffd".encode()
+_ESCAPED_SPACE = "\u2581".encode()
 # The token of a byte in vocabularies with byte fallback. Hugging Face's parser of numbers accepts
 # a plus sign.
 _BYTE_TOKEN = re.compile(rb"<0x([0-9A-Fa-f]{2}|\+[0-9A-Fa-f])>")
@@ -200,6 +201,58 @@ class ReplaceDecoder(_Decoder, frozen=True, tag="Replace"):
         return decoded
 
 
+class SentencePieceDecoder(_Decoder, frozen=True, tag="SentencePiece"):
+    """Decodes as SentencePiece does, which Hugging Face's decoders cannot in all cases.
+
+    Attributes:
+        strip_first: Whether a U+2581 at the beginning of the text is dropped: `one`, `all` of the
+            first tokens that have nothing else, or `none`.
+        byte_fallback: Whether the tokens `<0x00>` to `<0xFF>` are bytes. Each byte that is not
+            UTF-8 becomes U+FFFD.
+        control: The tokens that have no text.
+        unknown: The unknown token.
+        unknown_surface: Its text.
+
+    Raises:
+        UsageError: `strip_first` is another word.
+    """
+
+    strip_first: str
+    byte_fallback: bool
+    control: tuple[str, ...]
+    unknown: str
+    unknown_surface: str
+
+    def __post_init__(self) -> None:
+        require_choice("strip_first", self.strip_first, ("one", "all", "none"))
+
+    def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
+        silent = {token.encode() for token in self.control}
+        unknown, surface = self.unknown.encode(), self.unknown_surface.encode()
+        decoded: list[bytes] = []
+        begun = self.strip_first == "none"
+        for is_bytes, group in groupby(tokens, self._is_byte):
+            if is_bytes:
+                data = bytes(int(token[3:-1], 16) for token in group)
+                decoded.append(_each_byte_replaced(data) if lossy else data)
+                begun = True
+                continue
+            for token in group:
+                text, stripped = b"", False
+                if token == unknown:
+                    text = surface
+                elif token not in silent:
+                    kept = token if begun else token.removeprefix(_ESCAPED_SPACE)
+                    stripped = self.strip_first == "one" and len(kept) < len(token)
+                    text = kept.replace(_ESCAPED_SPACE, b" ")
+                begun = begun or stripped or bool(text)
+                decoded.append(text)
+        return decoded
+
+    def _is_byte(self, token: bytes) -> bool:
+        return self.byte_fallback and _BYTE_TOKEN.fullmatch(token) is not None
+
+
 class SequenceDecoder(_Decoder, frozen=True, tag="Sequence"):
     """Decoders one after the other.
 
@@ -225,6 +278,7 @@ Decoder = (
     | Fuse
     | MetaspaceDecoder
     | ReplaceDecoder
+    | SentencePieceDecoder
     | SequenceDecoder
     | StripDecoder
     | WordPieceDecoder
@@ -255,6 +309,19 @@ def _joined_bytes(run: list[bytes], lossy: bool) -> list[bytes]:
     except UnicodeDecodeError:
         return [_REPLACEMENT] * len(run) if lossy else [data]
     return [data]
+
+
+def _each_byte_replaced(data: bytes) -> bytes:
+    """Return UTF-8 with U+FFFD for each byte that is not UTF-8."""
+    kept = []
+    while True:
+        try:
+            data.decode()
+        except UnicodeDecodeError as error:
+            kept += [data[: error.start], _REPLACEMENT * (error.end - error.start)]
+            data = data[error.end :]
+        else:
+            return b"".join([*kept, data])
 
 
 def _between(token: bytes, spans: list[tuple[int, int]]) -> list[bytes]:

@@ -11,10 +11,13 @@ from collections.abc import Sequence
 from msgspec import UNSET
 from msgspec.structs import asdict
 
+from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.component import Component
 from bpe_beam.tokenizer.patterns import Pattern
 from bpe_beam.tokenizer.postprocessors import TemplatePiece
+
+_LONG_TEXT = 100  # characters: of a charsmap in base64
 
 
 def text_of(token: str, in_bytes: bool) -> str | bytes:
@@ -59,4 +62,6 @@ def _value(value: object) -> str:
         return " ".join(part.id for part in (value.text, value.special) if part is not UNSET)
     if isinstance(value, dict):
         return " ".join(map(str, value))
+    if isinstance(value, str) and len(value) > _LONG_TEXT:
+        return shortened(value)
     return repr(value)

@@ -10,10 +10,6 @@ import re
 
 _TIKTOKEN_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} [0-9]+\r?\n?")
 _BESIDE = "give the tokenizer.json that is published beside it"
-_SAVED = (
-    f"{_BESIDE}, or save one with transformers: "
-    "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(OTHER)"
-)
 
 
 def describe_foreign_file(text: bytes | str) -> str | None:
@@ -30,7 +26,7 @@ def describe_foreign_file(text: bytes | str) -> str | None:
             "tokenizer.json"
         )
     if data[:1] == b"\x0a" and b"\0" in data[:4096]:  # a protobuf whose first field is a message
-        return f"this is a SentencePiece model, which is not read: {_SAVED}"
+        return "this is a SentencePiece model: read it with Tokenizer.from_sentencepiece(path)"
     if data.startswith(b"#version:"):
         return (
             "this is a merges.txt, the half of a tokenizer: read it in Python with "
@@ -48,7 +44,7 @@ def _json_of_others(data: bytes) -> str | None:
         return None
     rows = value.get("vocab")
     if isinstance(rows, list) and rows and isinstance(rows[0], dict) and "token_bytes" in rows[0]:
-        return f"this is a tekken.json of Mistral's, which is not read: {_SAVED}"
+        return "this is a tekken.json of Mistral's: read it with Tokenizer.from_tekken(path)"
     if value and all(type(number) is int for number in value.values()):
         return (
             "this is a vocab.json, the half of a tokenizer: read it in Python with "

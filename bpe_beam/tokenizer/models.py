@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import UsageError, require_choice
 from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.component import Component, Count
@@ -28,6 +28,13 @@ MAX_TOKEN_CHARS = 4_096
 MAX_CONTENT_CHARS = 1 << 23
 """The most characters of all added tokens together, and of a WordPiece vocabulary. Both are stored
 as a tree of bytes, which takes 40 bytes of memory a character."""
+
+PIECE_KINDS = ("normal", "unknown", "control", "user_defined", "unused", "byte")
+"""The kinds of SentencePiece's pieces, from its number 1."""
+
+_MAX_MERGED_CHARS = 500  # of a piece: the time to find its merges grows with the square
+
+_MAX_SCORE = 3.4028234663852886e38  # of 32 bits
 
 
 class ErrorLocation(Struct, frozen=True):
@@ -217,7 +224,106 @@ class Unigram(Component, frozen=True, dict=True):
             )
 
 
-Model = BPE | WordPiece | WordLevel | Unigram
+class SentencePiece(Component, frozen=True, dict=True):
+    """The model of a SentencePiece file; it encodes as SentencePiece does.
+
+    Hugging Face has no such model, so its libraries refuse a file with this one. Of BPE, the score
+    of a piece decides when two tokens become it. Of Unigram, sums of scores have 32 bits.
+
+    Attributes:
+        algorithm: `bpe` or `unigram`.
+        pieces: The text, the score and the kind of each piece, by id.
+        byte_fallback: Whether an unknown character becomes the pieces of its bytes.
+    """
+
+    algorithm: str
+    pieces: list[tuple[str, float, str]] = field(name="vocab")
+    byte_fallback: bool
+
+    @cached_property
+    def vocab(self) -> dict[str, int]:
+        """Id by piece, in the order of ids."""
+        return {piece: number for number, (piece, _, _) in enumerate(self.pieces)}
+
+    def of_kind(self, *kinds: str) -> dict[str, int]:
+        """Return the pieces of some kinds, and their ids."""
+        return {
+            piece: number for number, (piece, _, kind) in enumerate(self.pieces) if kind in kinds
+        }
+
+    def by_falling_score(self) -> list[str]:
+        """Return the normal pieces of several characters, that of the highest score first."""
+        scored = [(score, piece) for piece, score, kind in self.pieces if kind == "normal"]
+        scored.sort(key=itemgetter(0), reverse=True)
+        return [piece for _, piece in scored if len(piece) > 1]
+
+    def check(self, location: ErrorLocation) -> None:
+        """Check the pieces, their scores and their kinds; see `BPE.check`."""
+        require_choice(location.setting("algorithm"), self.algorithm, ("bpe", "unigram"))
+        name = location.setting("vocab")
+        if (characters := sum(len(piece) for piece, _, _ in self.pieces)) > MAX_CONTENT_CHARS:
+            raise UsageError(
+                f"{name}: its pieces must have at most {MAX_CONTENT_CHARS:,} characters together, "
+                f"got {characters:,}"
+            )
+        for number, (piece, score, kind) in enumerate(self.pieces):
+            where = f"{name}[{number}]"
+            require_choice(where, kind, PIECE_KINDS)
+            if not piece or "\0" in piece:
+                raise UsageError(f"{where}: a piece must have characters, none of them U+0000")
+            if not math.isfinite(score) or abs(score) > _MAX_SCORE:
+                raise UsageError(f"{where}: the score of {shortened(piece)} is {score}")
+            if self.vocab[piece] != number:
+                again = f"{name}[{self.vocab[piece]}]"
+                raise UsageError(f"{where}: the piece {shortened(piece)} is also {again}")
+        if (unknown := len(self.of_kind("unknown"))) != 1:
+            raise UsageError(f"{name} must have one unknown piece, got {unknown}")
+        wanted = {byte_token(byte) for byte in range(256)} if self.byte_fallback else set()
+        if self.of_kind("byte").keys() != wanted:
+            raise UsageError(
+                f"{name} must have the pieces of all bytes with byte_fallback, and none without it"
+            )
+        if self.algorithm == "bpe":
+            self._check_bpe(name)
+
+    def _check_bpe(self, name: str) -> None:
+        """Refuse what SentencePiece merges by the texts of tokens that have no ids."""
+        for number, (piece, _, kind) in enumerate(self.pieces):
+            if kind == "unused" or (kind == "control" and len(piece) == 1):
+                raise UsageError(
+                    f"{name}[{number}]: BPE with the {kind} piece {shortened(piece)} is not "
+                    "supported"
+                )
+        known = self.of_kind("normal", "user_defined")
+        for piece in self.by_falling_score():
+            if len(piece) > _MAX_MERGED_CHARS:
+                raise UsageError(
+                    f"{name}[{self.vocab[piece]}]: a piece of BPE must have at most "
+                    f"{_MAX_MERGED_CHARS:,} characters, got {len(piece):,}"
+                )
+            for character in piece:
+                if character not in known:
+                    raise UsageError(
+                        f"{name}[{self.vocab[piece]}]: BPE with the piece {shortened(piece)} but "
+                        f"without its character {shortened(character)} is not supported"
+                    )
+
+    def merge_rows(self) -> list[tuple[int, int, int, int]]:
+        """Return all merges of BPE: the left id, the right id, what they become, and the rank."""
+        ids = self.of_kind("normal")
+        rows = []
+        rank, last_score = -1, math.nan
+        for piece in self.by_falling_score():
+            score = self.pieces[ids[piece]][1]
+            rank, last_score = rank + (score != last_score), score
+            for at in range(1, len(piece)):
+                left, right = ids.get(piece[:at]), ids.get(piece[at:])
+                if left is not None and right is not None:
+                    rows.append((left, right, ids[piece], rank))
+        return rows
+
+
+Model = BPE | WordPiece | WordLevel | Unigram | SentencePiece
 
 
 def check_vocab(vocab: dict[str, int], location: ErrorLocation) -> None:

@@ -11,7 +11,7 @@ from bpe_beam import _native
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.deadline import text_seconds
-from bpe_beam.tokenizer.models import BPE, Unigram, WordPiece, byte_token
+from bpe_beam.tokenizer.models import BPE, SentencePiece, Unigram, WordPiece, byte_token
 from bpe_beam.tokenizer.normalizers import Normalizer
 from bpe_beam.tokenizer.pretokenizers import PreTokenizer, steps_of
 from bpe_beam.tokenizer.spec import TokenizerSpec
@@ -84,6 +84,8 @@ def make_model(spec: TokenizerSpec) -> _native.Model:
         return _byte_bpe(model) if spec.model_reads_bytes else _char_bpe(model)
     if isinstance(model, Unigram):
         return _native.unigram(model.pieces, model.unk_id, _byte_ids(model))
+    if isinstance(model, SentencePiece):
+        return _sentencepiece(model)
     unknown = model.vocab.get(model.unk_token)
     if isinstance(model, WordPiece):
         prefix = model.continuing_subword_prefix
@@ -115,7 +117,25 @@ def _char_bpe(model: BPE) -> _native.Model:
     )
 
 
-def _byte_ids(model: BPE | Unigram) -> list[int]:
+def _sentencepiece(model: SentencePiece) -> _native.Model:
+    (unknown,) = model.of_kind("unknown").values()
+    byte_ids = _byte_ids(model)
+    if model.algorithm == "unigram":
+        found = [
+            (piece, number, score, kind == "user_defined")
+            for number, (piece, score, kind) in enumerate(model.pieces)
+            if kind in ("normal", "user_defined")
+        ]
+        return _native.sentencepiece_unigram(found, unknown, byte_ids)
+    import numpy as np
+
+    rows = np.array(model.merge_rows(), np.uint32).reshape(-1, 4)
+    normal = model.of_kind("normal").items()
+    symbols = {text: i for text, i in normal if len(text) == 1} | model.of_kind("user_defined")
+    return _native.sentencepiece_bpe(rows[:, :3], rows[:, 3], symbols, unknown, byte_ids)
+
+
+def _byte_ids(model: BPE | Unigram | SentencePiece) -> list[int]:
     """Return the ids of the tokens of bytes for `byte_fallback`; none without it."""
     if not model.byte_fallback:
         return []

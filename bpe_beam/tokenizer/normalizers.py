@@ -87,15 +87,43 @@ class Precompiled(_Normalizer, frozen=True):
     precompiled_charsmap: str
 
     def __post_init__(self) -> None:
-        from bpe_beam import _native  # the settings of `train` import this module
-
-        try:
-            _native.check_charsmap(b64decode(self.precompiled_charsmap, validate=True))
-        except ValueError as error:
-            raise UsageError(f"precompiled_charsmap: {error}") from None
+        _check_charsmap(self.precompiled_charsmap)
 
     def native(self) -> tuple[Any, ...]:
         return (self.json_type, b64decode(self.precompiled_charsmap))
+
+
+class SentencePieceNormalizer(_Normalizer, frozen=True, tag="SentencePiece"):
+    """The normalization of a SentencePiece model, applied as SentencePiece applies it.
+
+    Hugging Face has no such normalizer, so its libraries refuse a file with this one.
+
+    Attributes:
+        precompiled_charsmap: The replacements in base64, as the model has them; empty: none.
+        add_dummy_prefix: Whether to add a space before a text that is not empty.
+        remove_extra_whitespaces: Whether to drop spaces at both ends, and repeated ones.
+        escape_whitespaces: Whether a space becomes U+2581.
+        treat_whitespace_as_suffix: Whether the space of `add_dummy_prefix` is added at the end.
+        user_defined_symbols: Texts that are not changed.
+
+    Raises:
+        UsageError: The replacements are not base64, or damaged.
+    """
+
+    precompiled_charsmap: str
+    add_dummy_prefix: bool
+    remove_extra_whitespaces: bool
+    escape_whitespaces: bool
+    treat_whitespace_as_suffix: bool
+    user_defined_symbols: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.precompiled_charsmap:
+            _check_charsmap(self.precompiled_charsmap)
+
+    def native(self) -> tuple[Any, ...]:
+        charsmap, *settings = astuple(self)
+        return (self.json_type, b64decode(charsmap), *settings)
 
 
 class Prepend(_Normalizer, frozen=True):
@@ -171,6 +199,7 @@ Normalizer = (
     | Strip
     | Nmt
     | Precompiled
+    | SentencePieceNormalizer
     | Prepend
     | Replace
     | BertNormalizer
@@ -189,6 +218,16 @@ _BY_NAME: dict[str, Normalizer] = {
 
 NORMALIZERS = ("none", *_BY_NAME)
 """The names on the command line; several are joined by `+`."""
+
+
+def _check_charsmap(charsmap: str) -> None:
+    """Refuse replacements that are not base64, or damaged."""
+    from bpe_beam import _native  # the settings of `train` import this module
+
+    try:
+        _native.check_charsmap(b64decode(charsmap, validate=True))
+    except ValueError as error:
+        raise UsageError(f"precompiled_charsmap: {error}") from None
 
 
 def normalizer_from_name(name: str) -> Normalizer | None:

@@ -16,6 +16,7 @@ from bpe_beam.tokenizer.models import (
     MAX_TOKEN_CHARS,
     ErrorLocation,
     Model,
+    SentencePiece,
     check_id,
     tokens_by_id,
 )
@@ -56,6 +57,16 @@ class TokenizerSpec(Struct, frozen=True):
         return (
             f"the tokenizer's {' and '.join(kept)} {'are' if len(kept) > 1 else 'is'} not applied: "
             "texts keep all their tokens and get no others"
+        )
+
+    @property
+    def file_warning(self) -> str | None:
+        """What to tell users of a written `tokenizer.json`; None: nothing."""
+        if not isinstance(self.model, SentencePiece):
+            return None
+        return (
+            "the tokenizer.json is for bpe-beam alone: Hugging Face's libraries have no parts that "
+            "encode all texts as this SentencePiece model does; give other programs the .model file"
         )
 
     @property

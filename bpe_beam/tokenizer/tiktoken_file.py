@@ -26,7 +26,7 @@ from bpe_beam.tokenizer.models import (
     ErrorLocation,
     in_order_of_ids,
 )
-from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
+from bpe_beam.tokenizer.pretokenizers import PreTokenizer, pretokenizer_from_name
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
 
@@ -46,22 +46,44 @@ def read(
             with the file; the message has the line.
     """
     ranks = _read_lines(data, source)
-    vocab = {byte_level.to_chars(token): rank for token, rank in ranks}
+    lines = {token: number for number, (token, _) in enumerate(ranks, start=1)}
+    texts = sorted(special_tokens, key=lambda text: special_tokens[text])
+    location = ErrorLocation(
+        token=lambda token: f"{source}: line {lines[byte_level.to_bytes(token)]}",
+        added=lambda number: f"special_tokens: {shortened(texts[number])}",
+    )
+    splitting = pretokenizer_from_name(pretokenizer, byte_level=True)
+    return spec_of(ranks, source, splitting, special_tokens, location)
+
+
+def spec_of(
+    ranks: list[tuple[bytes, int]],
+    source: str,
+    pre_tokenizer: PreTokenizer | None,
+    special_tokens: Mapping[str, int],
+    location: ErrorLocation,
+) -> TokenizerSpec:
+    """Return the tokenizer of tokens that have ranks only.
+
+    Args:
+        ranks: The bytes and the id of each token, in the order of ranks.
+        source: The name of the file in messages.
+        pre_tokenizer: The pre-tokenizer; it ends in bytes.
+        special_tokens: Id by special token.
+        location: The names of values in messages.
+
+    Raises:
+        UsageError: As `TokenizerSpec.check`, or there are too many ways to merge the tokens.
+    """
+    vocab = {byte_level.to_chars(token): token_id for token, token_id in ranks}
     rows, doubtful = _rank_merges([token for token, _ in ranks], source)
     names = list(vocab)
     merges = [(names[left], names[right]) for left, right, _ in rows]
     by_id = sorted(special_tokens.items(), key=lambda entry: entry[1])
     added = tuple(AddedToken(token_id, text) for text, token_id in by_id)
     model = BPE(vocab, merges, ignore_merges=True, rank_by_token=doubtful is not None)
-    pre_tokenizer = pretokenizer_from_name(pretokenizer, byte_level=True)
     spec = TokenizerSpec(model, added, pre_tokenizer=pre_tokenizer, decoder=ByteLevelDecoder())
-    lines = {token: number for number, token in enumerate(names, start=1)}
-    spec.check(
-        ErrorLocation(
-            token=lambda token: f"{source}: line {lines[token]}",
-            added=lambda number: f"special_tokens: {shortened(added[number].content)}",
-        )
-    )
+    spec.check(location)
     # The model's vocabulary has the special tokens too: Hugging Face numbers other added tokens by
     # itself, which is wrong where ids have holes.
     whole = in_order_of_ids({**vocab, **special_tokens}.items())

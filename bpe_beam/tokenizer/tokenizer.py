@@ -45,7 +45,7 @@ class Tokenizer:
 
     @classmethod
     def from_file(cls, path: str, *, storage: Storage | None = None) -> Tokenizer:
-        """Return the tokenizer in a `tokenizer.json`.
+        """Return the tokenizer in a `tokenizer.json`, a SentencePiece `.model` or a `tekken.json`.
 
         Args:
             path: A path or any URL that fsspec opens, of the file or of its folder.
@@ -55,7 +55,18 @@ class Tokenizer:
             UsageError: The file does not exist, or is not a tokenizer that this version supports;
                 the message has the file, the JSON path, and the supported values.
         """
-        return cls(tokenizer_json.read(*tokenizer_json.read_file(path, storage)))
+        data, source = tokenizer_json.read_file(path, storage)
+        beginning = data[:4096]
+        if beginning[:1] == b"\n" and b"\0" in beginning:  # messages begin so, and no JSON
+            from bpe_beam.tokenizer import sentencepiece_file
+
+            return cls(sentencepiece_file.read(data, source))
+        if b'"token_bytes"' in beginning:
+            from bpe_beam.tokenizer import tekken_file
+
+            if tekken_file.is_tekken(beginning):
+                return cls(tekken_file.read(data, source))
+        return cls(tokenizer_json.read(data, source))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Tokenizer:
@@ -115,6 +126,41 @@ class Tokenizer:
 
         file = tokenizer_json.read_file(path, storage, ".tiktoken")
         return cls(tiktoken_file.read(*file, pretokenizer, special_tokens))
+
+    @classmethod
+    def from_sentencepiece(cls, path: str, *, storage: Storage | None = None) -> Tokenizer:
+        """Return the tokenizer in a `.model` file of SentencePiece: BPE or Unigram.
+
+        Its ids are those of SentencePiece. Control symbols are special tokens: they are recognized
+        only where they are allowed.
+
+        Args:
+            path: A path or any URL that fsspec opens.
+            storage: The storage client; None: one without options.
+
+        Raises:
+            UsageError: The file is missing or damaged, or has a setting that is not supported; the
+                message has the position of the byte or the number of the piece.
+        """
+        from bpe_beam.tokenizer import sentencepiece_file
+
+        file = tokenizer_json.read_file(path, storage, "tokenizer.model")
+        return cls(sentencepiece_file.read(*file))
+
+    @classmethod
+    def from_tekken(cls, path: str, *, storage: Storage | None = None) -> Tokenizer:
+        """Return the tokenizer in a `tekken.json` of Mistral's.
+
+        Args:
+            path: A path or any URL that fsspec opens.
+            storage: The storage client; None: one without options.
+
+        Raises:
+            UsageError: The file is missing or invalid; the message has the JSON path.
+        """
+        from bpe_beam.tokenizer import tekken_file
+
+        return cls(tekken_file.read(*tokenizer_json.read_file(path, storage, "tekken.json")))
 
     def save_tiktoken(self, path: str, *, storage: Storage | None = None) -> None:
         """Write the model as a `.tiktoken` file, atomically.

@@ -25,6 +25,7 @@ from bpe_beam.tokenizer.models import (
     MAX_ID,
     ErrorLocation,
     Model,
+    SentencePiece,
     Unigram,
     WordLevel,
     WordPiece,
@@ -62,6 +63,7 @@ _KEYS: dict[type[Model], tuple[str, ...]] = {
     WordPiece: ("unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"),
     WordLevel: ("vocab", "unk_token"),
     Unigram: ("unk_id", "vocab", "byte_fallback"),
+    SentencePiece: ("algorithm", "vocab", "byte_fallback"),
 }
 """The keys of each model in Hugging Face's order, without "type"."""
 
@@ -182,7 +184,7 @@ def _model_fields(model: Model) -> dict[str, Any]:
             fields["merges"] = msgspec.Raw(merges.to_json())
         else:
             fields["merges"] = list(merges)
-    elif isinstance(model, Unigram):
+    elif isinstance(model, Unigram | SentencePiece):
         fields["vocab"] = model.pieces
     return {"type": model.json_type, **fields}
 
@@ -207,8 +209,8 @@ def _read_model(node: Node) -> Model:
     keys = _KEYS[model_class]
     optional = ("type", *_OPTIONAL.get(model_class, ()))
     fields = node.fields(*(key for key in keys if key not in optional), optional=optional)
-    if model_class is Unigram:
-        return node.convert(Unigram)
+    if model_class in (Unigram, SentencePiece):
+        return node.convert(model_class)
     # Vocabulary and merges have readers of their own, as they are large.
     large: dict[str, Any] = {"vocab": read_vocab(fields["vocab"])}
     if model_class is BPE:

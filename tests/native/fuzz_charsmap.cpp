@@ -8,6 +8,7 @@
 #include "fuzz_input.hpp"
 #include "made_charsmap.hpp"
 #include "normalize/precompiled.hpp"
+#include "normalize/sentencepiece_normalizer.hpp"
 
 using namespace bpe_beam;
 
@@ -23,8 +24,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } else {
     bytes = std::string(input.bytes(input.byte()));
   }
+  const auto flag = [&] { return input.below(2) == 0; };
+  const SentencePieceRules rules{flag(), flag(), flag(), flag()};
+  const TokenIds symbols{{std::string(input.bytes(2)), 0}, {"a b", 0}};
   const std::string text(input.rest());
   try {
+    places_of(SentencePieceNormalizer(bytes, symbols, rules), text);
     places_of(Precompiled(bytes), text);
   } catch (const std::invalid_argument&) {
   } catch (const TextGrowth&) {

@@ -18,12 +18,12 @@ SENTENCEPIECE = b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\n\x0c\n\x03<s>\x15\0\0\0
     [
         (b"IQ== 0\nIg== 1\n", "this is a .tiktoken file.*from_tiktoken"),
         (b"IQ== 0", "this is a .tiktoken file"),
-        (SENTENCEPIECE, "this is a SentencePiece model"),
+        (SENTENCEPIECE, "this is a SentencePiece model.*from_sentencepiece"),
         (b"#version: 0.2\na b\n", "this is a merges.txt.*from_vocab_and_merges"),
         (b'{"a": 0, "b": 1}', "this is a vocab.json.*from_vocab_and_merges"),
         (
             b'{"config": {}, "vocab": [{"rank": 0, "token_bytes": "AA=="}]}',
-            "this is a tekken.json",
+            "this is a tekken.json.*from_tekken",
         ),
         (b'{"tokenizer_class": "GPT2Tokenizer"}', "this is a tokenizer_config.json"),
     ],

@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,8 @@
 #include "bind/binding.hpp"
 #include "encode/bpe_models.hpp"
 #include "encode/bpe_ranks.hpp"
+#include "encode/sentencepiece_bpe.hpp"
+#include "encode/sentencepiece_unigram.hpp"
 #include "encode/text_encoder.hpp"
 #include "encode/token_bytes.hpp"
 #include "encode/unigram_model.hpp"
@@ -104,6 +107,26 @@ inline PyModel unigram(const std::vector<std::pair<py::object, double>>& pieces,
   const py::gil_scoped_release release;
   return {std::make_shared<UnigramModel>(tokens, std::move(scores), unk.value_or(kNoId),
                                          std::move(byte_ids))};
+}
+
+inline PyModel sentencepiece_bpe(const InputArray<std::uint32_t>& merges,
+                                 const InputArray<std::uint32_t>& ranks, const py::object& symbols,
+                                 std::uint32_t unk, std::vector<std::uint32_t> byte_ids) {
+  if (!byte_ids.empty()) check_length("byte_ids", byte_ids.size(), 256);
+  return {std::make_shared<SentencePieceBpe>(TiedMerges(merge_rows(merges), span_of(ranks)),
+                                             token_ids(symbols), unk, std::move(byte_ids))};
+}
+
+inline PyModel sentencepiece_unigram(
+    const std::vector<std::tuple<py::object, std::uint32_t, float, bool>>& pieces,
+    std::uint32_t unk, std::vector<std::uint32_t> byte_ids) {
+  if (!byte_ids.empty()) check_length("byte_ids", byte_ids.size(), 256);
+  std::vector<ScoredPiece> found;
+  for (const auto& [text, id, score, user_defined] : pieces) {
+    found.push_back({utf8_of(text.ptr()), id, score, user_defined});
+  }
+  const py::gil_scoped_release release;
+  return {std::make_shared<SentencePieceUnigram>(std::move(found), unk, std::move(byte_ids))};
 }
 
 /// (uint32[n, 3] of token numbers, the first doubtful token or None).
@@ -419,6 +442,15 @@ inline void bind_encoding(py::module_& m) {
   m.def("unigram", &unigram, "pieces"_a, "unk"_a, "byte_ids"_a,
         "The pieces of the highest sum of scores; `pieces`: (str, score) by id; `byte_ids`: 256 ids "
         "of bytes that stand for unknown characters, or none.");
+
+  m.def("sentencepiece_bpe", &sentencepiece_bpe, "merges"_a, "ranks"_a, "symbols"_a, "unk"_a,
+        "byte_ids"_a,
+        "BPE of which several merges may have one rank; `merges`: uint32[n, 3] of left, right, "
+        "joined; `ranks`: uint32[n]; `symbols`: ids of characters, and of texts that never merge, "
+        "the longest first; `byte_ids`: 256 ids of bytes that stand for unknown characters, or none.");
+  m.def("sentencepiece_unigram", &sentencepiece_unigram, "pieces"_a, "unk"_a, "byte_ids"_a,
+        "Unigram in SentencePiece's floats; `pieces`: (str, id, score, whether it is user-defined); "
+        "`byte_ids`: 256 ids of bytes that stand for unknown characters, or none.");
 
   m.def("rank_merges", &rank_merges, "tokens"_a,
         "Merges for tokens in the order of their ranks: (rows, the first doubtful token or None).");

@@ -18,6 +18,7 @@
 #include "normalize/matcher.hpp"
 #include "normalize/normalizers.hpp"
 #include "normalize/precompiled.hpp"
+#include "normalize/sentencepiece_normalizer.hpp"
 
 namespace bpe_beam {
 
@@ -94,7 +95,8 @@ inline constexpr int kDeepestSteps = 32;
 
 /// A normalizer from a tuple of its "type" in tokenizer.json and its settings: ("NFC",), ("NFD",),
 /// ("NFKC",), ("NFKD",), ("Lowercase",), ("StripAccents",), ("Strip", left, right),
-/// ("Nmt",), ("Precompiled", bytes), ("Prepend", text), ("BertNormalizer", clean, chinese, strip_accents, lowercase),
+/// ("Nmt",), ("Precompiled", bytes),
+/// ("SentencePiece", bytes, dummy_prefix, remove_extra, escape, suffix, symbols), ("Prepend", text), ("BertNormalizer", clean, chinese, strip_accents, lowercase),
 /// ("ByteLevel",), ("Replace", matcher, text), ("Sequence", [step, ...]). Needs the GIL.
 inline std::unique_ptr<Normalizer> make_normalizer(py::handle described, int depth = 0) {
   if (depth > kDeepestSteps) throw std::invalid_argument("normalizers are nested too deep");
@@ -114,6 +116,13 @@ inline std::unique_ptr<Normalizer> make_normalizer(py::handle described, int dep
   if (name == "Nmt" && arguments == 0) return std::make_unique<Nmt>();
   if (name == "Precompiled" && arguments == 1) {
     return std::make_unique<Precompiled>(static_cast<std::string_view>(items[1].cast<py::bytes>()));
+  }
+  if (name == "SentencePiece" && arguments == 6) {
+    TokenIds symbols;
+    for (const py::handle symbol : items[6]) symbols.emplace_back(symbol.cast<std::string>(), 0);
+    return std::make_unique<SentencePieceNormalizer>(
+        static_cast<std::string_view>(items[1].cast<py::bytes>()), symbols,
+        SentencePieceRules{flag(2), flag(3), flag(4), flag(5)});
   }
   if (name == "Prepend" && arguments == 1) {
     return std::make_unique<Prepend>(items[1].cast<std::string>());

@@ -27,7 +27,8 @@ struct MergeRow {
 };
 
 /// `Pairs` has rank(left, right), which is PairRanks::kNone for a pair that does not merge, and
-/// joined(rank), the symbol that the pair becomes.
+/// joined(rank), the symbol that the pair becomes; or joined(left, right), if pairs that become
+/// different symbols may have one rank.
 template <class Pairs>
 class Merging {
  public:
@@ -53,6 +54,15 @@ class Merging {
  private:
   static constexpr std::size_t kShortWord = 48;  // symbols; beyond it the heap wins
 
+  [[nodiscard]] std::uint32_t joined(std::uint32_t rank, std::uint32_t left,
+                                     std::uint32_t right) const {
+    if constexpr (requires { pairs_.joined(left, right); }) {
+      return pairs_.joined(left, right);
+    } else {
+      return pairs_.joined(rank);
+    }
+  }
+
   static void drop(std::vector<std::uint32_t>& values, std::size_t at, std::size_t size) {
     const auto begin = values.begin();
     std::copy(begin + static_cast<std::ptrdiff_t>(at) + 1,
@@ -71,7 +81,7 @@ class Merging {
                                          ranks.begin() + static_cast<std::ptrdiff_t>(size) - 1);
       if (*best == PairRanks::kNone) break;
       const auto at = static_cast<std::size_t>(best - ranks.begin());
-      ids[at] = pairs_.joined(*best);
+      ids[at] = joined(*best, ids[at], ids[at + 1]);
       drop(ids, at + 1, size);
       drop(ranks, at + 1, size);
       if constexpr (kSizes) {
@@ -123,7 +133,7 @@ class Merging {
       if (ranks[at] != rank_of_best) continue;
       const std::uint32_t right = next[at];
       seen(rank_of_best, ids[at], ids[right]);
-      ids[at] = pairs_.joined(rank_of_best);
+      ids[at] = joined(rank_of_best, ids[at], ids[right]);
       if constexpr (kSizes) sizes[at] += sizes[right];
       next[at] = next[right];
       if (next[right] < size) previous[next[right]] = at;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "encode/word_model.hpp"
+#include "text/deadline.hpp"
 
 namespace bpe_beam {
 
@@ -50,6 +51,25 @@ class ByteTrie {
   /// The id of the token that ends at a node, or kNoId.
   [[nodiscard]] std::uint32_t id_at(std::uint32_t node) const { return nodes_[node].id; }
 
+  struct Match {
+    std::size_t size = 0;
+    std::uint32_t id = kNoId;
+  };
+
+  /// The longest token that `text` begins with, but for the empty one; of size 0 if there is none.
+  [[nodiscard]] Match longest(std::string_view text) const {
+    Match found;
+    std::size_t at = 0;
+    for (std::uint32_t node = kRoot; at < text.size();) {
+      node = child(node, text[at]);
+      if (node == kNone) break;
+      ++at;
+      if (id_at(node) != kNoId) found = {at, id_at(node)};
+    }
+    if (at > kShortWalk) [[unlikely]] Deadline::spend(10 * at);
+    return found;
+  }
+
   /// The id of a token, or kNoId.
   [[nodiscard]] std::uint32_t find(std::string_view token) const {
     std::uint32_t node = kRoot;
@@ -63,6 +83,7 @@ class ByteTrie {
  private:
   using Tokens = std::vector<std::pair<std::string_view, std::uint32_t>>;
 
+  static constexpr std::size_t kShortWalk = 64;  // bytes; only longer walks can add up
   static constexpr std::uint32_t kBlock = 256;
   static constexpr std::size_t kOpenBlocks = 16;
   static constexpr std::uint32_t kFree = 0xFFFFFFFE;

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "normalize/normalizers.hpp"
+#include "text/deadline.hpp"
 #include "text/graphemes.hpp"
 #include "text/text.hpp"
 #include "text/utf8.hpp"
@@ -48,20 +49,55 @@ class Charsmap {
 
   /// The replacement of the shortest key that `text` begins with.
   [[nodiscard]] std::optional<std::string_view> find(std::string_view text) const {
-    std::size_t base = distance(array_[0]);
-    for (const char byte : text) {
-      const auto label = static_cast<unsigned char>(byte);
-      const std::size_t at = base ^ label;
-      if (label == 0 || at >= array_.size() || label_of(array_[at]) != label) return std::nullopt;
-      base = at ^ distance(array_[at]);
-      if (!ends_key(array_[at])) continue;
-      const std::string_view rest = std::string_view(texts_).substr(value(array_[base]));
-      return rest.substr(0, rest.find('\0'));
-    }
-    return std::nullopt;
+    std::optional<std::string_view> found;
+    walk(text, [&](std::size_t, std::string_view replacement) {
+      found = replacement;
+      return false;
+    });
+    return found;
+  }
+
+  struct Match {
+    std::size_t size = 0;  // of the key
+    std::string_view replacement;
+  };
+
+  /// The longest key that `text` begins with; of size 0 if there is none.
+  [[nodiscard]] Match find_longest(std::string_view text) const {
+    Match found;
+    const std::size_t walked = walk(text, [&](std::size_t size, std::string_view replacement) {
+      found = {size, replacement};
+      return true;
+    });
+    if (walked > kShortWalk) [[unlikely]] Deadline::spend(10 * walked);
+    return found;
+  }
+
+  /// Whether `text`, which is not empty, is where a key begins.
+  [[nodiscard]] bool begins_key(std::string_view text) const {
+    return walk(text, [](std::size_t, std::string_view) { return true; }) == text.size();
   }
 
  private:
+  static constexpr std::size_t kShortWalk = 64;  // bytes; only longer walks can add up
+
+  /// Calls visit(size, replacement) for each key that `text` begins with, the shortest first, until
+  /// it returns false. Returns how many bytes of `text` the array has in a row.
+  template <class Visit>
+  std::size_t walk(std::string_view text, Visit&& visit) const {
+    std::size_t base = distance(array_[0]);
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const auto label = static_cast<unsigned char>(text[i]);
+      const std::size_t at = base ^ label;
+      if (label == 0 || at >= array_.size() || label_of(array_[at]) != label) return i;
+      base = at ^ distance(array_[at]);
+      if (!ends_key(array_[at])) continue;
+      const std::string_view rest = std::string_view(texts_).substr(value(array_[base]));
+      if (!visit(i + 1, rest.substr(0, rest.find('\0')))) return i + 1;
+    }
+    return text.size();
+  }
+
   static std::uint32_t number_at(std::string_view bytes, std::size_t at) {
     std::uint32_t number = 0;
     for (std::size_t i = 4; i-- > 0;) {

@@ -74,6 +74,12 @@ class TextBuffer {
     return {bytes_, with_origins_ ? origins_.data() : nullptr};
   }
 
+  /// Drops what is behind the first `size` bytes.
+  void cut(std::size_t size) {
+    bytes_.resize(size);
+    if (with_origins_) origins_.resize(size);
+  }
+
   /// Copies bytes [begin, end) of `in` as they are.
   void copy(const TextView& in, std::size_t begin, std::size_t end) {
     bytes_.append(in.bytes.data() + begin, end - begin);

@@ -36,6 +36,15 @@ void small() {
   CHECK(trie.find(std::string_view("a\0", 2)) == kNoId);
 }
 
+void longest() {
+  const ByteTrie trie({{"", 4}, {"a", 3}, {"abc", 5}});
+  const auto found = [&](std::string_view text, std::size_t size, std::uint32_t id) {
+    const ByteTrie::Match match = trie.longest(text);
+    return match.size == size && match.id == id;
+  };
+  CHECK(found("abx", 1, 3) && found("abcd", 3, 5) && found("b", 0, kNoId) && found("", 0, kNoId));
+}
+
 void random_tokens(unsigned letters, std::size_t longest) {
   std::mt19937 random(letters);
   const auto any_token = [&] {
@@ -71,6 +80,7 @@ void a_long_token() {
 
 int main() {
   small();
+  longest();
   random_tokens(2, 14);
   random_tokens(256, 3);
   random_tokens(40, 6);

@@ -21,6 +21,18 @@ void shortest_key() {
   CHECK(map.find("d") == "" && map.find("é") == "e" && !map.find("\xC3"));
 }
 
+void longest_key() {
+  const Charsmap map(made_charsmap({{"ab", "X"}, {"abcd", "Y"}, {"d", ""}}));
+  const auto found = [&](std::string_view text, std::size_t size, std::string_view replacement) {
+    const Charsmap::Match match = map.find_longest(text);
+    return match.size == size && match.replacement == replacement;
+  };
+  CHECK(found("abc", 2, "X") && found("abcde", 4, "Y") && found("d", 1, ""));
+  CHECK(found("", 0, "") && found("a", 0, "") && found(std::string_view("\0", 1), 0, ""));
+  CHECK(map.begins_key("a") && map.begins_key("abc") && map.begins_key("d"));
+  CHECK(!map.begins_key("b") && !map.begins_key("abcde"));
+}
+
 void whole_graphemes() {
   const Precompiled step(made_charsmap({{"e", "E"}, {"ﬁ", "fi"}, {"\r\n", " "}, {"\u0301", ""}}));
   // With its accent the letter is one grapheme, which begins with a key.
@@ -66,6 +78,7 @@ void damages() {
 
 int main() {
   shortest_key();
+  longest_key();
   whole_graphemes();
   dropped_at_the_begin();
   damages();

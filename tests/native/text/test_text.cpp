@@ -52,6 +52,8 @@ void what_is_written() {
     CHECK(holds(out, "bxy", {{7, 9}, {2, 2}, {2, 2}}));
     out.put_bytewise("AB", in, 2);
     CHECK(holds(out, "bxyAB", {{7, 9}, {2, 2}, {2, 2}, {1, 3}, {3, 4}}));
+    out.cut(2);
+    CHECK(holds(out, "bx", {{7, 9}, {2, 2}}));
   }
 }
 
