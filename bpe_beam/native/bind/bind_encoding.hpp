@@ -441,16 +441,16 @@ inline void bind_encoding(py::module_& m) {
 
   m.def("unigram", &unigram, "pieces"_a, "unk"_a, "byte_ids"_a,
         "The pieces of the highest sum of scores; `pieces`: (str, score) by id; `byte_ids`: 256 ids "
-        "of bytes that stand for unknown characters, or none.");
+        "of the bytes of unknown characters, or none.");
 
   m.def("sentencepiece_bpe", &sentencepiece_bpe, "merges"_a, "ranks"_a, "symbols"_a, "unk"_a,
         "byte_ids"_a,
         "BPE of which several merges may have one rank; `merges`: uint32[n, 3] of left, right, "
         "joined; `ranks`: uint32[n]; `symbols`: ids of characters, and of texts that never merge, "
-        "the longest first; `byte_ids`: 256 ids of bytes that stand for unknown characters, or none.");
+        "the longest first; `byte_ids`: 256 ids of the bytes of unknown characters, or none.");
   m.def("sentencepiece_unigram", &sentencepiece_unigram, "pieces"_a, "unk"_a, "byte_ids"_a,
         "Unigram in SentencePiece's floats; `pieces`: (str, id, score, whether it is user-defined); "
-        "`byte_ids`: 256 ids of bytes that stand for unknown characters, or none.");
+        "`byte_ids`: 256 ids of the bytes of unknown characters, or none.");
 
   m.def("rank_merges", &rank_merges, "tokens"_a,
         "Merges for tokens in the order of their ranks: (rows, the first doubtful token or None).");

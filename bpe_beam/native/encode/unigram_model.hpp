@@ -25,7 +25,7 @@ namespace bpe_beam {
 class UnigramModel : public WordModel {
  public:
   /// `pieces`: of two equal ones the last counts; `scores`: by id. `unk`: the unknown piece's id,
-  /// kNoId if there is none. `byte_ids`: the ids of bytes that stand for an unknown token, kNoId
+  /// kNoId if there is none. `byte_ids`: the ids of the bytes of an unknown token, kNoId
   /// where there is none; or empty.
   UnigramModel(const TokenIds& pieces, std::vector<double> scores, std::uint32_t unk,
                std::vector<std::uint32_t> byte_ids)
