@@ -6,7 +6,7 @@ import heapq
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, json, structs, to_builtins
+from msgspec import Struct, json, to_builtins
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
@@ -14,8 +14,7 @@ from bpe_beam.folders.folder_kind import COUNTS, SHARDS, WINDOWS, kind_of, refus
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tools import InspectSettings
 from bpe_beam.storage import Storage
-from bpe_beam.tokenizer.display import describe, text_of
-from bpe_beam.tokenizer.spec import TokenizerSpec
+from bpe_beam.tokenizer.display import describe, model_in_words, text_of
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def _tokenizer_figures(tokenizer: Tokenizer) -> Figures:
     shown = merges if len(merges) <= 2 * _FEW else [*merges[:_FEW], None, *merges[-_FEW:]]
     return {
         "kind": "tokenizer",
-        "model": _model_name(spec),
+        "model": model_in_words(spec),
         "vocab_size": tokenizer.vocab_size,
         "merges": len(merges),
         "highest_id": tokenizer.max_id,
@@ -94,19 +93,6 @@ def _tokenizer_figures(tokenizer: Tokenizer) -> Figures:
         "fingerprint": tokenizer.fingerprint,
         **({"warning": "; ".join(warnings)} if warnings else {}),
     }
-
-
-def _model_name(spec: TokenizerSpec) -> str:
-    """Return the kind of the model and its settings in words."""
-    model = spec.model
-    settings = [
-        f"{field.name}={getattr(model, field.name)!r}"
-        for field in structs.fields(model)
-        if field.name not in ("vocab", "merges", "pieces")
-        and getattr(model, field.name) != field.default
-    ]
-    kind = "byte-level BPE" if spec.model_reads_bytes else model.json_type
-    return " ".join([kind, *settings])
 
 
 def _as_json(settings: Struct | None) -> str | None:

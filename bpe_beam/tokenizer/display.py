@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import UNSET
-from msgspec.structs import asdict
+from msgspec.structs import asdict, fields
 
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.component import Component
 from bpe_beam.tokenizer.patterns import Pattern
 from bpe_beam.tokenizer.postprocessors import TemplatePiece
+from bpe_beam.tokenizer.spec import TokenizerSpec
 
 _LONG_TEXT = 100  # characters: of a charsmap in base64
 
@@ -43,12 +44,25 @@ def describe(component: Component | None) -> str:
     """
     if component is None:
         return "none"
-    fields = asdict(component)
+    values = asdict(component)
     if component.json_type == "Sequence":
-        (steps,) = fields.values()
+        (steps,) = values.values()
         return " then ".join(map(describe, steps)) or "nothing"
-    settings = ", ".join(f"{name} {_value(value)}" for name, value in fields.items())
+    settings = ", ".join(f"{name} {_value(value)}" for name, value in values.items())
     return f"{component.json_type} ({settings})" if settings else component.json_type
+
+
+def model_in_words(spec: TokenizerSpec) -> str:
+    """Return the kind of the model and its settings in words."""
+    model = spec.model
+    settings = [
+        f"{field.name}={getattr(model, field.name)!r}"
+        for field in fields(model)
+        if field.name not in ("vocab", "merges", "pieces")
+        and getattr(model, field.name) != field.default
+    ]
+    kind = "byte-level BPE" if spec.model_reads_bytes else model.json_type
+    return " ".join([kind, *settings])
 
 
 def _value(value: object) -> str:
