@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from bpe_beam.counts.weights import parse_temperature, parse_weight
 from bpe_beam.errors import UsageError, require
@@ -24,6 +25,8 @@ from bpe_beam.training.recipe import ALPHABETS, MODELS, SYMBOLS, TIE_BREAKS
 MERGE_ROUNDS = ("auto", "local", "distributed")
 """Where merges are learned: see the option."""
 
+_ROLES = ("bos_token", "eos_token", "pad_token", "sep_token", "cls_token", "mask_token")
+
 MIN_DRIVER_MEMORY = 10**6
 """The least memory for training, in bytes."""
 
@@ -31,6 +34,18 @@ _MERGING = ("bpe", "wordpiece", "prefix_bpe")
 
 
 _training = partial(option, group="training")
+
+
+def _role(what: str) -> Any:
+    """Return an option that names the special token of a role, in words such as "begins a text"."""
+    return _training(
+        None,
+        metavar="T",
+        help=f"Special token that {what}, for tokenizer_config.json. It is added to "
+        "--special-token.",
+        identity="if set",
+    )
+
 
 _of_bpe = partial(_training, models=("bpe",), base_decides=True)
 """An option of BPE that a tokenizer to continue decides."""
@@ -167,6 +182,24 @@ class TrainSettings(Settings):
         default_help="none",
         base_decides=True,
     )
+    bos_token: str | None = _role("begins a text")
+    eos_token: str | None = _role("ends a text")
+    pad_token: str | None = _role("fills up short texts")
+    sep_token: str | None = _role("stands between two texts")
+    cls_token: str | None = _role("stands for the class of a text")
+    mask_token: str | None = _role("hides a token that a model must guess")
+    model_max_length: int | None = _training(
+        None,
+        help="The most tokens of the model's input, for tokenizer_config.json.",
+        default_help="no limit",
+        between=(1, MAX_INT64),
+        identity="if set",
+    )
+    chat_template: str | None = _training(
+        None,
+        metavar="FILE",
+        help="Jinja template of conversations, copied to chat_template.jinja.",
+    )
     continue_from: str | None = _training(
         None,
         metavar="F",
@@ -197,8 +230,17 @@ class TrainSettings(Settings):
         default_help="auto: by --driver-memory",
     )
 
+    @property
+    def roles(self) -> dict[str, str]:
+        """The special tokens that have a role, by the role's name."""
+        named = {role: getattr(self, role) for role in _ROLES}
+        return {role: token for role, token in named.items() if token is not None}
+
     def check(self) -> None:
         """Refuse settings that exclude one another; set the defaults that depend on others."""
+        special_tokens = tuple(dict.fromkeys((*self.special_tokens, *self.roles.values())))
+        # Frozen dataclasses are set in this way.
+        object.__setattr__(self, "special_tokens", special_tokens)
         self._check_source()
         self._check_model()
         require(
@@ -234,7 +276,6 @@ class TrainSettings(Settings):
             if self.merge_rounds == "distributed":
                 require_reachable(self.run.runner, counts=(self.counts,), output=(self.output,))
         else:
-            # Frozen dataclasses are set in this way.
             object.__setattr__(self, "normalizer", self.normalizer or "none")
             object.__setattr__(self, "pretokenizer", self.pretokenizer or "gpt2")
             assert self.input is not None

@@ -85,7 +85,8 @@ def test_nothing_else_is_written(jobs: dict[str, Ran], place: Path) -> None:
     shards = {name for name in top if name.startswith("shard-")}
     assert top - shards == {"job.json", "manifest.json", "tokenizer.json"}
     assert {path.name for path in (place / "tok").iterdir()} == {
-        *("job.json", "tokenizer.json", "vocab.json", "merges.txt", "summary.json")
+        *("job.json", "tokenizer.json", "vocab.json", "merges.txt", "summary.json"),
+        *("tokenizer_config.json", "special_tokens_map.json"),
     }
     parts = {path.name for path in (place / "counts").glob("part-*.parquet")}
     assert {path.name for path in (place / "counts").iterdir()} - parts == {

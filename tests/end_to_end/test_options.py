@@ -456,6 +456,7 @@ def every_model_is_another(ground: Ground, job: str) -> None:
         assert isinstance(made[model], dict)
         files = {name for name in made[model] if not name.startswith("counts/")}
         listed = {"bpe": {"merges.txt"}, "word_level": set()}.get(model, {"vocab.txt"})
+        listed |= {"tokenizer_config.json", "special_tokens_map.json"}
         assert files - {"rejects"} == {"tokenizer.json", "vocab.json"} | listed
     assert len({made[model]["vocab.json"] for model in made}) == 4
     for model, option in (
@@ -506,6 +507,45 @@ def template(ground: Ground, job: str) -> None:
         done = ground.run(job, *specials, "--template", wrong, out="wrong")
         assert done.code == 2
         assert said in done.err
+
+
+def role(flag: str) -> Case:
+    """The token is special, and `transformers` is told what it is for."""
+
+    def case(ground: Ground, job: str) -> None:
+        assert ground.run(job, "--special-token", END, flag, "<x>").code == 0
+        config = json.loads((ground.own / "out" / "tokenizer_config.json").read_bytes())
+        assert config[flag.removeprefix("--").replace("-", "_")] == "<x>"
+        assert config["additional_special_tokens"] == [END]
+        tokenizer = Tokenizer.from_file(str(ground.own / "out"))
+        assert tokenizer.special_tokens == {END: 0, "<x>": 1}
+        if flag == "--eos-token":
+            other = ground.run(job, "--special-token", END, "--special-token", "<x>")
+            assert (other.code, '"<x>" there, nothing now' in other.message) == (2, True)
+
+    return case
+
+
+def chat_template(ground: Ground, job: str) -> None:
+    """It is copied, and another one is another job."""
+    file = ground.own / "chat.txt"
+    file.write_text("{{ messages }} é\n")
+    assert ground.run(job, "--chat-template", file).code == 0
+    assert (ground.own / "out" / "chat_template.jinja").read_bytes() == file.read_bytes()
+    file.write_text("{{ messages }}")
+    assert ground.run(job, "--chat-template", file).code == 2
+    for content, said in ((b"", "at least 1, got 0"), (b"a\xff", "UTF-8, got another byte at 1")):
+        file.write_bytes(content)
+        ran = ground.run(job, "--chat-template", file, out="never")
+        assert (ran.code, f"--chat-template must be {said}" in ran.message) == (2, True)
+    ran = ground.run(job, "--chat-template", ground.own / "none", out="never")
+    assert (ran.code, "none, which does not exist" in ran.message) == (2, True)
+
+
+def model_max_length(ground: Ground, job: str) -> None:
+    assert ground.run(job, "--model-max-length", "99").code == 0
+    config = json.loads((ground.own / "out" / "tokenizer_config.json").read_bytes())
+    assert config["model_max_length"] == 99
 
 
 def more_merges(ground: Ground, job: str) -> None:
@@ -767,6 +807,12 @@ CASES: dict[str, dict[str, Case]] = {
         "--byte-fallback": changes("--byte-fallback", base=(*CHARACTERS, "--vocab-size", "600")),
         "--unk-token": unknown_tokens,
         "--template": template,
+        **{
+            f"--{name}-token": role(f"--{name}-token")
+            for name in ("bos", "eos", "pad", "sep", "cls", "mask")
+        },
+        "--model-max-length": model_max_length,
+        "--chat-template": chat_template,
         "--continue-from": more_merges,
         "--driver-memory": memory_of_the_learner,
         "--merge-rounds": learned_in_rounds,

@@ -37,6 +37,14 @@ from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes, parse_json, to_struct
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.tokenizer.transformers_files import (
+    CHAT_TEMPLATE_FILE,
+    CONFIG_FILE,
+    SPECIAL_TOKENS_FILE,
+    ModelInput,
+    special_tokens_map,
+    tokenizer_config,
+)
 from bpe_beam.tokenizer.vocab_files import vocab_txt
 from bpe_beam.training.continue_training import continued
 from bpe_beam.training.learn import is_nearly_characters
@@ -60,6 +68,7 @@ _FILES = {
     "wordpiece": ("vocab.json", "vocab.txt", TOKENIZER_FILE),
     "word_level": ("vocab.json", TOKENIZER_FILE),
 }
+_FOR_TRANSFORMERS = (CONFIG_FILE, SPECIAL_TOKENS_FILE)
 
 
 class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,7 +200,7 @@ def _publish(
         warnings += source_warnings(settings.input, manifest.sources)
     warnings += loss_warnings(manifest.lost, sum(size for _, size in manifest.inputs))
     tokens = tokens_by_source(plan, tokenizer)
-    files = _write(plan.storage, folder, tokenizer, _FILES[settings.model], warnings)
+    files = _write(plan, folder, tokenizer, warnings)
     return TrainSummary(
         output=settings.output,
         counts=counts.folder,
@@ -241,28 +250,35 @@ def _measured(counting: Mapping[str, Any], learning: Mapping[str, Any]) -> dict[
     return measured
 
 
+def _file_names(settings: TrainSettings) -> tuple[str, ...]:
+    """Return the names of the tokenizer's files."""
+    template = () if settings.chat_template is None else (CHAT_TEMPLATE_FILE,)
+    return (*_FILES[settings.model], *_FOR_TRANSFORMERS, *template)
+
+
 def _write(
-    storage: Storage,
-    folder: OutputFolder,
-    tokenizer: Tokenizer,
-    names: tuple[str, ...],
-    warnings: list[str],
+    plan: TrainingPlan, folder: OutputFolder, tokenizer: Tokenizer, warnings: list[str]
 ) -> list[FileInfo]:
     """Write the tokenizer's files, except those whose format cannot represent its tokens."""
+    spec, settings = tokenizer.spec, plan.settings
+    model_input = ModelInput(settings.roles, settings.model_max_length)
     contents: dict[str, Callable[[], bytes]] = {
         "vocab.json": tokenizer.vocab_json,
-        "vocab.txt": lambda: vocab_txt(tokenizer.spec.model),
+        "vocab.txt": lambda: vocab_txt(spec.model),
         "merges.txt": tokenizer.merges_txt,
         TOKENIZER_FILE: lambda: tokenizer.json_bytes,
+        CONFIG_FILE: lambda: tokenizer_config(spec, model_input),
+        SPECIAL_TOKENS_FILE: lambda: special_tokens_map(spec, model_input),
+        CHAT_TEMPLATE_FILE: lambda: plan.chat_template or b"",
     }
     files = []
-    for name in names:
+    for name in _file_names(settings):
         try:
             data = contents[name]()
         except UsageError as error:
             warnings.append(f"not written: {error}; tokenizer.json contains everything")
             continue
-        storage.write_bytes(folder.path(name), data)
+        plan.storage.write_bytes(folder.path(name), data)
         files.append(FileInfo.of(name, data))
     return files
 
@@ -315,7 +331,7 @@ def _claim(plan: TrainingPlan, words: dict[str, Any]) -> OutputFolder:
         plan.storage,
         settings.output,
         {"job": "train", **plan.identity, **words},
-        _FILES[settings.model],
+        _file_names(settings),
         settings.run.overwrite,
         final=_SUMMARY,
         restore=_restore,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,11 +11,12 @@ import msgspec
 
 from bpe_beam.counts.manifest import CountsManifest, read_hashed_manifest
 from bpe_beam.counts.weights import Weights
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import UsageError, require, require_between
 from bpe_beam.jobs.input_folders import refuse_own_folder
 from bpe_beam.jobs.train.weights import WeightRules
+from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.train import TrainSettings
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.pretokenizers import is_byte_level_name
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -27,6 +30,8 @@ ROUNDS = "rounds"
 
 _UNKNOWN_TOKENS = {"prefix_bpe": "[UNK]", "wordpiece": "[UNK]", "word_level": "<unk>"}
 _WORDPIECE_PREFIX = "##"
+_TEMPLATE = "chat_template"
+_MAX_TEMPLATE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,7 @@ class TrainingPlan:
         recipe: What is trained.
         base_tokenizer: The tokenizer to continue, if any.
         weight_rules: The weights of sources as the settings name them.
+        chat_template: The content of the chat template, if any.
         counts: The counts folder; None while the corpus is not counted yet.
     """
 
@@ -71,6 +77,7 @@ class TrainingPlan:
     recipe: Recipe
     base_tokenizer: Tokenizer | None
     weight_rules: WeightRules
+    chat_template: bytes | None = None
     counts: PlannedCounts | None = None
 
     @property
@@ -83,6 +90,10 @@ class TrainingPlan:
             **msgspec.structs.asdict(self.recipe),
             **({} if base is None else {"continued": base.fingerprint}),
             **self.weight_rules.identity,
+            **identity_of(self.settings),
+            **(
+                {} if self.chat_template is None else {"chat_template": _sha256(self.chat_template)}
+            ),
         }
 
     @property
@@ -126,6 +137,7 @@ def plan_training(settings: TrainSettings, storage: Storage) -> TrainingPlan:
     base = None
     if settings.continue_from is not None:
         base = Tokenizer.from_file(settings.continue_from, storage=storage)
+        _check_roles(settings.roles, base)
     weight_rules = WeightRules.of(settings)
     counts = None
     normalizer, pretokenizer = str(settings.normalizer), str(settings.pretokenizer)
@@ -138,7 +150,8 @@ def plan_training(settings: TrainSettings, storage: Storage) -> TrainingPlan:
         normalizer, pretokenizer = manifest.normalizer, manifest.pretokenizer
         extracted = manifest.special_tokens
     recipe = _recipe_of(settings, normalizer, pretokenizer, extracted, base)
-    plan = TrainingPlan(settings, storage, recipe, base, weight_rules, counts)
+    chat_template = _read_chat_template(storage, settings.chat_template)
+    plan = TrainingPlan(settings, storage, recipe, base, weight_rules, chat_template, counts)
     if recipe.vocab_size < plan.least_entries:
         raise UsageError(
             f"must be at least {plan.least_entries:,} (the alphabet and the special tokens alone), "
@@ -148,6 +161,39 @@ def plan_training(settings: TrainSettings, storage: Storage) -> TrainingPlan:
     if counts is None and settings.merge_rounds == "distributed":
         check_distributed(recipe)
     return plan
+
+
+def _check_roles(roles: Mapping[str, str], base: Tokenizer) -> None:
+    """Refuse a role for an added token of the base tokenizer that is not special."""
+    plain = {token.content for token in base.spec.added_tokens if not token.special}
+    for role, token in roles.items():
+        require(
+            token not in plain,
+            f"must be a special token, got {token!r}, which the base tokenizer extracts from all "
+            "texts",
+            role,
+        )
+
+
+def _read_chat_template(storage: Storage, path: str | None) -> bytes | None:
+    """Return the content of a chat template, which must be text."""
+    if path is None:
+        return None
+    if not storage.exists(path):
+        raise UsageError(f"must be a file, got {redact(path)}, which does not exist", (_TEMPLATE,))
+    require_between(_TEMPLATE, storage.size(path), 1, _MAX_TEMPLATE_BYTES)
+    data = storage.read_bytes(path)
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"must be UTF-8, got another byte at {error.start:,}", (_TEMPLATE,)
+        ) from None
+    return data
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _planned_counts(storage: Storage, folder: str, rules: WeightRules) -> PlannedCounts:

@@ -1,0 +1,95 @@
+"""The files beside a `tokenizer.json` by which `transformers` opens a folder.
+
+They say what each special token is for, and how long the input of a model may be: what
+`tokenizer.json` has no place for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from bpe_beam.errors import require
+from bpe_beam.tokenizer.added_tokens import AddedToken
+from bpe_beam.tokenizer.models import WordPiece
+from bpe_beam.tokenizer.spec import TokenizerSpec
+
+CONFIG_FILE = "tokenizer_config.json"
+SPECIAL_TOKENS_FILE = "special_tokens_map.json"
+CHAT_TEMPLATE_FILE = "chat_template.jinja"
+
+
+class ModelInput(Struct, frozen=True):
+    """What a model expects of a tokenizer, besides ids.
+
+    Attributes:
+        roles: Special tokens by their role, such as `eos_token`, in the names of `transformers`.
+        max_length: The most tokens of the model's input; None: no limit.
+    """
+
+    roles: dict[str, str] = {}
+    max_length: int | None = None
+
+
+def tokenizer_config(spec: TokenizerSpec, model_input: ModelInput) -> bytes:
+    """Return the bytes of `tokenizer_config.json`.
+
+    Args:
+        spec: The tokenizer.
+        model_input: The roles of its special tokens, and the length of the model's input.
+
+    Raises:
+        UsageError: A role's token is not a special token of the tokenizer.
+    """
+    length = model_input.max_length
+    names = ["input_ids", "attention_mask"]
+    if isinstance(spec.model, WordPiece):  # BERT and its like tell two texts apart
+        names.insert(1, "token_type_ids")
+    config = {
+        "added_tokens_decoder": {str(token.id): _settings(token) for token in spec.added_tokens},
+        "clean_up_tokenization_spaces": False,  # the decoder does all
+        **({} if length is None else {"model_max_length": length}),
+        "model_input_names": names,
+        # The class that reads a tokenizer.json as it is: others build parts of it by themselves.
+        "tokenizer_class": "PreTrainedTokenizerFast",
+    }
+    return _written(config | _by_role(spec, model_input))
+
+
+def special_tokens_map(spec: TokenizerSpec, model_input: ModelInput) -> bytes:
+    """Return the bytes of `special_tokens_map.json`.
+
+    Args:
+        spec: The tokenizer.
+        model_input: The roles of its special tokens.
+
+    Raises:
+        UsageError: A role's token is not a special token of the tokenizer.
+    """
+    return _written(_by_role(spec, model_input))
+
+
+def _by_role(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, Any]:
+    """Return the special tokens by role, and those without a role."""
+    special = [token.content for token in spec.added_tokens if token.special]
+    roles = dict(model_input.roles)
+    unknown = getattr(spec.model, "unk_token", None)
+    if unknown in special:
+        roles.setdefault("unk_token", unknown)
+    for role, token in roles.items():
+        require(token in special, f"must be a special token, got {token!r}", role)
+    others = [token for token in special if token not in roles.values()]
+    return {**roles, **({"additional_special_tokens": others} if others else {})}
+
+
+def _settings(token: AddedToken) -> dict[str, Any]:
+    settings = msgspec.structs.asdict(token)
+    del settings["id"]
+    return settings
+
+
+def _written(value: dict[str, Any]) -> bytes:
+    """Return the bytes of a JSON file as `transformers` writes it."""
+    return msgspec.json.format(msgspec.json.encode(value, order="sorted"), indent=2) + b"\n"

@@ -1,0 +1,98 @@
+"""The files by which `transformers` opens a folder, to the byte."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bpe_beam import Tokenizer
+from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer.models import WordPiece
+from bpe_beam.tokenizer.spec import TokenizerSpec
+from bpe_beam.tokenizer.transformers_files import (
+    ModelInput,
+    special_tokens_map,
+    tokenizer_config,
+)
+
+pytestmark = pytest.mark.quick
+
+CONFIG = b"""{
+  "added_tokens_decoder": {
+    "0": {
+      "content": "<s>",
+      "lstrip": false,
+      "normalized": false,
+      "rstrip": false,
+      "single_word": false,
+      "special": true
+    },
+    "1": {
+      "content": "<tool \xc3\xa9>",
+      "lstrip": false,
+      "normalized": false,
+      "rstrip": false,
+      "single_word": false,
+      "special": true
+    }
+  },
+  "additional_special_tokens": [
+    "<tool \xc3\xa9>"
+  ],
+  "bos_token": "<s>",
+  "clean_up_tokenization_spaces": false,
+  "eos_token": "<s>",
+  "model_input_names": [
+    "input_ids",
+    "attention_mask"
+  ],
+  "model_max_length": 2048,
+  "tokenizer_class": "PreTrainedTokenizerFast"
+}
+"""
+
+SPECIAL_TOKENS = b"""{
+  "additional_special_tokens": [
+    "<tool \xc3\xa9>"
+  ],
+  "bos_token": "<s>",
+  "eos_token": "<s>"
+}
+"""
+
+
+def made() -> TokenizerSpec:
+    return Tokenizer.from_learned(["<s>", "<tool é>", "a"], [], ["<s>", "<tool é>"]).spec
+
+
+def test_every_byte() -> None:
+    given = ModelInput({"bos_token": "<s>", "eos_token": "<s>"}, 2048)
+    assert tokenizer_config(made(), given) == CONFIG
+    assert special_tokens_map(made(), given) == SPECIAL_TOKENS
+
+
+def test_without_roles_and_length() -> None:
+    config = json.loads(tokenizer_config(made(), ModelInput()))
+    assert config["additional_special_tokens"] == ["<s>", "<tool é>"]
+    assert not {"model_max_length", "bos_token", "unk_token"} & config.keys()
+
+
+def test_wordpiece_has_types_of_texts_and_an_unknown_token() -> None:
+    unknown = made().added_tokens[:1]
+    spec = TokenizerSpec(WordPiece({"<s>": 0, "a": 1}, "<s>"), unknown)
+    config = json.loads(tokenizer_config(spec, ModelInput()))
+    assert config["model_input_names"] == ["input_ids", "token_type_ids", "attention_mask"]
+    assert config["unk_token"] == "<s>"
+    assert "additional_special_tokens" not in config
+    # An unknown token that is plain text is no special token: transformers would extract it.
+    plain = TokenizerSpec(WordPiece({"<s>": 0, "[UNK]": 1}), unknown)
+    assert json.loads(special_tokens_map(plain, ModelInput())) == {
+        "additional_special_tokens": ["<s>"]
+    }
+
+
+def test_a_role_is_of_a_special_token() -> None:
+    with pytest.raises(UsageError, match="must be a special token, got 'a'") as caught:
+        special_tokens_map(made(), ModelInput({"pad_token": "a"}))
+    assert caught.value.parameters == ("pad_token",)
