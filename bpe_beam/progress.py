@@ -9,7 +9,6 @@ stage reads the sums a few times a second and shows them, so tasks never wait fo
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 import time
@@ -19,6 +18,7 @@ from contextlib import contextmanager
 from typing import NamedTuple, TextIO
 
 from bpe_beam.messages import format_bytes, format_seconds
+from bpe_beam.terminal import columns_of, is_terminal
 
 MODES = ("auto", "bar", "plain", "json", "none")
 """How progress is shown; auto is a bar on a terminal, and plain lines elsewhere."""
@@ -29,8 +29,6 @@ _MOST_PLAIN_SECONDS = 60.0
 """The same between two plain lines of a stage that has taken 20 minutes or more."""
 _LEAST_BAR, _MOST_BAR = 10, 40
 """The number of characters of a bar, without its brackets."""
-_FALLBACK_COLUMNS = 80
-"""The width of a terminal that does not report it."""
 _POLL_SECONDS = 0.2
 _now = time.monotonic
 _lock = threading.Lock()
@@ -184,7 +182,7 @@ class _TerminalBar:
 
     def _write(self, snapshot: Snapshot, finished: bool) -> None:
         # A line that fills the last column makes some terminals begin another.
-        line = _bar_line(snapshot, _columns(self._stream) - 1, finished)
+        line = _bar_line(snapshot, columns_of(self._stream) - 1, finished)
         if line != self._shown:
             print("\r" + line.ljust(len(self._shown)), end="", file=self._stream, flush=True)
             self._shown = line
@@ -245,14 +243,6 @@ def _amount(snapshot: Snapshot, finished: bool) -> str:
 def _about(seconds: float) -> str:
     """Return an estimated time, without fractions of seconds."""
     return f"{max(1, round(seconds))} s" if seconds < 59.5 else format_seconds(seconds)
-
-
-def _columns(stream: TextIO) -> int:
-    """Return the width of a terminal; `_FALLBACK_COLUMNS` if it does not report it."""
-    try:
-        return os.get_terminal_size(stream.fileno()).columns or _FALLBACK_COLUMNS
-    except (OSError, ValueError):
-        return _FALLBACK_COLUMNS
 
 
 class Stage:
@@ -350,7 +340,7 @@ class Progress:
     def __init__(self, mode: str = "auto", *, stream: TextIO | None = None) -> None:
         self._stream = stream if stream is not None else sys.stderr
         if mode == "auto":
-            mode = "bar" if _is_terminal(self._stream) else "plain"
+            mode = "bar" if is_terminal(self._stream) else "plain"
         self.mode = mode
 
     def warn(self, text: str) -> None:
@@ -375,11 +365,3 @@ def _display(mode: str, stream: TextIO) -> _TerminalBar | _Lines | None:
     if mode == "plain":
         return _Lines(stream, _plain_line, _MOST_PLAIN_SECONDS)
     return _Lines(stream, _json_line, _LINE_SECONDS) if mode == "json" else None
-
-
-def _is_terminal(stream: TextIO) -> bool:
-    """Return whether lines of a stream can be overwritten."""
-    try:
-        return stream.isatty() and os.environ.get("TERM") != "dumb"
-    except ValueError:  # closed
-        return False

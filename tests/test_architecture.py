@@ -23,7 +23,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "messages": set(),
     "storage": {"errors", "messages"},
     "folders": {"errors", "messages", "storage"},
-    "progress": {"messages"},
+    "terminal": set(),
+    "progress": {"messages", "terminal"},
     "corpus": EVERYWHERE,
     "shards": EVERYWHERE | {"corpus", "folders"},
     "tokenizer": EVERYWHERE | {"evaluation"},  # for `Tokenizer.evaluate`, where it is called
@@ -36,8 +37,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "settings": EVERYWHERE | PLAIN | {"progress"},
     "jobs": EVERYWHERE
     | PLAIN
-    | {"engines", "folders", "progress", "settings", "transforms", "workers"},
-    "cli": EVERYWHERE | {"engines", "jobs", "progress", "settings"},
+    | {"engines", "folders", "progress", "settings", "terminal", "transforms", "workers"},
+    "cli": EVERYWHERE | {"engines", "jobs", "progress", "settings", "terminal"},
     "__main__": {"cli"},
     "__init__": {"shards", "tokenizer"},
 }

@@ -4,7 +4,8 @@ A command imports the settings and the modules of its own job only, and Beam onl
 it.
 
 Exit codes: 0 done; 1 the job ran and failed; 2 wrong usage or settings; 130 interrupted (the
-shells' code for SIGINT); 141 the reader of stdout closed it (the code for SIGPIPE).
+shells' code for SIGINT); 141 the reader of stdout closed it (the code for SIGPIPE). A job that
+compares ends with 0 if nothing differs, 1 if something does, and 2 after any error.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ def main(argv: Sequence[str]) -> int:
             arguments = read_arguments(job, rest)
             name_of = arguments.name_of
             settings = settings_of(arguments)
-        _run_job(job, settings)
+        code = _run_job(job, settings)
         sys.stdout.flush()
-        return 0
+        return code
     except SystemExit:  # argparse has printed the help
         return 0
     except KeyboardInterrupt:
@@ -63,7 +64,8 @@ def main(argv: Sequence[str]) -> int:
         drop_stdout()
         return READER_GONE
     except Exception as error:
-        return report(command, error, name_of, debug=debug)
+        code = report(command, error, name_of, debug=debug)
+        return 2 if job and JOBS[job].compares else code
 
 
 def job_of(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -99,8 +101,8 @@ def _answer(argv: Sequence[str]) -> int:
     return 0
 
 
-def _run_job(job: str, settings: Any) -> None:
-    """Run a job, and show its warnings and its summary."""
+def _run_job(job: str, settings: Any) -> int:
+    """Run a job, show its warnings and its summary, and return the exit code."""
     import msgspec
 
     from bpe_beam.cli.summary import for_people, format_summary
@@ -128,6 +130,7 @@ def _run_job(job: str, settings: Any) -> None:
         say(format_summary(f"bpe-beam {job}", for_people(summary), exact=False))
     if run.summary_file is not None:
         write_json(summary, run.summary_file, run.storage_options)
+    return 1 if JOBS[job].compares and not summary["same"] else 0
 
 
 def _version() -> str:

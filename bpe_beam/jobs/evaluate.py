@@ -24,8 +24,8 @@ from bpe_beam.evaluation.report import (
 )
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
-from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.jobs.standard_streams import write_stdout
+from bpe_beam.jobs.tokenizer_names import short_names
 from bpe_beam.progress import Progress
 from bpe_beam.settings.evaluate import EvaluateSettings
 from bpe_beam.storage import Storage, redact
@@ -116,7 +116,7 @@ def _report(
 
 
 def _names(paths: tuple[str, ...]) -> list[str]:
-    """Return a short name for each tokenizer: its folder; the whole paths where those are equal.
+    """Return a short name for each tokenizer.
 
     Raises:
         UsageError: A tokenizer is listed twice.
@@ -125,13 +125,7 @@ def _names(paths: tuple[str, ...]) -> list[str]:
     if len(set(whole)) < len(whole):
         repeated = next(path for path in whole if whole.count(path) > 1)
         raise UsageError(f"must not repeat {repeated}", ("tokenizers",))
-    short = []
-    for path in whole:
-        parts = [part for part in path.split("/") if part]
-        if len(parts) > 1 and parts[-1] == TOKENIZER_FILE:
-            parts.pop()
-        short.append(parts[-1] if parts else path)
-    return short if len(set(short)) == len(short) else whole
+    return short_names(paths)
 
 
 def _write(storage: Storage, output: str | None, report: Report) -> None:

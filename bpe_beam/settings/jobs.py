@@ -21,12 +21,14 @@ class Job(msgspec.Struct, frozen=True, dict=True):
         summary: What it does, in a line.
         example: Command lines that can be used as they are.
         note: More for the end of its help.
+        compares: Whether the exit code is 1 if two things differ, and 2 after any error.
     """
 
     settings_name: str
     summary: str
     example: str
     note: str = ""
+    compares: bool = False
 
     @cached_property
     def settings(self) -> type[Settings]:
@@ -107,6 +109,13 @@ JOBS: dict[str, Job] = {
         "bpe-beam evaluate --counts counts/ --tokenizer tok-32k/ tok-64k/ --output report.json\n"
         "  bpe-beam evaluate --counts counts/ --tokenizer tok-128k/ --vocab-sizes 16k,32k,64k",
         "From counts this takes seconds, whatever the corpus.",
+    ),
+    "diff": Job(
+        "tools.DiffSettings",
+        "show what differs between two tokenizers, and which words they encode otherwise",
+        "bpe-beam diff tok-old/ tok-new/ --counts counts/",
+        "Exit code 0 if nothing differs, 1 if something differs, 2 after any error.",
+        compares=True,
     ),
     "encode": Job(
         "tools.EncodeSettings",

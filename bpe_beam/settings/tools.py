@@ -1,4 +1,4 @@
-"""Settings of the small jobs: plan, quickstart, verify, encode, decode, inspect."""
+"""Settings of the small jobs: plan, quickstart, verify, diff, encode, decode, inspect."""
 
 from __future__ import annotations
 
@@ -54,6 +54,48 @@ class VerifySettings(Settings):
         require(
             self.run.in_process and not self.run.runner_options,
             "verify runs in this process: it has no runner and no flags of a runner",
+        )
+
+
+OUTPUT_FORMATS = ("text", "json")
+"""How a result is written to stdout."""
+
+MAX_TOP_WORDS = 1_000_000
+
+
+@dataclass(frozen=True)
+class DiffSettings(Settings):
+    """Settings of `diff`: two tokenizers, and counts whose words both encode."""
+
+    a: str = option(
+        flag="a",
+        metavar="A",
+        help="The first tokenizer: a file or the folder that has it; a path or URL.",
+    )
+    b: str = option(flag="b", metavar="B", help="The second tokenizer.")
+    counts: str | None = option(
+        None,
+        metavar="DIR",
+        help="Folder that count wrote: also compare how the tokenizers encode its words.",
+    )
+    top: int = option(
+        20,
+        help="Number of words to show that are encoded otherwise, the most frequent first.",
+        between=(1, MAX_TOP_WORDS),
+    )
+    format: str = option(
+        "text",
+        choices=OUTPUT_FORMATS,
+        help="How to write the differences to stdout: json has all of them, text the first of "
+        "each kind.",
+    )
+    run: RunSettings = part(RunSettings, RunSettings(), only=("workers", "progress", *MESSAGES))
+
+    def check(self) -> None:
+        """Refuse a runner."""
+        require(
+            self.run.in_process and not self.run.runner_options,
+            "diff runs in this process: it has no runner and no flags of a runner",
         )
 
 

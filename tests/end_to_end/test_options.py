@@ -24,7 +24,7 @@ from stream_options import NEEDED, STREAMING
 
 from bpe_beam import Tokenizer
 from bpe_beam.engines.local import LocalWorkers, local_workers
-from bpe_beam.jobs import evaluate, quickstart, stream_tokenize, verify
+from bpe_beam.jobs import diff, evaluate, quickstart, stream_tokenize, verify
 from bpe_beam.settings.jobs import JOBS
 
 END = "<|endoftext|>"
@@ -54,6 +54,7 @@ class Ground:
             "verify": [self.shared / "tokens"],
             "blend": [self.shared / "tokens"],
             "evaluate": ["--counts", self.shared / "counts", *tokenizer],
+            "diff": [*[self.shared / "tok"] * 2, "--counts", self.shared / "counts"],
             "encode": [f"one{END}two", *tokenizer],
             "decode": ["70", "71", *tokenizer],
             "inspect": [self.shared / "tok"],
@@ -223,7 +224,7 @@ def silence(ground: Ground, job: str) -> None:
     assert (loud.code, quiet.code) == (0, 0)
     assert len(quiet.warnings) == len(quiet.err.splitlines())
     assert quiet.warnings == loud.warnings
-    assert (loud.err != "") == (job in (*WRITERS, "verify", "evaluate"))
+    assert (loud.err != "") == (job in (*WRITERS, "verify", "evaluate", "diff"))
     assert quiet.out == loud.out
 
 
@@ -246,6 +247,7 @@ def options_of_storage(ground: Ground, job: str) -> None:
         "verify": ["dir://tokens"],
         "blend": ["dir://tokens"],
         "evaluate": ["--counts", "dir://counts", "--tokenizer", "dir://tok/tokenizer.json"],
+        "diff": ["dir://tok", "dir://tok"],
         "inspect": ["dir://tok"],
         "plan": ["--input", "dir://a.jsonl"],
         "encode": ["a", "--tokenizer", "dir://tok/tokenizer.json"],
@@ -283,6 +285,14 @@ def threads(ground: Ground, job: str) -> None:
             return real(*args, workers=workers, **more)
 
         ground.patch.setattr(verify, "verify", counting)
+    elif job == "diff":
+        words = diff.word_differences  # type: ignore[attr-defined]
+
+        def comparing(*args: object, workers: int, **more: Any) -> Any:
+            given.append(workers)
+            return words(*args, workers=workers, **more)
+
+        ground.patch.setattr(diff, "word_differences", comparing)
     elif job == "evaluate":
         tallies = evaluate.tallies_of_counts  # type: ignore[attr-defined]
 
@@ -589,6 +599,34 @@ def other_tokenizer(ground: Ground, job: str) -> None:
     assert ground.seen(job) != first
 
 
+def one_of_two(*tokenizers: str) -> Case:
+    """Two tokenizers that differ: exit code 1, and other lines than of one."""
+
+    def case(ground: Ground, job: str) -> None:
+        paths = [name.format(shared=ground.shared) for name in tokenizers]
+        ran = run(job, *paths)
+        assert ran.code == 1
+        assert b"1 only in" in ran.out or b"have two ids" in ran.out
+        assert ran.out != ground.seen(job)
+
+    return case
+
+
+def words_of_counts(ground: Ground, job: str) -> None:
+    """Words are compared where there are counts."""
+    assert b"words: all" in ground.seen(job)
+    without = ground.base(job)[:2]
+    ground.patch.setattr(Ground, "base", lambda *_: without)
+    assert b"words" not in ground.seen(job)
+
+
+def so_many_words(ground: Ground, job: str) -> None:
+    """The most frequent words that are encoded otherwise, and how many there are more."""
+    given = [ground.shared / "tok", ground.shared / "other", *ground.base(job)[2:]]
+    lengths = [len(run(job, *given, "--top", top).out.splitlines()) for top in ("2", "3")]
+    assert lengths[1] == lengths[0] + 1
+
+
 def other_counts(ground: Ground, job: str) -> None:
     """Other words give other figures."""
     base = ground.base(job)
@@ -876,6 +914,16 @@ CASES: dict[str, dict[str, Case]] = {
         "--counts": other_counts,
         "--vocab-sizes": changes("--vocab-sizes", "300"),
         "--output": report_in_a_file,
+        "--workers": threads,
+        "--progress": shown_as_json,
+    },
+    "diff": {
+        **COMMON,
+        "a": one_of_two("{shared}/other", "{shared}/tok"),
+        "b": one_of_two("{shared}/tok", "{shared}/other"),
+        "--counts": words_of_counts,
+        "--top": so_many_words,
+        "--format": changes("--format", "json"),
         "--workers": threads,
         "--progress": shown_as_json,
     },

@@ -1,0 +1,229 @@
+"""The diff job: what differs between two tokenizers, on stdout."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from bpe_beam.counts.manifest import read_manifest
+from bpe_beam.engines.run import workers_of
+from bpe_beam.evaluation.differences import (
+    Differences,
+    Pair,
+    WordDifferences,
+    differences,
+    word_differences,
+)
+from bpe_beam.jobs.standard_streams import write_json
+from bpe_beam.jobs.tokenizer_names import short_names
+from bpe_beam.messages import and_more
+from bpe_beam.progress import Progress
+from bpe_beam.settings.tools import DiffSettings
+from bpe_beam.storage import Storage
+from bpe_beam.terminal import Terminal, visible
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+
+_FEW = 10
+"""The number of tokens, ids and merges that people see."""
+
+_MOST_PARTS = 30
+"""The number of parts and added tokens that people see."""
+
+_INEXACT = (
+    "the tokenizer splits text in another way than the counts: each counted word is encoded as a "
+    "text of its own"
+)
+
+
+class DiffSummary(Struct, frozen=True):
+    """The summary of `diff`: how much of each kind differs; None: words were not compared."""
+
+    job: str
+    a: str
+    b: str
+    same: bool
+    warnings: list[str] | None
+    parts: int
+    tokens_only_a: int
+    tokens_only_b: int
+    other_ids: int
+    other_scores: int
+    merges_only_a: int
+    merges_only_b: int
+    other_words: int | None
+    seconds: float
+
+
+def run(settings: DiffSettings, progress: Progress) -> DiffSummary:
+    """Write the differences of two tokenizers to stdout, and return their numbers.
+
+    Args:
+        settings: The job's settings.
+        progress: Shows how many parts of the counts are compared.
+
+    Raises:
+        UsageError: A tokenizer is not supported.
+        DataError: The counts are damaged, or a vocabulary lacks a symbol of a word.
+    """
+    started = time.monotonic()
+    storage = Storage(settings.run.storage_options)
+    a, b = (Tokenizer.from_file(path, storage=storage) for path in (settings.a, settings.b))
+    first, second = short_names((settings.a, settings.b))
+    pair = Pair(a, b, (first, second))
+    found = differences(a, b, pair=pair)
+    words = None
+    if settings.counts is not None:
+        manifest = read_manifest(storage, settings.counts)
+        with progress.stage("diff", len(manifest.parts), "parts") as stage:
+            words = word_differences(
+                pair,
+                storage,
+                settings.counts,
+                manifest,
+                top=settings.top,
+                workers=workers_of(settings.run),
+                on_part=lambda: stage.advance(1),
+            )
+    same = found.same and (words is None or words.other_words == 0)
+    if settings.format == "json":
+        report: dict[str, Any] = {"same": same, **msgspec.to_builtins(found)}
+        report["words"] = msgspec.to_builtins(words)
+        write_json(report, "-", {})
+    else:
+        for line in _lines(found, words, Terminal(sys.stdout)):
+            print(line)
+    return DiffSummary(
+        job="diff",
+        a=first,
+        b=second,
+        same=same,
+        warnings=_warnings(pair, words) or None,
+        parts=len(found.parts),
+        tokens_only_a=len(found.tokens.only_a),
+        tokens_only_b=len(found.tokens.only_b),
+        other_ids=len(found.ids),
+        other_scores=found.other_scores,
+        merges_only_a=len(found.merges.only_a),
+        merges_only_b=len(found.merges.only_b),
+        other_words=None if words is None else words.other_words,
+        seconds=round(time.monotonic() - started, 3),
+    )
+
+
+def _warnings(pair: Pair, words: WordDifferences | None) -> list[str]:
+    if words is None:
+        return []
+    exact = zip(pair.names, (words.exact_a, words.exact_b), strict=True)
+    return [f"{name}: {_INEXACT}" for name, is_exact in exact if not is_exact]
+
+
+# ---- text ----
+
+
+def _lines(found: Differences, words: WordDifferences | None, terminal: Terminal) -> Iterator[str]:
+    names = (found.a.name, found.b.name)
+    for sign, style, one in (("-", "red", found.a), ("+", "green", found.b)):
+        facts = f"{one.vocab_size:,} tokens, {one.merges:,} merges, {one.fingerprint[:12]}"
+        yield terminal.paint(f"{sign} {one.name}: {facts}", style)
+    if found.same:
+        yield "no part, token, id or merge differs"
+    if found.parts:
+        yield terminal.paint("parts", "bold")
+        for row in found.parts[:_MOST_PARTS]:
+            yield f"  {visible(row.part)}"
+            yield from _both(terminal, "    ", [row.a], [row.b])
+        yield from _more(found.parts, most=_MOST_PARTS)
+    yield from _token_lines(found, terminal)
+    if found.ids:
+        yield terminal.paint(f"ids: {len(found.ids):,} common tokens have two ids", "bold")
+        rows = [(f"id in {names[0]}", f"id in {names[1]}", "token")]
+        rows += [(str(row.a), str(row.b), visible(row.token)) for row in found.ids[:_FEW]]
+        yield from terminal.table(rows, right=(0, 1), styles=("red", "green"), indent="  ")
+        yield from _more(found.ids)
+    if found.other_scores:
+        yield terminal.paint(f"scores: {found.other_scores:,} common tokens have two", "bold")
+    yield from _merge_lines(found, terminal)
+    if words is not None:
+        yield from _word_lines(words, names, terminal)
+
+
+def _token_lines(found: Differences, terminal: Terminal) -> Iterator[str]:
+    tokens = found.tokens
+    if not (tokens.only_a or tokens.only_b):
+        return
+    by_bytes = ", compared by their bytes" if tokens.compared_by == "bytes" else ""
+    yield terminal.paint(
+        f"tokens: {tokens.common:,} in both{by_bytes}, {len(tokens.only_a):,} only in "
+        f"{found.a.name}, {len(tokens.only_b):,} only in {found.b.name}",
+        "bold",
+    )
+    yield from _both(
+        terminal,
+        "  ",
+        [f"{row.id} {row.token}" for row in tokens.only_a],
+        [f"{row.id} {row.token}" for row in tokens.only_b],
+    )
+
+
+def _merge_lines(found: Differences, terminal: Terminal) -> Iterator[str]:
+    merges = found.merges
+    if merges.same_order and not (merges.only_a or merges.only_b):
+        return
+    order = "" if merges.same_order else ", in another order"
+    yield terminal.paint(
+        f"merges: the first {merges.equal_first:,} are equal; {merges.common:,} in both{order}, "
+        f"{len(merges.only_a):,} only in {found.a.name}, {len(merges.only_b):,} only in "
+        f"{found.b.name}",
+        "bold",
+    )
+    yield from _both(
+        terminal,
+        "  ",
+        [f"{row.rank} {row.left} + {row.right}" for row in merges.only_a],
+        [f"{row.rank} {row.left} + {row.right}" for row in merges.only_b],
+    )
+
+
+def _word_lines(
+    words: WordDifferences, names: tuple[str, str], terminal: Terminal
+) -> Iterator[str]:
+    if not words.other_words:
+        yield f"words: all {words.unique_words:,} are encoded equally"
+        return
+    yield terminal.paint(
+        f"words: {words.other_unique_words:,} of {words.unique_words:,} are encoded otherwise, "
+        f"{words.other_words / words.words:.2%} of all {words.words:,} occurrences",
+        "bold",
+    )
+    change = (words.tokens_b - words.tokens_a) / words.tokens_a if words.tokens_a else 0.0
+    yield f"  tokens: {words.tokens_a:,} and {words.tokens_b:,} ({change:+.2%})"
+    rows = [("count", "word", *names)]
+    rows += [
+        (f"{row.count:,}", repr(row.word), visible(" ".join(row.a)), visible(" ".join(row.b)))
+        for row in words.most_frequent
+    ]
+    styles = ("", "", "red", "green")
+    yield from terminal.table(rows, right=(0,), styles=styles, indent="  ")
+    hidden = words.other_unique_words - len(words.most_frequent)
+    if hidden:
+        yield f"  {and_more(hidden)}"
+
+
+def _both(
+    terminal: Terminal, indent: str, only_a: Sequence[str], only_b: Sequence[str]
+) -> Iterator[str]:
+    """Yield the first lines of what only A has, then of what only B has."""
+    for sign, style, lines in (("-", "red", only_a), ("+", "green", only_b)):
+        for line in lines[:_FEW]:
+            yield terminal.paint(f"{indent}{sign} {visible(line)}", style)
+        yield from _more(lines, indent)
+
+
+def _more(rows: Sequence[object], indent: str = "  ", most: int = _FEW) -> Iterator[str]:
+    if len(rows) > most:
+        yield f"{indent}{and_more(len(rows) - most)}"
