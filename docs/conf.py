@@ -1,0 +1,19 @@
+"""Settings of the documentation's site, which `sphinx-build -W docs site` makes.
+
+Sphinx, since it makes the page of the Python names from their docstrings without a second tool.
+"""
+
+from importlib.metadata import version as version_of
+
+project = "bpe-beam"
+version = release = version_of("bpe-beam")
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+html_theme = "furo"
+html_title = "bpe-beam"
+html_show_sourcelink = False
+html_show_copyright = False
+
+myst_heading_anchors = 4  # links to headings are those that code hosts make
+autodoc_member_order = "bysource"
+napoleon_numpy_docstring = False
+default_role = "code"  # single backticks in docstrings

@@ -1,0 +1,52 @@
+"""Runs every block of the tutorials, in order, as a reader would."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pages
+import pytest
+
+TUTORIALS = Path(__file__).parent.parent / "docs" / "tutorials"
+
+
+def tutorial(tmp_path: Path, name: str) -> list[str]:
+    """Run the blocks of a tutorial; returns what each printed."""
+    folder = pages.with_command(tmp_path)
+    text = (TUTORIALS / f"{name}.md").read_text("utf-8")
+    return [pages.run(folder, *block) for block in pages.blocks(text)]
+
+
+def test_train(tmp_path: Path) -> None:
+    tutorial(tmp_path, "train")
+
+    assert (tmp_path / "tokenizer" / "tokenizer.json").exists()
+
+
+def test_tokenize(tmp_path: Path) -> None:
+    *_, read, _ = tutorial(tmp_path, "tokenize")
+
+    assert "documents; the last begins with" in read
+    assert (tmp_path / "tokens-arrow" / "manifest.json").exists()
+
+
+def test_beam(tmp_path: Path) -> None:
+    _, unusable, written, verified = tutorial(tmp_path, "beam")
+
+    assert "text" in unusable
+    assert written == "2 documents\n"
+    assert "whole" in verified
+
+
+def test_compare(tmp_path: Path) -> None:
+    shown = tutorial(tmp_path, "compare")
+
+    assert sum("bytes per token" in line for line in shown[3].splitlines()) == 8
+    assert "of the words kept whole" in shown[-1]
+
+
+@pytest.mark.quick
+def test_each_tutorial_has_a_test() -> None:
+    names = [path.stem for path in TUTORIALS.glob("*.md")]
+    assert len(names) == 4
+    assert all(f"test_{name}" in globals() for name in names)
