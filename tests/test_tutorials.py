@@ -17,12 +17,14 @@ def tutorial(tmp_path: Path, name: str) -> list[str]:
     return [pages.run(folder, *block) for block in pages.blocks(text)]
 
 
+@pytest.mark.slow
 def test_train(tmp_path: Path) -> None:
     tutorial(tmp_path, "train")
 
     assert (tmp_path / "tokenizer" / "tokenizer.json").exists()
 
 
+@pytest.mark.slow
 def test_tokenize(tmp_path: Path) -> None:
     *_, read, _ = tutorial(tmp_path, "tokenize")
 
@@ -30,14 +32,15 @@ def test_tokenize(tmp_path: Path) -> None:
     assert (tmp_path / "tokens-arrow" / "manifest.json").exists()
 
 
+@pytest.mark.slow
 def test_beam(tmp_path: Path) -> None:
-    _, unusable, written, verified = tutorial(tmp_path, "beam")
+    _, shown, written, _ = tutorial(tmp_path, "beam")
 
-    assert "text" in unusable
+    assert "text" in shown
     assert written == "2 documents\n"
-    assert "whole" in verified
 
 
+@pytest.mark.slow
 def test_compare(tmp_path: Path) -> None:
     shown = tutorial(tmp_path, "compare")
 
