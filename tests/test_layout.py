@@ -36,6 +36,7 @@ ELSEWHERE = {
     "folders/file_info.py": "folders/test_receipts.py",
     "folders/folder_kind.py": "jobs/test_inspect.py",
     "jobs/counts/shared.py": "jobs/counts/test_merge.py",
+    "jobs/tokenizer_names.py": "jobs/test_diff.py",
     "shards/arrangement.py": "jobs/test_arrange.py",
     "shards/folder_reader.py": "shards/test_dataset.py",
     "shards/layouts.py": "jobs/test_arrange.py",
