@@ -214,6 +214,7 @@ _BY_NAME: dict[str, Normalizer] = {
     "lowercase": Lowercase(),
     "strip_accents": StripAccents(),
     "bert": BertNormalizer(),
+    "dummy_prefix": Prepend("\u2581"),
 }
 
 NORMALIZERS = ("none", *_BY_NAME)

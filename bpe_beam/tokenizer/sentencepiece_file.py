@@ -39,33 +39,33 @@ from bpe_beam.tokenizer.patterns import Pattern
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
 # Kinds of values, by number.
-_VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
-_SIZES = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}
+VARINT, _EIGHT_BYTES, BYTES, FOUR_BYTES = 0, 1, 2, 5
+_SIZES = {_EIGHT_BYTES: 8, FOUR_BYTES: 4}
 _FLOAT = struct.Struct("<f")
-_Fields: TypeAlias = Mapping[int, tuple[str, int]]
+Fields: TypeAlias = Mapping[int, tuple[str, int]]
 
 # The fields of each message, and the kind of their values.
-_MODEL: _Fields = {
-    1: ("pieces", _BYTES),
-    2: ("trainer_spec", _BYTES),
-    3: ("normalizer_spec", _BYTES),
-    5: ("denormalizer_spec", _BYTES),
+MODEL: Fields = {
+    1: ("pieces", BYTES),
+    2: ("trainer_spec", BYTES),
+    3: ("normalizer_spec", BYTES),
+    5: ("denormalizer_spec", BYTES),
 }
-_PIECE: _Fields = {1: ("piece", _BYTES), 2: ("score", _FOUR_BYTES), 3: ("type", _VARINT)}
-_TRAINER: _Fields = {
-    3: ("model_type", _VARINT),
-    24: ("treat_whitespace_as_suffix", _VARINT),
-    35: ("byte_fallback", _VARINT),
-    44: ("unk_surface", _BYTES),
+PIECE: Fields = {1: ("piece", BYTES), 2: ("score", FOUR_BYTES), 3: ("type", VARINT)}
+TRAINER: Fields = {
+    3: ("model_type", VARINT),
+    24: ("treat_whitespace_as_suffix", VARINT),
+    35: ("byte_fallback", VARINT),
+    44: ("unk_surface", BYTES),
 }
-_NORMALIZER: _Fields = {
-    2: ("precompiled_charsmap", _BYTES),
-    3: ("add_dummy_prefix", _VARINT),
-    4: ("remove_extra_whitespaces", _VARINT),
-    5: ("escape_whitespaces", _VARINT),
+NORMALIZER: Fields = {
+    2: ("precompiled_charsmap", BYTES),
+    3: ("add_dummy_prefix", VARINT),
+    4: ("remove_extra_whitespaces", VARINT),
+    5: ("escape_whitespaces", VARINT),
 }
 
-_ALGORITHMS = {1: "unigram", 2: "bpe"}
+ALGORITHMS = {1: "unigram", 2: "bpe"}
 ESCAPED_SPACE = "\u2581"
 _UNKNOWN_SURFACE = " \u2047 "
 
@@ -84,17 +84,17 @@ def read(data: bytes, source: str) -> TokenizerSpec:
     whole = _Reader(data, source, 0, len(data))
     pieces: list[tuple[str, float, str]] = []
     settings: dict[str, Any] = {}
-    for name, value in whole.fields(_MODEL):
+    for name, value in whole.fields(MODEL):
         if name == "pieces":
             pieces.append(_read_piece(value))
         else:
-            known = _TRAINER if name == "trainer_spec" else _NORMALIZER
+            known = TRAINER if name == "trainer_spec" else NORMALIZER
             prefix = "denormalizer." if name == "denormalizer_spec" else ""
             settings |= {prefix + key: value for key, value in value.fields(known)}
-    algorithm = _ALGORITHMS.get(settings.get("model_type", 1))
+    algorithm = ALGORITHMS.get(settings.get("model_type", 1))
     if algorithm is None:
         raise UsageError(
-            f"{source}: trainer_spec.model_type must be {' or '.join(_ALGORITHMS.values())}, got "
+            f"{source}: trainer_spec.model_type must be {' or '.join(ALGORITHMS.values())}, got "
             f"the number {settings['model_type']}"
         )
     if (changes := settings.get("denormalizer.precompiled_charsmap")) and changes.raw():
@@ -119,7 +119,7 @@ class _Rules(Struct, frozen=True):
     treat_whitespace_as_suffix: bool = False
 
 
-_ONLY_ESCAPED = _Rules(remove_extra_whitespaces=False)
+ONLY_ESCAPED = _Rules(remove_extra_whitespaces=False)
 """The rules that Hugging Face's normalizers have, but for the dummy prefix."""
 
 
@@ -128,7 +128,7 @@ def _spec_of(model: SentencePiece, settings: dict[str, Any]) -> TokenizerSpec:
     found = {name: bool(settings[name]) for name in _Rules.__struct_fields__ if name in settings}
     rules = _Rules(**found)
     charsmap = settings["precompiled_charsmap"].raw() if "precompiled_charsmap" in settings else b""
-    if not charsmap and replace(rules, add_dummy_prefix=True) == _ONLY_ESCAPED:
+    if not charsmap and replace(rules, add_dummy_prefix=True) == ONLY_ESCAPED:
         spec = _hugging_face_spec(model, rules.add_dummy_prefix)
         if spec is not None:
             return spec
@@ -167,7 +167,7 @@ def _hugging_face_spec(model: SentencePiece, add_dummy_prefix: bool) -> Tokenize
     (unknown,) = model.of_kind("unknown")
     if model.algorithm != "bpe" or model.of_kind("user_defined") or len(unknown) == 1:
         return None
-    merges = _merges_of(model)
+    merges = merges_of(model)
     if merges is None:
         return None
     special = model.of_kind("control", "unknown")
@@ -192,7 +192,7 @@ def _hugging_face_spec(model: SentencePiece, add_dummy_prefix: bool) -> Tokenize
     )
 
 
-def _merges_of(model: SentencePiece) -> list[tuple[str, str]] | None:
+def merges_of(model: SentencePiece) -> list[tuple[str, str]] | None:
     """Return merges of BPE that give what its scores give; None: no list of merges is known to.
 
     The merges of ranks are those of bytes, so each character is first made of its bytes.
@@ -254,7 +254,7 @@ def _merges_of_runs(group: list[str], normal: Collection[str]) -> list[tuple[str
 def _read_piece(message: _Reader) -> tuple[str, float, str]:
     """Return the text, the score and the kind of a piece."""
     text, score, kind = "", 0.0, 1
-    for name, value in message.fields(_PIECE):
+    for name, value in message.fields(PIECE):
         if name == "piece":
             text = value.text()
         elif name == "score":
@@ -301,7 +301,7 @@ class _Reader(Struct, frozen=True):
         except UnicodeDecodeError as error:
             self.refuse(self.start + error.start, f"not UTF-8: {error.reason}")
 
-    def fields(self, known: _Fields) -> Iterator[tuple[str, Any]]:
+    def fields(self, known: Fields) -> Iterator[tuple[str, Any]]:
         """Yield the names and values of known fields: an integer, a float, or a reader.
 
         Args:
@@ -312,10 +312,10 @@ class _Reader(Struct, frozen=True):
             begin = at
             key, at = self._varint(at)
             kind = key & 7
-            if kind == _VARINT:
+            if kind == VARINT:
                 value: Any
                 value, after = self._varint(at)
-            elif kind == _BYTES:
+            elif kind == BYTES:
                 size, at = self._varint(at)
                 value, after = None, at + size
             elif kind in _SIZES:
@@ -331,9 +331,9 @@ class _Reader(Struct, frozen=True):
                 name, wanted = known[number]
                 if kind != wanted:
                     self.refuse(begin, f"{name} must have the kind {wanted}, got {kind}")
-                if kind == _BYTES:
+                if kind == BYTES:
                     value = _Reader(self.data, self.source, at, after)
-                elif kind == _FOUR_BYTES:
+                elif kind == FOUR_BYTES:
                     (value,) = _FLOAT.unpack_from(self.data, at)
                 yield name, value
             at = after

@@ -177,6 +177,36 @@ class Tokenizer:
 
         (storage or Storage()).write_bytes(path, tiktoken_file.write(self._spec))
 
+    def save_sentencepiece(
+        self,
+        path: str,
+        *,
+        bos_token: str | None = None,
+        eos_token: str | None = None,
+        pad_token: str | None = None,
+        storage: Storage | None = None,
+    ) -> None:
+        """Write the tokenizer as a `.model` file of SentencePiece, atomically.
+
+        SentencePiece gives the same ids. The post-processor and the decoder are not written.
+
+        Args:
+            path: A path or any URL that fsspec opens.
+            bos_token: The special token that begins a text, for programs that ask the file for it.
+            eos_token: The special token that ends a text.
+            pad_token: The special token that fills up short texts.
+            storage: The storage client; None: one without options.
+
+        Raises:
+            UsageError: The file cannot represent this tokenizer; the message has the reason.
+        """
+        from bpe_beam.storage import Storage
+        from bpe_beam.tokenizer import sentencepiece_writing
+
+        named = {"bos_token": bos_token, "eos_token": eos_token, "pad_token": pad_token}
+        roles = {role: token for role, token in named.items() if token is not None}
+        (storage or Storage()).write_bytes(path, sentencepiece_writing.write(self._spec, roles))
+
     @classmethod
     def from_learned(
         cls,

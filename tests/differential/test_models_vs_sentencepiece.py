@@ -29,7 +29,7 @@ from sentencepiece_models import (
 from tokenizers import Tokenizer as HuggingFace
 
 from bpe_beam import Tokenizer
-from bpe_beam.tokenizer import sentencepiece_file
+from bpe_beam.tokenizer import sentencepiece_file, sentencepiece_writing
 
 CHARSMAP = Path(sentencepiece.__file__).parent / "package_data" / "nmt_nfkc.bin"
 FOREIGN = ["naïve café straße 東京 京都 日本語 Привет мир ﬁne ① ½ ｶﾞ", "x1y22z333  y\tz e\u0301 é"]
@@ -92,8 +92,12 @@ def check(model: bytes, rng: random.Random, count: int = 150) -> Tokenizer:
     theirs = sentencepiece.SentencePieceProcessor(model_proto=model)
     ours = Tokenizer(sentencepiece_file.read(model, "tokenizer.model"))
     from_json = Tokenizer.from_json(ours.to_json())
+    written = sentencepiece_writing.write(from_json.spec)
     given = texts(rng, count)
     expected = theirs.encode(given)
+    again = sentencepiece.SentencePieceProcessor(model_proto=written)
+    assert again.encode(given[:count]) == expected[:count]
+    assert [again.id_to_piece(i) for i in range(again.vocab_size())] == [*ours.vocab]
     assert from_json.encode_batch(given).to_pylist() == expected
     assert pickle.loads(pickle.dumps(ours)) == from_json
     assert len(ours) == theirs.vocab_size()

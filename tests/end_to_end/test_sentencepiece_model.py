@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import sentencepiece
 from command_line import run, run_whole
+from made_text import documents
 from sentencepiece_models import NORMAL, SPECIAL, UNIGRAM, Piece, made_model
 
 from bpe_beam import Tokenizer
@@ -29,3 +31,25 @@ def test_jobs(tmp_path: Path) -> None:
     assert b"SentencePiece algorithm='unigram'" in run("inspect", model).out
     figures = Tokenizer.from_sentencepiece(str(model)).evaluate(["ab  cab", "xyz ab"])
     assert figures["figures"]["total"]["tokens"] == 8
+
+
+def test_training_writes_a_model(tmp_path: Path) -> None:
+    """Its ids and texts are those of `sentencepiece` itself."""
+    corpus, output = tmp_path / "in.txt", tmp_path / "tok"
+    corpus.write_text("\n".join(documents(60)))
+    given = ("train", "--input", corpus, "--vocab-size", "700", "--unk-token", "<unk>")
+    given += ("--normalizer", "dummy_prefix", "--pretokenizer", "metaspace")
+    roles = ("--bos-token", "<s>", "--pad-token", "<pad>")
+    run_whole(*given, *roles, "--byte-fallback", "--output", output)
+    ours = Tokenizer.from_file(str(output))
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(output / "tokenizer.model"))
+    assert [theirs.id_to_piece(i) for i in range(len(ours))] == [*ours.vocab]
+    named = (theirs.unk_id(), theirs.bos_id(), theirs.pad_id(), theirs.eos_id())
+    assert named == (0, 1, 2, -1)
+    for text in [*documents(80), "", " ", "  a  b ", "▁x", "é<s>\n\t<0x41>", "日本 👩", "\x00 "]:
+        assert ours.encode(text) == theirs.encode(text), text
+        assert ours.decode(ours.encode(text)) == theirs.decode(theirs.encode(text)), text
+    # Without bytes for unknown characters, no file says the same.
+    summary = run_whole(*given, "--output", tmp_path / "other").summary
+    assert any("not written: .model: " in warning for warning in summary["warnings"])
+    assert not (tmp_path / "other" / "tokenizer.model").exists()

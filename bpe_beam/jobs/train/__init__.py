@@ -36,6 +36,8 @@ from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes, parse_json, to_struct
+from bpe_beam.tokenizer import sentencepiece_writing
+from bpe_beam.tokenizer.sentencepiece_writing import ROLES, SENTENCEPIECE_FILE
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.tokenizer.transformers_files import (
     CHAT_TEMPLATE_FILE,
@@ -250,10 +252,11 @@ def _measured(counting: Mapping[str, Any], learning: Mapping[str, Any]) -> dict[
     return measured
 
 
-def _file_names(settings: TrainSettings) -> tuple[str, ...]:
+def _file_names(plan: TrainingPlan) -> tuple[str, ...]:
     """Return the names of the tokenizer's files."""
-    template = () if settings.chat_template is None else (CHAT_TEMPLATE_FILE,)
-    return (*_FILES[settings.model], *_FOR_TRANSFORMERS, *template)
+    template = () if plan.chat_template is None else (CHAT_TEMPLATE_FILE,)
+    sentencepiece = (SENTENCEPIECE_FILE,) if plan.for_sentencepiece else ()
+    return (*_FILES[plan.settings.model], *sentencepiece, *_FOR_TRANSFORMERS, *template)
 
 
 def _write(
@@ -267,12 +270,15 @@ def _write(
         "vocab.txt": lambda: vocab_txt(spec.model),
         "merges.txt": tokenizer.merges_txt,
         TOKENIZER_FILE: lambda: tokenizer.json_bytes,
+        SENTENCEPIECE_FILE: lambda: sentencepiece_writing.write(
+            spec, {role: settings.roles[role] for role in ROLES if role in settings.roles}
+        ),
         CONFIG_FILE: lambda: tokenizer_config(spec, model_input),
         SPECIAL_TOKENS_FILE: lambda: special_tokens_map(spec, model_input),
         CHAT_TEMPLATE_FILE: lambda: plan.chat_template or b"",
     }
     files = []
-    for name in _file_names(settings):
+    for name in _file_names(plan):
         try:
             data = contents[name]()
         except UsageError as error:
@@ -331,7 +337,7 @@ def _claim(plan: TrainingPlan, words: dict[str, Any]) -> OutputFolder:
         plan.storage,
         settings.output,
         {"job": "train", **plan.identity, **words},
-        _file_names(settings),
+        _file_names(plan),
         settings.run.overwrite,
         final=_SUMMARY,
         restore=_restore,

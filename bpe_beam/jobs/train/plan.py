@@ -115,6 +115,13 @@ class TrainingPlan:
         single = fixed > 0
         return max(1, fixed + sum(len(token) > 1 or not single for token in recipe.specials))
 
+    @property
+    def for_sentencepiece(self) -> bool:
+        """Whether words are those of SentencePiece, so that a `.model` may hold the tokenizer."""
+        words = self.settings if self.counts is None else self.counts.manifest
+        named = (self.settings.model, words.normalizer, words.pretokenizer)
+        return named == ("bpe", "dummy_prefix", "metaspace")
+
     def with_counts(self, folder: str) -> TrainingPlan:
         """Return the plan with the counts of a folder."""
         return replace(self, counts=_planned_counts(self.storage, folder, self.weight_rules))
