@@ -165,7 +165,10 @@ def test_every_declared_option_reaches_the_settings() -> None:
             if flag == "--config" or flag[0] != "-":
                 continue
             other = option.choices[-1] if option.choices else "321"
-            value = [] if option.kind == "switch" else [values.get(flag, other)]
+            wanted = values.get(flag, other)
+            if option.choices and wanted not in option.choices:
+                wanted = other
+            value = [] if option.kind == "switch" else [wanted]
             if (name, flag) == ("stream-tokenize", "--runner"):
                 value = ["PrismRunner"]
             argv = list(base[name])
