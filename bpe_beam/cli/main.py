@@ -108,6 +108,7 @@ def _run_job(job: str, settings: Any) -> int:
     from bpe_beam.cli.summary import for_people, format_summary
     from bpe_beam.jobs.standard_streams import write_json
     from bpe_beam.progress import Progress
+    from bpe_beam.terminal import Terminal
 
     run: RunSettings = settings.run
     # Made before stderr is filtered: the job's own progress needs no filter.
@@ -121,9 +122,10 @@ def _run_job(job: str, settings: Any) -> int:
         shown = dict(summary)
         if shown.get("text_bytes", 0) is None:
             shown |= {"text_bytes": "unknown", "bytes_per_token": "unknown"}
-        print(format_summary(f"bpe-beam inspect {settings.path}", shown))
+        title = f"bpe-beam inspect {settings.path}"
+        print(format_summary(title, shown, terminal=Terminal(sys.stdout)))
     elif job == "plan" and settings.output != "-":
-        print(format_summary("bpe-beam plan", summary))
+        print(format_summary("bpe-beam plan", summary, terminal=Terminal(sys.stdout)))
     elif not run.quiet and (
         JOBS[job].shows_summary or (job == "evaluate" and settings.output is not None)
     ):

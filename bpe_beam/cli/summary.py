@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bpe_beam.messages import and_more, format_bytes, format_seconds, quoted
+from bpe_beam.terminal import Terminal, width_of
 
 _MOST_LINES = 20
 _LINES_AT_THE_END = 5
@@ -26,22 +27,35 @@ _DETAILS = frozenset(
 )  # fmt: skip
 """Figures for the JSON only. `warnings` are shown before the summary."""
 
+_HISTOGRAMS = frozenset({"tokens_by_characters", "words_by_characters", "words_by_count"})
+"""Figures that are shown with bars: the length is that of the first number of a row."""
+
+_BAR = 24
+"""The columns of the longest bar."""
+
 _NOTHING_WRONG = frozenset({"rejects"})
 """Figures that people see only if they are not 0."""
 
 
-def format_summary(title: str, summary: Mapping[str, Any], *, exact: bool = True) -> str:
+def format_summary(
+    title: str, summary: Mapping[str, Any], *, exact: bool = True, terminal: Terminal | None = None
+) -> str:
     """Return a summary as lines: a title, aligned values, and what to run next.
 
     Args:
         title: The first line.
         summary: The summary of a job, as JSON values.
         exact: Whether a size has its bytes in parentheses.
+        terminal: The terminal that shows it; None: no colours.
     """
+    paint = (lambda text, style: text) if terminal is None else terminal.paint
     values = {key: value for key, value in summary.items() if key not in ("job", "next")}
     rows = list(_rows("  ", values, exact))
-    width = max((len(label) for label, _ in rows), default=0)
-    lines = [title, *(f"{label:{width}}  {value}".rstrip() for label, value in rows)]
+    width = max((width_of(label) for label, _ in rows), default=0)
+    lines = [paint(title, "bold")]
+    for label, value in rows:
+        padding = " " * (width - width_of(label)) + "  " if value else ""
+        lines.append(paint(label, "cyan") + padding + value)
     commands = summary.get("next") or []
     if commands:
         lines += ["next:", *(f"  {command}" for command in commands)]
@@ -72,6 +86,9 @@ def _rows(indent: str, values: Mapping[str, Any], exact: bool) -> Iterator[tuple
             continue
         if key == "rounds":
             yield label, f"{len(value):,} ({format_seconds(sum(row['seconds'] for row in value))})"
+        elif key in _HISTOGRAMS:
+            yield label, "" if value else "none"
+            yield from _bars(indent + "  ", value)
         elif isinstance(value, Mapping) and any(isinstance(v, Mapping) for v in value.values()):
             yield label, ""
             yield from _lines(indent + "  ", value)
@@ -83,6 +100,24 @@ def _rows(indent: str, values: Mapping[str, Any], exact: bool) -> Iterator[tuple
             yield from (("", _value(key, each, exact)) for each in value[1:])
         else:
             yield label, _value(key, value, exact)
+
+
+def _bars(indent: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield a line with a bar for each row, which is a number or several by name."""
+    rows = {
+        name: list(row.items()) if isinstance(row, Mapping) else [("", row)]
+        for name, row in values.items()
+    }
+    most = max((row[0][1] for row in rows.values()), default=0)
+    columns = zip(*rows.values(), strict=True)
+    widths = [max(len(f"{number:,}") for _, number in column) for column in columns]
+    for name, row in rows.items():
+        bar = "#" * -(-_BAR * row[0][1] // most) if most else ""
+        figures = (
+            f"{number:>{width},} {unit.replace('_', ' ')}".rstrip()
+            for (unit, number), width in zip(row, widths, strict=True)
+        )
+        yield indent + name, f"{bar:{_BAR}}  {', '.join(figures)}"
 
 
 def _lines(indent: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

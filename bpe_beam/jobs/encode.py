@@ -13,7 +13,10 @@ from bpe_beam.jobs.standard_streams import prompt_on_terminal
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tools import EncodeSettings
 from bpe_beam.storage import Storage
+from bpe_beam.terminal import Terminal, visible
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+
+_BACKGROUNDS = ("on cyan", "on yellow", "on green", "on magenta")
 
 
 class EncodeSummary(msgspec.Struct, frozen=True):
@@ -51,7 +54,7 @@ def run(settings: EncodeSettings, progress: Progress) -> EncodeSummary:
         tokens, ids, offsets = tokenizer.encode_with_offsets(
             text, allowed_special=allowed, add_special_tokens=added
         )
-        for line in _table(text, tokens, ids, offsets):
+        for line in _lines(text, tokens, ids, offsets, Terminal(sys.stdout)):
             print(line)
     else:
         ids = tokenizer.encode(text, allowed_special=allowed, add_special_tokens=added)
@@ -71,15 +74,41 @@ def _text_of_stdin() -> str:
         ) from error
 
 
-def _table(
-    text: str, tokens: list[str], ids: list[int], offsets: list[tuple[int, int]]
+def _lines(
+    text: str,
+    tokens: list[str],
+    ids: list[int],
+    offsets: list[tuple[int, int]],
+    terminal: Terminal,
 ) -> Iterator[str]:
-    """Yield a heading, then lines of tokens, ids, offsets in characters, and the text there."""
+    """Yield the text with its tokens in colours, on a terminal that has them, and a table.
+
+    Columns of the table: tokens, ids, offsets in characters, and the text there.
+    """
+    if terminal.colours and ids:
+        yield _coloured(text, offsets, terminal)
+        yield ""
     rows = [("token", "id", "offsets", "text")]
     for token, token_id, (start, end) in zip(tokens, ids, offsets, strict=True):
         # A special token may have characters that a terminal would obey.
         shown = token if token.isprintable() else repr(token)
         rows.append((shown, str(token_id), f"{start}-{end}", repr(text[start:end])))
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    for row in rows:
-        yield f"{row[0]:{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]}"
+    yield from terminal.table(rows, right=(1, 2), styles=("cyan", "", "dim", ""))
+
+
+def _coloured(text: str, offsets: list[tuple[int, int]], terminal: Terminal) -> str:
+    """Return a text whose tokens have backgrounds; neighbours have different ones.
+
+    Tokens that are parts of one character are coloured as one.
+    """
+    parts = []
+    done = number = 0
+    for start, end in offsets:
+        if end <= done:
+            continue
+        begin = max(start, done)
+        parts.append(visible(text[done:begin]))
+        style = _BACKGROUNDS[number % len(_BACKGROUNDS)]
+        parts.append(terminal.paint(visible(text[begin:end]), style))
+        done, number = end, number + 1
+    return "".join([*parts, visible(text[done:])])

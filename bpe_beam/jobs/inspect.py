@@ -140,10 +140,14 @@ def _counts_figures(storage: Storage, path: str) -> Figures:
 
     # These import pyarrow: a tokenizer is shown without them.
     from bpe_beam.jobs.corpus_summary import losses_summary, source_facts
+    from bpe_beam.jobs.counts.histograms import WordHistograms
     from bpe_beam.jobs.counts.show import most_frequent
 
     manifest = read_manifest(storage, path)
-    words = most_frequent(storage, path, manifest, manifest.sources or (), _FEW)
+    histograms = WordHistograms()
+    words = most_frequent(
+        storage, path, manifest, manifest.sources or (), _FEW, on_words=histograms.add
+    )
     return {
         "kind": "counts",
         "normalizer": manifest.normalizer,
@@ -160,6 +164,8 @@ def _counts_figures(storage: Storage, path: str) -> Figures:
         "inputs": len(manifest.inputs),
         "parts": len(manifest.parts),
         "parts_bytes": sum(part.bytes for part in manifest.parts),
+        "words_by_count": histograms.by_count,
+        "words_by_characters": histograms.by_characters,
         "most_frequent_words": [f"{row.count:,} {row.word!r}" for row in words],
         "fingerprint": manifest.fingerprint,
     }
@@ -214,9 +220,28 @@ def _shards_figures(storage: Storage, path: str) -> Figures:
         "vocab_size": manifest.tokenizer.vocab_size,
         "shards_bytes": sum(file.bytes for shard in manifest.shards for file in shard.files),
         "first_documents": documents,
+        "sample": _sample(storage, path, manifest, tokenizer) or None,
         "tokenizer_fingerprint": manifest.tokenizer.fingerprint,
         "plan_fingerprint": manifest.plan["fingerprint"],
     }
+
+
+def _sample(storage: Storage, path: str, manifest: Manifest, tokenizer: Tokenizer) -> list[str]:
+    """Return a few documents, or sequences, at equal distances from one another."""
+    from bpe_beam.shards.dataset import open_dataset
+
+    dataset = open_dataset(storage, path)
+    number = min(_DOCUMENTS, len(dataset))
+    part = manifest.arranged
+    kind = "sequence" if part and part.settings.sequence_length is not None else "document"
+    sample = []
+    for each in range(number):
+        index = len(dataset) * (2 * each + 1) // (2 * number)
+        ids = dataset[index]
+        more = " ..." if len(ids) > _DOCUMENT_TOKENS else ""
+        text = tokenizer.decode(ids[:_DOCUMENT_TOKENS].tolist())
+        sample.append(f"{kind} {index:,}, {len(ids):,} tokens: {text!r}{more}")
+    return sample
 
 
 def _arranged(manifest: Manifest) -> Figures | None:

@@ -113,7 +113,8 @@ def test_the_documents_are_those_of_megatron_shards(
     assert run("inspect", out, "--summary-file", tmp_path / "facts.json").code == 0
     facts = json.loads((tmp_path / "facts.json").read_bytes())
     assert (facts["format"], facts["documents"]) == (format_name, len(ground.documents))
-    assert facts["first_documents"] == inspected(ground)["first_documents"]
+    for kind in ("first_documents", "sample"):
+        assert facts[kind] == inspected(ground)[kind]
     before = tree(out)
     assert run_whole(*command).summary["was_finished_before"]
     (lost := max(out.glob("shard-00000-*"))).unlink()

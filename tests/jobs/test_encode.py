@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from command_line import run_for_output as run
 
+from bpe_beam.tokenizer.models import WordLevel
+from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
+from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 pytestmark = pytest.mark.quick
@@ -79,6 +84,38 @@ def test_a_table_does_not_drive_the_terminal(tokenizer: str) -> None:
         "encode", "--tokenizer", tokenizer, "--show", "--allowed-special", "all", "<\x1b[2J>"
     )
     assert b"\x1b" not in out
+
+
+def test_tokens_in_colours(tokenizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, _ = run("encode", "--tokenizer", tokenizer, "--show", "hel\thé")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    out, _ = run("encode", "--tokenizer", tokenizer, "--show", "hel\thé")
+    first, empty, *table = out.decode().splitlines()
+    parts = [part.split("m", 1) for part in first.split("\x1b[") if part != "0m" and part]
+    texts = [text for code, text in parts if code != "0"]
+    # The two bytes of the last character are one part.
+    assert texts == ["hel", "\\t", "h", "é"]
+    styles = [code for code, _ in parts if code != "0"]
+    assert all(one != other for one, other in pairwise(styles))
+    assert empty == ""
+    assert len(table) == len(plain.splitlines())
+    assert re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(table)) + "\n" == plain.decode()
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert run("encode", "--tokenizer", tokenizer, "--show", "hel\thé")[0] == plain
+
+
+def test_wide_characters_are_aligned(tmp_path: Path) -> None:
+    vocab = {"世界": 0, "a": 1, "<unk>": 2}
+    path = tmp_path / "tokenizer.json"
+    whitespace = pretokenizer_from_name("whitespace_split")
+    spec = TokenizerSpec(WordLevel(vocab), pre_tokenizer=whitespace)
+    Tokenizer(spec).save(str(path))
+    out, _ = run("encode", "--tokenizer", str(path), "--show", "世界 a")
+    assert out.decode().splitlines() == [
+        "token  id  offsets  text",
+        "世界    0      0-2  '世界'",
+        "a       1      3-4  'a'",
+    ]
 
 
 def test_tokens_of_the_post_processor_are_inserted(tmp_path: Path, tokenizer: str) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
 import pytest
+from counted_sources import words
 
-from bpe_beam import Tokenizer
+from bpe_beam import Tokenizer, shards
 from bpe_beam.cli import main as cli
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.transforms import Tokenize, WriteTokens
@@ -29,8 +32,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     reading = ["--input", str(root / "in.jsonl"), "--quiet", "--workers", "1"]
     train = ["--vocab-size", "270", "--special-token", "<|end|>", "--output", str(root / "tok")]
     assert cli.main(["train", *reading, *train]) == 0
-    shards = ["--tokenizer", str(root / "tok/tokenizer.json"), "--output", str(root / "tokens")]
-    assert cli.main(["tokenize", *reading, *shards, "--append", "<|end|>"]) == 0
+    given = ["--tokenizer", str(root / "tok/tokenizer.json"), "--output", str(root / "tokens")]
+    assert cli.main(["tokenize", *reading, *given, "--append", "<|end|>"]) == 0
     return root
 
 
@@ -76,6 +79,27 @@ def test_counts(made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     assert best[:4] == ["299 ' a'", "2 'the'", "1 '\\x1b['", "1 ' '"]
     assert len(best) == 10
     assert "\x1b" not in text
+    counted = words(made / "tok" / "counts")
+    for key, of in (
+        ("words_by_count", lambda word: counted[word]),
+        ("words_by_characters", len),
+    ):
+        expected: Counter[str] = Counter()
+        unique: Counter[str] = Counter()
+        bounds = {}
+        for label in facts[key]:
+            first, _, last = label.replace(",", "").removesuffix(" or more").partition(" to ")
+            end = int(last) if last else math.inf if "more" in label else int(first)
+            bounds[label] = (int(first), end)
+        for word, n in counted.items():
+            (label,) = (b for b, (first, last) in bounds.items() if first <= of(word) <= last)
+            expected[label] += n
+            unique[label] += 1
+        assert facts[key] == {
+            label: {"unique_words": unique[label], "words": expected[label]} for label in bounds
+        }
+    assert "    100 to 999" in text
+    assert "#" * 24 in text
 
 
 def test_shards(made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -87,10 +111,31 @@ def test_shards(made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         repr(text + "<|end|>") for text in DOCUMENTS[:3]
     ]
     assert first[2].startswith("1 tokens: ")
+    sample = facts["sample"]
+    assert [line.split(",")[0] for line in sample] == [f"document {n}" for n in (0, 2, 3)]
+    for line, number in zip(sample[:2], (0, 2), strict=True):
+        assert line.split(" tokens: ", 1)[1] == repr(DOCUMENTS[number] + "<|end|>")
+    assert sample[2].endswith(" a a' ...")
     settings = facts["settings"]
     assert isinstance(settings, dict)
     assert settings["append"] == "<|end|>"
     assert "\x1b" not in text
+
+
+def test_sequences(made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    given = ["--tokenizer", str(made / "tok"), "--output", str(tmp_path / "packed")]
+    reading = ["--input", str(made / "in.jsonl"), "--quiet", "--workers", "1"]
+    arranged = ["--append", "<|end|>", "--sequence-length", "16"]
+    assert cli.main(["tokenize", *reading, *given, *arranged]) == 0
+    _, facts = inspect(tmp_path / "packed", capsys, tmp_path)
+    assert [line.split(":")[0].split(", ")[1] for line in facts["sample"]] == ["16 tokens"] * 3
+    assert all(line.startswith("sequence ") for line in facts["sample"])
+    tokenizer = Tokenizer.from_file(str(made / "tok"))
+    packed = shards.open(str(tmp_path / "packed"))
+    assert [line.split(": ", 1)[1] for line in facts["sample"]] == [
+        repr(tokenizer.decode(packed[int(line.split(",")[0].split()[1])].tolist()))
+        for line in facts["sample"]
+    ]
 
 
 def test_shards_with_a_damaged_job_file(

@@ -5,7 +5,7 @@ Memory: the words of one partition, and the best so far.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 import pyarrow as pa
@@ -86,6 +86,8 @@ def most_frequent(
     sources: Collection[str],
     top: int,
     min_count: int = 1,
+    *,
+    on_words: Callable[[pa.Table], None] = lambda words: None,
 ) -> list[Word]:
     """Return the most frequent words of a counts folder, ties in the order of their bytes.
 
@@ -96,6 +98,7 @@ def most_frequent(
         sources: The sources to count.
         top: The number of words.
         min_count: The least count of a word.
+        on_words: Called with the words of each part, whatever their counts.
 
     Cost: reads every part; memory for one part.
     """
@@ -104,6 +107,7 @@ def most_frequent(
     for part in manifest.parts:
         counted = read_part(storage, folder, manifest, part)
         words = added_up(counted, manifest.with_places, factors)
+        on_words(words)
         words = words.filter(pc.greater_equal(words["count"], min_count))
         words = words.select(["word", "count"]).sort_by(
             [("count", "descending"), ("word", "ascending")]
