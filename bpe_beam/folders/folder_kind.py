@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, PARTS, TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.json_file import parse_json
 
@@ -59,16 +59,9 @@ def refuse_other(storage: Storage, folder: str, wanted: str) -> None:
         wanted: A kind, see `kind_of`.
 
     Raises:
-        UsageError: The folder is of another kind, or holds two folders of shards: says which, and
-            what to give instead.
+        UsageError: The folder is of another kind: says which, and what to give instead.
     """
     kind = kind_of(storage, folder)
-    if kind == wanted == SHARDS and all(
-        storage.exists(storage.join(folder, part, MANIFEST_FILE)) for part in PARTS
-    ):
-        raise UsageError(
-            f"{redact(folder)} holds two folders of shards, {' and '.join(PARTS)}: give one of them"
-        )
     if kind is None or kind == wanted:
         return
     give = ""

@@ -198,6 +198,7 @@ class _Arranging:
                 job.origin, sequence_length=job.arrangement.sequence_length
             ),
             ranks=folder.path(f"{WORK}/{RANKS}"),
+            part_tokens=_part_tokens(self._old),
         )
 
     def run(self, tokenized: Any) -> Arranged:
@@ -356,7 +357,7 @@ class _Arranging:
     def _pieces(self, receipt: Receipt) -> str:
         stats = receipt.read_stats(PiecesStats)
         url = self._folder.path(receipt.files[0].name)
-        return _json(Pieces(url, stats.flushes, stats.tables_at))
+        return _json(Pieces(url, stats.table_at))
 
     def _left(self, tasks: Sequence[str], struct: type[Any]) -> list[int]:
         """Return the numbers of the tasks that are left, and forget receipts that do not fit."""
@@ -479,6 +480,15 @@ def _finished(before: bool, kept: int, tokenized: Any, manifests: tuple[Manifest
     parts = tuple(each.arranged for each in manifests if isinstance(each.arranged, ArrangedPart))
     units = tuple(each.totals.documents for each in manifests)
     return Arranged(before, kept, tokenized, parts, manifests, units)
+
+
+def _part_tokens(manifest: Manifest) -> int | None:
+    """Return the tokens of the parts of documents that were split, but for the last of each."""
+    encoding = manifest.encoding
+    if encoding.get("long_documents", "split") != "split":
+        return None
+    found: int | None = encoding.get("max_document_tokens")
+    return found
 
 
 def _inside(part: str, name: str) -> str:

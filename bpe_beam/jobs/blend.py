@@ -38,7 +38,7 @@ def run(settings: BlendSettings, _progress: Progress) -> BlendSummary:
     """
     storage = Storage(settings.run.storage_options)
     manifests = [_megatron_manifest(storage, folder) for folder in settings.folders]
-    weights = _weights(settings)
+    weights = _weights(settings, manifests)
     lines: list[str] = []
     sequences: dict[str, tuple[int, int]] = {}
     for folder, manifest, weight in zip(settings.folders, manifests, weights, strict=True):
@@ -79,7 +79,7 @@ def _megatron_manifest(storage: Storage, folder: str) -> Manifest:
     return manifest
 
 
-def _weights(settings: BlendSettings) -> Sequence[Fraction | None]:
+def _weights(settings: BlendSettings, manifests: Sequence[Manifest]) -> Sequence[Fraction | None]:
     """Return the weight of each folder; None: by its tokens."""
     if settings.weights is None:
         return [None] * len(settings.folders)
@@ -92,6 +92,13 @@ def _weights(settings: BlendSettings) -> Sequence[Fraction | None]:
     weights = [Fraction(parse_weight(folder, weight)) for folder, weight in pairs]
     require(all(weights), "must be above 0", "weights", remedy="leave the folder out")
     total = sum(weights)
+    for folder, manifest in zip(settings.folders, manifests, strict=True):
+        require(
+            manifest.totals.tokens > 0,
+            f"must have tokens to have a weight, got {redact(folder)}",
+            "folders",
+            remedy="leave the folder out",
+        )
     return [weight / total for weight in weights]
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct, json, to_builtins
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
-from bpe_beam.folders.folder_kind import COUNTS, SHARDS, WINDOWS, kind_of, refuse_other
+from bpe_beam.folders.folder_kind import COUNTS, SHARDS, WINDOWS, kind_of
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tools import InspectSettings
 from bpe_beam.storage import Storage
@@ -45,8 +45,10 @@ def _figures(storage: Storage, path: str) -> Figures:
     kind = kind_of(storage, path)
     if MANIFEST_FILE in names:
         return (_counts_figures if kind == COUNTS else _shards_figures)(storage, path)
-    if kind == SHARDS:
-        refuse_other(storage, path, SHARDS)
+    if kind in (SHARDS, None):
+        from bpe_beam.shards.manifest import refuse_no_shards
+
+        refuse_no_shards(storage, path)
     if kind == WINDOWS:
         raise UsageError(f"{path} holds windows of shards: give one of its folders window-*")
     if JOB_FILE in names and (kind in (COUNTS, SHARDS) or TOKENIZER_FILE not in names):

@@ -59,28 +59,14 @@ def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
     if settings.full and settings.input is None:
         raise UsageError("needs the corpus", ("full",), "name it with {inputs}")
     storage = Storage(settings.run.storage_options)
-    workers = workers_of(settings.run)
-    report = _read_all(storage, settings.folder, workers, progress)
+    report = _read_all(storage, settings.folder, workers_of(settings.run), progress)
     if not report.ok:
         raise DataError(_problems(settings.folder, report.problems, report.problem_count))
     compared = None
     manifest = read_manifest(storage, settings.folder)
     _check_records(storage, settings.folder, manifest)
     if settings.input is not None:
-        require(
-            manifest.has_plan,
-            "must not be given: these shards were joined, divided, arranged or written by a "
-            "pipeline, and "
-            "no plan says which text is in which",
-            "inputs",
-            remedy="leave it out, or verify the folder that tokenize wrote",
-        )
-        plan = _same_plan(storage, manifest, settings.input)
-        if settings.full:
-            _compare(storage, settings.folder, manifest, plan, workers, progress)
-            compared = "every token, with the corpus encoded again"
-        else:
-            compared = "names and sizes of the corpus's files"
+        compared = _compare_with_corpus(settings, settings.input, storage, manifest, progress)
     seconds = time.monotonic() - started
     return VerifySummary(
         folder=settings.folder,
@@ -92,6 +78,41 @@ def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
         seconds=round(seconds, 3),
         bytes_per_second=round(report.bytes / seconds) if seconds else None,
     )
+
+
+def _compare_with_corpus(
+    settings: VerifySettings,
+    given: InputSettings,
+    storage: Storage,
+    manifest: Manifest,
+    progress: Progress,
+) -> str:
+    """Compare a folder with its corpus; return what was compared."""
+    if manifest.arranged and settings.full:
+        # An import that other folders do not need.
+        from bpe_beam.jobs.verify_arranged import differences_from_text
+
+        found = tuple(
+            differences_from_text(storage, settings.folder, manifest, given, settings.run, progress)
+        )
+        if found:
+            raise DataError(_problems(settings.folder, found, len(found)))
+        return "every token, with the corpus encoded and arranged again"
+    require(
+        manifest.has_plan,
+        "must not be given: no plan says which text is in which shard, since these were arranged, "
+        "joined, divided or written by a pipeline",
+        "inputs",
+        remedy="leave it out, or verify the folder that tokenize wrote"
+        if not manifest.arranged
+        else "give {full} too",
+    )
+    plan = _same_plan(storage, manifest, given)
+    if settings.full:
+        workers = workers_of(settings.run)
+        _compare(storage, settings.folder, manifest, plan, workers, progress)
+        return "every token, with the corpus encoded again"
+    return "names and sizes of the corpus's files"
 
 
 def _read_all(storage: Storage, folder: str, workers: int, progress: Progress) -> VerifyReport:

@@ -46,7 +46,7 @@ _ARROW_IDS = 1 << 24
 _THREADS = 16
 _AHEAD = 64
 """The documents of a remote folder that are read ahead where they do not follow each other."""
-_STATE_VERSION = 1
+_STATE_VERSION = 2
 _UINT32 = np.dtype(np.uint32)
 
 
@@ -279,6 +279,7 @@ class TokenView(Generic[Batch]):
         """Return what a saved position belongs to: the tokens and the order, not the format."""
         return {
             "tokenizer": self.reader.tokenizer,
+            "content": self.reader.content,
             "documents": self.reader.documents,
             "tokens": self.reader.tokens,
             "order": self.order.as_json(),
@@ -362,6 +363,72 @@ class TokenDataset(TokenView[list[Ids]]):
     def token_count(self) -> int:
         """The number of ids of the whole folder."""
         return self.reader.tokens
+
+    def labels(self, index: int) -> dict[str, Any]:
+        """Return what the format stores of an item beside its ids.
+
+        Args:
+            index: The position of the item, where -1 is the last.
+
+        Returns:
+            Of a document its `id`, its `source`, and `text_bytes`, the size of its text. Of a
+            sequence that `tokenize` has made `seq_lengths`, the tokens of each of its documents;
+            those behind them are padding. None where nobody knows a value. Empty if the format has
+            no place for labels.
+
+        Raises:
+            IndexError: The position is out of range.
+            DataError: The folder is damaged or cannot be read.
+        """
+        (item,) = self._checked([index])
+        return self.reader.labels(item)
+
+    def position_ids(self, index: int) -> NDArray[np.int64]:
+        """Return int64[tokens]: the position of each token of an item in its document.
+
+        They begin anew with each document of a sequence that `tokenize` has made, and with its
+        padding.
+
+        Args:
+            index: The position of the item, where -1 is the last.
+
+        Raises:
+            UsageError: The format does not store where documents begin in sequences.
+        """
+        begins, tokens = self._document_begins(index)
+        positions = np.arange(tokens)
+        return positions - begins[np.searchsorted(begins, positions, side="right") - 1]
+
+    def loss_mask(self, index: int) -> NDArray[np.bool_]:
+        """Return bool[tokens]: which tokens of an item are those of documents, not padding.
+
+        Args:
+            index: The position of the item, where -1 is the last.
+
+        Raises:
+            UsageError: The format does not store where documents begin in sequences.
+        """
+        tokens = self[index].size
+        found = self._seq_lengths(index)
+        return np.arange(tokens) < (tokens if found is None else sum(found))
+
+    def _document_begins(self, index: int) -> tuple[NDArray[np.int64], int]:
+        """Return where the documents of an item begin, and its padding, and its tokens."""
+        tokens = self[index].size
+        found = self._seq_lengths(index)
+        return np.cumsum([0, *([] if found is None else found)]), tokens
+
+    def _seq_lengths(self, index: int) -> list[int] | None:
+        """Return the tokens of each document of a sequence; None of a document."""
+        if not self.reader.has_sequences:
+            return None
+        found: list[int] | None = self.labels(index).get("seq_lengths")
+        require(
+            found is not None,
+            f"{self.format} does not store where documents begin in sequences: write parquet or "
+            "arrow",
+        )
+        return found
 
     def sequences(self, length: int, *, stride: int | None = None) -> TokenSequences:
         """Return the folder's ids as sequences of one length, across documents and shards.
@@ -513,11 +580,17 @@ class TokenIterator(Generic[Item]):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue at a saved position, of the same documents in the same order.
 
-        The format and the place of the folder may be others, and the size of a batch.
+        The format and the place of the folder may be others, and the size of a batch. The folder
+        must be the one that was read, or one that `convert` made of it with the same shards.
 
         Raises:
             UsageError: The state is of other documents or of another order.
         """
+        require(
+            state.get("version") == _STATE_VERSION,
+            f"state must be of version {_STATE_VERSION}, got {state.get('version')!r}",
+            remedy="read from the start, or slice the view at the position",
+        )
         expected = self.state_dict()
         position = state.get("position")
         for name, value in expected.items():

@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bpe_beam.errors import DataError, NotFoundError, UsageError
-from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, PARTS
+from bpe_beam.errors import DataError, NotFoundError
+from bpe_beam.folders.artifact_names import JOB_FILE
 from bpe_beam.shards.block_cache import BlockCache, RecentValues
-from bpe_beam.shards.formats import SHARD_FORMATS, shard_format
+from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import ShardReader
 from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.shards.stored_shard import (
     Ids,
     IdType,
+    LabelledAccess,
     ShardAccess,
     ShardEntry,
     StoredShard,
@@ -47,6 +48,8 @@ class FolderReader:
     Attributes:
         url: Path or URL of the folder.
         format, vocab_size, tokenizer: Of the manifest; `tokenizer` is the fingerprint.
+        content: See `Manifest.content_fingerprint`.
+        has_sequences: Whether its items are sequences that `tokenize` has made of documents.
         remote: Whether the folder is in a store.
         documents: The number of its documents.
         tokens: The number of its ids.
@@ -62,6 +65,10 @@ class FolderReader:
         self.format = manifest.format
         self.vocab_size = manifest.tokenizer.vocab_size
         self.tokenizer = manifest.tokenizer.fingerprint
+        self.content = manifest.content_fingerprint()
+        self.has_sequences = bool(
+            manifest.arranged and manifest.arranged.settings.sequence_length is not None
+        )
         self._storage, self._memory = storage, memory
         self._entries = [
             ShardEntry(
@@ -76,7 +83,7 @@ class FolderReader:
         self._start()
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("url", "format", "vocab_size", "tokenizer")
+        kept = ("url", "format", "vocab_size", "tokenizer", "content", "has_sequences")
         return {name: self.__dict__[name] for name in (*kept, "_storage", "_memory", "_entries")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -95,6 +102,18 @@ class FolderReader:
         if access is None or self._has_connections:
             access = self._access(number)
         return access.document(index - self._starts[number], dtype)
+
+    def labels(self, index: int) -> dict[str, Any]:
+        """Return what the format stores of a document beside its ids; empty without a place.
+
+        Args:
+            index: The document, from 0 to `documents - 1`.
+        """
+        number = bisect_right(self._ends, index)
+        access = self._access(number)
+        if not isinstance(access, LabelledAccess):
+            return {}
+        return access.labels(index - self._starts[number])
 
     def documents_from(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
         """Return the ids of documents that follow each other.
@@ -238,15 +257,6 @@ def _finished_manifest(storage: Storage, folder: str) -> Manifest:
     try:
         return read_manifest(storage, folder)
     except NotFoundError as error:
-        inside = [
-            name
-            for name in (*PARTS, *SHARD_FORMATS)
-            if storage.exists(storage.join(folder, name, MANIFEST_FILE))
-        ]
-        if inside:
-            raise UsageError(
-                f"{redact(folder)} holds several tokens folders; give one: {', '.join(inside)}"
-            ) from error
         if storage.exists(storage.join(folder, JOB_FILE)):
             raise DataError(
                 f"{redact(folder)}: not finished: the job failed, was interrupted or is running; "

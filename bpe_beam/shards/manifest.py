@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import astuple, replace
 
 from bpe_beam.corpus.rejects import FileLoss
-from bpe_beam.errors import DataError
-from bpe_beam.folders.artifact_names import MANIFEST_FILE
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, PARTS
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.folder_kind import SHARDS, refuse_other
 from bpe_beam.limits import MAX_VOCAB_SIZE
@@ -172,6 +173,20 @@ class Manifest(
             for name in sorted(rows)
         }
 
+    def content_fingerprint(self) -> str:
+        """Return a SHA-256 of what decides on the documents and their order, not on the format.
+
+        It is the same in folders that `convert` made of this one with the same shards.
+        """
+        decides = (
+            self.tokenizer,
+            sorted(self.encoding.items()),
+            self.plan["fingerprint"],
+            None if self.arranged is UNSET else self.arranged,
+            [(shard.documents, shard.tokens) for shard in self.shards],
+        )
+        return hashlib.sha256(msgspec.json.encode(decides)).hexdigest()
+
     def to_bytes(self) -> bytes:
         """Return the bytes of `manifest.json`, from which `from_bytes` reads an equal manifest."""
         reasons = dict(sorted(self.rejects.by_reason.items()))
@@ -222,8 +237,33 @@ def read_manifest(storage: Storage, folder: str) -> Manifest:
     try:
         return Manifest.from_bytes(storage.read_bytes(url), redact(url))
     except DataError:
-        refuse_other(storage, folder, SHARDS)
+        if storage.exists(url):
+            refuse_other(storage, folder, SHARDS)
+        else:
+            refuse_no_shards(storage, folder)
         raise
+
+
+def refuse_no_shards(storage: Storage, folder: str) -> None:
+    """Refuse a folder without a manifest of shards, if it is another thing.
+
+    Args:
+        storage: The storage client.
+        folder: Path or URL of the folder.
+
+    Raises:
+        UsageError: It has several tokens folders, of parts or of formats, or it is of another kind.
+    """
+
+    def finished(names: tuple[str, ...]) -> list[str]:
+        return [name for name in names if storage.exists(storage.join(folder, name, MANIFEST_FILE))]
+
+    parts = finished(PARTS)
+    if inside := parts if len(parts) == len(PARTS) else finished(SHARD_FORMATS):
+        raise UsageError(
+            f"{redact(folder)} holds folders of shards, {' and '.join(inside)}: give one of them"
+        )
+    refuse_other(storage, folder, SHARDS)
 
 
 def _as_latest(values: dict[str, Any]) -> dict[str, Any]:

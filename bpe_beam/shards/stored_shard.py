@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -264,6 +264,26 @@ def check_size(url: str, size: int, expected: int) -> None:
         )
 
 
+def check_counts(url: str, documents: int, tokens: int, shard: StoredShard) -> None:
+    """Refuse a shard of another size than the manifest says.
+
+    Args:
+        url: The shard's file, without secrets.
+        documents: The number of its documents.
+        tokens: The number of its ids.
+        shard: The shard.
+
+    Raises:
+        DataError: They differ.
+    """
+    for found, expected, what in (
+        (documents, shard.entry.documents, "documents"),
+        (tokens, shard.entry.tokens, "tokens"),
+    ):
+        if found != expected:
+            raise DataError(f"{url}: has {found} {what}; the manifest says {expected}")
+
+
 class ShardAccess(Protocol):
     """Reads documents and ids of one shard at any position, by several threads.
 
@@ -316,6 +336,21 @@ class ShardAccess(Protocol):
         Args:
             start: The first token of the range.
             stop: The token behind the last.
+
+        Raises:
+            DataError: They cannot be read.
+        """
+
+
+@runtime_checkable
+class LabelledAccess(ShardAccess, Protocol):
+    """A `ShardAccess` of a format that stores labels."""
+
+    def labels(self, index: int) -> dict[str, Any]:
+        """Return what the format stores of a document beside its ids, by name.
+
+        Args:
+            index: The document, from 0.
 
         Raises:
             DataError: They cannot be read.

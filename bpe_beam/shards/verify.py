@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.folders.folder_kind import SHARDS, refuse_other
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import ShardReader
 from bpe_beam.shards.formats.range_file import RangeFile
-from bpe_beam.shards.manifest import Manifest, read_manifest
+from bpe_beam.shards.manifest import Manifest, read_manifest, refuse_no_shards
 from bpe_beam.shards.shard_rows import Shard, SourceTotals, Totals
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.names import attempted_name
@@ -173,7 +172,7 @@ def compare_split(
 def _finished_manifest(storage: Storage, folder: str, names: list[str]) -> Manifest:
     if MANIFEST_FILE in names:
         return read_manifest(storage, folder)
-    refuse_other(storage, folder, SHARDS)
+    refuse_no_shards(storage, folder)
     if JOB_FILE in names:
         raise DataError(
             f"{redact(folder)}: not finished: the job failed, was interrupted or is running; run "

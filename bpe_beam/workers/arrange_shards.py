@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
+import tempfile
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
@@ -36,6 +38,7 @@ from bpe_beam.shards.arrangement import Arrangement
 from bpe_beam.shards.document_batches import DocumentBatch, document_batches
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.document_table import SEQUENCE_LENGTHS
+from bpe_beam.shards.formats.id_stream import spool_errors
 from bpe_beam.shards.formats.interface import LabelledReader, ShardOrigin, ShardWriter
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.layouts import (
@@ -99,13 +102,11 @@ class PiecesStats(Struct, frozen=True):
 
     Attributes:
         made_of: See `MeasureStats`.
-        flushes: How often the file's buffer was written.
-        tables_at: The byte at which the tables begin, see `_PiecesFile`.
+        table_at: The byte at which the table begins, see `_PiecesFile`.
     """
 
     made_of: str
-    flushes: Count
-    tables_at: Count
+    table_at: Count
 
 
 class NewShardStats(Struct, frozen=True):
@@ -128,8 +129,7 @@ class Pieces(Struct, frozen=True):
     """Where the pieces of a shard are: a URL, and the stats of its receipt."""
 
     url: str
-    flushes: int
-    tables_at: int
+    table_at: int
 
 
 @dataclass(frozen=True)
@@ -212,6 +212,8 @@ class ArrangeTask:
         vocab_size: One more than the tokenizer's greatest id.
         origin: What made the tokens.
         ranks: The file of the numbers of chunks before each shard; see `write_ranks`.
+        part_tokens: The tokens of all parts but the last of a document that `tokenize` has split;
+            None: it splits none.
         parts: The plans of the parts; empty until all shards are measured.
     """
 
@@ -226,6 +228,7 @@ class ArrangeTask:
     vocab_size: int
     origin: ShardOrigin
     ranks: str
+    part_tokens: int | None = None
     parts: tuple[PartPlan, ...] = ()
 
     @property
@@ -330,10 +333,13 @@ def scatter_shard(task: ArrangeTask, element: str) -> TaskResult:
     file_name = f"{WORK}/{name}.bin"
     layouts = [_layout(task, number, shard) for number in range(len(task.parts))]
     firsts = np.cumsum([0, *(part.shards for part in task.parts)])
-    with folder.storage.create(folder.path(file_name)) as stored:
-        file = _PiecesFile(stored, task.pieces_schema, int(firsts[-1]))
+    division = _Division(task, shard)
+    with (
+        folder.storage.create(folder.path(file_name)) as stored,
+        _PiecesFile(stored, task.pieces_schema, int(firsts[-1])) as file,
+    ):
         for batch in _documents(task, shard.name):
-            for number, documents in enumerate(_divided(task, shard, batch)):
+            for number, documents in enumerate(division.parts(batch)):
                 pieces = layouts[number].pieces(np.diff(documents.offsets))
                 part, seed = task.parts[number], task.arrangement.shuffle_seed
                 positions = shuffled(pieces.units, part.units, seed)
@@ -348,10 +354,10 @@ def scatter_shard(task: ArrangeTask, element: str) -> TaskResult:
                 rows = pa.RecordBatch.from_arrays(columns, schema=task.pieces_schema)
                 file.add(rows, firsts[number] + part.shard_of(positions))
             progress.report(STAGE, done=batch.ids.size)
-        tables_at, flushes = file.finish()
+        table_at = file.finish()
     info = FileInfo.written(file_name, file.file)
-    folder.write_receipt(name, [info], PiecesStats(task.made_of, flushes, tables_at))
-    found = Pieces(folder.path(file_name), flushes, tables_at)
+    folder.write_receipt(name, [info], PiecesStats(task.made_of, table_at))
+    found = Pieces(folder.path(file_name), table_at)
     return TaskResult([msgspec.json.encode(found).decode()])
 
 
@@ -447,8 +453,9 @@ def _documents(task: ArrangeTask, name: str) -> Iterator[DocumentBatch]:
 def _lengths(task: ArrangeTask, shard: DocumentsShard) -> Iterator[list[NDArray[np.int64]]]:
     """Yield the lengths of documents of each part. Without a validation share no id is read."""
     if task.arrangement.validation_share is not None:
+        division = _Division(task, shard)
         for batch in _documents(task, shard.name):
-            yield [np.diff(part.offsets) for part in _divided(task, shard, batch)]
+            yield [np.diff(part.offsets) for part in division.parts(batch)]
         return
     source = shard_format(task.documents_format)
     with source.reader(task.folder.storage, task.documents, shard.name) as reader:
@@ -457,13 +464,47 @@ def _lengths(task: ArrangeTask, shard: DocumentsShard) -> Iterator[list[NDArray[
             yield [reader.lengths(first, stop).astype(np.int64)]
 
 
-def _divided(task: ArrangeTask, shard: DocumentsShard, batch: DocumentBatch) -> list[DocumentBatch]:
-    """Return the documents of each part."""
-    share = task.arrangement.validation_share
-    if share is None:
-        return [batch]
-    chosen = for_validation(_names(shard, batch), share)
-    return [_only(batch, np.flatnonzero(~chosen)), _only(batch, np.flatnonzero(chosen))]
+class _Division:
+    """Divides the documents of a shard, which come in their order, for training and validation.
+
+    A long document that `tokenize` has split stays whole: its parts go where the first one goes. A
+    part follows a document of `part_tokens` tokens, and has the same id and no text of its own. (An
+    empty document without an id that follows one of just so many tokens goes with it, too.)
+
+    Args:
+        task: The job.
+        shard: The shard.
+    """
+
+    def __init__(self, task: ArrangeTask, shard: DocumentsShard) -> None:
+        self._share = task.arrangement.validation_share
+        self._part_tokens = task.part_tokens
+        self._shard = shard
+        # Of the document before: its tokens, its id, and whether it is for validation.
+        self._last: tuple[int, str | None, bool] = -1, None, False
+
+    def parts(self, batch: DocumentBatch) -> list[DocumentBatch]:
+        """Return the documents of each part."""
+        if self._share is None:
+            return [batch]
+        chosen = for_validation(_names(self._shard, batch), self._share)
+        if self._part_tokens is not None and chosen.size and batch.labels is not None:
+            chosen = self._kept_whole(batch, chosen)
+        return [_only(batch, np.flatnonzero(~chosen)), _only(batch, np.flatnonzero(chosen))]
+
+    def _kept_whole(self, batch: DocumentBatch, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return the same choice, with that of its first part for each part of a document."""
+        assert batch.labels is not None
+        tokens, name, was_chosen = self._last
+        before = np.concatenate(([tokens], np.diff(batch.offsets)))
+        ids = batch.labels["id"].to_pylist()
+        same = np.fromiter(map(operator.eq, ids, [name, *ids]), np.bool_, len(ids))
+        textless = pc.equal(batch.labels["text_bytes"], 0).to_numpy(zero_copy_only=False)
+        follows = (before[:-1] == self._part_tokens) & same & textless
+        first = np.maximum.accumulate(np.where(follows, 0, np.arange(1, len(ids) + 1)))
+        chosen = np.concatenate(([was_chosen], chosen))[first]
+        self._last = int(before[-1]), ids[-1], bool(chosen[-1])
+        return chosen
 
 
 def _names(shard: DocumentsShard, batch: DocumentBatch) -> Iterator[bytes]:
@@ -540,11 +581,12 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
 
 
 class _PiecesFile:
-    """A file of pieces while it is written.
+    """A file of pieces while it is written. A context manager.
 
-    Pieces are gathered and written in turn, each time ordered by the new shard that they are for,
-    as one Arrow record batch for each. Behind all are tables, one for each time: int64[shards + 1],
-    the first byte of each new shard's pieces, and the end.
+    The pieces are ordered by the new shard that they are for, as Arrow record batches. Behind all
+    is a table, int64[shards + 1]: the first byte of each new shard's pieces, and the end. Pieces of
+    more than BUFFER_BYTES wait in a local temporary file, so that those of one new shard are one
+    range however many there are.
     """
 
     def __init__(self, file: BinaryIO, schema: pa.Schema, shards: int) -> None:
@@ -554,7 +596,15 @@ class _PiecesFile:
         self._rows: list[pa.RecordBatch] = []
         self._buckets: list[NDArray[np.int64]] = []
         self._bytes = 0
+        self._opened = ExitStack()
+        self._spool: BinaryIO | None = None
         self._tables: list[NDArray[np.int64]] = []
+
+    def __enter__(self) -> _PiecesFile:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._opened.close()
 
     def add(self, rows: pa.RecordBatch, buckets: NDArray[np.int64]) -> None:
         """Add pieces.
@@ -569,49 +619,80 @@ class _PiecesFile:
         self._buckets.append(buckets)
         self._bytes += rows.nbytes
         if self._bytes > BUFFER_BYTES:
-            self._flush()
+            with self._spooling():
+                self._spool = self._spool or self._new_spool()
+                self._tables.append(self._write_rows(self._spool))
 
-    def finish(self) -> tuple[int, int]:
-        """Write the last pieces and the tables; return where these begin, and their number."""
-        self._flush()
-        tables_at = self.file.bytes
-        for table in self._tables:
-            self.file.write(table.astype("<i8").tobytes())
-        return tables_at, len(self._tables)
+    def finish(self) -> int:
+        """Write all pieces and the table; return where it begins."""
+        if self._spool is None:
+            table = self._write_rows(self.file)
+        else:
+            with self._spooling():
+                self._tables.append(self._write_rows(self._spool))
+            table = self._merge(self._spool)
+        table_at = self.file.bytes
+        self.file.write(table.astype("<i8").tobytes())
+        return table_at
 
-    def _flush(self) -> None:
+    def _write_rows(self, file: BinaryIO | HashingFile) -> NDArray[np.int64]:
+        """Write the gathered pieces by new shards; return where those of each begin, and the end.
+
+        Args:
+            file: The file, to which only this object writes.
+        """
+        at = self._tables[-1][-1] if self._tables else 0
+        starts = np.full(self._shards + 1, at, np.int64)
         if not self._rows:
-            return
+            return starts
         rows = _one_batch(pa.Table.from_batches(self._rows, schema=self._schema))
         buckets = np.concatenate(self._buckets)
         self._rows, self._buckets, self._bytes = [], [], 0
         order = np.argsort(buckets, kind="stable")
         bounds = np.searchsorted(buckets[order], np.arange(self._shards + 1))
-        starts = [self.file.bytes]
         for bucket in range(self._shards):
             chosen = order[bounds[bucket] : bounds[bucket + 1]]
             if chosen.size:
-                self.file.write(rows.take(pa.array(chosen)).serialize())
-            starts.append(self.file.bytes)
-        self._tables.append(np.array(starts, np.int64))
+                block = rows.take(pa.array(chosen)).serialize()
+                file.write(block)
+                at += block.size
+            starts[bucket + 1] = at
+        return starts
+
+    def _merge(self, spool: BinaryIO) -> NDArray[np.int64]:
+        """Copy the pieces of each new shard to the file; return where they begin, and the end."""
+        starts = np.zeros(self._shards + 1, np.int64)
+        for bucket in range(self._shards):
+            for table in self._tables:
+                start, stop = table[bucket : bucket + 2].tolist()
+                if start < stop:
+                    with self._spooling():
+                        spool.seek(start)
+                        block = spool.read(stop - start)
+                    self.file.write(block)
+            starts[bucket + 1] = self.file.bytes
+        return starts
+
+    def _new_spool(self) -> BinaryIO:
+        return self._opened.enter_context(cast(BinaryIO, tempfile.TemporaryFile()))
+
+    def _spooling(self) -> AbstractContextManager[None]:
+        return spool_errors("the pieces of documents", "about the bytes of the shard's ids")
 
 
 def _read_pieces(
     task: ArrangeTask, files: Sequence[Pieces], bucket: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield the pieces of a new shard."""
-    size = 8 * (1 + sum(part.shards for part in task.parts))
     for each in files:
         with ExitStack() as stack:
             file = RangeFile(task.folder.storage, each.url)
             stack.callback(file.close)
-            for flush in range(each.flushes):
-                entry = file.read(each.tables_at + flush * size + 8 * bucket, 16)
-                start, stop = np.frombuffer(entry, "<i8").tolist()
-                if start < stop:
-                    yield pa.ipc.read_record_batch(
-                        pa.py_buffer(file.read(start, stop - start)), task.pieces_schema
-                    )
+            entry = file.read(each.table_at + 8 * bucket, 16)
+            start, stop = np.frombuffer(entry, "<i8").tolist()
+            blocks = pa.BufferReader(file.read(start, stop - start))
+            while blocks.tell() < blocks.size():
+                yield pa.ipc.read_record_batch(pa.ipc.read_message(blocks), task.pieces_schema)
 
 
 class _Units:

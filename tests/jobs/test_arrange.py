@@ -15,6 +15,7 @@ from killed_jobs import kill_when
 from made_text import documents, write
 from read_back import read_shards, tree
 
+import bpe_beam
 from bpe_beam.shards.formats import SHARD_FORMATS, shard_format
 from bpe_beam.shards.index_shuffle import IndexShuffle
 from bpe_beam.shards.manifest import read_manifest
@@ -150,6 +151,12 @@ def test_documents_keep_their_ids(ground: Ground, tmp_path: Path) -> None:
         out = tmp_path / format_name
         ground.make(out, "--format", format_name, "--shuffle-seed", 3)
         names = [f"d{number}" for number in range(len(ground.plain))]
+        data = bpe_beam.shards.open(str(out))
+        found = [data.labels(at) for at in range(len(data))]
+        assert [each["id"] for each in found] == in_order(names, 3)
+        assert [each["text_bytes"] for each in found] == table(out)["text_bytes"].to_pylist()
+        assert data.loss_mask(-1).all()
+        assert data.position_ids(-1).tolist() == [*range(data[-1].size)]
         assert table(out).column("id").to_pylist() == in_order(names, 3)
 
 
@@ -176,6 +183,17 @@ def test_tables_tell_where_documents_begin_in_sequences(ground: Ground, tmp_path
             assert len(ids) == (LENGTH if pad else sum(each))
             ends = [at + 1 for at, token in enumerate(used) if [token] == ground.plain[0]]
             assert {*ends} <= {sum(each[: number + 1]) for number in range(len(each))}
+        data = bpe_beam.shards.open(str(out))
+        for at in (0, len(lengths) // 2, -1):
+            assert data.labels(at) == {"seq_lengths": lengths[at]}
+            padding_tokens = data[at].size - sum(lengths[at])
+            assert data.loss_mask(at).tolist() == [True] * sum(lengths[at]) + (
+                [False] * padding_tokens
+            )
+            parts = [*lengths[at], padding_tokens]
+            assert data.position_ids(at).tolist() == [
+                position for length in parts for position in range(length)
+            ]
         run_whole("convert", out, "--format", other, "--output", there)
         run_whole("convert", there, "--format", format_name, "--output", back)
         assert tree(back, without=("job.json",)) == tree(out, without=("job.json",))

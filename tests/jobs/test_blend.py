@@ -9,6 +9,7 @@ import pytest
 from command_line import Ran, run
 from made_text import documents, write
 from read_back import read_pair
+from token_folders import write_folder
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +75,14 @@ def test_what_cannot_be_blended(folder: Path, args: tuple[str, ...], said: str) 
     ran = run("blend", *folders)
     assert ran.code == 2
     assert said in ran.message
+
+
+def test_a_folder_without_tokens_has_no_weight(folder: Path, tmp_path: Path) -> None:
+    empty = write_folder(tmp_path / "empty", "megatron", [])
+    assert run("blend", folder / "b", empty).code == 0
+    ran = run("blend", folder / "b", empty, "--weights", "1,1")
+    assert ran.code == 2
+    assert "FOLDERS must have tokens to have a weight" in ran.message
 
 
 def test_a_path_with_a_space(folder: Path, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_divided_evenly_in_order(ground: Ground, tmp_path: Path, shards: int) ->
     assert run_whole("verify", out).summary["whole"] is True
     refused = run("verify", out, "--input", ground.corpus)
     assert refused.code == 2
-    assert "--input must not be given: these shards were joined" in refused.message
+    assert "--input must not be given: no plan says which text is in which shard" in refused.message
     run_whole("convert", out, "--shards", len(tokens_of(old)), "--output", again)
     assert table(again).equals(table(old))
 

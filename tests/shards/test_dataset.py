@@ -14,6 +14,7 @@ import sys
 import tracemalloc
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.shards.dataset import TokenDataset
 from bpe_beam.shards.formats import SHARD_FORMATS
 from bpe_beam.shards.manifest import Manifest
+from bpe_beam.shards.verify import verify
 from bpe_beam.storage import Storage
 
 SHARDS = [made_documents(40, 30, seed=seed) for seed in range(3)]
@@ -222,9 +224,14 @@ def test_a_state_is_of_its_order_and_documents_only(dataset: TokenDataset, tmp_p
     assert lists(same) == lists(dataset.shuffled(9)[1:])
     iter(dataset.shuffled(np.int64(9))).load_state_dict(state)
     fewer = bpe_beam.shards.open(write_folder(tmp_path / "fewer", "arrow", SHARDS[:2]))
-    for other in (dataset, dataset.shuffled(8), dataset.sequences(9), fewer.shuffled(9)):
+    # As many documents and tokens, in another order.
+    turned = bpe_beam.shards.open(write_folder(tmp_path / "turned", "arrow", SHARDS[::-1]))
+    others = (dataset, dataset.shuffled(8), dataset.sequences(9), fewer.shuffled(9))
+    for other in (*others, turned.shuffled(9)):
         with pytest.raises(UsageError, match="state is of another data set"):
             iter(other).load_state_dict(state)
+    with pytest.raises(UsageError, match="state must be of version 2, got 1; read from the start"):
+        iter(dataset.shuffled(9)).load_state_dict({**state, "version": 1})
     for position in (-1, 121, None, "5"):
         with pytest.raises(UsageError, match="position from 0 to 120"):
             iter(dataset.shuffled(9)).load_state_dict({**state, "position": position})
@@ -273,8 +280,9 @@ def test_threads_share_a_folder(place: str, format_name: str) -> None:
         assert list(pool.map(lambda at: data[at].tolist(), range(120))) == DOCUMENTS
 
 
-def test_many_shards_need_no_file_descriptors(tmp_path: Path) -> None:
-    url = write_folder(tmp_path / "tokens", "megatron", [[[1, number]] for number in range(60)])
+@pytest.mark.parametrize("format_name", ["megatron", "tfrecord"])
+def test_many_shards_need_no_file_descriptors(tmp_path: Path, format_name: str) -> None:
+    url = write_folder(tmp_path / "tokens", format_name, [[[1, number]] for number in range(60)])
     code = (
         "import os, resource, sys\n"
         "import bpe_beam\n"
@@ -377,10 +385,14 @@ def test_rows_of_dolma_must_follow_each_other(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_folders_lists_them(place: str) -> None:
-    for name in ("train", "validation"):
-        write_folder(Storage.join(place, name), "flat", SHARDS)
-    with pytest.raises(UsageError, match="several tokens folders; give one: train, validation"):
-        bpe_beam.shards.open(place)
+    for names in (("parquet", "flat"), ("train", "validation")):
+        for name in names:
+            write_folder(Storage.join(place, name), "flat", SHARDS)
+        for read in (bpe_beam.shards.open, partial(verify, Storage())):
+            with pytest.raises(
+                UsageError, match=rf"folders of shards, {' and '.join(names)}: give one of them$"
+            ):
+                read(place)
 
 
 def test_wrong_arguments(dataset: TokenDataset) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,7 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe_beam.errors import DataError
-from bpe_beam.workers.arrange_shards import PartPlan, PartSums, Pieces, _Units, check_pieces
+from bpe_beam.shards.arrangement import Arrangement
+from bpe_beam.shards.document_batches import DocumentBatch
+from bpe_beam.storage import Storage
+from bpe_beam.workers import arrange_shards
+from bpe_beam.workers.arrange_shards import (
+    DocumentsShard,
+    PartPlan,
+    PartSums,
+    Pieces,
+    _Division,
+    _PiecesFile,
+    _read_pieces,
+    _Units,
+    check_pieces,
+)
 
 SUMS = st.tuples(st.integers(0, 50), st.integers(0, 10**6)).map(
     lambda pair: PartSums(pair[0], pair[1] if pair[0] else 0)
@@ -40,11 +58,87 @@ def test_long_documents_take_the_shards() -> None:
 
 
 def test_pieces_of_every_shard_are_there_once() -> None:
-    files = [Pieces(f"out/run-{i}/pieces-{i}.bin", 1, 2) for i in range(3)]
+    files = [Pieces(f"out/run-{i}/pieces-{i}.bin", 2) for i in range(3)]
     check_pieces(files, 3)
     for wrong in (files[:2], [*files, files[0]], [*files[:2], files[0]], []):
         with pytest.raises(DataError, match="a piece of a document is missing or doubled"):
             check_pieces(wrong, 3)
+
+
+@pytest.mark.parametrize("most", [0, 3_000, 10**9])
+def test_the_pieces_of_a_new_shard_are_one_range(
+    most: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """However often the buffer is full, every new shard gets its pieces in their order."""
+    monkeypatch.setattr(arrange_shards, "BUFFER_BYTES", most)
+    rng = np.random.default_rng(4)
+    schema = pa.schema([("position", pa.int64()), ("ids", pa.large_binary())])
+    buckets = [rng.integers(0, 7, size) for size in (100, 0, 1, 300, 50)]
+    buckets[3][:] = 5
+    rows = pa.RecordBatch.from_pydict(
+        {"position": range(451), "ids": [rng.bytes(size) for size in rng.integers(0, 90, 451)]},
+        schema=schema,
+    )
+    path = tmp_path / "pieces.bin"
+    with path.open("wb") as stored, _PiecesFile(stored, schema, 8) as file:
+        start = 0
+        for each in buckets:
+            file.add(rows.slice(start, each.size), each)
+            start += each.size
+        table_at = file.finish()
+    task = SimpleNamespace(folder=SimpleNamespace(storage=Storage()), pieces_schema=schema)
+    all_buckets = np.concatenate(buckets)
+    for bucket in range(8):
+        batches = list(_read_pieces(task, [Pieces(str(path), table_at)], bucket))
+        found = pa.Table.from_batches(batches, schema=schema)
+        chosen = np.flatnonzero(all_buckets == bucket)
+        assert found.to_pylist() == rows.take(pa.array(chosen)).to_pylist()
+
+
+def test_parts_of_a_document_go_where_the_first_one_goes() -> None:
+    """Also across batches; an id of its own begins a document."""
+    lengths = [4, 4, 4, 2, 4, 4, 1, 3, 4, 2]
+    text_bytes = [9, 0, 0, 0, 9, 9, 0, 5, 8, 0]
+    ids = [None] * 8 + ["a", "b"]
+    first = [0, 0, 0, 0, 4, 5, 5, 7, 8, 9]
+    rng = np.random.default_rng(5)
+    whole = rng.integers(0, 250, (200, sum(lengths))).astype(np.uint32)
+    arrangement = Arrangement(validation_share="50%")
+    task = SimpleNamespace(arrangement=arrangement, part_tokens=4)
+    offsets = np.cumsum([0, *lengths])
+    both = 0
+    for tokens in whole:
+        for step in (1, 3, 10):
+            division = _Division(task, DocumentsShard(0, "shard"))
+            chosen: list[bool] = []
+            for start in range(0, 10, step):
+                stop = min(start + step, 10)
+                batch = DocumentBatch(
+                    tokens[offsets[start] : offsets[stop]],
+                    offsets[start : stop + 1] - offsets[start],
+                    pa.RecordBatch.from_pydict(
+                        {
+                            "id": pa.array(ids[start:stop], pa.string()),
+                            "source": pa.nulls(stop - start, pa.string()),
+                            "text_bytes": text_bytes[start:stop],
+                        }
+                    ),
+                )
+                train, validation = division.parts(batch)
+                names = validation.labels["text_bytes"].to_pylist()  # type: ignore[index]
+                assert train.offsets.size + validation.offsets.size == stop - start + 2
+                row_ids = [
+                    tokens[offsets[row] : offsets[row + 1]].tolist() for row in range(start, stop)
+                ]
+                kept = [
+                    validation.ids[begin:end].tolist()
+                    for begin, end in itertools.pairwise(validation.offsets.tolist())
+                ]
+                assert len(kept) == len(names)
+                chosen += [row in kept for row in row_ids]
+            assert chosen == [chosen[at] for at in first]
+        both += len(set(chosen)) == 2
+    assert both > 150
 
 
 # Units 10 to 12: of one piece, of three, of one that is empty.

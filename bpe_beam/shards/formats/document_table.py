@@ -46,7 +46,7 @@ from bpe_beam.shards.formats.id_stream import (
 )
 from bpe_beam.shards.formats.interface import ShardFormat, ShardOrigin, ShardReader
 from bpe_beam.shards.formats.one_file_writer import OneFileWriter
-from bpe_beam.shards.stored_shard import Ids, IdType, StoredShard
+from bpe_beam.shards.stored_shard import Ids, IdType, StoredShard, check_counts
 from bpe_beam.storage import Storage, redact
 
 IDS, LENGTH = "input_ids", "length"
@@ -261,6 +261,12 @@ class _GroupsOfRows:
                 raise ValueError(f"a length is {int(lengths.min())}; expected 0 or more")
         return lengths
 
+    def _group_column(self, name: str, group: int) -> pa.Array:
+        with self._reading(f"group {group} of rows"):
+            column = self._file.read(group, name)
+            column.validate(full=True)
+        return column
+
     def _read_lists(self, group: int) -> pa.ListArray:
         with self._reading(f"group {group} of rows"):
             lists = _without_nulls(self._file.read(group, IDS))
@@ -375,12 +381,6 @@ class TableReader(_GroupsOfRows):
         for group in range(self._file.groups):
             yield self._group_ids(group)
 
-    def _group_column(self, name: str, group: int) -> pa.Array:
-        with self._reading(f"group {group} of rows"):
-            column = self._file.read(group, name)
-            column.validate(full=True)
-        return column
-
     def _group_ids(self, group: int) -> NDArray[np.uint32]:
         ids: NDArray[np.int32] = self._group_lists(group).values.to_numpy()
         return ids.view(np.uint32)
@@ -419,13 +419,12 @@ class TableAccess(_GroupsOfRows):
         self._lock = Lock()
         self._groups = shard.groups
         self._free = maps and file.mapped
-        for found, expected, what in (
-            (len(self), shard.entry.documents, "documents"),
-            (self.token_count, shard.entry.tokens, "tokens"),
-            (self.vocab_size, shard.vocab_size, "ids in the vocabulary"),
-        ):
-            if found != expected:
-                raise DataError(f"{self.url}: has {found} {what}; the manifest says {expected}")
+        check_counts(self.url, len(self), self.token_count, shard)
+        if self.vocab_size != shard.vocab_size:
+            raise DataError(
+                f"{self.url}: has {self.vocab_size} ids in the vocabulary; the manifest says "
+                f"{shard.vocab_size}"
+            )
 
     def documents(self, start: int, stop: int, limit: int, dtype: IdType) -> list[Ids]:
         """See `ShardAccess.documents`; documents of one group of rows only."""
@@ -462,6 +461,25 @@ class TableAccess(_GroupsOfRows):
                 start = min(stop, end)
             group += 1
         return np.concatenate(found)
+
+    def labels(self, index: int) -> dict[str, Any]:
+        """See `LabelledAccess.labels`. Cost: reading its group's labels, unless in memory."""
+        group = int(np.searchsorted(self._rows, index, side="right")) - 1
+        columns = self._label_columns(group)
+        row = index - int(self._rows[group])
+        return {name: column[row].as_py() for name, column in columns.items()}
+
+    def _label_columns(self, group: int) -> dict[str, pa.Array]:
+        """Return the labels of a group of rows."""
+        key = self, group, "labels"
+        found: dict[str, pa.Array] | None = self._groups.get(key)
+        if found is None:
+            with self._lock:
+                names = [field.name for field in _label_fields(self._file.schema)]
+                found = {name: self._group_column(name, group) for name in names}
+            size = 0 if self._free else sum(column.nbytes for column in found.values())
+            self._groups.put(key, found, size)
+        return found
 
     def _group_of(self, index: int) -> tuple[NDArray[np.uint32], NDArray[np.int32], int]:
         """Return the group of a document: its ids, bounds and first document."""

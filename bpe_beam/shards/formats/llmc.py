@@ -75,9 +75,10 @@ class LlmcWriter(FlatWriter):
         if self._tokens + ids.size > MAX_FILE_TOKENS:
             raise DataError(
                 f"{self._name}: has more than {MAX_FILE_TOKENS} tokens, the most that the header "
-                "of an llm.c file can count; make range_bytes smaller, divide input files that one "
-                "worker must read as a whole, or tokenize to another format and convert that to "
-                "more shards"
+                "of an llm.c file can count",
+                remedy="make {range_bytes} smaller, or {shard_tokens} where documents are arranged;"
+                " divide input files that one worker must read as a whole; or tokenize to another "
+                "format and convert that to more {shards}",
             )
 
     def write_ids(self, stored: NDArray[Any]) -> None:

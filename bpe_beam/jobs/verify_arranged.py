@@ -1,0 +1,157 @@
+"""`verify --full` of shards whose documents were arranged: all is made again, and compared.
+
+Where a document is in such shards follows from the lengths of all documents, so the corpus is
+tokenized and arranged once more, into a temporary folder.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
+from bpe_beam.jobs import tokenize
+from bpe_beam.progress import Progress
+from bpe_beam.settings.common import InputSettings, RunSettings
+from bpe_beam.settings.tokenize import ArrangementSettings, TokenizeSettings
+from bpe_beam.shards.document_batches import document_batches
+from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.manifest import Manifest, read_manifest
+from bpe_beam.shards.shard_rows import ArrangedPart
+from bpe_beam.shards.verify import compare_split
+from bpe_beam.storage import Storage
+
+Batch = tuple[NDArray[np.uint32], NDArray[np.int64]]
+
+
+def differences_from_text(
+    storage: Storage,
+    folder: str,
+    manifest: Manifest,
+    given: InputSettings,
+    run: RunSettings,
+    progress: Progress,
+) -> Iterator[str]:
+    """Arrange a corpus again, and compare the documents with those of a folder.
+
+    Args:
+        storage: The storage client.
+        folder: Path or URL of the folder.
+        manifest: Its manifest, which has how documents were arranged.
+        given: The corpus, where it is now.
+        run: How many workers there are.
+        progress: Shows the progress.
+
+    Yields:
+        The first difference of each shard that has one, and of the manifest.
+
+    Raises:
+        DataError: The corpus cannot be tokenized.
+    """
+    arranged = manifest.arranged
+    assert isinstance(arranged, ArrangedPart)
+    with tempfile.TemporaryDirectory(prefix="bpe-beam-verify-") as scratch:
+        made = storage.join(scratch, "tokens")
+        tokenize.run(_settings(storage, folder, manifest, arranged, given, run, made), progress)
+        made = storage.join(made, *filter(None, [arranged.part]))
+        expected = read_manifest(storage, made)
+        yield from _compared_shards(storage, folder, manifest, made, expected)
+        assert isinstance(expected.arranged, ArrangedPart)
+        for name in ArrangedPart.__struct_fields__:
+            found, now = getattr(arranged, name), getattr(expected.arranged, name)
+            if found != now:
+                yield f"{MANIFEST_FILE}: arranged.{name} is {found}; the corpus gives {now}"
+
+
+def _settings(
+    storage: Storage,
+    folder: str,
+    manifest: Manifest,
+    arranged: ArrangedPart,
+    given: InputSettings,
+    run: RunSettings,
+    output: str,
+) -> TokenizeSettings:
+    """Return the settings of `tokenize` that made the shards."""
+    encoding: dict[str, Any] = manifest.encoding
+    if isinstance(encoding["allowed_special"], list):
+        encoding["allowed_special"] = tuple(encoding["allowed_special"])
+    reading = manifest.reading
+    if "sources" in reading:
+        reading["sources"] = tuple((name, glob) for name, glob in reading["sources"])
+    return TokenizeSettings(
+        # Rejects are compared with those of the manifest.
+        input=replace(given, **reading, max_rejects="100%", max_lost="100%"),
+        tokenizer=storage.join(folder, TOKENIZER_FILE),
+        output=output,
+        run=RunSettings(workers=run.workers, storage_options=run.storage_options),
+        formats=(manifest.format,),
+        **encoding,
+        arranging=ArrangementSettings(**structs.asdict(arranged.settings)),
+    )
+
+
+def _compared_shards(
+    storage: Storage, folder: str, manifest: Manifest, made: str, expected: Manifest
+) -> Iterator[str]:
+    """Yield the first difference of each shard; the others may have other bounds."""
+    documents = _Documents(storage, made, expected)
+    format_ = shard_format(manifest.format)
+    for shard in manifest.shards:
+        with format_.reader(storage, folder, shard.name) as reader:
+            difference = compare_split(reader, documents.next(shard.documents))
+        if difference is not None:
+            yield f"{shard.name}: {difference}"
+        documents.skip()
+    more = expected.totals.documents - manifest.totals.documents
+    if more > 0:
+        yield f"{folder}: {more:,} documents of the corpus are missing at the end"
+
+
+class _Documents:
+    """The documents of a folder in order, some at a time.
+
+    Args:
+        storage: The storage client.
+        folder: Path or URL of the folder.
+        manifest: Its manifest.
+    """
+
+    def __init__(self, storage: Storage, folder: str, manifest: Manifest) -> None:
+        self._batches = self._all(storage, folder, manifest)
+        self._rest: Batch = np.empty(0, np.uint32), np.zeros(1, np.int64)
+        self._left = 0
+
+    def next(self, count: int) -> Iterator[Batch]:
+        """Yield the next `count` documents, or those that are left, in batches."""
+        self._left = count
+        while self._left:
+            ids, offsets = self._rest
+            if offsets.size == 1:
+                found = next(self._batches, None)
+                if found is None:
+                    return
+                ids, offsets = found
+            taken = min(self._left, offsets.size - 1)
+            self._left -= taken
+            end = int(offsets[taken])
+            self._rest = ids[end:], offsets[taken:] - end
+            yield ids[:end], offsets[: taken + 1]
+
+    def skip(self) -> None:
+        """Read what is left of the documents that were asked for last."""
+        for _ in self.next(self._left):
+            pass
+
+    @staticmethod
+    def _all(storage: Storage, folder: str, manifest: Manifest) -> Iterator[Batch]:
+        for shard in manifest.shards:
+            with shard_format(manifest.format).reader(storage, folder, shard.name) as reader:
+                for batch in document_batches(reader):
+                    yield batch.ids, batch.offsets
