@@ -74,6 +74,41 @@ class Tokenizer:
         return cls(tokenizer_json.read(text, "tokenizer.json"))
 
     @classmethod
+    def from_pretrained(
+        cls, name: str, *, revision: str | None = None, storage: Storage | None = None
+    ) -> Tokenizer:
+        """Return the tokenizer of a published model.
+
+        A `tokenizer.json` is preferred to all other files. Without one the files are read that
+        `transformers` reads: SentencePiece's `.model`, `tekken.json`, `vocab.json` with
+        `merges.txt`, or `vocab.txt`, with the special tokens of the files beside them.
+
+        Args:
+            name: A folder as a path or any URL that fsspec opens; or the name of a repository of
+                the Hugging Face hub, such as `openai-community/gpt2`. That needs the package
+                `huggingface_hub`, whose settings and cache are respected.
+            revision: The branch, tag or commit of the repository; None: its main branch.
+            storage: The storage client; None: one without options.
+
+        Raises:
+            UsageError: There is no such folder and no such repository, the hub cannot be reached
+                and its cache lacks the files, or the files need a class of `transformers` that is
+                not supported; the message says which.
+        """
+        from bpe_beam.storage import Storage
+        from bpe_beam.tokenizer import published_folder
+
+        storage = storage or Storage()
+        folder = published_folder.find(name, revision, storage)
+        if not storage.is_folder(folder):
+            return cls.from_file(folder, storage=storage)
+        return cls(
+            published_folder.read(
+                folder, storage, lambda path: cls.from_file(path, storage=storage).spec
+            )
+        )
+
+    @classmethod
     def from_vocab_and_merges(
         cls,
         vocab_path: str,

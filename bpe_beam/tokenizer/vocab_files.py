@@ -40,6 +40,27 @@ def vocab_txt(model: Model) -> bytes:
     return "".join(f"{token}\n" for token in model.vocab).encode()
 
 
+def read_vocab_txt(data: bytes, source: str) -> dict[str, int]:
+    """Return the vocabulary in BERT's `vocab.txt`: one token a line, whose number is the id.
+
+    Args:
+        data: The file's bytes.
+        source: The name of the file in messages.
+
+    Raises:
+        UsageError: The file is not UTF-8, or a token is empty or listed twice; the message has the
+            line.
+    """
+    ids: dict[str, int] = {}
+    for number, line in enumerate(_text(data, source).removesuffix("\n").split("\n")):
+        token = line.removesuffix("\r")
+        if not token or token in ids:
+            why = f"the token {shortened(token)} is repeated" if token else "an empty token"
+            raise UsageError(f"{source}: line {number + 1}: {why}")
+        ids[token] = number
+    return ids
+
+
 def merges_txt(model: Model) -> bytes:
     """Return the merges as `merges.txt`: a line of version, then one merge a line, by rank.
 
@@ -92,12 +113,7 @@ def read_vocab_and_merges(
 
 def _read_merges(data: bytes, source: str) -> tuple[list[tuple[str, str]], int]:
     """Return the merges, and the number of the first one's line."""
-    if len(data) > MAX_FILE_BYTES:
-        raise UsageError(f"{source}: {len(data)} bytes; a tokenizer has at most {MAX_FILE_BYTES}")
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{source}: byte {error.start}: not UTF-8: {error.reason}") from None
+    text = _text(data, source)
     # Not splitlines, which would also split at characters that are not line breaks here.
     lines = text.rstrip("\n").split("\n") if text.strip() else []
     first = 2 if text.startswith(_VERSION) else 1
@@ -112,3 +128,13 @@ def _read_merges(data: bytes, source: str) -> tuple[list[tuple[str, str]], int]:
             )
         pairs.append((left, right))
     return pairs, first
+
+
+def _text(data: bytes, source: str) -> str:
+    """Return the text of a file, which must be UTF-8."""
+    if len(data) > MAX_FILE_BYTES:
+        raise UsageError(f"{source}: {len(data)} bytes; a tokenizer has at most {MAX_FILE_BYTES}")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{source}: byte {error.start}: not UTF-8: {error.reason}") from None

@@ -1,0 +1,169 @@
+"""Folders of published models: which file is read, with which special tokens."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sentencepiece_models import SPECIAL, UNIGRAM, Piece, made_model
+
+from bpe_beam import Tokenizer
+from bpe_beam.errors import UsageError
+
+END = "<|endoftext|>"
+BYTES = [chr(code) for code in [*range(33, 127), *range(161, 173), *range(174, 256)]]
+BYTES += [chr(256 + number) for number in range(68)]
+BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "c", "é", "e"]
+PIECES: list[Piece] = [*SPECIAL, *((char, -9.0, 1) for char in "▁abc"), ("▁ab", -2.0, 1)]
+
+
+def write(folder: Path, files: dict[str, Any]) -> str:
+    """Write files of text, bytes or JSON; return the folder."""
+    folder.mkdir(exist_ok=True)
+    for name, content in files.items():
+        if not isinstance(content, bytes):
+            text = content if isinstance(content, str) else json.dumps(content)
+            content = text.encode()
+        (folder / name).write_bytes(content)
+    return str(folder)
+
+
+def gpt2(**config: Any) -> dict[str, Any]:
+    vocab = {token: number for number, token in enumerate([*BYTES, "ab", END])}
+    files: dict[str, Any] = {"vocab.json": vocab, "merges.txt": "#version: 0.2\na b\n"}
+    return {**files, "tokenizer_config.json": config} if config else files
+
+
+def test_tokenizer_json_is_preferred(tmp_path: Path) -> None:
+    made = Tokenizer.from_learned(["a", "b"], [])
+    folder = write(tmp_path, {**gpt2(), "tokenizer.json": made.to_json()})
+    assert Tokenizer.from_pretrained(folder) == made
+    assert Tokenizer.from_pretrained(f"{folder}/tokenizer.json") == made
+    assert Tokenizer.from_pretrained(f"file://{folder}") == made
+
+
+def test_vocab_and_merges(tmp_path: Path) -> None:
+    read = Tokenizer.from_pretrained(write(tmp_path, gpt2()))
+    assert read.special_tokens == {END: 257}
+    assert read.encode(f"ab{END}", allowed_special="all") == [256, 257]
+    more = {"300": {"content": "<x>", "lstrip": True, "special": True}}
+    files = gpt2(tokenizer_class="GPT2Tokenizer", add_prefix_space=True, added_tokens_decoder=more)
+    files["added_tokens.json"] = {"<y>": 301, "<z>": 302}
+    files["special_tokens_map.json"] = {"additional_special_tokens": ["<z>"]}
+    read = Tokenizer.from_pretrained(write(tmp_path, files))
+    assert read.special_tokens == {END: 257, "<x>": 300, "<z>": 302}
+    assert read.encode("ab <x><y>", allowed_special="all") == [188 + 32, 256, 300, 301]
+
+
+def test_qwen2_and_roberta(tmp_path: Path) -> None:
+    read = Tokenizer.from_pretrained(write(tmp_path, gpt2(tokenizer_class="Qwen2TokenizerFast")))
+    tokens, _, _ = read.encode_with_offsets("12 e\u0301")
+    assert tokens == ["1", "2", "Ġ", "Ã", "©"]
+    files = gpt2(tokenizer_class="RobertaTokenizer", mask_token={"content": "<mask>"})
+    for number, token in enumerate(["<s>", "<pad>", "</s>", "<unk>", "<mask>"], start=258):
+        files["vocab.json"][token] = number
+    read = Tokenizer.from_pretrained(write(tmp_path, files))
+    assert len(read.special_tokens) == 5
+    given = read.encode("ab <mask>", allowed_special="all", add_special_tokens=True)
+    assert given == [258, 256, 262, 260]
+
+
+def test_bert(tmp_path: Path) -> None:
+    folder = write(tmp_path, {"vocab.txt": "\n".join(BERT) + "\n"})
+    read = Tokenizer.from_pretrained(folder)
+    assert read.encode("AB é c", add_special_tokens=True) == [2, 5, 6, 9, 7, 3]
+    assert read.decode([5, 6, 7]) == "ab c"
+    assert read.special_tokens == {token: number for number, token in enumerate(BERT[:5])}
+    write(tmp_path, {"tokenizer_config.json": {"do_lower_case": False, "strip_accents": False}})
+    assert Tokenizer.from_pretrained(folder).encode("AB é c") == [1, 8, 7]
+
+
+def test_sentencepiece(tmp_path: Path) -> None:
+    model = made_model(PIECES, UNIGRAM)
+    folder = write(tmp_path, {"tokenizer.model": model})
+    read = Tokenizer.from_pretrained(folder)
+    assert read == Tokenizer.from_sentencepiece(f"{folder}/tokenizer.model")
+    config = {"tokenizer_class": "LlamaTokenizer", "pad_token": "<pad>"}
+    write(tmp_path, {"tokenizer_config.json": config, "added_tokens.json": {"<pad>": 8}})
+    read = Tokenizer.from_pretrained(folder)
+    assert read.special_tokens == {"<s>": 1, "</s>": 2, "<pad>": 8}
+    assert read.encode("ab", add_special_tokens=True) == [1, 7]
+    assert read.decode([8, 7]) == "<pad> ab"
+    config = {"tokenizer_class": "T5Tokenizer", "extra_ids": 3}
+    write(tmp_path, {"tokenizer_config.json": config, "added_tokens.json": {}})
+    (tmp_path / "tokenizer.model").rename(tmp_path / "spiece.model")
+    read = Tokenizer.from_pretrained(folder)
+    assert [read.id_to_token(8 + number) for number in range(3)] == [
+        f"<extra_id_{number}>" for number in (2, 1, 0)
+    ]
+    assert read.encode("ab <extra_id_0>", allowed_special="all", add_special_tokens=True) == [
+        *(7, 10, 2)
+    ]
+
+
+def refusal(folder: str) -> str:
+    with pytest.raises(UsageError) as caught:
+        Tokenizer.from_pretrained(folder)
+    return str(caught.value)
+
+
+def test_refused(tmp_path: Path) -> None:
+    assert "no such folder" in refusal(str(tmp_path / "none"))
+    assert "has no file of a tokenizer" in refusal(write(tmp_path, {"a.txt": ""}))
+    model = {"sentencepiece.bpe.model": made_model(PIECES, UNIGRAM)}
+    config = {"tokenizer_class": "XLMRobertaTokenizer"}
+    folder = write(tmp_path / "a", {**model, "tokenizer_config.json": config})
+    assert '"XLMRobertaTokenizer" is not supported with only sentencepiece.bpe.model' in refusal(
+        folder
+    )
+    write(tmp_path / "a", {"tokenizer_config.json": {}, "config.json": config})
+    assert "is not supported with only" in refusal(folder)
+    write(tmp_path / "a", {"config.json": {}, "added_tokens.json": {"a": 4, "<new>": 4}})
+    assert "id 4 is taken by" in refusal(folder)
+    write(tmp_path / "a", {"added_tokens.json": {"a": "4"}})
+    assert 'the id "4" is not an integer' in refusal(folder)
+    write(tmp_path / "a", {"added_tokens.json": {}, "special_tokens_map.json": {"eos_token": "?"}})
+    assert "no file has the id of the special token '?'" in refusal(folder)
+    write(tmp_path / "a", {"special_tokens_map.json": {"eos_token": "a"}})
+    assert "the special token 'a' is a normal piece of" in refusal(folder)
+    write(tmp_path / "a", {"special_tokens_map.json": {"eos_token": {"lstrip": 1}}})
+    assert "eos_token.lstrip: must be `bool`, got `int`" in refusal(folder)
+    folder = write(tmp_path / "b", gpt2(add_bos_token=True))
+    assert "add_bos_token is not supported" in refusal(folder)
+    for text, why in (("a\na\n", "line 2: the token"), ("a\n\n", "line 2: an empty"), ("a", "SEP")):
+        assert why in refusal(write(tmp_path / "c", {"vocab.txt": text}))
+
+
+def test_the_cache_of_the_hub(tmp_path: Path) -> None:
+    """Without the network, and in a new process, since the hub's client reads its settings once."""
+    repository = tmp_path / "hub" / "models--some--model"
+    commit = "0123456789" * 4
+    for folder in ("refs", f"snapshots/{commit}"):
+        (repository / folder).mkdir(parents=True)
+    (repository / "refs" / "main").write_text(commit)
+    write(repository / "snapshots" / commit, gpt2())
+    code = (
+        "import sys\n"
+        "from bpe_beam import Tokenizer\n"
+        "from bpe_beam.errors import UsageError\n"
+        "print(Tokenizer.from_pretrained('some/model').vocab_size)\n"
+        f"print(Tokenizer.from_pretrained('some/model', revision='{commit}').vocab_size)\n"
+        "try: Tokenizer.from_pretrained('other/model')\n"
+        "except UsageError as error: print(error)\n"
+    )
+    offline = {
+        "HF_HOME": str(tmp_path),
+        "HF_HUB_OFFLINE": "1",
+        "HF_HUB_CACHE": str(tmp_path / "hub"),
+    }
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **offline}, capture_output=True, text=True
+    )
+    first, second, *message = ran.stdout.splitlines()
+    assert (first, second) == ("258", "258")
+    assert "other/model: no such folder, and not had from the hub: " in message[0], ran.stderr
