@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from bpe_beam.settings.jobs import JOBS
+
+COMMAND = "completion"
+"""The command that is no job: it has no settings."""
+
+COMMAND_SUMMARY = "print a script for completion in bash, zsh or fish"
 
 _OVERVIEW_JOBS = ("quickstart", "count", "train", "tokenize", "verify", "encode")
 """The jobs whose examples the overview shows."""
@@ -20,7 +25,8 @@ def overview() -> str:
             "usage: bpe-beam JOB [options] [runner flags]",
             "Learn subword tokenizers from corpora of any size, and turn them into token shards, "
             "on Apache Beam: in process, or on any runner.",
-            f"jobs:\n{job_lines(JOBS)}",
+            f"jobs:\n{job_lines({name: job.summary for name, job in JOBS.items()})}\n"
+            f"{job_lines({COMMAND: COMMAND_SUMMARY})}",
             "Options of every job: --config F.yaml, --quiet, --debug, --summary-file F, "
             "--storage-options JSON. bpe-beam JOB --help shows the rest; bpe-beam --version the "
             "version.",
@@ -31,17 +37,17 @@ def overview() -> str:
     return wrapped(text, help_columns()) + "\n"
 
 
-def job_lines(names: Iterable[str], before: str = "") -> str:
+def job_lines(summaries: Mapping[str, str], before: str = "") -> str:
     """Return lines with the name and the summary of each job.
 
     Args:
-        names: The jobs.
+        summaries: The summaries by job.
         before: The text before each name.
     """
     columns = help_columns()
     lines = []
-    for name in names:
-        command, summary = f"{before}{name}", JOBS[name].summary
+    for name, summary in summaries.items():
+        command = f"{before}{name}"
         if columns >= 70:
             width = len(before) + 15
             lines.append(wrapped(f"{command:{width}} {summary}", columns, "  ", " " * (width + 3)))

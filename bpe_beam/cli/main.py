@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from bpe_beam.cli.error_reporting import report, say
-from bpe_beam.cli.help import first_steps, job_lines, overview
+from bpe_beam.cli.help import COMMAND, first_steps, job_lines, overview
 from bpe_beam.cli.process import INTERRUPTED, READER_GONE, drop_stdout, quiet_beam, run_and_exit
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import did_you_mean
@@ -82,17 +82,21 @@ def _answer(argv: Sequence[str]) -> int:
     first = argv[0] if argv else ""
     if first in _HELP:
         print(overview(), end="")
+    elif first == COMMAND:
+        from bpe_beam.cli.completion import script
+
+        print(script(list(argv[1:])), end="")
     elif first == "--version":
         print(f"bpe-beam {_version()}")
     elif first in GROUPS:
-        jobs = job_lines(GROUPS[first], "bpe-beam ")
+        jobs = job_lines({name: JOBS[name].summary for name in GROUPS[first]}, "bpe-beam ")
         if len(argv) == 1 or argv[1] not in _HELP:
             raise UsageError(f"{first} is the first word of these jobs:\n{jobs}")
         print(f"{jobs}\n\nbpe-beam {GROUPS[first][0]} --help shows its options")
     elif not argv:
         return say(f"bpe-beam: no job given\n{first_steps()}", 2)
     else:
-        names = [name for name in JOBS if " " not in name] + list(GROUPS)
+        names = [*(name for name in JOBS if " " not in name), *GROUPS, COMMAND]
         jobs = ", ".join(names)
         if first.startswith("-"):
             raise UsageError(f"the job comes first ({jobs}), then its options; got {first}")
