@@ -1,18 +1,60 @@
 """Learn subword tokenizers from corpora of any size, and turn them into token shards, on Beam.
 
-Public names are imported when they are first used: the command line needs none of them.
+Train, from texts, files or counts; and encode:
+
+    import bpe_beam
+
+    tokenizer = bpe_beam.train(texts, vocab_size=32000, special_tokens=["<|endoftext|>"])
+    tokenizer.save("tokenizer.json")
+    ids = tokenizer.encode("Hello, world")
+    assert tokenizer.decode(ids) == "Hello, world"
+
+Count once, train many:
+
+    counts = bpe_beam.count("data/*.jsonl.gz", pretokenizer="llama3")
+    tokenizers = [bpe_beam.train(counts, vocab_size=size) for size in (16000, 32000, 64000)]
+
+Load what others published, and see what it does to a text:
+
+    tokenizer = bpe_beam.Tokenizer.from_file("tokenizer.json")
+    figures = tokenizer.evaluate(texts)
+
+Read token shards in a training loop:
+
+    data = bpe_beam.shards.open("tokens")
+
+The names:
+
+    train       texts, files or counts to a Tokenizer; help(bpe_beam.train) lists its options
+    count       texts or files to WordCounts, in memory
+    Tokenizer   text to ids and back; tokenizer files
+    WordCounts  words, and how often they occur
+    shards      tokens folders of any format, for training loops
+    transforms  Beam transforms, for pipelines of one's own: bpe_beam.transforms
+
+Wrong arguments raise a ValueError that names them. The command `bpe-beam` does the same for corpora
+of any size, on one machine or on a cluster.
 """
+
+# Public names are imported when they are first used: the command line needs none of them.
 
 import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bpe_beam import shards
+    from bpe_beam.api.train import count, train
+    from bpe_beam.counts.word_counts import WordCounts
     from bpe_beam.tokenizer.tokenizer import Tokenizer
 
-__all__ = ["Tokenizer", "shards"]
+__all__ = ["Tokenizer", "WordCounts", "count", "shards", "train"]
 
-_MODULES = {"Tokenizer": "bpe_beam.tokenizer.tokenizer"}
+_MODULES = {
+    "Tokenizer": "bpe_beam.tokenizer.tokenizer",
+    "WordCounts": "bpe_beam.counts.word_counts",
+    "count": "bpe_beam.api.train",
+    "train": "bpe_beam.api.train",
+}
 
 
 def __getattr__(name: str) -> object:
@@ -24,3 +66,8 @@ def __getattr__(name: str) -> object:
     found = getattr(importlib.import_module(_MODULES[name]), name)
     globals()[name] = found
     return found
+
+
+def __dir__() -> list[str]:
+    """Return the names of the package, also of what is not imported yet."""
+    return sorted({*globals(), *__all__})

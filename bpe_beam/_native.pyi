@@ -135,6 +135,16 @@ class WordTable:
         partitions: int = ...,
         on_full: Callable[[list[_Columns]], None] | None = ...,
     ) -> int: ...
+    def add_text_list(
+        self,
+        pipeline: Pipeline,
+        added: Sequence[int],
+        texts: list[str] | list[bytes],
+        first_document: int = ...,
+        max_bytes: int = ...,
+        partitions: int = ...,
+        on_full: Callable[[list[_Columns]], None] | None = ...,
+    ) -> tuple[int, int, int]: ...
     def add_words(
         self,
         data: _Bytes,

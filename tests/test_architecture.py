@@ -39,8 +39,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     | PLAIN
     | {"engines", "folders", "progress", "settings", "terminal", "transforms", "workers"},
     "cli": EVERYWHERE | {"engines", "jobs", "progress", "settings", "terminal"},
+    "api": EVERYWHERE | PLAIN | {"engines", "jobs", "progress", "settings", "workers"},
     "__main__": {"cli"},
-    "__init__": {"shards", "tokenizer"},
+    "__init__": {"api", "counts", "shards", "tokenizer"},
 }
 BEAM_ROOMS = {"transforms", "engines"}
 

@@ -14,6 +14,7 @@ from bpe_beam.counts.word_table import (
     WordTable,
     string_buffers,
 )
+from bpe_beam.tokenizer import text_input
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.native_encoder import holds_gil, pipeline_of
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
@@ -94,10 +95,45 @@ class WordCounter(WordTable):
         data, offsets = string_buffers(texts)
         documents = None if places is None else places.to_numpy(zero_copy_only=False)
         to_count = (self._pipeline, self._special_ids, data, offsets, documents)
+        return int(self._table.add_texts(*to_count, *self._limit(max_bytes, on_full)))
+
+    def add_text_list(
+        self,
+        texts: list[str] | list[bytes],
+        first_document: int = 0,
+        *,
+        max_bytes: int = 0,
+        on_full: Callable[[Blocks], None] | None = None,
+    ) -> tuple[int, int]:
+        """Count the words of a list of texts, which is not copied.
+
+        Args:
+            texts: str, or bytes of UTF-8. No other thread may change the list meanwhile.
+            first_document: The position of the first text in the corpus, and its number in errors;
+                the others follow it.
+            max_bytes: As in `add_texts`.
+            on_full: As in `add_texts`.
+
+        Returns:
+            The number of words, each occurrence counted, and of bytes of UTF-8.
+
+        Raises:
+            UsageError: A text is neither str nor bytes.
+            DataError: A text has a lone surrogate, or is not UTF-8.
+        """
+        to_count = (self._pipeline, self._special_ids, texts, first_document)
+        limit = self._limit(max_bytes, on_full)
+        words, size, counted = self._table.add_text_list(*to_count, *limit)
+        if counted < len(texts):
+            text_input.refuse(texts[counted], first_document + counted)
+        return words, size
+
+    def _limit(self, max_bytes: int, on_full: Callable[[Blocks], None] | None) -> tuple[Any, ...]:
+        """Return the arguments of the native table that limit its memory."""
         if on_full is None:
-            return int(self._table.add_texts(*to_count))
+            return ()
 
         def hand_over(parts: list[Any]) -> None:
             on_full(self._blocks(parts))
 
-        return int(self._table.add_texts(*to_count, max_bytes, PARTITIONS, hand_over))
+        return max_bytes, PARTITIONS, hand_over

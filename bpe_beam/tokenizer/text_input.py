@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError, UsageError
@@ -38,6 +38,29 @@ def to_utf8(text: str, where: str = "", done: int = 0) -> bytes:
             f"{where}character U+{ord(text[error.start]):04X} at {done + error.start} is a lone "
             "surrogate, which is not text; decode the source with errors='replace', or correct it"
         ) from None
+
+
+def refuse(text: object, number: int) -> NoReturn:
+    """Raise the error of a text that is neither str nor UTF-8 in bytes, or has a lone surrogate.
+
+    Args:
+        text: The text.
+        number: Its number among all texts, from 0.
+
+    Raises:
+        UsageError: It is of another type.
+        DataError: It has a lone surrogate, or is not UTF-8; says where.
+    """
+    if isinstance(text, bytes):
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"text {number}: byte {error.start} is not UTF-8; decode the source, or correct it"
+            ) from None
+    elif isinstance(text, str):
+        to_utf8(text, f"text {number}: ")
+    raise UsageError(f"text {number} must be str or bytes, got {type(text).__name__}")
 
 
 def count_characters(data: bytes) -> int:

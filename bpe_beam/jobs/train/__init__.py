@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.weights import Weights
+from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
@@ -156,6 +157,29 @@ def run(settings: TrainSettings, progress: Progress) -> TrainSummary:
     return msgspec.structs.replace(summary, files=UNSET)
 
 
+def train_in_memory(
+    settings: TrainSettings, counts: WordCounts, progress: Progress
+) -> tuple[Tokenizer, list[str]]:
+    """Train a tokenizer from counts in memory, and write nothing.
+
+    Args:
+        settings: The settings; their output and counts are not used.
+        counts: The counts.
+        progress: Shows the progress.
+
+    Returns:
+        The tokenizer, and warnings about it.
+
+    Raises:
+        UsageError: The settings do not fit the words.
+    """
+    trainer = Trainer(plan_training(settings, Storage(settings.run.storage_options), counts))
+    learned = trainer.train(progress)
+    tokenizer = _tokenizer_of(trainer.plan, learned)
+    recipe = trainer.plan.recipe
+    return tokenizer, _warnings(settings, counts.manifest, recipe, tokenizer, learned)
+
+
 def _claim_beside_counts(plan: TrainingPlan, counts_sha256: str) -> OutputFolder:
     # The trainer may refuse the settings. It must do so before the folder is claimed, since
     # overwriting removes what is in the folder; a finished folder needs no trainer.
@@ -185,18 +209,24 @@ def _train(
         raise
 
 
+def _tokenizer_of(plan: TrainingPlan, learned: TrainingResult) -> Tokenizer:
+    recipe, base, counts = plan.recipe, plan.base_tokenizer, plan.counts
+    assert counts is not None
+    if base is not None and isinstance(recipe, BpeRecipe):
+        return continued(base, learned, recipe)
+    names = (counts.manifest.normalizer, counts.manifest.pretokenizer)
+    return tokenizer_of(learned, recipe, *names)
+
+
 def _publish(
     trainer: Trainer, learned: TrainingResult, folder: OutputFolder, counting: Mapping[str, Any]
 ) -> TrainSummary:
     """Write the tokenizer's files, and return the summary without times and what was measured."""
     plan = trainer.plan
-    settings, recipe, counts, base = plan.settings, plan.recipe, plan.counts, plan.base_tokenizer
+    settings, recipe, counts = plan.settings, plan.recipe, plan.counts
     assert counts is not None
     manifest, weights = counts.manifest, counts.weights
-    if base is not None and isinstance(recipe, BpeRecipe):
-        tokenizer = continued(base, learned, recipe)
-    else:
-        tokenizer = tokenizer_of(learned, recipe, manifest.normalizer, manifest.pretokenizer)
+    tokenizer = _tokenizer_of(plan, learned)
     warnings = _warnings(settings, manifest, recipe, tokenizer, learned)
     if settings.input is not None:
         warnings += source_warnings(settings.input, manifest.sources)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 
+from bpe_beam.counts.artifact import added_up, iter_words
 from bpe_beam.counts.manifest import CountsManifest, read_hashed_manifest
 from bpe_beam.counts.weights import Weights
+from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import UsageError, require, require_between
 from bpe_beam.jobs.input_folders import refuse_own_folder
 from bpe_beam.jobs.train.weights import WeightRules
@@ -42,12 +45,14 @@ class PlannedCounts:
         folder: Its path or URL, as the summary names it.
         sha256: SHA-256 of the manifest's file, in hex.
         weights: The weights of its sources; None: no source has one.
+        in_memory: The words themselves, of counts that are in no folder; else None.
     """
 
     folder: str
     manifest: CountsManifest
     sha256: str
     weights: Weights | None
+    in_memory: WordCounts | None = None
 
     @property
     def url(self) -> str:
@@ -58,6 +63,13 @@ class PlannedCounts:
     def factors(self) -> dict[str, int] | None:
         """The number that each source's counts are multiplied by; None: no weights."""
         return None if self.weights is None else self.weights.factors
+
+    def words(self, storage: Storage) -> Iterator[pa.Table]:
+        """Yield the words in order, some at a time, their counts weighted; see `iter_words`."""
+        if self.in_memory is None:
+            yield from iter_words(storage, self.folder, self.manifest, self.factors)
+        else:
+            yield added_up(self.in_memory.tables, self.manifest.with_places, self.factors)
 
 
 @dataclass(frozen=True)
@@ -127,15 +139,18 @@ class TrainingPlan:
         return replace(self, counts=_planned_counts(self.storage, folder, self.weight_rules))
 
 
-def plan_training(settings: TrainSettings, storage: Storage) -> TrainingPlan:
+def plan_training(
+    settings: TrainSettings, storage: Storage, in_memory: WordCounts | None = None
+) -> TrainingPlan:
     """Resolve everything that is known before the first word is read.
 
     Args:
         settings: The job's settings.
         storage: The storage client.
+        in_memory: Counts in memory, which are used instead of the folder that the settings name.
 
     Returns:
-        The plan; with counts, if the settings name a counts folder.
+        The plan; with counts, if there are some in memory or the settings name a counts folder.
 
     Raises:
         UsageError: Settings exclude each other, or do not fit the counts or the base tokenizer.
@@ -149,9 +164,13 @@ def plan_training(settings: TrainSettings, storage: Storage) -> TrainingPlan:
     counts = None
     normalizer, pretokenizer = str(settings.normalizer), str(settings.pretokenizer)
     extracted = settings.special_tokens
-    if settings.counts is not None:
+    if in_memory is not None:
+        weights = weight_rules.weights(in_memory.manifest)
+        counts = PlannedCounts("", in_memory.manifest, "", weights, in_memory)
+    elif settings.counts is not None:
         refuse_own_folder(settings.output, (settings.counts,), inside=True)
         counts = _planned_counts(storage, settings.counts, weight_rules)
+    if counts is not None:
         manifest = counts.manifest
         _check_words(settings, manifest)
         normalizer, pretokenizer = manifest.normalizer, manifest.pretokenizer

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from bpe_beam.counts.artifact import iter_words
 from bpe_beam.counts.weights import MOST, Weights
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.train.commits import RoundsFolder, remove_rounds
@@ -102,6 +101,8 @@ class Trainer:
     def _refusal(self) -> UsageError | None:
         """Return why the recipe cannot be trained in rounds; None if it can."""
         settings = self.plan.settings
+        if self._counts.in_memory is not None:
+            return UsageError("must not be distributed with counts in memory", ("merge_rounds",))
         try:
             check_distributed(self.plan.recipe)
             require_reachable(
@@ -114,8 +115,7 @@ class Trainer:
     def _here(self, progress: Progress) -> TrainingResult:
         recipe, counts, base = self.plan.recipe, self._counts, self.plan.base_tokenizer
         in_order = self.plan.settings.tie_break == "first_seen"
-        tables = iter_words(self.plan.storage, counts.url, counts.manifest, counts.factors)
-        words = gather_words(tables, in_order)
+        words = gather_words(counts.words(self.plan.storage), in_order)
         _release_unused_memory()
         refuse_spelled(words, ambiguous_tokens(recipe, base))
         most = max(0, recipe.vocab_size - self.plan.least_entries)

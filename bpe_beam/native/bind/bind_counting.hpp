@@ -17,8 +17,10 @@
 
 #include "bind/bind_pipeline.hpp"
 #include "bind/binding.hpp"
+#include "bind/py_text.hpp"
 #include "text/deadline.hpp"
 #include "count/word_table.hpp"
+#include "text/utf8_writer.hpp"
 
 namespace bpe_beam {
 
@@ -36,25 +38,44 @@ class PyWordTable {
     const auto bounds = span_of(offsets);
     check_offsets(bounds, bytes.size());
     const auto positions = positions_of(documents, bounds.size() - 1);
-    std::sort(added.begin(), added.end());
-    const std::shared_ptr<const Pipeline> splitting = pipeline.pipeline;
-    py::gil_scoped_release release;
-    const std::lock_guard lock(mutex_);
-    const auto hand_over = [&] {
-      const Deadline::Pause pause;  // the callback may wait for storage
-      std::vector<WordColumns> parts = table_.split(partitions);
-      table_.clear();
-      const py::gil_scoped_acquire acquire;
-      (*on_full)(as_list(std::move(parts)));
-    };
-    std::uint64_t words = 0;
-    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
-      words += table_.add_text(text_at(bytes, bounds, i), *splitting, added,
-                               positions.empty() ? 0 : positions[i],
-                               on_full ? max_bytes : SIZE_MAX,
-                               hand_over);
+    return add_each(
+        pipeline, std::move(added), bounds.size() - 1,
+        [&](std::size_t i) { return text_at(bytes, bounds, i); },
+        [&](std::size_t i) { return positions.empty() ? 0 : positions[i]; }, max_bytes, partitions,
+        on_full);
+  }
+
+  /// A list that no other thread changes, of str or bytes: a text that is ASCII, or bytes, is read
+  /// where it is. Returns (words, bytes of UTF-8, texts); fewer texts than the list has: the next
+  /// one is no text, or not UTF-8, or has a lone surrogate.
+  py::tuple add_text_list(const PyPipeline& pipeline, std::vector<std::uint32_t> added,
+                          const py::list& list, std::uint64_t first_document,
+                          std::size_t max_bytes, std::uint32_t partitions,
+                          const std::optional<py::function>& on_full) {
+    std::vector<PyText> texts;
+    texts.reserve(list.size());
+    for (const py::handle text : list) {
+      if (!PyText::is_text(text.ptr())) return py::make_tuple(0, 0, texts.size());
+      texts.emplace_back(text.ptr());
     }
-    return words;
+    Utf8Writer writer;
+    std::size_t bytes = 0;
+    std::size_t done = 0;
+    std::uint64_t words = 0;
+    try {
+      words = add_each(
+          pipeline, std::move(added), texts.size(),
+          [&](std::size_t i) {
+            const auto text = texts[i].utf8(writer);
+            if (!text) throw NotUtf8{};
+            bytes += text->size();
+            done = i + 1;
+            return *text;
+          },
+          [&](std::size_t i) { return first_document + i; }, max_bytes, partitions, on_full);
+    } catch (const NotUtf8&) {
+    }
+    return py::make_tuple(words, bytes, done);
   }
 
   void add_words(const py::buffer& data, const InputArray<std::int64_t>& offsets,
@@ -121,6 +142,34 @@ class PyWordTable {
   [[nodiscard]] bool with_places() const { return table_.with_places(); }
 
  private:
+  struct NotUtf8 {};
+
+  /// Adds the words of texts; `text_of(i)` is the UTF-8 of a text until the next call, and
+  /// `document_of(i)` its position. They are called without the GIL.
+  template <class TextOf, class DocumentOf>
+  std::uint64_t add_each(const PyPipeline& pipeline, std::vector<std::uint32_t> added,
+                         std::size_t texts, TextOf&& text_of, DocumentOf&& document_of,
+                         std::size_t max_bytes, std::uint32_t partitions,
+                         const std::optional<py::function>& on_full) {
+    std::sort(added.begin(), added.end());
+    const std::shared_ptr<const Pipeline> splitting = pipeline.pipeline;
+    py::gil_scoped_release release;
+    const std::lock_guard lock(mutex_);
+    const auto hand_over = [&] {
+      const Deadline::Pause pause;  // the callback may wait for storage
+      std::vector<WordColumns> parts = table_.split(partitions);
+      table_.clear();
+      const py::gil_scoped_acquire acquire;
+      (*on_full)(as_list(std::move(parts)));
+    };
+    std::uint64_t words = 0;
+    for (std::size_t i = 0; i < texts; ++i) {
+      words += table_.add_text(text_of(i), *splitting, added, document_of(i),
+                               on_full ? max_bytes : SIZE_MAX, hand_over);
+    }
+    return words;
+  }
+
   /// For each partition: (offsets, data, counts, documents, words).
   static py::list as_list(std::vector<WordColumns> parts) {
     py::list result;
@@ -178,6 +227,11 @@ inline void bind_counting(py::module_& m) {
            "ids of the special tokens that are extracted from the texts. Before "
            "the table would hold more than `max_bytes`, it is emptied: `on_full` gets its words as "
            "`split` gives them, and must not use the table.")
+      .def("add_text_list", &PyWordTable::add_text_list, "pipeline"_a, "added"_a, "texts"_a,
+           "first_document"_a = 0, "max_bytes"_a = 0, "partitions"_a = 1, "on_full"_a = py::none(),
+           "As `add_texts`, for a list of str and bytes that no other thread changes; text i has the "
+           "position first_document + i. Returns (words, bytes of UTF-8, texts): fewer texts than "
+           "there are if the next one is no text, not UTF-8, or has a lone surrogate.")
       .def("add_words", &PyWordTable::add_words, "data"_a, "offsets"_a, "counts"_a,
            "documents"_a = py::none(), "words"_a = py::none(), "Adds words with their counts.")
       .def("add_table", &PyWordTable::add_table, "other"_a)

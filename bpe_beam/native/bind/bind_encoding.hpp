@@ -22,6 +22,7 @@
 #include "bind/bind_pipeline.hpp"
 #include "bind/bind_tokens.hpp"
 #include "bind/binding.hpp"
+#include "bind/py_text.hpp"
 #include "encode/bpe_models.hpp"
 #include "encode/bpe_ranks.hpp"
 #include "encode/sentencepiece_bpe.hpp"
@@ -166,38 +167,6 @@ inline py::array_t<std::uint32_t> as_array(IdBuffer&& ids) {
   (void)owner.release();
   return py::array_t<std::uint32_t>(static_cast<py::ssize_t>(values.size()), values.data(), capsule);
 }
-
-/// A str, which somebody holds: what is needed to read it without the GIL.
-class PyText {
- public:
-  explicit PyText(PyObject* text) {
-#if PY_VERSION_HEX < 0x030C0000
-    if (PyUnicode_READY(text) != 0) throw py::error_already_set();
-#endif
-    data_ = PyUnicode_DATA(text);
-    size_ = static_cast<std::size_t>(PyUnicode_GET_LENGTH(text));
-    bytes_of_character_ = PyUnicode_IS_ASCII(text) ? 0 : static_cast<unsigned>(PyUnicode_KIND(text));
-  }
-
-  [[nodiscard]] std::size_t size_of_memory() const {
-    return size_ * std::max(bytes_of_character_, 1u);
-  }
-
-  /// The text in UTF-8, until the writer writes again; nullopt if it has a lone surrogate.
-  std::optional<std::string_view> utf8(Utf8Writer& writer) const {
-    switch (bytes_of_character_) {
-      case 0: return std::string_view(static_cast<const char*>(data_), size_);
-      case 1: return writer.write(std::span(static_cast<const std::uint8_t*>(data_), size_));
-      case 2: return writer.write(std::span(static_cast<const std::uint16_t*>(data_), size_));
-      default: return writer.write(std::span(static_cast<const std::uint32_t*>(data_), size_));
-    }
-  }
-
- private:
-  const void* data_;
-  std::size_t size_;
-  unsigned bytes_of_character_;  // 0 if all are ASCII
-};
 
 class PyEncoder {
  public:

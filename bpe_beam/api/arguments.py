@@ -1,0 +1,171 @@
+"""Keyword arguments as settings: every option of a job by its name in Python.
+
+The options are those of `bpe_beam/settings`, except the ones about output and runners. Values may
+be written as in Python, such as `vocab_size=32000`, or as they are typed, such as `"32k"`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from typing import Any, TypeVar
+
+from bpe_beam.errors import UsageError
+from bpe_beam.messages import did_you_mean, shortened
+from bpe_beam.settings.common import InputSettings, RunSettings
+from bpe_beam.settings.field import Option, Settings, options_of, own_options, parts_of
+
+S = TypeVar("S", bound=Settings)
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OF_RUNS = ("workers", "progress", "storage_options")
+"""The options of RunSettings that calls from Python have."""
+
+_FLAG = re.compile(r"--[a-z][a-z-]*")
+
+
+def options_in_python(settings: type[Settings]) -> dict[str, Option]:
+    """Return the options of a job that calls from Python have, by name."""
+    not_here = {each.name for each in own_options(RunSettings)}.difference(_OF_RUNS) | {"output"}
+    return {each.name: each for each in options_of(settings) if each.name not in not_here}
+
+
+def values_of(function: str, settings: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of settings that keyword arguments mean; None means the default.
+
+    Args:
+        function: The name of the function that was called, for errors.
+        settings: The class of the settings.
+        given: The keyword arguments.
+
+    Raises:
+        TypeError: An argument is no option.
+        UsageError: A value is of another kind than its option.
+    """
+    options = options_in_python(settings)
+    for name in given:
+        if name not in options:
+            near = did_you_mean(name, options)
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{near}")
+    given = {name: value for name, value in given.items() if value is not None}
+    return {name: _value(options[name], value) for name, value in given.items()}
+
+
+def settings_of(settings: type[S], values: Mapping[str, Any]) -> S:
+    """Return settings with these values; those of a part that is optional may all be missing.
+
+    Args:
+        settings: The class of the settings.
+        values: Values of options by name, and of parts.
+
+    Raises:
+        UsageError: A required option is missing, or a value is invalid.
+    """
+    made = dict(values)
+    for name, part in parts_of(settings).items():
+        own = {option.name for option in own_options(part.settings)}
+        mine = {key: made.pop(key) for key in own.intersection(made)}
+        if name not in made and (mine or not part.optional):
+            made[name] = settings_of(part.settings, mine)
+    for option in own_options(settings):
+        if option.required and option.name not in made:
+            raise UsageError("is required", (option.name,))
+    return settings(**made)
+
+
+def documented(settings: type[Settings]) -> Callable[[F], F]:
+    """Return a decorator that gives a function the options of a job: signature and docstring."""
+
+    def document(function: F) -> F:
+        options = options_in_python(settings)
+        about_files = {option.name for option in own_options(InputSettings)}
+        groups: dict[str, list[str]] = {"Options": [], "Options of files": []}
+        for option in sorted(options.values(), key=lambda each: not each.required):
+            if option.name not in _OF_RUNS:
+                group = "Options of files" if option.name in about_files else "Options"
+                groups[group].append(_line(option, options))
+        text = inspect.cleandoc(function.__doc__ or "")
+        for group, lines in groups.items():
+            text += f"\n\n{group}:\n" + "\n".join(lines)
+        function.__doc__ = text
+        first, *others = inspect.signature(function).parameters.values()
+        own = [each for each in others if each.kind is each.KEYWORD_ONLY]
+        names = {each.name for each in own} | about_files
+        more = [option for name, option in options.items() if name not in names]
+        files = [options[name] for name in options if name in about_files]
+        function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [first, *own, *map(_parameter, [*more, *files])],
+            return_annotation=inspect.signature(function).return_annotation,
+        )
+        return function
+
+    return document
+
+
+def _line(option: Option, options: Mapping[str, Option]) -> str:
+    """Return an option in a docstring: its name and its help, with names instead of flags."""
+    help = option.full_help.replace(" Repeat for more", "").replace(" (required)", "")
+    names = {each.flag: each.name for each in options.values()}
+    help = _FLAG.sub(lambda flag: names.get(flag[0], flag[0]), help)
+    return textwrap.fill(
+        f"{option.name}: {help}", 96, initial_indent="    ", subsequent_indent="        "
+    )
+
+
+def _parameter(option: Option) -> inspect.Parameter:
+    return inspect.Parameter(
+        option.name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=Any
+    )
+
+
+def _value(option: Option, value: Any) -> Any:
+    """Return the value of an option; numbers and paths become what is typed, and are parsed."""
+    if option.kind == "mapping":
+        return value
+    if option.kind == "switch":
+        if not isinstance(value, bool):
+            raise UsageError(f"must be True or False, got {value!r}", (option.name,))
+        return value
+    if option.kind == "one":
+        return option.parsed(_typed(option, value))
+    if option.kind == "pairs" and not isinstance(value, str):
+        return _pairs(option, value)
+    several = [value] if isinstance(value, (str, int, float, os.PathLike)) else value
+    if not isinstance(several, Iterable):
+        raise _wrong_type(option, value)
+    return option.parsed([_typed(option, each) for each in several])
+
+
+def _pairs(option: Option, value: Any) -> tuple[tuple[str, str], ...]:
+    """Return pairs from a mapping, or from pairs; from texts as they are typed."""
+    rows: list[Any] = list(value.items()) if isinstance(value, Mapping) else list(value)
+    if all(isinstance(row, str) for row in rows):
+        parsed: tuple[tuple[str, str], ...] = option.parsed(rows)
+        return parsed
+    if not all(isinstance(row, tuple) and len(row) == 2 for row in rows):
+        raise UsageError(f"must be a mapping of names to values, got {value!r}", (option.name,))
+    return tuple((_typed(option, name), _typed(option, each)) for name, each in rows)
+
+
+def _typed(option: Option, value: Any) -> str:
+    """Return a value as it is typed on a command line."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
+    if isinstance(value, bool):
+        raise _wrong_type(option, value)
+    if isinstance(value, float):
+        return f"{Decimal(repr(value)):f}"  # without an exponent, which no option reads
+    if hasattr(value, "__index__"):  # NumPy's integers too
+        return str(value.__index__())
+    raise _wrong_type(option, value)
+
+
+def _wrong_type(option: Option, value: Any) -> UsageError:
+    got = f"{shortened(repr(value))} of type {type(value).__name__}"
+    return UsageError(f"has a value that the option cannot have: {got}", (option.name,))

@@ -1,0 +1,91 @@
+"""What the first argument of `train` and `count` is: texts, texts by source, files, or counts."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Mapping, Sized
+from pathlib import Path
+from typing import Any
+
+from bpe_beam.counts.word_counts import WordCounts
+from bpe_beam.errors import UsageError
+from bpe_beam.storage import Storage
+
+FIRST = "texts_or_paths"
+
+Texts = Iterable[Any]
+
+_LONGEST_NAME = 1000
+"""Characters of a text that may be the name of a file."""
+
+
+def paths_of(given: Any) -> tuple[str, ...] | None:
+    """Return the names of files, if the argument names some; None if it is something else.
+
+    Raises:
+        UsageError: The argument is neither, or a list of str whose first one is a file's name.
+    """
+    if isinstance(given, (str, os.PathLike)):
+        return (os.fsdecode(given),)
+    if isinstance(given, (list, tuple)) and given:
+        if all(isinstance(each, os.PathLike) for each in given):
+            return tuple(os.fsdecode(each) for each in given)
+        if isinstance(given[0], str) and _names_a_file(given[0]):
+            raise UsageError(
+                f"is a list of str, which are texts, and the first one names a file: {given[0]!r}",
+                (FIRST,),
+                "give inputs=[...] or Path objects to read files; iter([...]) for names as texts",
+            )
+    if isinstance(given, (bytes, bytearray)) or not isinstance(given, (Iterable, WordCounts)):
+        raise UsageError(
+            f"must be texts, a path, or counts, got {type(given).__name__}",
+            (FIRST,),
+            "texts are an iterable of str or bytes",
+        )
+    return None
+
+
+def sources_of(texts: Any) -> Mapping[str | None, Texts]:
+    """Return texts by source; without sources, the only key is None.
+
+    Raises:
+        UsageError: A source has no name, or what is not texts.
+    """
+    if not isinstance(texts, Mapping):
+        return {None: texts}
+    for name, own in texts.items():
+        if not isinstance(name, str) or not name:
+            raise UsageError(f"must have names of sources as keys, got {name!r}", (FIRST,))
+        if isinstance(own, (str, bytes, os.PathLike)) or paths_of(own) is not None:
+            raise UsageError(
+                f"must have texts for the source {name!r}, got {own!r}",
+                (FIRST,),
+                "to count files by source, give {inputs} and {sources}",
+            )
+    return texts
+
+
+def number_of_texts(sources: Mapping[str | None, Texts]) -> int | None:
+    """Return the number of texts of all sources; None if that is not known before they are read."""
+    total = 0
+    for texts in sources.values():
+        if not isinstance(texts, Sized):
+            return None
+        if isinstance(texts, (list, tuple)) and texts and not isinstance(texts[0], (str, bytes)):
+            return None  # its items are lists of texts
+        total += len(texts)
+    return total
+
+
+def _names_a_file(text: str) -> bool:
+    if len(text) > _LONGEST_NAME or "\n" in text or not text.strip():
+        return False
+    if "://" in text and not any(map(str.isspace, text)):
+        return True
+    try:
+        if Path(text).is_file():
+            return True
+    except (OSError, ValueError):
+        return False
+    return "/" in text and glob.has_magic(text) and bool(Storage().expand(text))

@@ -1,0 +1,221 @@
+"""`bpe_beam.train` and `bpe_beam.count`: from texts, files or counts in a few lines of Python."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bpe_beam.api.arguments import documented, settings_of, values_of
+from bpe_beam.api.count_texts import count_texts
+from bpe_beam.api.inputs import FIRST, number_of_texts, paths_of, sources_of
+from bpe_beam.counts.word_counter import WordRules
+from bpe_beam.counts.word_counts import WordCounts
+from bpe_beam.engines.local import default_workers
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.progress import Progress
+from bpe_beam.settings.common import InputSettings, RunSettings
+from bpe_beam.settings.count import CountSettings
+from bpe_beam.settings.field import own_options
+from bpe_beam.settings.train import TrainSettings
+from bpe_beam.storage import Storage
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+
+_NOWHERE = "nothing is written"
+"""What settings have for paths that are not used."""
+
+_OF_FILES = tuple(option.name for option in own_options(InputSettings))
+
+
+@documented(TrainSettings)
+def train(
+    texts_or_paths: Any = None,
+    *,
+    workers: int | None = None,
+    progress: bool | str = False,
+    **options: Any,
+) -> Tokenizer:
+    """Train a tokenizer, and return it; nothing stays on disk.
+
+    The tokenizer is that of `bpe-beam train` with the same options, to the byte.
+
+        tokenizer = bpe_beam.train(texts, vocab_size=32000, special_tokens=["<|endoftext|>"])
+        tokenizer = bpe_beam.train("data/*.jsonl.gz", vocab_size=32000, pretokenizer="llama3")
+        tokenizer = bpe_beam.train(counts, vocab_size=64000)  # of bpe_beam.count
+
+    Texts are read once, as they come, and counted on threads; a generator is never in memory as a
+    whole. Files are counted as the command line does it, in a temporary folder that is removed;
+    only if it has records that could not be used, and training failed for that, it is kept.
+
+    Args:
+        texts_or_paths: Texts: an iterable of str, of bytes in UTF-8, or of lists of them; Arrow
+            strings. A mapping of names to such texts has sources, for `weights`. Files: one str or
+            Path (a path, a URL, a folder, a glob, or @FILE, a list of them), or a list of Path;
+            several as str with `inputs=[...]`. Counts: what `bpe_beam.count` returned; a counts
+            folder with `counts=DIR`.
+        workers: The number of threads; None: the number of cores.
+        progress: Whether to show the progress on stderr; or how: "bar", "plain" or "json".
+        **options: The options below.
+
+    Returns:
+        The tokenizer. What the command line shows as warnings is raised as Python warnings.
+
+    Raises:
+        UsageError: An option is invalid; a ValueError.
+        DataError: The texts are empty or not UTF-8, or files cannot be read.
+        TypeError: An argument is no option.
+    """
+    values = values_of("train", TrainSettings, options)
+    run, shown = _run_of(workers, progress, values)
+    files = None if texts_or_paths is None else _files_in(texts_or_paths, values)
+    if files is not None or texts_or_paths is None:
+        inputs = values if files is None else {**values, "inputs": files}
+        tokenizer, found = _trained_on_files(inputs, run, shown)
+    else:
+        tokenizer, found = _trained_in_memory(texts_or_paths, values, run, shown)
+    _warn(found)
+    return tokenizer
+
+
+@documented(CountSettings)
+def count(
+    texts_or_paths: Any = None,
+    *,
+    workers: int | None = None,
+    progress: bool | str = False,
+    **options: Any,
+) -> WordCounts:
+    """Count the words of texts or files, for any number of trainings; nothing stays on disk.
+
+        counts = bpe_beam.count(texts, pretokenizer="cl100k")
+        small = bpe_beam.train(counts, vocab_size=8000)
+        large = bpe_beam.train(counts, vocab_size=64000, min_frequency=2)
+
+    Args:
+        texts_or_paths: Texts or files, as in `bpe_beam.train`.
+        workers: The number of threads; None: the number of cores.
+        progress: Whether to show the progress on stderr; or how: "bar", "plain" or "json".
+        **options: The options below.
+
+    Returns:
+        The counts, in memory.
+
+    Raises:
+        UsageError: An option is invalid; a ValueError.
+        DataError: The texts are empty or not UTF-8, or files cannot be read.
+        TypeError: An argument is no option.
+    """
+    values = values_of("count", CountSettings, options)
+    run, shown = _run_of(workers, progress, values)
+    files = None if texts_or_paths is None else _files_in(texts_or_paths, values)
+    if files is None and texts_or_paths is not None:
+        if isinstance(texts_or_paths, WordCounts):
+            raise UsageError("must be texts or files, got counts", (FIRST,))
+        nothing = InputSettings(inputs=(_NOWHERE,))
+        settings = settings_of(
+            CountSettings, {**values, "run": run, "input": nothing, "output": _NOWHERE}
+        )
+        return _counts_of(texts_or_paths, _rules_of(settings), run, shown)
+    inputs = values if files is None else {**values, "inputs": files}
+    from bpe_beam.jobs import count as job
+
+    with _temporary_folder() as folder:
+        output = str(folder / "counts")
+        settings = settings_of(CountSettings, {**inputs, "run": run, "output": output})
+        _warn(getattr(job.run(settings, shown), "warnings", None))
+        return WordCounts.read(Storage(), output)
+
+
+def _files_in(given: Any, values: dict[str, Any]) -> tuple[str, ...] | None:
+    """Return the files that the first argument names; refuse options that do not fit it."""
+    files = paths_of(given)
+    both = [name for name in ("inputs", "counts") if name in values]
+    if both:
+        raise UsageError("exclude each other", (FIRST, both[0]), "give one of them")
+    about_files = [name for name in _OF_FILES if name in values]
+    if files is None and about_files:
+        raise UsageError(
+            "is about reading files, and has no effect on texts or counts", (about_files[0],)
+        )
+    return files
+
+
+def _run_of(
+    workers: int | None, progress: bool | str, values: dict[str, Any]
+) -> tuple[RunSettings, Progress]:
+    """Return how a job runs, and what shows its progress."""
+    given = values_of("train", RunSettings, {"workers": workers})
+    mode = progress if isinstance(progress, str) else "auto" if progress else "none"
+    storage = values.pop("storage_options", {})
+    run = RunSettings(**given, progress=mode, quiet=True, storage_options=storage)
+    return run, Progress(mode)
+
+
+def _rules_of(settings: TrainSettings | CountSettings) -> WordRules:
+    return WordRules(
+        settings.normalizer or "none",
+        settings.pretokenizer or "gpt2",
+        settings.special_tokens,
+        settings.tie_break == "first_seen",
+    )
+
+
+def _counts_of(given: Any, rules: WordRules, run: RunSettings, shown: Progress) -> WordCounts:
+    """Return the counts of texts."""
+    sources = sources_of(given)
+    with shown.stage("count", number_of_texts(sources), "documents") as stage:
+        return count_texts(rules, sources, run.workers or default_workers(), stage)
+
+
+def _trained_in_memory(
+    given: Any, values: dict[str, Any], run: RunSettings, shown: Progress
+) -> tuple[Tokenizer, list[str] | None]:
+    """Return a tokenizer of counts or texts, and warnings about it."""
+    # Imported here, as the jobs are below: files need other modules than texts do.
+    from bpe_beam.jobs.train import train_in_memory
+
+    nowhere = {"output": _NOWHERE, "counts": _NOWHERE}
+    settings = settings_of(TrainSettings, {**values, **nowhere, "run": run})
+    counts = given
+    if not isinstance(counts, WordCounts):
+        counts = _counts_of(given, _rules_of(settings), run, shown)
+    return train_in_memory(settings, counts, shown)
+
+
+def _trained_on_files(
+    values: dict[str, Any], run: RunSettings, shown: Progress
+) -> tuple[Tokenizer, list[str] | None]:
+    """Return the tokenizer of the command line's job, in a temporary folder, and its warnings."""
+    from bpe_beam.jobs import train as job
+
+    with _temporary_folder() as folder:
+        output = str(folder / "tokenizer")
+        settings = settings_of(TrainSettings, {**values, "run": run, "output": output})
+        found = job.run(settings, shown).warnings
+        return Tokenizer.from_file(f"{output}/tokenizer.json"), found
+
+
+@contextlib.contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """Yield a folder that is removed at the end; kept if an error may name rejects in it."""
+    folder = Path(tempfile.mkdtemp(prefix="bpe-beam-"))
+    try:
+        yield folder
+    except DataError:
+        if not any(folder.glob("**/rejects/*")):
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _warn(found: list[str] | None) -> None:
+    """Show warnings as those of the caller of the public function."""
+    for text in found or ():
+        warnings.warn(text, stacklevel=3)
