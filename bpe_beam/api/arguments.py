@@ -25,12 +25,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 _OF_RUNS = ("workers", "progress", "storage_options")
 """The options of RunSettings that calls from Python have."""
 
+_OF_FOLDERS = ("output", "chat_template", "model_max_length")
+"""The options of the folder that a job writes beside the tokenizer: calls from Python write none."""
+
 _FLAG = re.compile(r"--[a-z][a-z-]*")
 
 
 def options_in_python(settings: type[Settings]) -> dict[str, Option]:
     """Return the options of a job that calls from Python have, by name."""
-    not_here = {each.name for each in own_options(RunSettings)}.difference(_OF_RUNS) | {"output"}
+    not_here = {each.name for each in own_options(RunSettings)}.difference(_OF_RUNS)
+    not_here.update(_OF_FOLDERS)
     return {each.name: each for each in options_of(settings) if each.name not in not_here}
 
 
