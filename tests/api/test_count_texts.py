@@ -12,7 +12,6 @@ from made_text import documents
 
 import bpe_beam
 from bpe_beam.api import count_texts, text_batches
-from bpe_beam.api.text_batches import batches_of
 from bpe_beam.counts.word_counter import WordRules
 
 TEXTS = [*documents(200, seed=3), "x" * 3000, "é" * 999]
@@ -69,22 +68,3 @@ def test_a_generator_runs_in_the_calling_thread_and_is_not_read_ahead() -> None:
     found = count_texts.count_texts(rules, {None: texts()}, 2, Stage())
     assert found.manifest.documents == sum(counted) == 60
     assert most_ahead <= 2 * 2 + 3
-
-
-@pytest.mark.usefixtures("_small_batches")
-def test_batches_have_all_texts_in_order() -> None:
-    for texts in (TEXTS, [TEXTS[:7], [], pa.array(TEXTS[7:90]), *TEXTS[90:]], pa.array(TEXTS)[3:]):
-        batches = [*batches_of(texts)]
-        flat = [
-            text
-            for batch in batches
-            for text in (batch.to_pylist() if isinstance(batch, pa.Array) else batch)
-        ]
-        assert flat == (TEXTS if not isinstance(texts, pa.Array) else TEXTS[3:])
-        assert all(sum(map(len, map(str, batch[:-1]))) < 500 for batch in batches)
-
-
-def test_text_beyond_its_batch_is_not_copied() -> None:
-    texts = pa.array(["a" * 10] * 5, pa.large_string())
-    (batch,) = batches_of(texts)
-    assert batch.buffers()[2].address == texts.buffers()[2].address
