@@ -15,13 +15,14 @@ PACKAGE = Path(bpe_beam.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 SOURCES = sorted([*MODULES, *PACKAGE.rglob("*.hpp"), *PACKAGE.rglob("*.cpp")])
 
-EVERYWHERE = {"_native", "errors", "limits", "messages", "storage"}
+EVERYWHERE = {"_native", "errors", "json_structs", "limits", "messages", "storage"}
 PLAIN = {"corpus", "counts", "evaluation", "training", "tokenizer", "shards"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "limits": set(),
+    "json_structs": set(),
     "messages": set(),
-    "storage": {"errors", "messages"},
+    "storage": {"errors", "json_structs", "messages"},
     "folders": {"errors", "messages", "storage"},
     "terminal": set(),
     "progress": {"messages", "terminal"},

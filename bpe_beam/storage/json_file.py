@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from bpe_beam import json_structs
 from bpe_beam.errors import DataError
 from bpe_beam.messages import shortened
 
@@ -68,7 +69,7 @@ def to_struct(value: object, struct: type[T], source: str) -> T:
         DataError: A value does not fit the class; names its position in the file.
     """
     try:
-        return msgspec.convert(value, struct)
+        return json_structs.convert(value, struct)
     except msgspec.ValidationError as error:
         raise DataError(f"{source}: {error}") from error
     except UnicodeEncodeError as error:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
-from bpe_beam import _native
+from bpe_beam import _native, json_structs
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import shortened
 
@@ -210,7 +210,7 @@ class Node(msgspec.Struct, frozen=True):
     def convert(self, kind: type[S]) -> S:
         """Return the object as a struct; keys whose fields have defaults may be missing."""
         try:
-            return msgspec.convert(self.value, kind)
+            return json_structs.convert(self.value, kind)
         except msgspec.ValidationError as error:
             why, path = _split_path(str(error))
             Node(self.source, self.path + path, None).refuse(why)

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from bpe_beam import json_structs
 from bpe_beam.errors import DataError
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import byte_level
@@ -57,7 +58,7 @@ class StoredSymbols(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             DataError: The bytes are something else; the message has the position.
         """
         try:
-            return msgspec.json.decode(data, type=cls, dec_hook=_read_tokenizer)
+            return json_structs.decode(data, cls, dec_hook=_read_tokenizer)
         except ValueError as error:
             raise DataError(f"{source}: {error}") from None
 

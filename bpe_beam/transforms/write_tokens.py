@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 
+from bpe_beam import json_structs
 from bpe_beam.errors import DataError, UsageError, require, require_between, require_choice
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.receipts import side_by_side
@@ -304,7 +305,7 @@ def _read(spool: IO[bytes], chunk: _StoredChunk) -> bytes:
 def _write_manifest(element: tuple[int, Iterable[bytes]], target: _Target) -> Iterator[str]:
     """Write the tokenizer and, of all rows, the manifest, which completes the folder."""
     storage, folder = target.storage, target.folder
-    rows = [msgspec.json.decode(row, type=Shard) for row in element[1]]
+    rows = [json_structs.decode(row, Shard) for row in element[1]]
     rows.sort(key=lambda row: row.split)
     shards = tuple(row for row in rows if row.tokens)
     names = [shard_name(index, len(shards)) for index in range(len(shards))]

@@ -30,7 +30,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from bpe_beam import progress
+from bpe_beam import json_structs, progress
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import WORK, TaskFolder
@@ -289,7 +289,7 @@ def measure_shard(task: ArrangeTask, element: str) -> TaskResult:
     Raises:
         DataError: Storage fails, or the shard cannot be read.
     """
-    shard = msgspec.json.decode(element, type=DocumentsShard)
+    shard = json_structs.decode(element, DocumentsShard)
     folder = task.folder
     require_visible(folder.storage, folder.url, task.documents)
     length = task.arrangement.sequence_length
@@ -326,7 +326,7 @@ def scatter_shard(task: ArrangeTask, element: str) -> TaskResult:
     Raises:
         DataError: Storage fails, or the shard cannot be read.
     """
-    shard = msgspec.json.decode(element, type=DocumentsShard)
+    shard = json_structs.decode(element, DocumentsShard)
     folder = task.folder
     require_visible(folder.storage, folder.url, task.documents)
     name = task_name("pieces", shard.index, task.shards)
@@ -379,13 +379,13 @@ def write_new_shard(
         DataError: Storage fails, a piece is missing or doubled, or a document does not fit the
             format.
     """
-    new = msgspec.json.decode(element, type=NewShard)
+    new = json_structs.decode(element, NewShard)
     folder = task.folder
     require_visible(folder.storage, folder.url)
     part = task.parts[new.part]
     bucket = new.shard + sum(each.shards for each in task.parts[: new.part])
     name = part.task(new.shard)
-    files = [msgspec.json.decode(each, type=Pieces) for each in (*known, *scattered)]
+    files = [json_structs.decode(each, Pieces) for each in (*known, *scattered)]
     check_pieces(files, task.shards)
     batches = list(_read_pieces(task, files, bucket))
     table = pa.Table.from_batches(batches, schema=task.pieces_schema)

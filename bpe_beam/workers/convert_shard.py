@@ -13,11 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bpe_beam import progress
+from bpe_beam import json_structs, progress
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import WORK, TaskFolder
@@ -191,7 +190,7 @@ def check_files(task: ConvertTask, element: str) -> TaskResult:
     Raises:
         DataError: A file is missing or changed.
     """
-    old = msgspec.json.decode(element, type=OldFiles)
+    old = json_structs.decode(element, OldFiles)
     folder = TaskFolder(task.folder.storage, task.urls[old.folder], "")
     require_visible(folder.storage, folder.url)
     for file in old.files:
@@ -217,7 +216,7 @@ def convert_shard(task: ConvertTask, checked: list[str], element: str) -> TaskRe
     Raises:
         DataError: Storage fails, or a document does not fit the format.
     """
-    new = msgspec.json.decode(element, type=NewShard)
+    new = json_structs.decode(element, NewShard)
     folder = task.folder
     require_visible(folder.storage, folder.url)
     format_ = shard_format(task.shard_format)

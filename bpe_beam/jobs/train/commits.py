@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from bpe_beam import json_structs
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.job_json import JobRecord
@@ -184,7 +185,7 @@ class RoundsFolder(JobFolder):
             value = signed["commit"]
             if signed["sha256"] != _digest(value) or value.pop("fingerprint") != self.fingerprint:
                 return None
-            commit = msgspec.convert(value, Commit)
+            commit = json_structs.convert(value, Commit)
             start = hashlib.sha256(self.storage.read_bytes(self.start)).hexdigest()
             files = [word_batch.file for word_batch in commit.word_batches]
             intact = start == commit.start and all(

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from bpe_beam import json_structs
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import TaskFolder
@@ -102,7 +103,7 @@ class Element(Struct, frozen=True):
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Read the text that `to_json` returned."""
-        return msgspec.convert(json.loads(text), cls)
+        return json_structs.convert(json.loads(text), cls)
 
 
 class PartSlice(NamedTuple):
@@ -230,9 +231,7 @@ class RoundFile(Struct, frozen=True):
     @staticmethod
     def from_bytes(data: bytes) -> RoundFile:
         """Read the content that `to_bytes` returned."""
-        return msgspec.json.decode(
-            data, type=RoundFile, dec_hook=lambda _, ids: np.array(ids, np.uint32)
-        )
+        return json_structs.decode(data, RoundFile, lambda _, ids: np.array(ids, np.uint32))
 
 
 def is_round_file(name: str) -> bool:

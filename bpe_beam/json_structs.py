@@ -1,0 +1,59 @@
+"""Structs from JSON values and from JSON, from any thread.
+
+msgspec learns a class of structs when it is first used. A second thread that needs the class
+meanwhile ends the process (msgspec 0.22: a null pointer), so a class is learned under a lock.
+Modules use these functions in place of msgspec's own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+_LEARNED: set[type] = set()
+_LEARNING = threading.Lock()
+
+
+def convert(value: object, struct: type[T]) -> T:
+    """Return JSON values as an object of a class, after a check of every key and value.
+
+    Args:
+        value: The JSON values.
+        struct: The class, a `msgspec.Struct` as a rule.
+
+    Raises:
+        msgspec.ValidationError: A value does not fit the class.
+        UnicodeEncodeError: A text has a lone surrogate where the class needs UTF-8.
+    """
+    _learn(struct)
+    return msgspec.convert(value, struct)
+
+
+def decode(
+    data: bytes | str, struct: type[T], dec_hook: Callable[[type, Any], Any] | None = None
+) -> T:
+    """Return JSON as an object of a class, after a check of every key and value.
+
+    Args:
+        data: The JSON.
+        struct: The class, a `msgspec.Struct` as a rule.
+        dec_hook: Makes values of classes that msgspec does not know, from class and JSON value.
+
+    Raises:
+        msgspec.DecodeError: It is not JSON, or, as `msgspec.ValidationError`, does not fit.
+    """
+    _learn(struct)
+    return msgspec.json.decode(data, type=struct, dec_hook=dec_hook)
+
+
+def _learn(struct: type) -> None:
+    if struct in _LEARNED:
+        return
+    with _LEARNING:
+        msgspec.json.Decoder(struct)
+        _LEARNED.add(struct)
