@@ -75,9 +75,6 @@ class BPE(Component, frozen=True, dict=True):
         byte_fallback: Whether a character outside the vocabulary becomes the tokens `<0x00>` to
             `<0xFF>` of its bytes, if the vocabulary has them all.
         ignore_merges: Whether a word that is in the vocabulary is one token, whatever the merges.
-        rank_by_token: Whether all pairs that make the same token share its rank, as in files that
-            only have ranks; `tokenizer.json` cannot represent this. The merges of a token are then
-            adjacent.
     """
 
     vocab: dict[str, int]
@@ -88,7 +85,6 @@ class BPE(Component, frozen=True, dict=True):
     fuse_unk: bool = False
     byte_fallback: bool = False
     ignore_merges: bool = False
-    rank_by_token: bool = False
 
     def check(self, location: ErrorLocation) -> None:
         """Check the vocabulary and the merges.

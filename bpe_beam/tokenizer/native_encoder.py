@@ -101,7 +101,7 @@ def make_model(spec: TokenizerSpec) -> _native.Model:
 def _byte_bpe(model: BPE) -> _native.Model:
     byte_ids = [model.vocab.get(char, _NO_ID) for char in byte_level.BYTE_TO_CHAR]
     whole = model.vocab if model.ignore_merges else {}
-    return _native.byte_bpe(model.merge_ids, model.rank_by_token, byte_ids, whole)
+    return _native.byte_bpe(model.merge_ids, byte_ids, whole)
 
 
 def _char_bpe(model: BPE) -> _native.Model:

@@ -210,10 +210,8 @@ def merges_of(model: SentencePiece) -> list[tuple[str, str]] | None:
     begun = {character[:size] for character in characters for size in range(2, len(character) + 1)}
     tokens = [*(bytes([byte]) for byte in range(256)), *sorted(begun, key=len), *ranked]
     try:
-        rows, doubtful = _native.rank_merges(tokens)
+        rows = _native.rank_merges(tokens)
     except ValueError:  # more pairs than published models have
-        return None
-    if doubtful is not None:
         return None
     splits = {joined: (tokens[left], tokens[right]) for left, right, joined in rows.tolist()}
     numbers = count(len(tokens) - len(ranked))

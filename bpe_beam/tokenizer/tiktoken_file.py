@@ -1,7 +1,7 @@
 """`.tiktoken` files: a line a token, its bytes in base64 and its rank, which is its id.
 
 In such a file the rank of a merge is that of the merged bytes, and a word that is a token is never
-split. Nearly all vocabularies can also be written as merges: the native `rank_merges` proves it.
+split. The same can be written as a list of merges: native/encode/bpe_ranks.hpp has the proof.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ def spec_of(
         UsageError: As `TokenizerSpec.check`, or there are too many ways to merge the tokens.
     """
     vocab = {byte_level.to_chars(token): token_id for token, token_id in ranks}
-    rows, doubtful = _rank_merges([token for token, _ in ranks], source)
+    rows = _rank_merges([token for token, _ in ranks], source)
     names = list(vocab)
     merges = [(names[left], names[right]) for left, right, _ in rows]
     by_id = sorted(special_tokens.items(), key=lambda entry: entry[1])
     added = tuple(AddedToken(token_id, text) for text, token_id in by_id)
-    model = BPE(vocab, merges, ignore_merges=True, rank_by_token=doubtful is not None)
+    model = BPE(vocab, merges, ignore_merges=True)
     spec = TokenizerSpec(model, added, pre_tokenizer=pre_tokenizer, decoder=ByteLevelDecoder())
     spec.check(location)
     # The model's vocabulary has the special tokens too: Hugging Face numbers other added tokens by
@@ -112,8 +112,7 @@ def write(spec: TokenizerSpec) -> bytes:
             "byte-level alphabet"
         )
     tokens = [byte_level.to_bytes(token) for token in vocab]
-    if not model.rank_by_token:
-        _check_merges(model, list(vocab), tokens)
+    _check_merges(model, list(vocab), tokens)
     lines = (
         base64.b64encode(token) + b" %d\n" % rank
         for token, rank in zip(tokens, vocab.values(), strict=True)
@@ -125,11 +124,12 @@ def _read_lines(data: bytes, source: str) -> list[tuple[bytes, int]]:
     """Return (token, rank) in the order of ranks."""
     ranks: dict[int, bytes] = {}
     seen: dict[bytes, int] = {}
-    for number, line in enumerate(data.split(b"\n"), start=1):
-        if not line.strip():
+    for number, line in enumerate(data.splitlines(), start=1):
+        fields = line.split()
+        if not fields:
             continue
         where = f"{source}: line {number}"
-        text, _, digits = line.strip().partition(b" ")
+        text, digits = fields[0], b" ".join(fields[1:])
         try:
             token = base64.b64decode(text, validate=True)
         except binascii.Error as error:
@@ -152,23 +152,17 @@ def _read_lines(data: bytes, source: str) -> list[tuple[bytes, int]]:
     return [(token, rank) for rank, token in sorted(ranks.items())]
 
 
-def _rank_merges(tokens: list[bytes], source: str) -> tuple[list[list[int]], int | None]:
-    """Return rows of (left, right, merged), and the first token that no merges can replace."""
+def _rank_merges(tokens: list[bytes], source: str) -> list[tuple[int, int, int]]:
+    """Return the merges of tokens with ranks, as (left, right, merged)."""
     try:
-        rows, doubtful = _native.rank_merges(tokens)
+        return list(map(tuple, _native.rank_merges(tokens).tolist()))
     except ValueError as error:
         raise UsageError(f"{source}: {error}") from None
-    return rows.tolist(), doubtful
 
 
 def _check_merges(model: BPE, names: list[str], tokens: list[bytes]) -> None:
     """Refuse merges that are not those of the tokens' ranks."""
-    rows, doubtful = _rank_merges(tokens, ".tiktoken")
-    if doubtful is not None:
-        raise UsageError(
-            f".tiktoken: by ranks, the token {shortened(names[doubtful])} would be made otherwise "
-            "than by the merges; save this tokenizer as tokenizer.json"
-        )
+    rows = _rank_merges(tokens, ".tiktoken")
     number_of = {name: number for number, name in enumerate(names)}
     made = [number_of.get(left + right, -1) for left, right in model.merges]
     if any(later < earlier for earlier, later in pairwise(made)):

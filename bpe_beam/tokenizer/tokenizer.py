@@ -12,8 +12,6 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import text_input, tokenizer_json
@@ -313,10 +311,6 @@ class Tokenizer:
         """The SHA-256 of the tokenizer's file, in hex: equal for equal tokenizers."""
         import hashlib
 
-        model = self._spec.model
-        if isinstance(model, BPE) and model.rank_by_token:  # no file represents it
-            merges = replace(self._spec, model=replace(model, rank_by_token=False))
-            return hashlib.sha256(b"ranks\n" + tokenizer_json.write(merges)).hexdigest()
         return hashlib.sha256(self.json_bytes).hexdigest()
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[TokenizerSpec]]:

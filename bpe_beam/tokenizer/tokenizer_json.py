@@ -172,11 +172,6 @@ def write(spec: TokenizerSpec) -> bytes:
 
 def _model_fields(model: Model) -> dict[str, Any]:
     """Return the model's fields in Hugging Face's order."""
-    if isinstance(model, BPE) and model.rank_by_token:
-        raise UsageError(
-            "tokenizer.json cannot represent this tokenizer: its ranks belong to tokens, and no "
-            "list of merges gives the same tokens; save it as a .tiktoken file"
-        )
     fields = {key: getattr(model, key, None) for key in _KEYS[type(model)]}
     if isinstance(model, BPE):
         merges = model.merges

@@ -66,7 +66,6 @@ inline Ids any_byte_ids(FuzzInput& input) {
 inline AnyModel any_byte_bpe(FuzzInput& input) {
   auto naive = std::make_shared<NaiveByteBpe>();
   naive->byte_ids = any_byte_ids(input);
-  naive->rank_by_joined = input.below(2) == 0;
   if (input.below(3) == 0) naive->whole_words = any_tokens(input, "", "");
   Ids known;
   for (const char byte : {'a', 'b', ' ', '\xC3', '\xA9'}) {
@@ -74,8 +73,7 @@ inline AnyModel any_byte_bpe(FuzzInput& input) {
   }
   naive->rows = any_rows(input, known);
   return {std::make_shared<bpe_beam::ByteBpeModel>(
-              naive->rows, naive->rank_by_joined,
-              std::span<const std::uint32_t, 256>(naive->byte_ids),
+              naive->rows, std::span<const std::uint32_t, 256>(naive->byte_ids),
               token_ids(naive->whole_words)),
           naive};
 }

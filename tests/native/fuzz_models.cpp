@@ -23,8 +23,7 @@ void check_ranks(FuzzInput& input) {
     if (token.empty() || std::find(tokens.begin(), tokens.end(), token) != tokens.end()) continue;
     tokens.push_back(std::move(token));
   }
-  const RankMerges found = merges_of_ranks(tokens);
-  const BpeMerges merges(found.rows, found.doubtful < tokens.size());
+  const BpeMerges merges(merges_of_ranks(tokens), false);
   while (!input.empty()) {
     const std::string word = input.word(input.below(100), "aabc");
     CHECK(by_merges(tokens, merges, word) == naive_by_rank(tokens, word));

@@ -72,7 +72,6 @@ using Vocabulary = std::map<std::string, std::uint32_t>;
 
 struct NaiveByteBpe : NaiveModel {
   std::vector<bpe_beam::MergeRow> rows;
-  bool rank_by_joined = false;
   Ids byte_ids;
   Vocabulary whole_words;
 
@@ -86,7 +85,7 @@ struct NaiveByteBpe : NaiveModel {
       if (id == bpe_beam::kNoId) throw bpe_beam::MissingSymbol{i, i + 1};
       symbols.push_back({id, 1});
     }
-    return naive_merge(rows, rank_by_joined, std::move(symbols));
+    return naive_merge(rows, false, std::move(symbols));
   }
 };
 

@@ -45,7 +45,7 @@ def encoder_of(
     pipeline: _native.Pipeline = GPT2,
     cache_bytes: int = 1 << 12,
 ) -> _native.Encoder:
-    return _native.Encoder(pipeline, _native.byte_bpe(merges, False, byte_ids, []), cache_bytes)
+    return _native.Encoder(pipeline, _native.byte_bpe(merges, byte_ids, []), cache_bytes)
 
 
 def offsets(*values: int) -> np.ndarray:
@@ -352,14 +352,8 @@ class TestModels:
         return list(zip(ids.tolist(), begins.tolist(), ends.tolist(), strict=True))
 
     def test_byte_bpe(self) -> None:
-        model = _native.byte_bpe(AB, False, BYTE_IDS, [(b"ba", 300)])
+        model = _native.byte_bpe(AB, BYTE_IDS, [(b"ba", 300)])
         assert self.encode(model, "ab ba") == [(256, 0, 2), (300, 3, 5)]
-
-    def test_rank_by_joined(self) -> None:
-        rows = np.array([[98, 99, 256], [97, 98, 256]], np.uint32)
-        for by_joined, ids in ((False, [97, 256]), (True, [256, 99])):
-            model = _native.byte_bpe(rows, by_joined, BYTE_IDS, [])
-            assert [row[0] for row in self.encode(model, "abc")] == ids
 
     @pytest.mark.parametrize(
         ("change", "text", "expected"),
@@ -402,12 +396,11 @@ class TestModels:
             self.encode(_native.word_level([(b"a", 4)], None), "x")
 
     def test_rank_merges(self) -> None:
-        rows, doubtful = _native.rank_merges([b"a", b"b", b"ab", b"abb"])
-        assert (rows.dtype, rows.tolist(), doubtful) == (np.uint32, [[0, 1, 2], [2, 1, 3]], None)
-        rows, doubtful = _native.rank_merges([b"a", b"b", b"abb", b"ab"])
-        assert (rows.tolist(), doubtful) == ([[3, 1, 2], [0, 1, 3]], 2)
-        rows, doubtful = _native.rank_merges([b"a"])
-        assert (rows.shape, doubtful) == ((0, 3), None)
+        rows = _native.rank_merges([b"a", b"b", b"ab", b"abb"])
+        assert (rows.dtype, rows.tolist()) == (np.uint32, [[0, 1, 2], [2, 1, 3]])
+        rows = _native.rank_merges([b"a", b"b", b"abb", b"ab"])
+        assert rows.tolist() == [[3, 1, 2], [0, 1, 3]]
+        assert _native.rank_merges([b"a"]).shape == (0, 3)
 
     @pytest.mark.parametrize(
         ("merges", "byte_ids", "message"),
@@ -420,7 +413,7 @@ class TestModels:
     )
     def test_what_they_refuse(self, merges: np.ndarray, byte_ids: np.ndarray, message: str) -> None:
         with pytest.raises(ValueError, match=message):
-            _native.byte_bpe(merges, False, byte_ids, [])
+            _native.byte_bpe(merges, byte_ids, [])
 
     def test_byte_fallback_of_another_length(self) -> None:
         with pytest.raises(ValueError, match="byte_fallback must have 256 items, got 3"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import pickle
 import random
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ import pytest
 
 from bpe_beam import Tokenizer
 from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer.byte_level import to_chars
 
 BYTES = [bytes([byte]) for byte in range(256)]
 WORDS = r"regex:[^ ]+| +"
@@ -71,24 +73,46 @@ def test_a_word_that_is_a_token_needs_no_merge(tmp_path: Path) -> None:
 
 
 @pytest.mark.quick
-def test_ranks_that_no_list_of_merges_tells(tmp_path: Path) -> None:
+def test_a_token_of_lower_rank_than_its_parts(tmp_path: Path) -> None:
     """`abc` has a lower rank than `ab`, of which it is made."""
-    tokenizer = read(tmp_path, file_of([*BYTES, b"abc", b"xa", b"ab"]), pretokenizer=WORDS)
-    assert tokenizer.spec.model.rank_by_token
+    data = file_of([*BYTES, b"abc", b"xa", b"ab"])
+    tokenizer = read(tmp_path, data, pretokenizer=WORDS)
     assert tokenizer.encode("xabc") == [257, *b"bc"]
-    with pytest.raises(UsageError, match="cannot represent this tokenizer: its ranks"):
-        tokenizer.to_json()
-    again = pickle.loads(pickle.dumps(tokenizer))
-    assert repr(again) == repr(tokenizer)
-    assert again.encode("xabc abcabc") == tokenizer.encode("xabc abcabc")
+    assert tokenizer.merges == [("ab", "c"), ("x", "a"), ("a", "b")]
+    tokenizer.save_tiktoken(str(tmp_path / "again"))
+    assert (tmp_path / "again").read_bytes() == data
+    for again in (pickle.loads(pickle.dumps(tokenizer)), Tokenizer.from_json(tokenizer.to_json())):
+        assert again == tokenizer
+        assert again.encode("xabc abcabc") == tokenizer.encode("xabc abcabc")
+
+
+@pytest.mark.quick
+def test_lines_as_other_programs_write_them(tmp_path: Path) -> None:
+    lines = file_of([*BYTES, b"ab"]).splitlines()
+    for data in (b"\r\n".join(lines), b"\r".join(lines), b"\n\n".join(reversed(lines))):
+        assert read(tmp_path, data).encode("ab") == [256]
+    assert read(tmp_path, b"\n".join(lines).replace(b" ", b"\t  ") + b" \n").encode("ab") == [256]
+
+
+def all_splits(tokens: Sequence[bytes], rng: random.Random) -> list[list[str]]:
+    """Every pair of tokens that makes a token, as in Llama 3's published file, but shuffled."""
+    known = set(tokens)
+    rows = []
+    for token in tokens:
+        cuts = [cut for cut in range(1, len(token)) if {token[:cut], token[cut:]} <= known]
+        rows += [
+            [to_chars(token[:cut]), to_chars(token[cut:])] for cut in rng.sample(cuts, len(cuts))
+        ]
+    return rows
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_random_ranks_as_tiktoken(seed: int, tmp_path: Path) -> None:
-    """Learned-like and shuffled ranks; a list of merges wherever one is claimed to do."""
+    """Learned-like and shuffled ranks, and the file written for them, with one pair or all."""
     tiktoken = pytest.importorskip("tiktoken")
+    tokenizers = pytest.importorskip("tokenizers")
     rng = random.Random(seed)
-    by_token = 0
+    made_of_later = 0
     for _ in range(40):
         letters = rng.choice([b"ab", b"abc"])
         tokens = [bytes([letter]) for letter in letters]
@@ -108,11 +132,24 @@ def test_random_ranks_as_tiktoken(seed: int, tmp_path: Path) -> None:
         theirs = tiktoken.Encoding(
             "x", pat_str="[^ ]+| +", mergeable_ranks=ranks, special_tokens={}
         )
-        by_token += ours.spec.model.rank_by_token
-        for _ in range(20):
-            text = "".join(chr(letter) for letter in rng.choices(letters + b" ", k=24))
-            assert ours.encode(text) == theirs.encode(text), (tokens[:12], text)
-    assert 4 < by_token < 36
+        made_of_later += any(
+            ours.token_to_id(part) > ours.token_to_id(left + right)
+            for left, right in ours.merges
+            for part in (left, right)
+        )
+        file = json.loads(ours.to_json())
+        written = [tokenizers.Tokenizer.from_str(json.dumps(file))]
+        file["model"]["merges"] = all_splits(tokens, rng)
+        written.append(tokenizers.Tokenizer.from_str(json.dumps(file)))
+        published = Tokenizer.from_json(json.dumps(file))
+        texts = ["".join(map(chr, rng.choices(letters + b" ", k=24))) for _ in range(20)]
+        repeated = [text * length for text in ("a", "ab", "aab") for length in (3, 6, 7, 60)]
+        for text in texts + repeated:
+            expected = theirs.encode(text)
+            assert ours.encode(text) == expected, (tokens[:12], text)
+            assert published.encode(text) == expected
+            assert [one.encode(text).ids for one in written] == [expected, expected]
+    assert made_of_later > 4
 
 
 @pytest.mark.quick

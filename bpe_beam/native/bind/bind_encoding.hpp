@@ -68,14 +68,12 @@ PyModel with_merge_rows(const py::object& merges, Make&& make) {
   return make(merge_rows(array));
 }
 
-inline PyModel byte_bpe(const py::object& merges, bool rank_by_joined,
-                        const std::vector<std::uint32_t>& byte_ids,
+inline PyModel byte_bpe(const py::object& merges, const std::vector<std::uint32_t>& byte_ids,
                         const py::object& whole_words) {
   check_length("byte_ids", byte_ids.size(), 256);
   const TokenIds whole = byte_token_ids(whole_words);
   return with_merge_rows(merges, [&](std::span<const MergeRow> rows) -> PyModel {
-    return {std::make_shared<ByteBpeModel>(rows, rank_by_joined,
-                                           std::span(byte_ids).first<256>(), whole)};
+    return {std::make_shared<ByteBpeModel>(rows, std::span(byte_ids).first<256>(), whole)};
   });
 }
 
@@ -130,22 +128,20 @@ inline PyModel sentencepiece_unigram(
   return {std::make_shared<SentencePieceUnigram>(std::move(found), unk, std::move(byte_ids))};
 }
 
-/// (uint32[n, 3] of token numbers, the first doubtful token or None).
-inline py::tuple rank_merges(const std::vector<std::string>& tokens) {
-  RankMerges merges;
+/// uint32[n, 3]: the numbers of the left, the right and the merged token.
+inline py::array rank_merges(const std::vector<std::string>& tokens) {
+  std::vector<MergeRow> merges;
   {
     py::gil_scoped_release release;
     merges = merges_of_ranks(tokens);
   }
   std::vector<std::uint32_t> rows;
-  rows.reserve(merges.rows.size() * 3);
-  for (const MergeRow& row : merges.rows) {
+  rows.reserve(merges.size() * 3);
+  for (const MergeRow& row : merges) {
     rows.insert(rows.end(), {row.left, row.right, row.joined});
   }
-  const auto count = static_cast<py::ssize_t>(merges.rows.size());
-  py::object doubtful = py::none();
-  if (merges.doubtful < tokens.size()) doubtful = py::int_(merges.doubtful);
-  return py::make_tuple(as_array(std::move(rows)).reshape({count, py::ssize_t{3}}), doubtful);
+  const auto count = static_cast<py::ssize_t>(merges.size());
+  return as_array(std::move(rows)).reshape({count, py::ssize_t{3}});
 }
 
 /// The large buffers of ids that Python has freed: one megabyte and more, at most 128 in total. It
@@ -394,7 +390,7 @@ inline void bind_encoding(py::module_& m) {
   });
 
   py::class_<PyModel>(m, "Model", "Turns words into tokens.");
-  m.def("byte_bpe", &byte_bpe, "merges"_a, "rank_by_joined"_a, "byte_ids"_a, "whole_words"_a,
+  m.def("byte_bpe", &byte_bpe, "merges"_a, "byte_ids"_a, "whole_words"_a,
         "BPE over bytes; `merges`: MergeIds, or uint32[n, 3] by rank; `whole_words`: (bytes, id) of each, or a "
         "dict of ids by token, of which those in the byte-level alphabet count.");
   m.def("char_bpe", &char_bpe, "merges"_a, "tokens"_a, "prefix"_a, "suffix"_a, "unk"_a,
@@ -422,7 +418,7 @@ inline void bind_encoding(py::module_& m) {
         "`byte_ids`: 256 ids of the bytes of unknown characters, or none.");
 
   m.def("rank_merges", &rank_merges, "tokens"_a,
-        "Merges for tokens in the order of their ranks: (rows, the first doubtful token or None).");
+        "The merges of tokens in the order of their ranks: rows of (left, right, joined).");
 
   m.def("texts_are_utf8", &texts_are_utf8_bytes, "data"_a, "offsets"_a,
         "Whether each of the texts data[offsets[i]:offsets[i + 1]] is well-formed UTF-8.");

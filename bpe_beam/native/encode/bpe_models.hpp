@@ -28,15 +28,15 @@ class ByteBpeModel : public WordModel {
  public:
   /// `byte_ids`: the id of each byte's symbol, kNoId where there is none. `whole_words`: words
   /// that become one token before any merge (`ignore_merges`), by their bytes.
-  ByteBpeModel(std::span<const MergeRow> merges, bool rank_by_joined,
+  ByteBpeModel(std::span<const MergeRow> merges,
                std::span<const std::uint32_t, 256> byte_ids, const TokenIds& whole_words)
       : seams_(Seams::of(merges, byte_ids)), whole_words_(TokenIds{}) {
     for (const MergeRow& merge : merges) {
       if (merge.joined == kNoId) throw std::invalid_argument("a merge makes an id that is none");
     }
     std::copy(byte_ids.begin(), byte_ids.end(), byte_ids_.begin());
-    if (!rank_by_joined) live_ = LiveMerges::of(merges, byte_ids);
-    if (!live_ || live_->has_doubtful()) merges_.emplace(merges, rank_by_joined, byte_ids);
+    live_ = LiveMerges::of(merges, byte_ids);
+    if (!live_ || live_->has_doubtful()) merges_.emplace(merges, byte_ids);
     const TokenIds others = live_ ? live_->not_made(whole_words) : whole_words;
     has_whole_words_ = !others.empty();
     whole_words_ = TokenMap(others);
@@ -61,9 +61,8 @@ class ByteBpeModel : public WordModel {
  private:
   /// Merges of the symbols of bytes.
   struct ByteMerges {
-    ByteMerges(std::span<const MergeRow> rows, bool rank_by_joined,
-               std::span<const std::uint32_t, 256> byte_ids)
-        : merges(rows, rank_by_joined) {
+    ByteMerges(std::span<const MergeRow> rows, std::span<const std::uint32_t, 256> byte_ids)
+        : merges(rows, false) {
       for (std::uint32_t left = 0; left < 256; ++left) {
         for (std::uint32_t right = 0; right < 256; ++right) {
           const bool both = byte_ids[left] != kNoId && byte_ids[right] != kNoId;

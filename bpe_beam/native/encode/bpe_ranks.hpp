@@ -15,31 +15,22 @@
 
 namespace bpe_beam {
 
-/// Merges by rank, in numbers of tokens.
-struct RankMerges {
-  std::vector<MergeRow> rows;
-  std::size_t doubtful;  // the first token that no single merge makes, or the number of tokens
-};
-
 /// Pairs of tokens that make a token, at most: published vocabularies have fewer than a million.
 inline constexpr std::size_t kMaxPairs = std::size_t{1} << 22;
 
-/// Finds the merges of `tokens`, which are in the order of their ranks.
+/// The merges of `tokens`, which are in the order of their ranks: one for each token that its own
+/// bytes become by ranks, the last merge of these. A list of them gives what ranks give.
 ///
-/// Call a token sound if the merges of lower rank leave two tokens of its bytes, and doubtful if
-/// it is not sound and two tokens make it of which one has a higher rank than itself. Without
-/// doubtful tokens one merge for each sound token, of those two, gives what ranks give. For take
-/// a text at the time when all merges of ranks below r are done, in ascending order, and none of
-/// these pairs is left. Between two borders of tokens nothing was merged over them, so what lies
-/// there was merged as if it were alone. Two neighbours that make token r are therefore the two
-/// that its bytes alone become: r is sound, and this is its one pair. And a merge of rank r makes
-/// no pair of a lower rank q: were q sound, its bytes alone would have become q at its time, and
-/// so here; otherwise q has a part of higher rank, r, and is doubtful. So ranks come in ascending
-/// order, as in a list, and each has one pair, merged from the left in both.
-///
-/// With a doubtful token the rows are all pairs that make a token, by the token's rank: they want
-/// a model that ranks by token.
-inline RankMerges merges_of_ranks(const std::vector<std::string>& tokens) {
+/// Proof. Let x and y be neighbours in a text, at any time while it is merged by ranks, which make
+/// a token t. No merge so far crossed the borders of x and y, so each merge between the borders was
+/// the one of lowest rank, the leftmost of equals, of all that were possible between them. These
+/// are therefore the merges of the bytes of t alone, in their order. Each makes two tokens one, so
+/// there is one time at which two are left: x and y are these two, the same in every text. So at no
+/// time can two neighbours be merged that the list does not have, nor one token be made of two
+/// pairs. Ranks choose the lowest token, the list its only pair, both the leftmost: by induction
+/// over the merges, all texts become the same. That holds too for a list that has further pairs of
+/// t next to this one, in any order, as published files do: they never are neighbours.
+inline std::vector<MergeRow> merges_of_ranks(const std::vector<std::string>& tokens) {
   TokenIds numbered;
   std::set<std::size_t> sizes;
   numbered.reserve(tokens.size());
@@ -65,37 +56,23 @@ inline RankMerges merges_of_ranks(const std::vector<std::string>& tokens) {
     }
   }
   const BpeMerges merges(all, true);
-  std::vector<MergeRow> sound;
+  std::vector<MergeRow> found;
   ModelState state;
   for (std::size_t i = 0, next = 0; i < all.size(); i = next) {
     const std::uint32_t token = all[i].joined;
-    bool all_lower = true;
-    for (next = i; next < all.size() && all[next].joined == token; ++next) {
-      all_lower = all_lower && all[next].left < token && all[next].right < token;
-    }
+    for (next = i; next < all.size() && all[next].joined == token;) ++next;
     state.ids.clear();
-    for (std::size_t at = 0; at < tokens[token].size(); ++at) {
-      state.ids.push_back(numbers.find(std::string_view(tokens[token]).substr(at, 1)));
+    for (const char byte : tokens[token]) {
+      state.ids.push_back(numbers.find(std::string_view(&byte, 1)));
     }
     merges.look_up_ranks(state);
     MergeRow last{kNoId, kNoId, token};
-    bool ascending = true;
-    std::uint32_t last_rank = 0;
-    merges.apply_watched(state, [&](std::uint32_t rank, std::uint32_t left, std::uint32_t right) {
-      // Equal ranks are fine, except that the last merge must be the only one of its rank: that
-      // follows, for another would have made the whole token before.
-      ascending = ascending && rank >= last_rank;
-      last_rank = rank;
+    merges.apply_watched(state, [&](std::uint32_t, std::uint32_t left, std::uint32_t right) {
       last = {left, right, token};
     });
-    const bool whole = state.ids.size() == 1 && state.ids[0] == token;
-    if (whole && ascending) {
-      sound.push_back(last);
-    } else if (!all_lower) {
-      return {std::move(all), token};
-    }
+    if (state.ids.size() == 1 && state.ids[0] == token) found.push_back(last);
   }
-  return {std::move(sound), tokens.size()};
+  return found;
 }
 
 }  // namespace bpe_beam

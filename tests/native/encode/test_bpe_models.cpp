@@ -35,7 +35,7 @@ Encoded alike(const WordModel& model, const NaiveModel& naive, std::string_view 
 // ---- from bytes ----
 
 ByteBpeModel model_of(const NaiveByteBpe& naive) {
-  return {naive.rows, naive.rank_by_joined, std::span<const std::uint32_t, 256>(naive.byte_ids),
+  return {naive.rows, std::span<const std::uint32_t, 256>(naive.byte_ids),
           token_ids(naive.whole_words)};
 }
 
@@ -96,7 +96,6 @@ void random_bytes() {
   std::mt19937 random(6);
   for (int round = 0; round < 300; ++round) {
     NaiveByteBpe naive = byte_bpe({});
-    naive.rank_by_joined = round % 2 == 0;
     Ids known = {'a', 'b', 0xFF};
     for (std::uint32_t left = random() % 12; left > 0; --left) {
       const std::uint32_t first = known[random() % known.size()];

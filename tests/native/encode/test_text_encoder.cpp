@@ -38,7 +38,7 @@ EncodedText both(const PipelineSpec& pipeline, const std::shared_ptr<NaiveByteBp
                  std::string_view text, const Allowed& allowed = {},
                  std::size_t cache_bytes = 1 << 12) {
   const auto model = std::make_shared<ByteBpeModel>(
-      naive->rows, naive->rank_by_joined, std::span<const std::uint32_t, 256>(naive->byte_ids),
+      naive->rows, std::span<const std::uint32_t, 256>(naive->byte_ids),
       token_ids(naive->whole_words));
   EncodingState state(cache_bytes);
   const EncodedText result = encoded(TextEncoder(pipeline.make(), model), text, allowed, state);
@@ -140,7 +140,7 @@ void a_million_letters() {
   for (std::uint32_t id = 256; id < 264; ++id) rows.push_back({id, id, id + 1});
   const auto naive = byte_bpe(rows);
   const auto model = std::make_shared<ByteBpeModel>(
-      rows, false, std::span<const std::uint32_t, 256>(naive->byte_ids), TokenIds{});
+      rows, std::span<const std::uint32_t, 256>(naive->byte_ids), TokenIds{});
   EncodingState state(1 << 12);
   const EncodedText result =
       encoded(TextEncoder(gpt2().make(), model), std::string(1'000'000, 'a'), {}, state);
