@@ -6,12 +6,13 @@ return the text (`'。'`).
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 
 from msgspec import UNSET
 from msgspec.structs import asdict, fields
 
-from bpe_beam.messages import shortened
+from bpe_beam.messages import list_few, shortened
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.component import Component
 from bpe_beam.tokenizer.patterns import Pattern
@@ -63,6 +64,34 @@ def model_in_words(spec: TokenizerSpec) -> str:
     ]
     kind = "byte-level BPE" if spec.model_reads_bytes else model.json_type
     return " ".join([kind, *settings])
+
+
+def as_html(spec: TokenizerSpec, vocab_size: int, fingerprint: str) -> str:
+    """Return a tokenizer as an HTML table, for notebooks.
+
+    Args:
+        spec: The tokenizer.
+        vocab_size: The number of its tokens.
+        fingerprint: See `Tokenizer.fingerprint`.
+    """
+    special = [token.content for token in spec.added_tokens if token.special]
+    kind = "byte-level BPE" if spec.model_reads_bytes else spec.model.json_type
+    rows = {
+        "model": kind,
+        "vocabulary": f"{vocab_size:,} tokens",
+        "special tokens": f"{len(special):,}: {list_few(special, 8)}" if special else "none",
+        "normalizer": describe(spec.normalizer),
+        "pre-tokenizer": describe(spec.pre_tokenizer),
+        "post-processor": describe(spec.post_processor),
+        "decoder": describe(spec.decoder),
+        "fingerprint": fingerprint[:12],
+    }
+    cells = "".join(
+        f'<tr><th style="text-align:left">{name}</th>'
+        f'<td style="text-align:left">{html.escape(value)}</td></tr>'
+        for name, value in rows.items()
+    )
+    return f"<table><caption>bpe_beam.Tokenizer</caption>{cells}</table>"
 
 
 def _value(value: object) -> str:

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import UsageError, require_choice
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import text_input, tokenizer_json
 from bpe_beam.tokenizer.added_tokens import AddedToken, AddedTokens
@@ -25,9 +25,12 @@ from bpe_beam.tokenizer.text_encoder import TextEncoder
 # Modules for other files, for batches and for fingerprints are imported where they are used: most
 # processes load one `tokenizer.json`, and start faster without them.
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
     from bpe_beam.storage import Storage
+    from bpe_beam.tokenizer.batch_output import Output
     from bpe_beam.tokenizer.id_decoder import IdDecoder
 
 
@@ -317,6 +320,13 @@ class Tokenizer:
         """Pickles as its spec, without the native encoder."""
         return Tokenizer, (self._spec,)
 
+    def __copy__(self) -> Tokenizer:
+        """Return the tokenizer itself, which never changes."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tokenizer:
+        return self
+
     def __eq__(self, other: object) -> bool:
         """Whether both have the same fingerprint, and so the same file."""
         if not isinstance(other, Tokenizer):
@@ -336,6 +346,12 @@ class Tokenizer:
             f"<Tokenizer: {kind}, {self.vocab_size} tokens, "
             f"{len(self._added.specials)} special, fingerprint {self.fingerprint[:12]}>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from bpe_beam.tokenizer.display import as_html
+
+        return as_html(self._spec, self.vocab_size, self.fingerprint)
 
     # ---- its values ----
 
@@ -436,7 +452,8 @@ class Tokenizer:
         allowed_special: str | Collection[str] = (),
         disallowed_special: str = "text",
         add_special_tokens: bool = False,
-    ) -> pa.LargeListArray:
+        output: Output = "arrow",
+    ) -> Any:
         """Return the ids of many texts; other threads run meanwhile.
 
         Args:
@@ -445,9 +462,11 @@ class Tokenizer:
             allowed_special: As in `encode`.
             disallowed_special: As in `encode`.
             add_special_tokens: As in `encode`.
+            output: The form of the result, see below.
 
         Returns:
-            A pyarrow.LargeListArray of uint32: the ids of each text.
+            The ids of each text: with "arrow" a pyarrow.LargeListArray of uint32; with "numpy" a
+            list of uint32 arrays, over the same memory; with "lists" lists of int.
 
         Raises:
             UsageError: An argument is invalid, or the texts have another type.
@@ -458,7 +477,46 @@ class Tokenizer:
         from bpe_beam.tokenizer.postprocessors import framed
 
         ids = self._encoder.encode_batch(texts, rules)
-        return framed(ids, *self._frame(add_special_tokens))
+        framed_ids = framed(ids, *self._frame(add_special_tokens))
+        if output == "arrow":
+            return framed_ids
+        from bpe_beam.tokenizer.batch_output import lists_as
+
+        return lists_as(framed_ids, output)
+
+    def encode_padded(
+        self,
+        texts: Sequence[str] | pa.Array | pa.ChunkedArray,
+        *,
+        pad_id: int,
+        max_length: int | None = None,
+        allowed_special: str | Collection[str] = (),
+        disallowed_special: str = "text",
+        add_special_tokens: bool = False,
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.bool_]]:
+        """Return the ids of many texts as the rows of one matrix, padded at their ends.
+
+        Args:
+            texts: As in `encode_batch`.
+            pad_id: The id that fills shorter rows, such as `token_to_id("[PAD]")`.
+            max_length: The most ids of a row, added special tokens included; longer texts lose
+                their ends. None: the longest text decides.
+            allowed_special: As in `encode`.
+            disallowed_special: As in `encode`.
+            add_special_tokens: As in `encode`.
+
+        Returns:
+            uint32[texts, length], and bool[texts, length], an attention mask: false for padding.
+
+        Raises:
+            UsageError: As in `encode_batch`, or `max_length` has no room for the special tokens.
+            DataError: As in `encode_batch`.
+        """
+        rules = self._encoder.rules(allowed_special, disallowed_special)
+        from bpe_beam.tokenizer.batch_output import padded
+
+        ids = self._encoder.encode_batch(texts, rules)
+        return padded(ids, *self._frame(add_special_tokens), pad_id, max_length)
 
     def encode_iterable(
         self,
@@ -579,23 +637,27 @@ class Tokenizer:
         ids: Sequence[Iterable[int]] | pa.Array | pa.ChunkedArray,
         *,
         skip_special_tokens: bool = False,
-    ) -> pa.LargeStringArray:
+        output: Literal["arrow", "lists"] = "arrow",
+    ) -> Any:
         """Return the texts of the ids of many texts; each is what `decode` returns.
 
         Args:
             ids: The ids of each text: Arrow lists, as `encode_batch` returns them, or a sequence of
                 lists or NumPy arrays.
             skip_special_tokens: Whether to ignore special tokens.
+            output: The form of the result, see below.
 
         Returns:
-            A pyarrow.LargeStringArray.
+            With "arrow" a pyarrow.LargeStringArray, with "lists" a list of str.
 
         Raises:
-            UsageError: A value is not an integer.
+            UsageError: A value is not an integer, or there is no such output.
             DataError: The tokenizer does not have an id; the message has the number of the text,
                 from 0, and the number of the id.
         """
-        return self._decoder.decode_texts(ids, self._skipped(skip_special_tokens))
+        require_choice("output", output, ("arrow", "lists"))
+        texts = self._decoder.decode_texts(ids, self._skipped(skip_special_tokens))
+        return texts.to_pylist() if output == "lists" else texts
 
     def decode_bytes_batch(
         self,

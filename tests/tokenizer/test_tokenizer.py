@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import threading
 from pathlib import Path
@@ -296,6 +297,16 @@ class TestLookingAtIt:
     def test_repr(self, tokenizer: Tokenizer) -> None:
         assert repr(tokenizer).startswith("<Tokenizer: byte-level BPE, 412 tokens, 6 special,")
 
+    def test_html_of_notebooks_escapes_tokens(self, tokenizer: Tokenizer) -> None:
+        html = tokenizer._repr_html_()
+        assert html.startswith("<table>")
+        assert "412 tokens" in html
+        assert tokenizer.fingerprint[:12] in html
+        vocab = [*map(byte_level.to_chars, (bytes([b]) for b in range(256))), "<script>"]
+        hostile = Tokenizer.from_learned(vocab, [], ["<script>"])._repr_html_()
+        assert "&lt;script&gt;" in hostile
+        assert "<script>" not in hostile
+
 
 class TestComparing:
     def test_equal_tokenizers(self, tokenizer: Tokenizer) -> None:
@@ -320,6 +331,10 @@ class TestKeeping:
         assert again.encode(sample, allowed_special="all") == tokenizer.encode(
             sample, allowed_special="all"
         )
+
+    def test_copies_are_the_tokenizer_which_never_changes(self, tokenizer: Tokenizer) -> None:
+        assert copy.copy(tokenizer) is tokenizer
+        assert copy.deepcopy([tokenizer])[0] is tokenizer
 
     def test_save_and_read(self, tokenizer: Tokenizer, tmp_path: Path) -> None:
         path = tmp_path / "tok #1%.json"

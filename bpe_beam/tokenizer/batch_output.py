@@ -1,0 +1,88 @@
+"""The ids of many texts as Arrow lists, NumPy arrays, Python lists, or one padded matrix."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from bpe_beam.errors import UsageError, require, require_choice
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+Output = Literal["arrow", "numpy", "lists"]
+
+OUTPUTS = ("arrow", "numpy", "lists")
+
+
+def lists_as(lists: pa.LargeListArray, output: str) -> Any:
+    """Return lists of ids in another form.
+
+    Args:
+        lists: Lists of uint32.
+        output: "arrow": as they are. "numpy": a list of uint32 arrays, over the same memory.
+            "lists": lists of int.
+
+    Raises:
+        UsageError: There is no such form.
+    """
+    require_choice("output", output, OUTPUTS)
+    if output == "arrow":
+        return lists
+    if output == "lists":
+        return lists.to_pylist()
+    values, offsets = lists.values.to_numpy(), lists.offsets.to_numpy().tolist()
+    return [values[start:end] for start, end in itertools.pairwise(offsets)]
+
+
+def padded(
+    lists: pa.LargeListArray,
+    before: Sequence[int],
+    after: Sequence[int],
+    pad_id: int,
+    max_length: int | None,
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.bool_]]:
+    """Return lists of ids as the rows of a matrix, and where it has ids.
+
+    Args:
+        lists: Lists of uint32.
+        before: Ids that are added before each list.
+        after: Ids that are added after each list.
+        pad_id: The id that fills rows up at their ends.
+        max_length: The most ids of a row, those before and after included; longer lists lose their
+            ends. None: the longest list decides.
+
+    Returns:
+        uint32[lists, longest row], and bool of the same shape: false where it is padding.
+
+    Raises:
+        UsageError: The ids before and after are more than `max_length`, or an id is no uint32.
+    """
+    import numpy as np
+
+    frame = len(before) + len(after)
+    require(
+        max_length is None or max_length >= max(1, frame),
+        f"must be at least {max(1, frame)}, got {max_length}",
+        "max_length",
+    )
+    if isinstance(pad_id, bool) or not isinstance(pad_id, int) or not 0 <= pad_id < 2**32:
+        raise UsageError(f"must be an id, got {pad_id!r}", ("pad_id",))
+    offsets = lists.offsets.to_numpy()
+    kept = np.diff(offsets)
+    if max_length is not None:
+        kept = np.minimum(kept, max_length - frame)
+    longest = int(kept.max(initial=0))
+    rows = np.full((len(kept), longest + frame), pad_id, np.uint32)
+    columns = np.arange(longest)
+    filled = columns < kept[:, None]
+    own = rows[:, len(before) : len(before) + longest]
+    own[filled] = lists.values.to_numpy()[(offsets[:-1, None] + columns)[filled]]
+    rows[:, : len(before)] = before
+    ends = len(before) + kept
+    for number, token_id in enumerate(after):
+        rows[np.arange(len(rows)), ends + number] = token_id
+    return rows, np.arange(rows.shape[1]) < (ends + len(after))[:, None]

@@ -1,0 +1,81 @@
+"""The ids of many texts in each form: the same ids as one text at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import bpe_beam
+from bpe_beam import Tokenizer
+from bpe_beam.errors import UsageError
+
+TEXTS = ["the cat the cat", "", "größe", "a b c d e f g h", "the"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    options: dict[str, Any] = {"special_tokens": ["<s>", "</s>", "<pad>"], "min_frequency": 1}
+    return bpe_beam.train(TEXTS, vocab_size=270, template="<s> $A </s>", **options)
+
+
+@pytest.mark.parametrize("special", [False, True])
+def test_every_output_has_the_ids_of_one_text_at_a_time(
+    tokenizer: Tokenizer, special: bool
+) -> None:
+    expected = [tokenizer.encode(text, add_special_tokens=special) for text in TEXTS]
+    for texts in (TEXTS, pa.array(["x", *TEXTS])[1:]):
+        options: dict[str, Any] = {"add_special_tokens": special}
+        assert tokenizer.encode_batch(texts, output="lists", **options) == expected
+        arrays = tokenizer.encode_batch(texts, output="numpy", **options)
+        assert [array.tolist() for array in arrays] == expected
+        assert {array.dtype for array in arrays} == {np.dtype(np.uint32)}
+        arrow = tokenizer.encode_batch(texts, **options)
+        assert arrow.to_pylist() == expected
+    for ids in (expected, arrays, arrow):
+        found = tokenizer.decode_batch(ids, skip_special_tokens=True, output="lists")
+        assert found == TEXTS == tokenizer.decode_batch(ids, skip_special_tokens=True).to_pylist()
+
+
+@pytest.mark.parametrize("special", [False, True])
+@pytest.mark.parametrize("max_length", [None, 2, 3, 5, 100])
+def test_rows_are_padded_and_lose_their_ends(
+    tokenizer: Tokenizer, special: bool, max_length: int | None
+) -> None:
+    pad_id = tokenizer.token_to_id("<pad>")
+    assert pad_id is not None
+    rows, mask = tokenizer.encode_padded(
+        TEXTS, pad_id=pad_id, max_length=max_length, add_special_tokens=special
+    )
+    expected = []
+    for text in TEXTS:
+        ids, frame = tokenizer.encode(text), [*tokenizer.encode("", add_special_tokens=special)]
+        if max_length is not None:
+            ids = ids[: max_length - len(frame)]
+        expected.append([*frame[:1], *ids, *frame[1:]])
+    assert rows.dtype == np.uint32
+    assert rows.shape == mask.shape == (len(TEXTS), max(map(len, expected)))
+    for row, own, ids in zip(rows, mask, expected, strict=True):
+        assert row[own].tolist() == ids
+        assert own[: len(ids)].all()
+        assert set(row[~own].tolist()) <= {pad_id}
+
+
+def test_no_texts_make_an_empty_matrix(tokenizer: Tokenizer) -> None:
+    rows, mask = tokenizer.encode_padded([], pad_id=0)
+    assert rows.shape == mask.shape == (0, 0)
+    assert tokenizer.encode_batch([], output="numpy") == []
+
+
+def test_wrong_arguments_are_named(tokenizer: Tokenizer) -> None:
+    with pytest.raises(UsageError, match="output must be one of arrow, numpy, lists"):
+        tokenizer.encode_batch(TEXTS, output="torch")
+    with pytest.raises(UsageError, match="output must be one of arrow, lists"):
+        tokenizer.decode_batch([[1]], output="numpy")
+    with pytest.raises(UsageError, match="max_length must be at least 2, got 1"):
+        tokenizer.encode_padded(TEXTS, pad_id=0, max_length=1, add_special_tokens=True)
+    for pad_id in (-1, None, True, 2**32):
+        with pytest.raises(UsageError, match="pad_id must be an id"):
+            tokenizer.encode_padded(TEXTS, pad_id=pad_id)
