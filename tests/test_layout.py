@@ -35,6 +35,7 @@ ELSEWHERE = {
     "evaluation/tally.py": "evaluation/test_counted.py",
     "folders/file_info.py": "folders/test_receipts.py",
     "folders/folder_kind.py": "jobs/test_inspect.py",
+    "jobs/doctor/": "jobs/doctor/test_doctor.py",
     "jobs/counts/histograms.py": "jobs/test_inspect.py",
     "jobs/counts/shared.py": "jobs/counts/test_merge.py",
     "jobs/tokenizer_names.py": "jobs/test_diff.py",

@@ -4,8 +4,8 @@ A command imports the settings and the modules of its own job only, and Beam onl
 it.
 
 Exit codes: 0 done; 1 the job ran and failed; 2 wrong usage or settings; 130 interrupted (the
-shells' code for SIGINT); 141 the reader of stdout closed it (the code for SIGPIPE). A job that
-compares ends with 0 if nothing differs, 1 if something does, and 2 after any error.
+shells' code for SIGINT); 141 the reader of stdout closed it (the code for SIGPIPE). `diff` ends
+with 1 if something differs, `doctor` if something fails, both with 2 after any error.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def main(argv: Sequence[str]) -> int:
         return READER_GONE
     except Exception as error:
         code = report(command, error, name_of, debug=debug)
-        return 2 if job and JOBS[job].compares else code
+        return 2 if job and JOBS[job].verdict else code
 
 
 def job_of(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -136,7 +136,8 @@ def _run_job(job: str, settings: Any) -> int:
         say(format_summary(f"bpe-beam {job}", for_people(summary), exact=False))
     if run.summary_file is not None:
         write_json(summary, run.summary_file, run.storage_options)
-    return 1 if JOBS[job].compares and not summary["same"] else 0
+    verdict = JOBS[job].verdict
+    return 1 if verdict and not summary[verdict] else 0
 
 
 def _version() -> str:

@@ -21,14 +21,15 @@ class Job(msgspec.Struct, frozen=True, dict=True):
         summary: What it does, in a line.
         example: Command lines that can be used as they are.
         note: More for the end of its help.
-        compares: Whether the exit code is 1 if two things differ, and 2 after any error.
+        verdict: The key of the summary that decides whether the exit code is 0 or 1; it is 2 after
+            any error. Empty: the exit codes of all other jobs.
     """
 
     settings_name: str
     summary: str
     example: str
     note: str = ""
-    compares: bool = False
+    verdict: str = ""
 
     @cached_property
     def settings(self) -> type[Settings]:
@@ -115,7 +116,7 @@ JOBS: dict[str, Job] = {
         "show what differs between two tokenizers, and which words they encode otherwise",
         "bpe-beam diff tok-old/ tok-new/ --counts counts/",
         "Exit code 0 if nothing differs, 1 if something differs, 2 after any error.",
-        compares=True,
+        verdict="same",
     ),
     "encode": Job(
         "tools.EncodeSettings",
@@ -155,6 +156,14 @@ JOBS: dict[str, Job] = {
         "counts.FilterCountsSettings",
         "write a counts folder without rare words, or with some sources only",
         "bpe-beam counts filter counts/ --min-count 2 --output counts-2/",
+    ),
+    "doctor": Job(
+        "tools.DoctorSettings",
+        "show which runners, storages and extras work here, and what is missing",
+        "bpe-beam doctor\n  bpe-beam doctor s3://bucket/corpus --format json",
+        "Shows no secrets, and sends nothing but to the stores of the paths. Exit code 1 if "
+        "something needed fails.",
+        verdict="works",
     ),
     "quickstart": Job(
         "tools.QuickstartSettings",

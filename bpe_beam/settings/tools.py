@@ -1,4 +1,4 @@
-"""Settings of the small jobs: plan, quickstart, verify, diff, encode, decode, inspect."""
+"""Settings of the small jobs: plan, quickstart, verify, diff, doctor and more."""
 
 from __future__ import annotations
 
@@ -97,6 +97,24 @@ class DiffSettings(Settings):
             self.run.in_process and not self.run.runner_options,
             "diff runs in this process: it has no runner and no flags of a runner",
         )
+
+
+@dataclass(frozen=True)
+class DoctorSettings(Settings):
+    """Settings of `doctor`: what works on this machine."""
+
+    paths: tuple[str, ...] = option(
+        (),
+        flag="paths",
+        metavar="PATH",
+        kind="many",
+        help="Paths or URLs that must be there, such as a bucket of a job to come.",
+    )
+    format: str = option("text", choices=OUTPUT_FORMATS, help="How to write the result to stdout.")
+    timeout: int = option(
+        60, help="Time limit of each check, in seconds; all run at once.", between=(1, 3600)
+    )
+    run: RunSettings = part(RunSettings, RunSettings(), only=MESSAGES)
 
 
 @dataclass(frozen=True)

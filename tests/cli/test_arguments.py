@@ -146,6 +146,7 @@ def test_every_declared_option_reaches_the_settings() -> None:
         "blend": ["a"],
         "evaluate": ["--counts", "b", "--tokenizer", "t"],
         "diff": ["a", "b"],
+        "doctor": [],
         "inspect": ["p"],
         "plan": ["--input", "a"],
         "quickstart": [],

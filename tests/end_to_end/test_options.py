@@ -25,6 +25,7 @@ from stream_options import NEEDED, STREAMING
 from bpe_beam import Tokenizer
 from bpe_beam.engines.local import LocalWorkers, local_workers
 from bpe_beam.jobs import diff, evaluate, quickstart, stream_tokenize, verify
+from bpe_beam.jobs.doctor import runners as doctor_runners
 from bpe_beam.settings.jobs import JOBS
 
 END = "<|endoftext|>"
@@ -45,6 +46,8 @@ class Ground:
     def base(self, job: str) -> list[str | Path]:
         """The least that a job needs, but for its output."""
         tokenizer = ("--tokenizer", self.shared / "tok" / "tokenizer.json")
+        if job == "doctor":  # whose own tests run the pipeline
+            self.patch.setattr(doctor_runners, "_PIPELINE", "")
         return {  # type: ignore[return-value]
             "count": ["--input", self.shared / "a.jsonl"],
             "train": ["--input", self.shared / "a.jsonl", "--vocab-size", "300"],
@@ -55,6 +58,7 @@ class Ground:
             "blend": [self.shared / "tokens"],
             "evaluate": ["--counts", self.shared / "counts", *tokenizer],
             "diff": [*[self.shared / "tok"] * 2, "--counts", self.shared / "counts"],
+            "doctor": [self.shared / "tok"],
             "encode": [f"one{END}two", *tokenizer],
             "decode": ["70", "71", *tokenizer],
             "inspect": [self.shared / "tok"],
@@ -248,6 +252,7 @@ def options_of_storage(ground: Ground, job: str) -> None:
         "blend": ["dir://tokens"],
         "evaluate": ["--counts", "dir://counts", "--tokenizer", "dir://tok/tokenizer.json"],
         "diff": ["dir://tok", "dir://tok"],
+        "doctor": ["dir://tok"],
         "inspect": ["dir://tok"],
         "plan": ["--input", "dir://a.jsonl"],
         "encode": ["a", "--tokenizer", "dir://tok/tokenizer.json"],
@@ -627,6 +632,21 @@ def so_many_words(ground: Ground, job: str) -> None:
     assert lengths[1] == lengths[0] + 1
 
 
+def no_time(ground: Ground, job: str) -> None:
+    """A program that hangs ends with the limit."""
+    ground.patch.setattr(Ground, "base", lambda *_: [])
+    ground.patch.setattr(doctor_runners, "_PIPELINE", "import time; time.sleep(1000)")
+    ran = ground.run(job, "--timeout", "1")
+    assert ran.code == 1
+    assert b"a small pipeline took more than 1 s" in ran.out
+
+
+def nothing_on_stderr(ground: Ground, job: str) -> None:
+    """The result has amounts of free memory, which change."""
+    ran = ground.run(job, "--quiet")
+    assert (ran.code, ran.err) == (0, "")
+
+
 def other_counts(ground: Ground, job: str) -> None:
     """Other words give other figures."""
     base = ground.base(job)
@@ -926,6 +946,13 @@ CASES: dict[str, dict[str, Case]] = {
         "--format": changes("--format", "json"),
         "--workers": threads,
         "--progress": shown_as_json,
+    },
+    "doctor": {
+        **COMMON,
+        "--quiet": nothing_on_stderr,
+        "paths": positional("{shared}/tokens"),
+        "--format": changes("--format", "json"),
+        "--timeout": no_time,
     },
     "encode": {
         **COMMON,

@@ -1,0 +1,75 @@
+"""The doctor job: what works on this machine, what is missing, and what to do about it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+from msgspec import Struct
+
+from bpe_beam.jobs.doctor import machine, runners, stores
+from bpe_beam.jobs.doctor.checks import Check, within
+from bpe_beam.jobs.standard_streams import write_json
+from bpe_beam.progress import Progress
+from bpe_beam.settings.tools import DoctorSettings
+from bpe_beam.terminal import Terminal, visible
+
+_STYLES = {"works": "green", "missing": "yellow", "fails": "red", "unknown": "cyan"}
+
+
+class DoctorSummary(Struct, frozen=True):
+    """The summary of `doctor`, which `--format json` writes to stdout.
+
+    Attributes:
+        works: Whether nothing fails that is needed; parts that are missing are optional.
+        checks: What was found.
+    """
+
+    job: str
+    works: bool
+    checks: list[Check]
+    seconds: float
+
+
+def run(settings: DoctorSettings, _progress: Progress) -> DoctorSummary:
+    """Check this machine, all at once, and write what was found to stdout."""
+    started = time.monotonic()
+    limit = settings.timeout
+    options = settings.run.storage_options
+    found = [
+        *machine.checks(),
+        *runners.checks(limit),
+        *stores.checks(options),
+        *stores.checks_of_paths(settings.paths, options),
+    ]
+    # The threads of `within` hold what hangs; these end with their time limit.
+    with ThreadPoolExecutor(len(found)) as pool:
+        checks = list(pool.map(lambda one: within(limit + 1, *one), found))
+    summary = DoctorSummary(
+        job="doctor",
+        works=all(check.status != "fails" for check in checks),
+        checks=checks,
+        seconds=round(time.monotonic() - started, 3),
+    )
+    if settings.format == "json":
+        write_json(msgspec.to_builtins(summary), "-", {})
+    else:
+        for line in _lines(checks, Terminal(sys.stdout)):
+            print(line)
+    return summary
+
+
+def _lines(checks: list[Check], terminal: Terminal) -> Iterator[str]:
+    width = max(len(check.name) for check in checks)
+    area = None
+    for check in checks:
+        if check.area != area:
+            area = check.area
+            yield terminal.paint(area, "bold")
+        status = terminal.paint(f"{check.status:7}", _STYLES[check.status])
+        yield f"  {status}  {visible(check.name):{width}}  {visible(check.found)}"
+        if check.remedy is not None:
+            yield terminal.paint(f"  {'':7}  {'':{width}}  -> {check.remedy}", "dim")

@@ -1,0 +1,141 @@
+"""What a check of `doctor` finds, and what checks share: time limits, programs, packages.
+
+A check shows names of variables and files that may have secrets, never what they contain.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata
+from typing import Literal
+
+from msgspec import Struct
+
+Status = Literal["works", "missing", "fails", "unknown"]
+
+PACKAGE = "bpe-beam"
+_MOST_OUTPUT = 1 << 16
+
+
+class Check(Struct, frozen=True, omit_defaults=True):
+    """One finding.
+
+    Attributes:
+        area: What it is about: machine, package, runners, storage, extras, paths.
+        name: What was checked.
+        status: `works`; `missing`: something optional is not there; `fails`: something needed does
+            not work; `unknown`: only a real job shows it.
+        found: What was found.
+        remedy: What to do about it; None: nothing.
+    """
+
+    area: str
+    name: str
+    status: Status
+    found: str
+    remedy: str | None = None
+
+
+def within(seconds: float, area: str, name: str, check: Callable[[], Check]) -> Check:
+    """Return what a check finds; after the time limit, or an error, a check that failed.
+
+    A call that hangs, such as one of a file system that does not answer, keeps its thread.
+
+    Args:
+        seconds: The time limit.
+        area: The area of the check.
+        name: The name of the check.
+        check: The check.
+    """
+    found: list[Check] = []
+
+    def call() -> None:
+        try:
+            found.append(check())
+        except Exception as error:
+            found.append(Check(area, name, "fails", f"{type(error).__name__}: {error}"))
+
+    thread = threading.Thread(target=call, name="doctor", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return found[0] if found else Check(area, name, "fails", f"no answer within {seconds:g} s")
+
+
+def output_of(command: Sequence[str], seconds: float) -> tuple[int | None, str]:
+    """Return the exit code and the output of a program; it and its children end at the time limit.
+
+    Args:
+        command: The program and its arguments.
+        seconds: The time limit.
+
+    Returns:
+        The exit code, None after the time limit; stdout and stderr together.
+
+    Raises:
+        OSError: The program cannot be started.
+    """
+    with tempfile.TemporaryFile() as output:  # a pipe would wait for the children, too
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        code: int | None
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            code = None
+        output.seek(0)
+        return code, output.read(_MOST_OUTPUT).decode("utf-8", "replace")
+
+
+def version_of(package: str) -> str | None:
+    """Return the version of an installed package; None if it is not installed."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def unmet(package: str, extra: str = "") -> list[str]:
+    """Return the requirements of a package that are not installed, or in another version.
+
+    Args:
+        package: The package, which is installed.
+        extra: One of its extras; empty: what it always requires.
+
+    Returns:
+        A text for each, such as "s3fs>=2025.12 (not installed)".
+    """
+    return sorted(set(_unmet(package, extra, set())))
+
+
+def _unmet(package: str, extra: str, seen: set[tuple[str, str]]) -> Iterator[str]:
+    from packaging.requirements import Requirement  # Beam has it
+
+    if (package, extra) in seen:
+        return
+    seen.add((package, extra))
+    for line in metadata.requires(package) or ():
+        wanted = Requirement(line)
+        in_extra = wanted.marker is not None and wanted.marker.evaluate({"extra": extra})
+        always = wanted.marker is None or wanted.marker.evaluate({"extra": ""})
+        if not (in_extra and not always if extra else always):
+            continue
+        installed = version_of(wanted.name)
+        if installed is None:
+            yield f"{wanted.name}{wanted.specifier} (not installed)"
+        elif not wanted.specifier.contains(installed, prereleases=True):
+            yield f"{wanted.name}{wanted.specifier} (installed: {installed})"
+        else:
+            for each in wanted.extras:
+                yield from _unmet(wanted.name, each, seen)

@@ -1,0 +1,160 @@
+"""`bpe-beam doctor`: what it finds here, what it never shows, and that it always ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import run
+from waiting import wait_until
+
+from bpe_beam.jobs.doctor import runners
+from bpe_beam.jobs.doctor.checks import Check, output_of, unmet, within
+
+SECRET = "not-to-be-shown"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What is found here, with secrets around and one path that is missing."""
+    folder = tmp_path_factory.mktemp("there")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(folder))
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN"):
+            patch.setenv(name, SECRET)
+        options = json.dumps({"gs": {"token": SECRET}, "az": {"account_key": SECRET}})
+        paths = (folder, folder / "none", f"https://user:{SECRET}@localhost:9/x?{SECRET}")
+        ran = run("doctor", "--format", "json", "--storage-options", options, *paths)
+    assert ran.code == 1, ran.err
+    assert SECRET not in ran.out.decode() + ran.err
+    return json.loads(ran.out)
+
+
+def row(report: Any, name: str) -> Any:
+    (found,) = [check for check in report["checks"] if check["name"] == name]
+    return found
+
+
+def test_what_works_here(report: Any) -> None:
+    for name in ("processor", "Python", "native code", "this process", "FnApiRunner"):
+        assert row(report, name)["status"] == "works", name
+    assert "bytes" not in row(report, "memory")["found"]
+    assert sys.version.split()[0] in row(report, "Python")["found"]
+    assert {check["status"] for check in report["checks"]} <= {
+        *("works", "missing", "fails", "unknown")
+    }
+    for check in report["checks"]:
+        if check["status"] == "missing":
+            assert check["remedy"], check
+
+
+def test_paths(report: Any) -> None:
+    paths = [check for check in report["checks"] if check["area"] == "paths"]
+    assert paths[0] | {"name": ""} == {
+        "area": "paths", "name": "", "status": "works", "found": "a folder, 0 names in it"
+    }  # fmt: skip
+    assert [check["status"] for check in paths[1:]] == ["fails", "fails"]
+    assert not report["works"]
+
+
+def test_credentials_are_named(report: Any) -> None:
+    s3 = row(report, "s3://")
+    assert s3["status"] == "missing" or "credentials: AWS_ACCESS_KEY_ID" in s3["found"]
+    hub = row(report, "hf://")
+    assert hub["status"] == "missing" or "credentials: HF_TOKEN" in hub["found"]
+
+
+def test_a_check_that_hangs_ends() -> None:
+    held = threading.Event()
+
+    def hang() -> Check:
+        held.wait()
+        raise AssertionError
+
+    found = within(0.05, "machine", "disk", hang)
+    held.set()
+    assert (found.status, found.found) == ("fails", "no answer within 0.05 s")
+
+
+def test_a_check_that_fails_is_a_finding() -> None:
+    def fail() -> Check:
+        raise OSError("no such device")
+
+    found = within(60, "machine", "disk", fail)
+    assert (found.status, found.found) == ("fails", "OSError: no such device")
+
+
+def test_a_program_that_hangs_ends_with_its_children(tmp_path: Path) -> None:
+    script = tmp_path / "hangs"
+    script.write_text(f"#!/bin/sh\nsleep 1000 &\necho $! > {tmp_path}/child\necho begun\nwait\n")
+    script.chmod(0o755)
+    code, output = None, ""
+    seconds = 0.2
+    while "begun" not in output:  # on a busy machine the script takes a while to begin
+        seconds *= 2
+        code, output = output_of([str(script)], seconds)
+    assert code is None
+    child = int((tmp_path / "child").read_text())
+    wait_until(lambda: not is_running(child), "the end of the child")
+
+
+def is_running(process: int) -> bool:
+    try:
+        return ") Z " not in Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
+
+
+def test_old_java_and_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flink() -> Check:
+        (check,) = [each for _, name, each in runners.checks(60) if name == "FlinkRunner"]
+        return check()
+
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("BPE_BEAM_CACHE", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert (flink().status, flink().found) == ("missing", "no Java")
+    program = tmp_path / "bin" / "java"
+    program.parent.mkdir()
+    for version, status in (("1.8.0_402", "missing"), ("17.0.2", "unknown")):
+        program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+        program.chmod(0o755)
+        assert flink().status == status
+    assert flink().found == "Java 17; no job server"
+    jar = tmp_path / "runners" / "flink-job-server-1.jar"
+    jar.parent.mkdir()
+    jar.touch()
+    assert (flink().status, flink().found) == ("works", f"Java 17; job server {jar}")
+
+
+def test_requirements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a package that is installed in a folder, with its metadata."""
+    for name, lines in {
+        "upper": ("lower[fast]<2", "nowhere>=3", "numpy", "other; extra == 'x'"),
+        "lower": ("numpy<0.1; extra == 'fast'", "upper; extra == 'fast'", "absent; extra == 'y'"),
+    }.items():
+        info = tmp_path / f"{name}-1.0.dist-info"
+        info.mkdir()
+        needs = "".join(f"Requires-Dist: {line}\n" for line in lines)
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{needs}"
+        )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    base = unmet("upper")
+    assert base[0] == "nowhere>=3 (not installed)"
+    assert base[1].startswith("numpy<0.1 (installed: ")
+    assert len(base) == 2
+    assert unmet("upper", "x") == ["other (not installed)"]
+
+
+def test_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(os.environ, "FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    text = run("doctor").out.decode()
+    assert "\x1b[1mmachine\x1b[0m" in text
+    assert "  \x1b[32mworks  \x1b[0m  processor " in text
