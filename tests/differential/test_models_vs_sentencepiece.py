@@ -29,7 +29,13 @@ from sentencepiece_models import (
 from tokenizers import Tokenizer as HuggingFace
 
 from bpe_beam import Tokenizer
-from bpe_beam.tokenizer import sentencepiece_file, sentencepiece_writing
+from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer import models, sentencepiece_file, sentencepiece_writing
+from bpe_beam.tokenizer.added_tokens import AddedToken
+from bpe_beam.tokenizer.normalizers import NormalizerSequence, Prepend, Replace
+from bpe_beam.tokenizer.patterns import Pattern
+from bpe_beam.tokenizer.pretokenizers import Metaspace
+from bpe_beam.tokenizer.spec import TokenizerSpec
 
 CHARSMAP = Path(sentencepiece.__file__).parent / "package_data" / "nmt_nfkc.bin"
 FOREIGN = ["naïve café straße 東京 京都 日本語 Привет мир ﬁne ① ½ ｶﾞ", "x1y22z333  y\tz e\u0301 é"]
@@ -217,3 +223,67 @@ def test_what_hugging_face_can_say_is_said_so() -> None:
         ours = check(trained(model_type="bpe", vocab_size=450, **plain, **more), random.Random(2))
         assert ours.spec.file_warning is None
         assert ours.spec.model.json_type == "BPE"
+
+
+ESCAPE, PREFIX = Replace(Pattern(text=" "), "▁"), Prepend("▁")
+SHAPES: list[tuple[Any, Any]] = [
+    (PREFIX, Metaspace()),
+    (PREFIX, Metaspace(split=False)),
+    (NormalizerSequence((PREFIX, ESCAPE)), None),
+    (ESCAPE, None),
+    (None, Metaspace(prepend_scheme="never")),
+]
+
+
+def made_bpe(rng: random.Random) -> TokenizerSpec:
+    """Return BPE with merges in an order that no training gives."""
+    letters = "▁" + "abc"[: rng.randint(1, 3)]
+    byte_fallback = rng.random() < 0.5
+    tokens, merges = [*letters], []
+    for _ in range(rng.randint(1, 9)):
+        pair = rng.choice(tokens), rng.choice(tokens)
+        joined = "".join(pair)
+        if (
+            pair not in merges
+            and len(joined) <= 7
+            and ("▁" not in joined[1:] or rng.random() < 0.2)
+        ):
+            merges.append(pair)
+            tokens += [joined] * (joined not in tokens)
+    if rng.random() < 0.3:
+        rng.shuffle(merges)
+    special = ["<unk>", "<s>"]
+    texts = special + [text for text, _, _ in BYTES] * byte_fallback + tokens
+    normalizer, pre_tokenizer = rng.choice(SHAPES)
+    return TokenizerSpec(
+        models.BPE(
+            {text: token_id for token_id, text in enumerate(texts)},
+            merges,
+            unk_token="<unk>",
+            fuse_unk=True,
+            byte_fallback=byte_fallback,
+        ),
+        tuple(AddedToken(token_id, text) for token_id, text in enumerate(special)),
+        normalizer=normalizer,
+        pre_tokenizer=pre_tokenizer,
+    )
+
+
+def test_merges_that_are_written() -> None:
+    """What is written has the same ids; what is refused would not always have them."""
+    rng = random.Random(11)
+    refused = []
+    for _ in range(250):
+        spec = made_bpe(rng)
+        ours = Tokenizer(spec)
+        try:
+            model = sentencepiece_writing.write(spec)
+        except UsageError as error:
+            refused.append(str(error))
+            continue
+        theirs = sentencepiece.SentencePieceProcessor(model_proto=model)
+        given = ["".join(rng.choices("▁  aabbcé", k=rng.randint(0, 14))) for _ in range(30)]
+        for text, ids in zip(given, theirs.encode(given), strict=True):
+            assert ours.encode(text) == ids, (ascii(text), spec)
+    assert 20 < len(refused) < 150
+    assert {reason.split(": ")[2][:9] for reason in refused} == {"by scores", "its pre-t"}
