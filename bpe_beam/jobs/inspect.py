@@ -15,7 +15,9 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.tools import InspectSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.display import describe, model_in_words, text_of
+from bpe_beam.tokenizer.published_folder import has_tokenizer, model_input
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.tokenizer.transformers_files import CHAT_TEMPLATE_FILE
 
 if TYPE_CHECKING:
     from bpe_beam.counts.manifest import Filtered
@@ -43,6 +45,8 @@ def _figures(storage: Storage, path: str) -> Figures:
         return _tokenizer_figures(Tokenizer.from_file(path, storage=storage))
     names = set(storage.list_names(path))
     kind = kind_of(storage, path)
+    if JOB_FILE not in names and has_tokenizer(names) and MANIFEST_FILE not in names:
+        return _folder_figures(storage, path)
     if MANIFEST_FILE in names:
         return (_counts_figures if kind == COUNTS else _shards_figures)(storage, path)
     if kind in (SHARDS, None):
@@ -57,12 +61,23 @@ def _figures(storage: Storage, path: str) -> Figures:
             f"{path} is not finished: run its job{wanted} again; it resumes where it was"
         )
     if TOKENIZER_FILE in names:
-        url = storage.join(path, TOKENIZER_FILE)
-        return _tokenizer_figures(Tokenizer.from_file(url, storage=storage))
+        return _folder_figures(storage, path)
     raise UsageError(
         f"{path} has neither {MANIFEST_FILE} nor {TOKENIZER_FILE}: no job of bpe-beam finished "
         "there"
     )
+
+
+def _folder_figures(storage: Storage, path: str) -> Figures:
+    """Return the figures of a tokenizer's folder: also what its files tell `transformers`."""
+    figures = _tokenizer_figures(Tokenizer.from_pretrained(path, storage=storage))
+    told = model_input(path, storage)
+    more = {
+        "roles": [f"{role} {token}" for role, token in told.roles.items()] or None,
+        "model_max_length": told.max_length,
+        "chat_template": storage.exists(storage.join(path, CHAT_TEMPLATE_FILE)) or None,
+    }
+    return {**figures, **{name: value for name, value in more.items() if value is not None}}
 
 
 def _tokenizer_figures(tokenizer: Tokenizer) -> Figures:

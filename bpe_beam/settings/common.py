@@ -309,7 +309,7 @@ def output_option(what: str) -> Any:
 
 def tokenizer_option() -> Any:
     """Return the required option `--tokenizer`."""
-    files = "tokenizer.json, the folder that has it, a SentencePiece .model or a tekken.json"
+    files = "tokenizer.json, a SentencePiece .model, a tekken.json, or a folder with a tokenizer"
     return option(metavar="F", help=f"{files}; a path or URL.")
 
 

@@ -8,7 +8,7 @@ ways that are not known here are refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NoReturn
 
 from msgspec import Struct
@@ -37,6 +37,7 @@ from bpe_beam.tokenizer.pretokenizers import (
     pretokenizer_from_name,
 )
 from bpe_beam.tokenizer.spec import TokenizerSpec
+from bpe_beam.tokenizer.transformers_files import ModelInput
 
 TOKENIZER_FILE = "tokenizer.json"
 _SENTENCEPIECE_FILES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
@@ -98,6 +99,8 @@ def read(folder: str, storage: Storage, read_file: Callable[[str], TokenizerSpec
     """
     names = set(storage.list_names(folder))
     settings = _Settings(folder, storage, names)
+    if "job.json" in names and TOKENIZER_FILE not in names:  # of another job, or not finished
+        raise UsageError(f"{redact(folder)} is a folder without a {TOKENIZER_FILE}")
     if TOKENIZER_FILE in names:
         return read_file(storage.join(folder, TOKENIZER_FILE))
     for name in _SENTENCEPIECE_FILES:
@@ -113,6 +116,26 @@ def read(folder: str, storage: Storage, read_file: Callable[[str], TokenizerSpec
         f"{redact(folder)} has no file of a tokenizer: {TOKENIZER_FILE}, a .model file of "
         "SentencePiece, tekken.json, vocab.json with merges.txt, or vocab.txt"
     )
+
+
+def has_tokenizer(names: Collection[str]) -> bool:
+    """Return whether a folder with files of these names has a tokenizer, made by any program."""
+    alone = {TOKENIZER_FILE, *_SENTENCEPIECE_FILES, "tekken.json", "vocab.txt"}
+    return not alone.isdisjoint(names) or {"vocab.json", "merges.txt"} <= set(names)
+
+
+def model_input(folder: str, storage: Storage) -> ModelInput:
+    """Return the roles of special tokens and the length of the input that a folder's files name.
+
+    Args:
+        folder: A path or URL.
+        storage: The storage client.
+
+    Raises:
+        UsageError: A file is not JSON, or a role is not a token.
+    """
+    settings = _Settings(folder, storage, set(storage.list_names(folder)))
+    return ModelInput(settings.roles, settings.max_length)
 
 
 class _Token(Struct):
@@ -226,7 +249,7 @@ class _Settings:
             if not key.isdecimal() or len(key) > 10:
                 by_id.refuse(f"{shortened(key)} is not an id")
             added[token.content] = _added(int(key), token)
-        roles = {**defaults, **{role: token.content for role, token in self._roles()}}
+        roles = {**defaults, **self.roles}
         special = {*roles.values(), *(token.content for token in self._without_role())}
         for content, token_id in _checked_vocab(self._object("added_tokens.json")).items():
             if content not in added:
@@ -241,6 +264,17 @@ class _Settings:
                 added[content] = AddedToken(vocab[content], content)
         return tuple(sorted(added.values(), key=lambda token: token.id))
 
+    @property
+    def roles(self) -> dict[str, str]:
+        """The special tokens by role."""
+        return {role: token.content for role, token in self._roles()}
+
+    @property
+    def max_length(self) -> int | None:
+        """The most tokens of a model's input; None: no limit, for which there is a huge number."""
+        length = self._config.field("model_max_length").value
+        return length if type(length) is int and 0 < length < 1 << 63 else None
+
     def role(self, name: str, default: str) -> str:
         """Return the special token of a role.
 
@@ -248,7 +282,7 @@ class _Settings:
             name: The role, such as `cls_token`.
             default: The token where the folder names none.
         """
-        return dict(self._roles()).get(name, _Token(default)).content
+        return self.roles.get(name, default)
 
     def _roles(self) -> Iterator[tuple[str, _Token]]:
         """Yield the special tokens that have a role; those of `tokenizer_config.json` last."""

@@ -49,14 +49,18 @@ class Tokenizer:
         """Return the tokenizer in a `tokenizer.json`, a SentencePiece `.model` or a `tekken.json`.
 
         Args:
-            path: A path or any URL that fsspec opens, of the file or of its folder.
+            path: A path or any URL that fsspec opens, of the file or of its folder; of a folder
+                without a `tokenizer.json` as `from_pretrained` reads it.
             storage: The storage client; None: one without options.
 
         Raises:
             UsageError: The file does not exist, or is not a tokenizer that this version supports;
                 the message has the file, the JSON path, and the supported values.
         """
-        data, source = tokenizer_json.read_file(path, storage)
+        try:
+            data, source = tokenizer_json.read_file(path, storage)
+        except tokenizer_json.MissingFileError:
+            return cls.from_pretrained(path, storage=storage)
         beginning = data[:4096]
         if beginning[:1] == b"\n" and b"\0" in beginning:  # messages begin so, and no JSON
             from bpe_beam.tokenizer import sentencepiece_file

@@ -76,6 +76,10 @@ _OPTIONAL: dict[type[Model], tuple[str, ...]] = {
 _MODELS: dict[str, type[Model]] = {one.__name__: one for one in _KEYS}
 
 
+class MissingFileError(UsageError):
+    """A folder does not have the file that was looked for."""
+
+
 def read_file(
     path: str, storage: Storage | None, name: str = "tokenizer.json"
 ) -> tuple[bytes, str]:
@@ -87,6 +91,7 @@ def read_file(
         name: The file's name in a folder.
 
     Raises:
+        MissingFileError: The path is of a folder without such a file.
         UsageError: The file does not exist, or has more than MAX_FILE_BYTES bytes.
     """
     from bpe_beam.storage import Storage, redact
@@ -101,7 +106,7 @@ def read_file(
             raise
     file = storage.join(path, name)
     if not storage.exists(file):
-        raise UsageError(f"{redact(path)} is a folder without a {name}")
+        raise MissingFileError(f"{redact(path)} is a folder without a {name}")
     return _read_whole(storage, file)
 
 

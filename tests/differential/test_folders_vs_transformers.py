@@ -178,3 +178,22 @@ def test_sentencepiece(name: str, tmp_path: Path) -> None:
         ids = ours.encode(text, add_special_tokens=True)
         assert theirs(text)["input_ids"] == ids, ascii(text)
     assert len(theirs) == ours.vocab_size
+
+
+def test_the_readers_of_llama_cpp(corpus: Path, tmp_path: Path) -> None:
+    """Its converter has these of package gguf: tokens, special tokens and merges."""
+    import gguf.vocab
+
+    given = ("train", "--input", corpus / "in.txt", *KINDS["sentencepiece"])
+    run_whole(*given, "--chat-template", corpus / "chat.jinja", "--output", tmp_path)
+    ours = Tokenizer.from_pretrained(str(tmp_path))
+    special = gguf.vocab.SpecialVocab(tmp_path, load_merges=True)
+    assert special.special_token_ids == {"unk": 0, "bos": 1, "eos": 2}
+    assert special.chat_template == CHAT
+    assert [tuple(merge.split(" ")) for merge in special.merges] == ours.merges
+    for vocab in (gguf.vocab.SentencePieceVocab(tmp_path), gguf.vocab.LlamaHfVocab(tmp_path)):
+        assert [token.decode() for token, _, _ in vocab.all_tokens()] == [*ours.vocab]
+    kinds = [kind.name for _, _, kind in gguf.vocab.SentencePieceVocab(tmp_path).all_tokens()]
+    assert kinds[:3] == ["UNKNOWN", "CONTROL", "CONTROL"]
+    assert kinds[3:259] == ["BYTE"] * 256
+    assert set(kinds[259:]) == {"NORMAL"}

@@ -49,6 +49,30 @@ def inspect(
     return captured.out, json.loads(facts.read_text())
 
 
+def test_a_folder_of_a_tokenizer(
+    made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Also what its files tell `transformers`; folders of other programs serve as well."""
+    _, of_file = inspect(made / "tok" / "tokenizer.json", capsys, tmp_path)
+    _, of_folder = inspect(made / "tok", capsys, tmp_path)
+    assert of_folder == of_file
+    other = tmp_path / "other"
+    other.mkdir()
+    for name in ("vocab.json", "merges.txt"):
+        shutil.copy(made / "tok" / name, other)
+    config = {"eos_token": "<|end|>", "model_max_length": 512}
+    (other / "tokenizer_config.json").write_text(json.dumps(config))
+    (other / "chat_template.jinja").write_text("a")
+    _, facts = inspect(other, capsys, tmp_path)
+    added = {"roles": ["eos_token <|end|>"], "model_max_length": 512, "chat_template": True}
+    assert facts == of_file | added
+    # A folder that train did not finish has these files too, and is none.
+    (other / "job.json").write_text('{"job": "train"}')
+    assert cli.main(["inspect", str(other)]) == 2
+    assert cli.main(["encode", "--tokenizer", str(other), "x"]) == 2
+    assert "other is a folder without a tokenizer.json" in capsys.readouterr().err
+
+
 def test_a_tokenizer(made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     text, facts = inspect(made / "tok" / "tokenizer.json", capsys, tmp_path)
     assert (facts["kind"], facts["vocab_size"], facts["highest_id"]) == ("tokenizer", 270, 269)
