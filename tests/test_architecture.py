@@ -31,6 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tokenizer": EVERYWHERE | {"evaluation"},  # for `Tokenizer.evaluate`, where it is called
     "counts": EVERYWHERE | {"corpus", "folders", "tokenizer"},
     "evaluation": EVERYWHERE | {"counts", "tokenizer"},
+    "html_report": EVERYWHERE | {"counts", "evaluation", "tokenizer"},
     "training": EVERYWHERE | {"counts", "tokenizer"},
     "workers": EVERYWHERE | PLAIN | {"folders", "progress"},
     "transforms": EVERYWHERE | PLAIN | {"folders", "progress", "workers"},
@@ -38,7 +39,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "settings": EVERYWHERE | PLAIN | {"progress"},
     "jobs": EVERYWHERE
     | PLAIN
-    | {"engines", "folders", "progress", "settings", "terminal", "transforms", "workers"},
+    | {
+        "engines",
+        "folders",
+        "html_report",
+        "progress",
+        "settings",
+        "terminal",
+        "transforms",
+        "workers",
+    },
     "cli": EVERYWHERE | {"engines", "jobs", "progress", "settings", "terminal"},
     "api": EVERYWHERE | PLAIN | {"engines", "jobs", "progress", "settings", "workers"},
     "__main__": {"cli"},

@@ -1,0 +1,673 @@
+"""The report of an evaluation as one HTML page, which needs no network and no other file.
+
+`Page` collects what the page shows beside the figures of the report: all tokens, texts with their
+tokens, words of the counts, and what differs between tokenizers. Text of tokens and names is
+hostile: Jinja2 escapes all of it, and the page's policy runs no script but its own.
+
+Memory: the tokens of all tokenizers, and one part of the counts for each thread.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from bpe_beam.evaluation.differences import Pair, differences, word_differences
+from bpe_beam.evaluation.tally import Tally
+from bpe_beam.evaluation.vocabulary import Vocabulary
+from bpe_beam.evaluation.word_encoding import WordEncoder
+from bpe_beam.html_report import charts
+from bpe_beam.html_report.charts import Axis, Point
+from bpe_beam.html_report.samples import tokens_of
+from bpe_beam.html_report.token_table import KINDS, token_table
+from bpe_beam.html_report.visible import visible, visible_bytes
+from bpe_beam.html_report.words import CostlyWord, CountedWords, costly_words
+
+MOST_WORDS = 100
+"""The most words of a list."""
+
+MOST_TOKENS = 200
+"""The most tokens of a list of those of one tokenizer only; the table of tokens has all."""
+
+MOST_LINES = 8
+"""The most sources of a chart."""
+
+_FIGURES = {
+    "bytes_per_token": ("Bytes a token", "more"),
+    "characters_per_token": ("Characters a token", "more"),
+    "words_per_token": ("Words a token", "more"),
+    "tokens_per_word": ("Tokens a word (fertility)", "less"),
+    "words_kept_whole": ("Words kept whole (STRR)", "more"),
+    "continued_words": ("Words of two or more tokens", "less"),
+    "single_byte_tokens": ("Tokens of one byte", "less"),
+    "partial_character_tokens": ("Tokens that are not whole characters", "less"),
+    "unknown_tokens": ("Unknown tokens", "less"),
+    "vocabulary_used": ("Vocabulary used", ""),
+    "vocabulary_used_share": ("Vocabulary used, share", "more"),
+    "entropy": ("Entropy, bits a token", ""),
+    "renyi_entropy": ("Rényi entropy (2.5), bits", ""),
+    "renyi_efficiency": ("Rényi efficiency (2.5)", "more"),
+    "tokens": ("Tokens", "less"),
+    "words": ("Words", ""),
+    "bytes": ("Bytes", ""),
+    "characters": ("Characters", ""),
+}
+"""Titles of the figures, and whether more or less is better."""
+
+_SHARES = {
+    "words_kept_whole",
+    "continued_words",
+    "single_byte_tokens",
+    "partial_character_tokens",
+    "unknown_tokens",
+    "vocabulary_used_share",
+}
+_CARDS = ("bytes_per_token", "tokens_per_word", "words_kept_whole", "vocabulary_used_share")
+_CURVES = ("tokens_per_word", "bytes_per_token", "words_kept_whole", "renyi_efficiency")
+_BY_SOURCE = (
+    "tokens_per_word",
+    "bytes_per_token",
+    "characters_per_token",
+    "words_kept_whole",
+    "partial_character_tokens",
+    "vocabulary_used_share",
+    "renyi_efficiency",
+    "tokens",
+)
+_NOTHING = "\u2013"
+"""A figure that there is not."""
+
+_LENGTHS = 16
+"""Tokens of this number of bytes and more are in one bar."""
+
+
+class Evaluated(NamedTuple):
+    """A tokenizer of the report.
+
+    Attributes:
+        vocabulary: Its tokens.
+        total: The tally of all sources.
+    """
+
+    vocabulary: Vocabulary
+    total: Tally
+
+
+def page(
+    report: Mapping[str, Any],
+    tokenizers: Sequence[Evaluated],
+    samples: Mapping[str, str],
+    words: CountedWords | None = None,
+) -> bytes:
+    """Return the report as an HTML page; equal arguments give equal bytes.
+
+    Args:
+        report: The report, as JSON values.
+        tokenizers: Its tokenizers, in the order of the report.
+        samples: Texts by title, whose tokens are shown.
+        words: The words of the report; None if there are only tokens.
+
+    Raises:
+        UsageError: The packages of the extra `report` are not installed.
+        DataError: The counts are damaged, or a vocabulary lacks a symbol of a word.
+    """
+    charts.library()
+    import jinja2
+
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    template = environment.from_string(_resource("page.html"))
+    return template.render(_Page(report, tokenizers, samples, words).context()).encode()
+
+
+def _resource(name: str) -> str:
+    return files("bpe_beam.html_report").joinpath(name).read_text("utf-8")
+
+
+class _Page:
+    """What the template shows."""
+
+    def __init__(
+        self,
+        report: Mapping[str, Any],
+        tokenizers: Sequence[Evaluated],
+        samples: Mapping[str, str],
+        words: CountedWords | None,
+    ) -> None:
+        self._report = report
+        self._rows: list[Mapping[str, Any]] = report["tokenizers"]
+        self._names = [visible(one["name"]) for one in self._rows]
+        self._tokenizers = tokenizers
+        self._samples = samples
+        self._counted = words
+        vocabularies = [one.vocabulary for one in tokenizers]
+        self._words: list[list[CostlyWord]] = [[] for _ in tokenizers]
+        if words is not None:
+            self._words = costly_words(words, vocabularies, MOST_WORDS)
+
+    def context(self) -> dict[str, Any]:
+        """Return the variables of the template."""
+        from markupsafe import Markup
+
+        script = _resource("page.js")
+        sources, by_source = self._sources()
+        curves = list(self._curves())
+        different = list(self._differences())
+        words = [
+            {word.text: word.tokens for word in own if word.text == visible(word.text)}
+            for own in self._words
+        ]
+        listed = list(dict.fromkeys(text for own in words for text in own))
+        return {
+            "style": Markup(_resource("page.css")),
+            "script": Markup(script),
+            "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            "subtitle": self._subtitle(),
+            "sections": list(self._sections(bool(curves), sources is not None, different)),
+            "tokenizers": [self._tokenizer(number) for number in range(len(self._rows))],
+            "figures": list(self._figures()),
+            "curves": curves,
+            "size_tables": list(self._size_tables()) if curves else [],
+            "sources": sources,
+            "fairness": list(self._fairness()),
+            "histograms": [*self._length_charts(), *self._frequency_charts()],
+            "unused": list(self._unused()),
+            "scripts": self._scripts(),
+            "kinds": list(KINDS.values()),
+            "with_words": any(self._words),
+            "listed_words": listed[:MOST_WORDS],
+            "differences": different,
+            "tables": [token_table(one.vocabulary, one.total.tokens) for one in self._tokenizers],
+            "data": {
+                "kinds": list(KINDS.values()),
+                "sources": by_source,
+                "words": words,
+                "first_word": listed[0] if listed else " tokenization",
+            },
+        }
+
+    def _subtitle(self) -> str:
+        facts = self._report["words"]
+        if not facts:
+            return ""
+        amounts = [
+            f"{facts[key]:,} {title}"
+            for key, title in (
+                ("words", "words"),
+                ("unique_words", "different ones"),
+                ("documents", "documents"),
+            )
+            if facts.get(key) is not None
+        ]
+        rules = [facts.get("normalizer"), facts.get("pretokenizer")]
+        named = "+".join(visible(rule) for rule in rules if rule and rule != "none")
+        return ", ".join(amounts) + (f"; divided by {named}" if named else "")
+
+    def _sections(
+        self, curves: bool, sources: bool, different: Sequence[Mapping[str, Any]]
+    ) -> Iterator[tuple[str, str]]:
+        yield "summary", "Summary"
+        if curves:
+            yield "sizes", "Sizes"
+        if sources:
+            yield "sources", "Sources"
+        yield "vocabulary", "Vocabulary"
+        yield "samples", "Samples"
+        if any(self._words):
+            yield "words", "Words"
+        yield "tokens", "Tokens"
+        yield "merges", "Merges"
+        for number, one in enumerate(different):
+            yield (
+                f"differences{number + 1}",
+                "Differences" if len(different) == 1 else f"{one['a']} and {one['b']}",
+            )
+        yield "about", "About"
+
+    # ---- figures ----
+
+    def _tokenizer(self, number: int) -> dict[str, Any]:
+        row, one = self._rows[number], self._tokenizers[number]
+        return {
+            "name": self._names[number],
+            "colour": _colour(number),
+            "model": visible(row["model"]),
+            "exact": row["exact"],
+            "fingerprint": row["fingerprint"],
+            "vocab_size": f"{row['figures']['vocab_size']:,}",
+            "cards": [
+                (_FIGURES[key][0], _shown(key, self._value(number, key)), self._best(key, number))
+                for key in _CARDS
+                if self._value(number, key) is not None
+            ],
+            "samples": [self._sample(one, title, text) for title, text in self._samples.items()],
+            "words": [
+                {
+                    "text": word.text,
+                    "count": word.occurrences,
+                    "cost": -word.cost,
+                    "tokens": _divided(one.vocabulary, word.tokens),
+                }
+                for word in self._words[number]
+            ],
+        }
+
+    def _sample(self, one: Evaluated, title: str, text: str) -> dict[str, Any]:
+        tokens = tokens_of(one.vocabulary, text)
+        note = f"{len(text):,} characters"
+        if tokens is not None:
+            ratio = len(text) / max(len(tokens), 1)
+            note = f"{len(tokens):,} tokens, {ratio:.2f} characters a token"
+        shown = None if tokens is None else _divided(one.vocabulary, tokens, breaks=True)
+        return {"title": visible(title), "note": note, "tokens": shown}
+
+    def _value(self, number: int, key: str) -> float | None:
+        value: float | None = self._rows[number]["figures"]["total"].get(key)
+        return value
+
+    def _best(self, key: str, number: int) -> bool:
+        """Return whether a figure is the best one of several that differ."""
+        better = _FIGURES[key][1]
+        values = [self._value(each, key) for each in range(len(self._rows))]
+        known = [value for value in values if value is not None]
+        if not better or len(known) < 2 or min(known) == max(known):
+            return False
+        return values[number] == (max(known) if better == "more" else min(known))
+
+    def _figures(self) -> Iterator[dict[str, Any]]:
+        for key, (title, better) in _FIGURES.items():
+            numbers = range(len(self._rows))
+            values = [(_shown(key, self._value(n, key)), self._best(key, n)) for n in numbers]
+            if any(self._value(n, key) is not None for n in numbers):
+                yield {"title": title, "values": values, "better": better}
+
+    # ---- vocabulary sizes ----
+
+    def _points(self, number: int) -> list[Mapping[str, Any]]:
+        """Return the figures of all sizes of a tokenizer, the smallest first."""
+        row = self._rows[number]
+        return [*row["curve"], row["figures"]]
+
+    def _curves(self) -> Iterator[dict[str, Any]]:
+        if not any(row["curve"] for row in self._rows):
+            return
+        sizes = {one["vocab_size"] for n in range(len(self._rows)) for one in self._points(n)}
+        x = Axis("vocabulary", format=".3~s", log=2, values=sorted(sizes))
+        for key in _CURVES:
+            points = [
+                (number, one["vocab_size"], one["total"].get(key), self._names[number])
+                for number in range(len(self._rows))
+                for one in self._points(number)
+            ]
+            yield self._curve(_FIGURES[key][0], x, key, points)
+        yield from self._curves_by_source(x)
+
+    def _curves_by_source(self, x: Axis) -> Iterator[dict[str, Any]]:
+        key = "tokens_per_word"
+        for number, row in enumerate(self._rows):
+            sources = row["figures"]["sources"]
+            if not row["curve"] or not sources:
+                continue
+            most = sorted(sources, key=lambda name: (-(sources[name]["words"] or 0), name))
+            points = [
+                (series, one["vocab_size"], one["sources"][source].get(key), visible(source))
+                for series, source in enumerate(most[:MOST_LINES])
+                for one in self._points(number)
+            ]
+            found = self._curve(f"Tokens a word by source, {self._names[number]}", x, key, points)
+            legend = [(_colour(n), visible(source)) for n, source in enumerate(most[:MOST_LINES])]
+            note = "The sources with most words." if len(most) > MOST_LINES else ""
+            yield {**found, "legend": legend, "note": note}
+
+    def _curve(
+        self,
+        title: str,
+        x: Axis,
+        key: str,
+        points: Sequence[tuple[int, int, float | None, str]],
+    ) -> dict[str, Any]:
+        known = [(n, size, value, name) for n, size, value, name in points if value is not None]
+        share = key in _SHARES
+        svg = charts.lines(
+            [
+                Point(n, size, value, f"{name}, {size:,} tokens\n{_shown(key, value)}")
+                for n, size, value, name in known
+            ],
+            x,
+            Axis("", format=".0%" if share else ".3~g"),
+        )
+        return {
+            "title": title,
+            "note": "",
+            "svg": _markup(svg),
+            "head": ["Name", "Vocabulary", title],
+            "rows": [[name, f"{size:,}", _shown(key, value)] for _, size, value, name in known],
+        }
+
+    def _size_tables(self) -> Iterator[dict[str, Any]]:
+        for number, row in enumerate(self._rows):
+            if not row["curve"]:
+                continue
+            points = self._points(number)
+            yield self._costs(number, points)
+            if row["figures"]["sources"]:
+                yield {
+                    "title": f"Tokens a word of each source, {self._names[number]}",
+                    "head": ["Source", *(f"{one['vocab_size']:,}" for one in points)],
+                    "rows": [
+                        [
+                            visible(source),
+                            *(_shown("", each.get("tokens_per_word")) for each in own),
+                        ]
+                        for source in row["figures"]["sources"]
+                        for own in [[one["sources"][source] for one in points]]
+                    ],
+                    "note": "",
+                }
+
+    def _costs(self, number: int, points: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the table of what each size costs."""
+        whole = points[-1]["total"]["tokens"]
+        keys = (*_CURVES, "vocabulary_used_share")
+        rows = []
+        for one in points:
+            total = one["total"]
+            more = f"{100 * (total['tokens'] / whole - 1):.1f} %" if whole else _NOTHING
+            figures = [_shown(key, total.get(key)) for key in keys]
+            rows.append([f"{one['vocab_size']:,}", f"{total['tokens']:,}", more, *figures])
+        titles = [_FIGURES[key][0] for key in keys]
+        return {
+            "title": f"What each size costs, {self._names[number]}",
+            "head": ["Vocabulary", "Tokens of the corpus", "More than the whole", *titles],
+            "rows": rows,
+            "note": "Each token of the vocabulary also has a row of the model's embedding.",
+        }
+
+    # ---- sources ----
+
+    def _sources(self) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+        """Return the table of sources, and the figures that it can show."""
+        found = [row["figures"]["sources"] or {} for row in self._rows]
+        names = list(dict.fromkeys(name for own in found for name in own))
+        if not names:
+            return None, {}
+        figures: dict[str, dict[str, Any]] = {}
+        for key in _BY_SOURCE:
+            values = [[own.get(name, {}).get(key) for name in names] for own in found]
+            if any(value is not None for own in values for value in own):
+                figures[key] = {
+                    "title": _FIGURES[key][0],
+                    "share": key in _SHARES,
+                    "integer": key == "tokens",
+                    "values": [[_rounded(value) for value in own] for own in values],
+                }
+        premiums = [row["figures"].get("premiums") or {} for row in self._rows]
+        if any(premiums):
+            figures["premiums"] = {
+                "title": "Tokens over those of the chosen source",
+                "share": False,
+                "integer": False,
+                "values": [[_rounded(own.get(name)) for name in names] for own in premiums],
+            }
+        first = next(iter(figures))
+        cells = _bars(figures[first]["values"], lambda value: _shown(first, value))
+        words = [next(own[name].get("words") for own in found if name in own) for name in names]
+        rows = [
+            {
+                "name": visible(name),
+                "words": "" if words[at] is None else words[at],
+                "words_text": _shown("words", words[at]),
+                "cells": [column[at] for column in cells],
+            }
+            for at, name in enumerate(names)
+        ]
+        titles = [(key, figure["title"]) for key, figure in figures.items()]
+        return {"figures": titles, "rows": rows}, figures
+
+    def _fairness(self) -> Iterator[tuple[str, ...]]:
+        for name, row in zip(self._names, self._rows, strict=True):
+            for cost, fair in (row["figures"]["fairness"] or {}).items():
+                if fair is not None:
+                    yield (
+                        name,
+                        cost.replace("_", " "),
+                        f"{fair['gini']:.3f}",
+                        f"{fair['worst_to_best']:.2f}",
+                        visible(fair["worst"]),
+                        visible(fair["best"]),
+                    )
+
+    # ---- vocabulary ----
+
+    def _length_charts(self) -> Iterator[dict[str, Any]]:
+        names = [str(length) for length in range(1, _LENGTHS)] + [f"{_LENGTHS}+"]
+        for title, weighted in (("Length of the tokens", False), ("Length as they occur", True)):
+            shares = []
+            for one in self._tokenizers:
+                lengths = np.array([len(data) for data in one.vocabulary.token_bytes], np.int64)
+                weights = one.total.tokens if weighted else np.ones(len(lengths), np.int64)
+                bars = np.zeros(_LENGTHS + 1, np.int64)
+                np.add.at(bars, np.minimum(lengths, _LENGTHS), weights)
+                shares.append((bars[1:] / max(int(weights.sum()), 1)).tolist())
+            note = "Share of all occurrences." if weighted else "Share of the vocabulary."
+            yield self._histogram(title, note, "bytes", names, shares, percent=True)
+
+    def _frequency_charts(self) -> Iterator[dict[str, Any]]:
+        most = max((int(one.total.tokens.max(initial=0)) for one in self._tokenizers), default=0)
+        decades = len(str(most))
+        names = ["0", *(_decade(number) for number in range(decades))]
+        numbers = []
+        for one in self._tokenizers:
+            # Exact, which a logarithm is not.
+            edges = np.array([0, *(10**n for n in range(min(decades, 19)))], np.int64)
+            at = np.searchsorted(edges, one.total.tokens, side="right") - 1
+            numbers.append(np.bincount(at, minlength=len(names)).tolist())
+        yield self._histogram(
+            "How often tokens occur", "Number of tokens.", "occurrences", names, numbers
+        )
+        yield self._by_rank()
+
+    def _histogram(
+        self,
+        title: str,
+        note: str,
+        axis: str,
+        names: Sequence[str],
+        values: Sequence[Sequence[float]],
+        *,
+        percent: bool = False,
+    ) -> dict[str, Any]:
+        def shown(value: float) -> str:
+            return f"{100 * value:.1f} %" if percent else f"{value:,}"
+
+        points = [
+            Point(number, name, own[at], f"{self._names[number]}, {name} {axis}\n{shown(own[at])}")
+            for at, name in enumerate(names)
+            for number, own in enumerate(values)
+        ]
+        y = Axis("", format=".0%" if percent else "~s", zero=True)
+        return {
+            "title": title,
+            "note": note,
+            "svg": _markup(charts.bars(points, Axis(axis), y)),
+            "head": [axis, *self._names],
+            "rows": [[name, *(shown(own[at]) for own in values)] for at, name in enumerate(names)],
+        }
+
+    def _by_rank(self) -> dict[str, Any]:
+        points, rows = [], []
+        for number, one in enumerate(self._tokenizers):
+            counts = np.sort(one.total.tokens[one.total.tokens > 0])[::-1]
+            for rank in _ranks(len(counts)):
+                count = int(counts[rank - 1])
+                label = f"{self._names[number]}, rank {rank:,}\n{count:,} occurrences"
+                points.append(Point(number, rank, count, label))
+                rows.append([self._names[number], f"{rank:,}", f"{count:,}"])
+        powers = [10.0**n for n in range(20)]
+        x = Axis("rank", format="~s", log=10, values=powers)
+        svg = charts.lines(points, x, Axis("", format="~s", log=10, values=powers), dots=False)
+        return {
+            "title": "Occurrences by rank",
+            "note": "A straight line is Zipf's law; a steep end has tokens that hardly occur.",
+            "svg": _markup(svg),
+            "head": ["Name", "Rank", "Occurrences"],
+            "rows": rows,
+        }
+
+    def _unused(self) -> Iterator[tuple[str, list[str]]]:
+        for key, title in (
+            ("never_used", "never used"),
+            ("unreachable", "that no text gives"),
+            ("inside_longer_ones", "used almost only inside longer ones"),
+        ):
+            values = [row["unused"][key] for row in self._rows]
+            yield title, [_NOTHING if value is None else f"{value:,}" for value in values]
+
+    def _scripts(self) -> list[dict[str, Any]]:
+        found = [row["tokens_by_script"] for row in self._rows]
+        totals = {name: sum(own.get(name, 0) for own in found) for own in found for name in own}
+        names = sorted(totals, key=lambda name: (-totals[name], name))
+        cells = _bars(
+            [[own.get(name, 0) for name in names] for own in found], lambda value: f"{value:,}"
+        )
+        return [
+            {"name": name.replace("_", " "), "cells": [column[at] for column in cells]}
+            for at, name in enumerate(names)
+        ]
+
+    # ---- differences ----
+
+    def _differences(self) -> Iterator[dict[str, Any]]:
+        """Yield what differs between the first tokenizer and each of the others."""
+        for number, other in enumerate(self._tokenizers[1:], 1):
+            first = self._tokenizers[0].vocabulary.tokenizer
+            names = self._names[0], self._names[number]
+            pair = Pair(first, other.vocabulary.tokenizer, names)
+            found = differences(*pair.tokenizers, names=names, pair=pair)
+            yield {
+                "a": names[0],
+                "b": names[1],
+                "common": f"{found.tokens.common:,}",
+                "ids": f"{len(found.ids):,}",
+                "only_a": _only(names[0], found.tokens.only_a),
+                "only_b": _only(names[1], found.tokens.only_b),
+                "merges": {
+                    "common": f"{found.merges.common:,}",
+                    "equal_first": f"{found.merges.equal_first:,}",
+                    "only_a": f"{len(found.merges.only_a):,}",
+                    "only_b": f"{len(found.merges.only_b):,}",
+                },
+                "parts": [(visible(p.part), visible(p.a), visible(p.b)) for p in found.parts],
+                "second": number,
+                "words": self._other_words(pair),
+            }
+
+    def _other_words(self, pair: Pair) -> dict[str, Any] | None:
+        if self._counted is None:
+            return None
+        storage, folder, manifest, workers = self._counted
+        found = word_differences(pair, storage, folder, manifest, top=MOST_WORDS, workers=workers)
+        words = pa.array([word.word for word in found.most_frequent], pa.large_string())
+        divided = []
+        for vocabulary in pair.vocabularies:
+            encoder = WordEncoder(vocabulary.tokenizer, manifest.normalizer, manifest.pretokenizer)
+            ids = (np.array(one, np.uint32) for one in encoder.encode(words).to_pylist())
+            divided.append([_divided(vocabulary, vocabulary.positions(one)) for one in ids])
+        return {
+            "other_unique": f"{found.other_unique_words:,}",
+            "other": _shown("unknown_tokens", found.other_words / max(found.words, 1)),
+            "tokens_a": f"{found.tokens_a:,}",
+            "tokens_b": f"{found.tokens_b:,}",
+            "rows": [
+                {"text": visible(word.word), "count": word.count, "a": a, "b": b}
+                for word, a, b in zip(found.most_frequent, *divided, strict=True)
+            ],
+        }
+
+
+# ---- parts ----
+
+
+def _colour(number: int) -> int:
+    return number % charts.COLOURS + 1
+
+
+def _markup(svg: str) -> Any:
+    from markupsafe import Markup
+
+    return Markup(svg)
+
+
+def _shown(key: str, value: float | None) -> str:
+    """Return a figure as people read it."""
+    if value is None:
+        return _NOTHING
+    if key in _SHARES:
+        return f"{100 * value:.1f} %"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
+
+
+def _rounded(value: float | None) -> float | None:
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def _divided(
+    vocabulary: Vocabulary, tokens: Iterable[int], *, breaks: bool = False
+) -> list[tuple[int, str]]:
+    """Return tokens with their text as a page shows it, with line breaks or only their sign."""
+    shown = [(int(at), visible_bytes(vocabulary.token_bytes[at])) for at in tokens]
+    return [(at, text.replace("\u23ce", "\u23ce\n")) for at, text in shown] if breaks else shown
+
+
+def _bars(
+    values: Sequence[Sequence[float | None]], shown: Callable[[Any], str]
+) -> list[list[dict[str, Any]]]:
+    """Return the cells of bars, by tokenizer: widths in percent of the greatest value."""
+    most = max((value for own in values for value in own if value is not None), default=0)
+    return [
+        [
+            {
+                "value": "" if value is None else value,
+                "text": _NOTHING if value is None else shown(value),
+                "width": f"{100 * value / most:.1f}" if most and value else "0",
+                "colour": _colour(number),
+            }
+            for value in own
+        ]
+        for number, own in enumerate(values)
+    ]
+
+
+def _decade(number: int) -> str:
+    """Return the name of a bar of the histogram of frequencies."""
+    units = ("", "k", "M", "G", "T", "P", "E")
+    return f"{10 ** (number % 3)}{units[number // 3]}+" if number else "1+"
+
+
+def _ranks(size: int) -> list[int]:
+    """Return some forty ranks from 1 to the last, evenly on a scale of logarithms."""
+    if size == 0:
+        return []
+    steps = 40
+    return sorted({round(math.exp(math.log(size) * n / steps)) for n in range(steps + 1)})
+
+
+def _only(name: str, rows: Sequence[Any]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "count": f"{len(rows):,}",
+        "more": len(rows) > MOST_TOKENS,
+        "tokens": [(row.id, visible(row.token)) for row in rows[:MOST_TOKENS]],
+    }

@@ -1,0 +1,117 @@
+"""All tokens of a tokenizer in a form that is small: columns as JSON, compressed, in base64.
+
+A token takes about nine bytes. The script of the page reads this form, and draws the tree of merges
+of a token from it: a merge is stored as the length of its left token, since the two tokens follow
+from their bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from bpe_beam.evaluation.derivations import Derivations
+from bpe_beam.evaluation.unused_tokens import STEP_SHARE, unreachable_tokens
+from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
+from bpe_beam.tokenizer.models import BPE
+
+KINDS = {
+    "added": "added, such as special tokens",
+    "never": "never used",
+    "unreachable": "that no text gives",
+    "step": "almost only inside longer ones",
+    "partial": "not whole characters",
+    "single": "of one byte",
+}
+"""The kinds of tokens that can be chosen; a token's kinds are the bits of a number, in order."""
+
+
+def token_table(vocabulary: Vocabulary, counts: Integers) -> str:
+    """Return the tokens, compressed, in base64.
+
+    Args:
+        vocabulary: The tokens.
+        counts: How often each occurs, by position.
+    """
+    model = vocabulary.tokenizer.spec.model
+    derivations = Derivations(vocabulary) if isinstance(model, BPE) else None
+    size = len(vocabulary)
+    table: dict[str, Any] = {
+        "text": [
+            list(data) if text is None else text
+            for text, data in zip(vocabulary.texts, vocabulary.token_bytes, strict=True)
+        ],
+        "count": counts.tolist(),
+        "kinds": _kinds(vocabulary, counts, derivations),
+    }
+    if not np.array_equal(vocabulary.ids, np.arange(size)):
+        table["ids"] = vocabulary.ids.tolist()
+    if derivations is not None:
+        table |= _merges(vocabulary, derivations)
+        table["encodes"] = _encodes(vocabulary, derivations)
+        table["whole"] = isinstance(model, BPE) and model.ignore_merges
+    data = msgspec.json.encode(table)
+    return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()
+
+
+def _kinds(vocabulary: Vocabulary, counts: Integers, derivations: Derivations | None) -> list[int]:
+    never = (counts == 0) & ~vocabulary.added
+    unreachable = np.zeros(len(counts), np.bool_)
+    candidates = np.flatnonzero(never).tolist()
+    unreachable[unreachable_tokens(vocabulary, candidates, derivations)] = True
+    steps = np.zeros(len(counts), np.bool_)
+    if derivations is not None:
+        both = zip(counts.tolist(), derivations.times_made(counts), strict=True)
+        steps = np.array([0 < used * STEP_SHARE <= made for used, made in both], np.bool_)
+        steps &= ~vocabulary.added
+    flags = {
+        "added": vocabulary.added,
+        "never": never,
+        "unreachable": unreachable,
+        "step": steps,
+        "partial": vocabulary.partial,
+        "single": vocabulary.single_byte,
+    }
+    bits = [flags[kind].astype(np.int64) << bit for bit, kind in enumerate(KINDS)]
+    found: list[int] = np.sum(bits, axis=0).tolist()
+    return found
+
+
+def _merges(vocabulary: Vocabulary, derivations: Derivations) -> dict[str, Any]:
+    """Return the merge of each token.
+
+    Returns:
+        split: The number of bytes of the left token; 0 without a merge.
+        rank: The rank of the merge less that of the merge before in the list of tokens.
+        made: The two tokens by token, where their bytes do not tell.
+    """
+    data = vocabulary.token_bytes
+    first: dict[bytes, int] = {}
+    for position, added in enumerate(vocabulary.added.tolist()):
+        if not added:
+            first.setdefault(data[position], position)
+    split, ranks = [0] * len(data), [0] * len(data)
+    made: dict[int, tuple[int, int]] = {}
+    before = 0
+    for one in sorted(derivations.order):
+        length = len(data[one.left])
+        ranks[one.token], before = one.rank - before, one.rank
+        split[one.token] = length
+        parts = data[one.token][:length], data[one.token][length:]
+        if (first.get(parts[0]), first.get(parts[1])) != (one.left, one.right):
+            made[one.token] = one.left, one.right
+    return {"split": split, "rank": ranks, "made": made}
+
+
+def _encodes(vocabulary: Vocabulary, derivations: Derivations) -> bool:
+    """Return whether one merge for each token is all that is needed to encode a word of bytes."""
+    spec = vocabulary.tokenizer.spec
+    return (
+        spec.model_reads_bytes
+        and isinstance(spec.model, BPE)
+        and len(spec.model.merges) == len(derivations.order)
+    )

@@ -1,0 +1,87 @@
+"""The HTML report: what it shows, and that names and tokens are only text in it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+from html_pages import HOSTILE, Elements, attribute_names, html_page, urls
+
+from bpe_beam.html_report.visible import visible
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return html_page(tmp_path_factory.mktemp("counts"))
+
+
+def test_equal_arguments_give_equal_bytes(made: bytes, tmp_path: Path) -> None:
+    assert html_page(tmp_path) == made
+
+
+def test_elements_are_closed_and_ids_unique(made: bytes) -> None:
+    page = Elements(made)
+    assert page.unclosed == []
+    ids = [attributes["id"] for _, attributes in page.found if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    targets = [str(a["href"])[1:] for tag, a in page.found if tag == "a"]
+    assert set(targets) <= set(ids)
+    sections = [a["id"] for tag, a in page.found if tag == "section"]
+    assert sections == [
+        "summary", "sizes", "sources", "vocabulary", "samples", "words", "tokens", "merges",
+        "differences1", "about",
+    ]  # fmt: skip
+
+
+def test_nothing_is_loaded_and_no_script_but_its_own_runs(made: bytes) -> None:
+    assert urls(made) == set()
+    scripts = re.findall(rb"<script>(.*?)</script>", made, re.DOTALL)
+    assert len(scripts) == 1
+    page = Elements(made)
+    (policy,) = (a["content"] for tag, a in page.found if "http-equiv" in a)
+    digest = base64.b64encode(hashlib.sha256(scripts[0]).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in str(policy)
+    assert str(policy).startswith("default-src 'none';")
+    assert not [name for name in attribute_names(made) if name.startswith("on")]
+
+
+def test_hostile_tokens_and_names_are_text(made: bytes) -> None:
+    page = Elements(made)
+    assert not [tag for tag, _ in page.found if tag in ("img", "b", "iframe")]
+    text = made.decode()
+    assert not re.search("[\x00-\x08\x0b-\x1f\u200e\u200f\u202a-\u202e\u2066-\u2069]", text)
+    assert "49" not in page.texts["h3"]
+    assert visible(HOSTILE[0]) in page.texts["h3"]  # a card's title
+    assert HOSTILE[1] in page.texts["bdi"]  # a source
+    assert '"<U+202E>evil<U+2066><U+200F>"' in page.texts["bdi"]  # a token of one only
+    assert "&lt;script&gt;alert(1)" in text
+
+
+def test_figures_of_the_report_are_shown(made: bytes) -> None:
+    page = Elements(made)
+    cells = page.texts["td"]
+    assert "Tokens a word (fertility)" in page.texts["th"]
+    assert any(re.fullmatch(r"\d+\.\d{3}", cell) for cell in cells)
+    assert [tag for tag, _ in page.found].count("svg") == 4 + 1 + 4  # sizes, by source, vocabulary
+    (data,) = (
+        json.loads(text)
+        for text, (_, a) in zip(
+            page.texts["script"], [row for row in page.found if row[0] == "script"], strict=True
+        )
+        if a.get("type") == "application/json"
+    )
+    values = data["sources"]["tokens_per_word"]["values"]
+    assert [len(own) for own in values] == [3, 3]
+    assert data["first_word"] in data["words"][0]
+
+
+def test_tokens_of_samples_are_those_of_the_tokenizer(made: bytes) -> None:
+    text = made.decode()
+    tokens = re.search(r"<dt>English.*?</dt>\s*<dd>(.*?)</dd>", text, re.DOTALL)
+    assert tokens is not None
+    shown = "".join(re.findall(r'<span data-t="\d+">(.*?)</span>', tokens[1]))
+    assert shown.replace("&#39;", "'").startswith("The harbour's lights")
