@@ -11,5 +11,8 @@ MANIFEST_FILE = "manifest.json"
 TOKENIZER_FILE = "tokenizer.json"
 """A tokenizer, in its own folder or beside the shards that it made."""
 
+INDEX_FILE = "index.json"
+"""The list of a folder's shards as readers of some formats need it."""
+
 PARTS = ("train", "validation")
 """The folders of shards in the output of a job that divides its documents."""

@@ -31,7 +31,14 @@ from bpe_beam.settings.tokenize import ArrangementSettings, TokenizeSettings
 from bpe_beam.shards.arrangement import Arrangement
 from bpe_beam.shards.formats import LABELLED_FORMAT, PLAIN_FORMAT, shard_format
 from bpe_beam.shards.formats.interface import ShardOrigin
-from bpe_beam.shards.manifest import NO_PLAN, Manifest, Rejects, read_manifest
+from bpe_beam.shards.manifest import (
+    NO_PLAN,
+    Manifest,
+    Rejects,
+    index_names,
+    read_manifest,
+    write_index,
+)
 from bpe_beam.shards.numbering import number_shards, shard_files
 from bpe_beam.shards.packing import plan_best_fit
 from bpe_beam.shards.shard_rows import (
@@ -128,12 +135,13 @@ def arrange(job: ArrangeJob) -> Arranged:
     settings, storage, arrangement = job.settings, job.storage, job.arrangement
     parts = arrangement.parts
     final = _inside(parts[0], MANIFEST_FILE)
+    names = (TOKENIZER_FILE, MANIFEST_FILE, *index_names(settings.format))
     folder = OutputFolder.claim(
         storage,
         settings.output,
         {"job": "tokenize", **job.identity, "arrangement": to_builtins(arrangement)},
         [
-            *(_inside(part, name) for part in parts for name in (TOKENIZER_FILE, MANIFEST_FILE)),
+            *(_inside(part, name) for part in parts for name in names),
             f"{WORK}/{RANKS}",
             *corpus_input.rejects_names(job.plan),
         ],
@@ -144,6 +152,8 @@ def arrange(job: ArrangeJob) -> Arranged:
     if folder.finished:
         _write_tokenizers(job, folder)
         manifests = _manifests(storage, settings.output, parts)
+        for part, manifest in zip(parts, manifests, strict=True):
+            write_index(storage, folder.path(part) if part else folder.url, manifest)
         return _finished(True, 0, None, manifests)
     documents = folder.path(f"{WORK}/{DOCUMENTS}")
     tokenized = job.tokenize(
@@ -409,6 +419,8 @@ class _Arranging:
         folder.publish(publications)
         self._copy_rejects()
         _write_tokenizers(self._job, folder)
+        for plan, manifest in zip(plans, made, strict=True):
+            write_index(storage, folder.path(plan.name) if plan.name else folder.url, manifest)
         for plan, manifest in zip(plans[1:], made[1:], strict=True):
             url = folder.path(_inside(plan.name, MANIFEST_FILE))
             storage.write_bytes(url, manifest.to_bytes())

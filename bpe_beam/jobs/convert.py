@@ -30,7 +30,16 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.convert import ConvertSettings
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import ShardOrigin
-from bpe_beam.shards.manifest import ENCODING, NO_PLAN, VERSION, Manifest, Rejects, read_manifest
+from bpe_beam.shards.manifest import (
+    ENCODING,
+    NO_PLAN,
+    VERSION,
+    Manifest,
+    Rejects,
+    index_names,
+    read_manifest,
+    write_index,
+)
 from bpe_beam.shards.numbering import number_shards, shard_files, shard_name
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
 from bpe_beam.storage import Storage, redact
@@ -149,6 +158,8 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
         receipts = folder.all_receipts([each.name for each in new])
         _finish(folder, format_name, old, [receipts[each.name] for each in new], shards is None)
     manifest = read_manifest(storage, settings.output)
+    if finished:
+        write_index(storage, settings.output, manifest)
     return ConvertSummary(
         output=settings.output,
         was_finished_before=finished or None,
@@ -227,7 +238,8 @@ def _names(format_name: str, new: Sequence[NewShard]) -> list[str]:
     suffixes = shard_format(format_name).suffixes
     files = [f"{each.name}{suffix}" for each in new for suffix in suffixes]
     rejects = [file.name for each in new for file in each.rejects]
-    return [TOKENIZER_FILE, *(f"{WORK}/{file}" for file in files), *files, *rejects]
+    names = [TOKENIZER_FILE, *index_names(format_name)]
+    return [*names, *(f"{WORK}/{file}" for file in files), *files, *rejects]
 
 
 def _restore(manifest: bytes) -> Mapping[str, RestoredTask]:
@@ -342,7 +354,9 @@ def _finish(
         changed["arranged"] = UNSET
     folder.publish(publications)
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
-    folder.finish(MANIFEST_FILE, replace(old.first, **changed).to_bytes())
+    manifest = replace(old.first, **changed)
+    write_index(folder.storage, folder.url, manifest)
+    folder.finish(MANIFEST_FILE, manifest.to_bytes())
 
 
 def _rows(manifests: Sequence[Manifest]) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.manifest import ENCODING, Manifest
+from bpe_beam.shards.manifest import ENCODING, Manifest, index_names, read_manifest, write_index
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -213,7 +213,8 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         suffixes = shard_format(settings.format).suffixes
         files = [f"{shard}{suffix}" for shard in shards for suffix in suffixes]
         # The final names are these where every split has tokens; see `OutputFolder.publish`.
-        self.names = [TOKENIZER_FILE, *(f"{WORK}/{file}" for file in files), *files]
+        names = [TOKENIZER_FILE, *index_names(settings.format)]
+        self.names = [*names, *(f"{WORK}/{file}" for file in files), *files]
         output = settings.output
         self.next_commands = [f"bpe-beam verify {output}", f"bpe-beam inspect {output}"]
         self.warnings = list(filter(None, [tokenizer.spec.warning, tokenizer.spec.file_warning]))
@@ -246,6 +247,8 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         folder, data = self.folder, self._tokenizer.json_bytes
         if not folder.finished or not folder.has_content(TOKENIZER_FILE, data):
             self._tokenizer.save(folder.path(TOKENIZER_FILE), storage=self.storage)
+        if folder.finished:
+            write_index(self.storage, folder.url, read_manifest(self.storage, folder.url))
 
     def steps(self, left: SplitsLeft) -> Steps | None:
         if not left.tasks:
@@ -273,6 +276,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
 
     def publish(self, manifest: Manifest, splits: list[Receipt], merged: list[Receipt]) -> bytes:
         self.folder.publish(final_names(splits))
+        write_index(self.storage, self.folder.url, manifest)
         return manifest.to_bytes()
 
     def read_manifest(self, data: bytes) -> Manifest:

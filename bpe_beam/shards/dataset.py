@@ -425,8 +425,8 @@ class TokenDataset(TokenView[list[Ids]]):
         found: list[int] | None = self.labels(index).get("seq_lengths")
         require(
             found is not None,
-            f"{self.format} does not store where documents begin in sequences: write parquet or "
-            "arrow",
+            f"{self.format} does not store where documents begin in sequences: tables such as "
+            "Parquet do",
         )
         return found
 

@@ -16,7 +16,7 @@ from msgspec.structs import astuple, replace
 
 from bpe_beam.corpus.rejects import FileLoss
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders.artifact_names import MANIFEST_FILE, PARTS
+from bpe_beam.folders.artifact_names import INDEX_FILE, MANIFEST_FILE, PARTS
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.folder_kind import SHARDS, refuse_other
 from bpe_beam.limits import MAX_VOCAB_SIZE
@@ -242,6 +242,27 @@ def read_manifest(storage: Storage, folder: str) -> Manifest:
         else:
             refuse_no_shards(storage, folder)
         raise
+
+
+def index_names(format_name: str) -> tuple[str, ...]:
+    """Return the names of the files of a whole folder that a format's readers need."""
+    return () if shard_format(format_name).index is None else (INDEX_FILE,)
+
+
+def write_index(storage: Storage, folder: str, manifest: Manifest) -> None:
+    """Write the `index.json` of a folder, if readers of its format need one.
+
+    Args:
+        storage: The storage client.
+        folder: Path or URL of the folder.
+        manifest: Its manifest.
+
+    Raises:
+        DataError: Storage fails.
+    """
+    index = shard_format(manifest.format).index
+    if index is not None:
+        storage.write_bytes(storage.join(folder, INDEX_FILE), index(manifest.shards))
 
 
 def refuse_no_shards(storage: Storage, folder: str) -> None:

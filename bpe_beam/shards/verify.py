@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import INDEX_FILE, JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import ShardReader
@@ -96,7 +96,8 @@ def verify(
     except DataError as error:
         return VerifyReport((str(error),), 1, 0, 0, 0, 0)
     check = _FolderCheck(storage, folder, names, manifest, on_progress)
-    problems = [*_check_sums(manifest), *check.foreign(), *check.tokenizer(), *check.rejects()]
+    problems = [*_check_sums(manifest), *check.foreign(), *check.tokenizer(), *check.index()]
+    problems += check.rejects()
     documents = tokens = whole = 0
     pool = ThreadPoolExecutor(workers)
     try:
@@ -254,6 +255,19 @@ class _FolderCheck:
                 f"{TOKENIZER_FILE}: the fingerprint is {digest.hexdigest()}; the shards were made "
                 f"with {self._manifest.tokenizer.fingerprint}"
             )
+
+    def index(self) -> Iterator[str]:
+        """Yield a problem if the list of shards for readers is not that of the manifest."""
+        index = self._format.index
+        if index is None:
+            return
+        try:
+            found = b"".join(self._blocks(INDEX_FILE))
+        except DataError as error:
+            yield str(error)
+            return
+        if found != index(self._manifest.shards):
+            yield f"{INDEX_FILE}: is not the list of the shards in {MANIFEST_FILE}"
 
     def rejects(self) -> list[str]:
         """Return the problems of the files of rejects."""

@@ -24,7 +24,14 @@ from bpe_beam.errors import DataError, UsageError, require, require_between, req
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.receipts import side_by_side
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS, shard_format
-from bpe_beam.shards.manifest import NO_PLAN, VERSION, Manifest, Rejects, TokenizerInfo
+from bpe_beam.shards.manifest import (
+    NO_PLAN,
+    VERSION,
+    Manifest,
+    Rejects,
+    TokenizerInfo,
+    write_index,
+)
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
 from bpe_beam.storage import Storage
@@ -332,6 +339,7 @@ def _write_manifest(element: tuple[int, Iterable[bytes]], target: _Target) -> It
         rejects=Rejects({}, ()),
         tokenless=tokenless,
     )
+    write_index(storage, folder, manifest)
     url = storage.join(folder, MANIFEST_FILE)
     storage.sync_folders(folder)
     storage.write_bytes(url, manifest.to_bytes())

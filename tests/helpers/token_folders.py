@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo
+from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo, write_index
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import Shard, Totals
 from bpe_beam.storage import Storage
@@ -49,6 +49,7 @@ def write_folder(
         rejects=Rejects({}, ()),
         tokenless=(),
     )
+    write_index(storage, url, manifest)
     storage.write_bytes(storage.join(url, "manifest.json"), manifest.to_bytes())
     return url
 

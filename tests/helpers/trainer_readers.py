@@ -57,6 +57,68 @@ def olmo_core() -> Iterator[ModuleType]:
         yield importlib.import_module("olmo_core.data.utils")
 
 
+@contextmanager
+def mosaic_streaming() -> Iterator[tuple[ModuleType, ModuleType]]:
+    """Yield the modules of mosaicml-streaming that read and write MDS files."""
+    with (
+        _stand_ins(
+            # bytes_to_int is for sizes such as 64MB.
+            _module(
+                "streaming.base.util",
+                bytes_to_int=lambda size: size,
+                get_import_exception_message=None,
+                retry=_uncached,
+            ),
+            _module(
+                "streaming.base.compression",
+                compress=None,
+                decompress=None,
+                get_compression_extension=None,
+                is_compression=None,
+            ),
+            _module("streaming.base.hashing", get_hash=None, is_hash=None),
+            *_packages("mosaicml-streaming", "streaming", "base", "base.format", "base.format.mds"),
+        ),
+        _forgotten("streaming"),
+    ):
+        yield (
+            importlib.import_module("streaming.base.format.mds.reader"),
+            importlib.import_module("streaming.base.format.mds.writer"),
+        )
+
+
+@contextmanager
+def litdata() -> Iterator[ModuleType]:
+    """Yield litdata's module of item loaders."""
+    with (
+        _stand_ins(
+            _module("torch", Tensor=np.ndarray, __getattr__=_any_type),
+            *_packages("litdata", "litdata", "streaming", "utilities"),
+            _module("litdata.debugger", CAT_DELETE=None, trace_span=None),
+            _module("litdata.streaming.serializers", JsonLeaf=None, Serializer=None),
+            _module("litdata.utilities._pytree", __getattr__=_any_type),
+        ),
+        _forgotten("litdata"),
+    ):
+        yield importlib.import_module("litdata.streaming.item_loader")
+
+
+def _any_type(name: str) -> type:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return type(name, (), {})
+
+
+def _packages(distribution: str, package: str, *inside: str) -> list[ModuleType]:
+    """Return a package, and some inside, without what they import for training."""
+    home = Path(str(importlib.metadata.distribution(distribution).locate_file(package)))
+    found = [_module(package, __path__=[str(home)])]
+    for name in inside:
+        path = str(home.joinpath(*name.split(".")))
+        found.append(_module(f"{package}.{name}", __path__=[path]))
+    return found
+
+
 def _uncached(**_: Any) -> Callable[[Any], Any]:
     return lambda function: function
 

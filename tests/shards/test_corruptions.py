@@ -12,7 +12,7 @@ import pytest
 from bpe_beam.errors import DataError
 from bpe_beam.shards.dataset import open_dataset
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo
+from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo, write_index
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import Shard, Totals
 from bpe_beam.shards.verify import verify
@@ -23,6 +23,7 @@ NAME = shard_name(0, 1)
 CORRUPTIONS = 1_000
 # Files of these two make those of nanogpt.
 FORMATS = ("datatrove", "dolma", "flat", "llmc", "parquet", "arrow")
+OF_RECORDS = ("mds", "litdata", "tfrecord")
 
 
 def make(folder: Path, format_name: str) -> list[Path]:
@@ -46,6 +47,7 @@ def make(folder: Path, format_name: str) -> list[Path]:
         rejects=Rejects({}, ()),
         tokenless=(),
     )
+    write_index(STORAGE, str(folder), manifest)
     (folder / "manifest.json").write_bytes(manifest.to_bytes())
     return [folder / file.name for file in done.files]
 
@@ -67,14 +69,21 @@ def corrupted(data: bytes, made: random.Random) -> bytes:
     )
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
-def test_each_corruption_is_named(format_name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("format_name", "corruptions"),
+    [
+        *((name, CORRUPTIONS) for name in FORMATS),
+        *((name, CORRUPTIONS // 10) for name in OF_RECORDS),
+        *(pytest.param(name, CORRUPTIONS, marks=pytest.mark.slow) for name in OF_RECORDS),
+    ],
+)
+def test_each_corruption_is_named(format_name: str, corruptions: int, tmp_path: Path) -> None:
     paths = make(tmp_path, format_name)
     whole = {path: path.read_bytes() for path in paths}
     assert verify(STORAGE, str(tmp_path)).ok
     made = random.Random(format_name)
     seen = 0
-    while seen < CORRUPTIONS:
+    while seen < corruptions:
         path = made.choice(paths)
         data = corrupted(whole[path], made)
         if data == whole[path]:

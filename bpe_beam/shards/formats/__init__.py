@@ -22,6 +22,8 @@ SHARD_FORMATS = (
     "flat",
     "megatron_preprocess_data",
     "tfrecord",
+    "mds",
+    "litdata",
 )
 """The names of all formats. Each names the module of this folder that defines its `FORMAT`."""
 

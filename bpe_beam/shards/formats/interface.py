@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from bpe_beam.shards.shard_rows import Shard
     from bpe_beam.shards.stored_shard import ShardAccess, StoredShard
 
 
@@ -181,6 +182,8 @@ class ShardFormat(Struct, frozen=True):
             of a format that has one are `LabelledReader`s.
         megatron_pairs: Whether the shards are pairs that Megatron-LM reads.
         max_shard_tokens: The most tokens that a shard may have; None: any number.
+        index: Returns the content of a folder's `index.json`, which readers of the format need,
+            from the shards of its manifest. None if they need none.
         access: Opens a finished shard for reading at any position, without reading all of it.
             None if only `reader` can read it.
     """
@@ -195,4 +198,5 @@ class ShardFormat(Struct, frozen=True):
     labelled_writer: Callable[[Storage, str, str, int, ShardOrigin], ShardWriter] | None = None
     megatron_pairs: bool = False
     max_shard_tokens: int | None = None
+    index: Callable[[Sequence[Shard]], bytes] | None = None
     access: Callable[[StoredShard], ShardAccess] | None = None

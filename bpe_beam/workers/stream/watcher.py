@@ -14,6 +14,7 @@ from bpe_beam.corpus.listing import described
 from bpe_beam.corpus.split_planning import plan_of_files
 from bpe_beam.errors import NotFoundError
 from bpe_beam.folders.receipts import Publication
+from bpe_beam.shards.manifest import write_index
 from bpe_beam.storage import StoredFile
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.corpus_limits import CorpusTotals, check_limits
@@ -199,5 +200,6 @@ class Watcher:
             text_field=stream.reading.text_field,
             window=True,
         )
+        write_index(folder.storage, folder.url, manifest)
         folder.finish(results, manifest.to_bytes(), stream.encoding.tokenizer().to_json())
         self.counts[metric_names.WINDOWS_FINISHED] += 1

@@ -21,7 +21,7 @@ from msgspec import Struct, structs
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.plan import InputFile, Plan
 from bpe_beam.errors import DataError, NotFoundError, UsageError
-from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import INDEX_FILE, MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import (
     WORK,
@@ -56,7 +56,7 @@ _VERSION = 2
 _INPUT_VERSION = 1
 _NAME = re.compile(r"window-([0-9]{8,18})")
 _THREADS = 16
-_WATCHER_FILES = (WINDOW_FILE, MANIFEST_FILE, TOKENIZER_FILE)
+_WATCHER_FILES = (WINDOW_FILE, MANIFEST_FILE, TOKENIZER_FILE, INDEX_FILE)
 
 
 class WindowFolder(TaskFolder):

@@ -16,7 +16,8 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.formats import tfrecord
 from bpe_beam.shards.formats.interface import ShardFiles
-from bpe_beam.shards.formats.tfrecord import FORMAT, TfRecordReader
+from bpe_beam.shards.formats.record_file import RecordReader
+from bpe_beam.shards.formats.tfrecord import FORMAT
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
@@ -71,13 +72,14 @@ def test_what_is_written_is_read(
     monkeypatch.setattr(tfrecord, "_TOKENS", 64)
     write(tmp_path, DOCUMENTS[:2], [], DOCUMENTS[2:])
     ids, offsets = pack(DOCUMENTS)
-    with TfRecordReader(STORAGE, str(tmp_path), NAME) as reader:
+    with FORMAT.reader(STORAGE, str(tmp_path), NAME) as reader:
         assert (len(reader), reader.token_count) == (len(DOCUMENTS), ids.size)
         assert reader.lengths(0, len(reader)).tolist() == np.diff(offsets).tolist()
         assert [reader.document(i).tolist() for i in range(len(reader))] == DOCUMENTS
         for start in range(0, ids.size, 17):
             for stop in range(start, ids.size + 1, 13):
                 assert np.array_equal(reader.tokens(start, stop), ids[start:stop])
+        assert isinstance(reader, RecordReader)
         assert [reader.locate(token) for token in (0, 2, 3, 4)] == [(1, 0), (1, 2), (3, 0), (4, 0)]
         with pytest.raises(IndexError):
             reader.tokens(0, ids.size + 1)
@@ -130,7 +132,7 @@ def test_each_of_1000_corruptions_is_named(tmp_path: Path) -> None:
         )
         path.write_bytes(damaged)
         try:
-            reader = TfRecordReader(STORAGE, str(tmp_path), NAME)
+            reader = FORMAT.reader(STORAGE, str(tmp_path), NAME)
         except DataError as error:
             assert f"{FILE}: byte " in str(error)
             continue
@@ -152,10 +154,10 @@ def test_what_the_errors_say(tmp_path: Path) -> None:
     ):
         path.write_bytes(damaged)
         with pytest.raises(DataError, match=said):
-            TfRecordReader(STORAGE, str(tmp_path), NAME)
+            FORMAT.reader(STORAGE, str(tmp_path), NAME)
     path.unlink()
     with pytest.raises(DataError, match="No such file"):
-        TfRecordReader(STORAGE, str(tmp_path), NAME)
+        FORMAT.reader(STORAGE, str(tmp_path), NAME)
 
 
 def test_the_binding_refuses_offsets_outside_the_ids() -> None:

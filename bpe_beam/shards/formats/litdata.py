@@ -1,0 +1,86 @@
+"""litdata shards: chunks of token ids for Lightning's `StreamingDataset`, and one `index.json`.
+
+The layout of a chunk is in `offsets_file.py`; a document is its ids, int32, and nothing else.
+litdata's `TokensLoader` runs through the ids of a chunk by blocks, across documents, and drops what
+fills no block at the end of a chunk. `index.json` lists the chunks in their order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bpe_beam.shards.formats.offsets_file import (
+    MAX_BYTES,
+    MAX_TOKENS,
+    OffsetsFile,
+    OffsetsWriter,
+)
+from bpe_beam.shards.formats.record_file import record_format
+
+if TYPE_CHECKING:
+    from bpe_beam.shards.shard_rows import Shard
+
+_INT32 = "no_header_numpy:2"
+"""litdata's name of arrays of int32."""
+
+
+class LitdataWriter(OffsetsWriter):
+    """A `ShardWriter`."""
+
+    def encode(
+        self, ids: NDArray[np.uint32], lengths: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """See `OffsetsWriter.encode`."""
+        return ids.astype("<i4").view(np.uint8), 4 * lengths
+
+
+class _Chunk(OffsetsFile):
+    """A `RecordFile`."""
+
+    def lengths_of(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """See `OffsetsFile.lengths_of`."""
+        return np.where(sizes % 4, -1, sizes // 4)
+
+    def decode(self, data: NDArray[np.uint8], lengths: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """See `OffsetsFile.decode`."""
+        return data
+
+
+def _index(shards: Sequence[Shard]) -> bytes:
+    """Return the content of `index.json`."""
+    chunks = [
+        {
+            "chunk_bytes": shard.files[0].bytes,
+            "chunk_size": shard.documents,
+            "dim": shard.tokens,
+            "filename": shard.files[0].name,
+        }
+        for shard in shards
+    ]
+    config = {
+        "chunk_bytes": MAX_BYTES,
+        "chunk_size": None,
+        "compression": None,
+        "data_format": [_INT32],
+        "data_spec": None,
+        "encryption": None,
+        "item_loader": "TokensLoader",
+    }
+    index = {"chunks": chunks, "config": config, "updated_at": "0"}
+    return json.dumps(index, sort_keys=True).encode()
+
+
+FORMAT = record_format(
+    "litdata",
+    ".bin",
+    LitdataWriter,
+    _Chunk,
+    MAX_TOKENS,
+    max_shard_tokens=MAX_TOKENS,
+    index=_index,
+)

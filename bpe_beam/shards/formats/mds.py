@@ -1,0 +1,135 @@
+"""MDS shards: `.mds` files for MosaicML's `StreamingDataset`, and one `index.json`.
+
+The layout of a file is in `offsets_file.py`; between the table and the documents is the JSON of
+the columns. There is one, `tokens`, of kind `ndarray:int32`, which llm-foundry reads. A document:
+
+    uint32   the bytes behind this number
+    uint8    4 for one dimension, plus 0, 1 or 2 if the next number has 1, 2 or 4 bytes
+    uint     N, the number of ids: 1, 2 or 4 bytes
+    int32[N] the ids
+
+The library refuses to write documents without ids; it reads them with numpy 2.4.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bpe_beam.shards.formats.offsets_file import MAX_TOKENS, OffsetsFile, OffsetsWriter
+from bpe_beam.shards.formats.record_file import record_format
+
+if TYPE_CHECKING:
+    from bpe_beam.shards.formats.range_file import RangeFile
+    from bpe_beam.shards.shard_rows import Shard
+    from bpe_beam.shards.stored_shard import ShardFile
+
+_VERSION = 2
+_COLUMNS: dict[str, Any] = {
+    "column_encodings": ["ndarray:int32"],
+    "column_names": ["tokens"],
+    "column_sizes": [None],
+    "compression": None,
+    "format": "mds",
+    "hashes": [],
+    "size_limit": None,
+    "version": _VERSION,
+}
+_DESCRIPTION = json.dumps(_COLUMNS, sort_keys=True).encode()
+
+
+class _Frame:
+    """The bytes of documents but for their ids.
+
+    Args:
+        lengths: int64[documents], their tokens.
+
+    Attributes:
+        sizes: int64[documents], their bytes.
+        is_id: bool[bytes], which bytes are those of ids.
+        head: uint8[n], the others.
+    """
+
+    def __init__(self, lengths: NDArray[np.int64]) -> None:
+        widths = np.where(lengths < 1 << 8, 1, np.where(lengths < 1 << 16, 2, 4))
+        self.sizes = 5 + widths + 4 * lengths
+        begins = np.cumsum(self.sizes) - self.sizes
+        self.is_id = np.ones(int(self.sizes.sum()), np.bool_)
+        heads = np.empty((lengths.size, 9), np.uint8)
+        heads[:, :4] = (self.sizes - 4).astype("<u4")[:, np.newaxis].view(np.uint8)
+        heads[:, 4] = 4 + widths // 2
+        heads[:, 5:] = lengths.astype("<u4")[:, np.newaxis].view(np.uint8)
+        used = np.arange(9) < (5 + widths)[:, np.newaxis]
+        self.head = heads[used]
+        self.is_id[(begins[:, np.newaxis] + np.arange(9))[used]] = False
+
+
+class MdsWriter(OffsetsWriter):
+    """A `ShardWriter`."""
+
+    between = _DESCRIPTION
+
+    def encode(
+        self, ids: NDArray[np.uint32], lengths: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """See `OffsetsWriter.encode`."""
+        frame = _Frame(lengths)
+        data = np.empty(frame.is_id.size, np.uint8)
+        data[frame.is_id] = ids.astype("<i4").view(np.uint8)
+        data[~frame.is_id] = frame.head
+        return data, frame.sizes
+
+
+class _Samples(OffsetsFile):
+    """A `RecordFile`."""
+
+    def __init__(self, file: RangeFile | ShardFile) -> None:
+        super().__init__(file, _DESCRIPTION)
+
+    def lengths_of(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """See `OffsetsFile.lengths_of`."""
+        # The bytes beyond whole ids tell the width of the number of ids: 1, 2 or 4.
+        widths = np.array([4, 1, 2, 0])[(sizes - 5) % 4]
+        lengths = (sizes - 5 - widths) // 4
+        expected = np.where(lengths < 1 << 8, 1, np.where(lengths < 1 << 16, 2, 4))
+        return np.where((widths == expected) & (sizes >= 6), lengths, -1)
+
+    def decode(
+        self, data: NDArray[np.uint8], lengths: NDArray[np.int64]
+    ) -> NDArray[np.uint8] | None:
+        """See `OffsetsFile.decode`."""
+        frame = _Frame(lengths)
+        return data[frame.is_id] if np.array_equal(data[~frame.is_id], frame.head) else None
+
+
+def _index(shards: Sequence[Shard]) -> bytes:
+    """Return the content of `index.json`."""
+    rows = [
+        {
+            **_COLUMNS,
+            "raw_data": {
+                "basename": shard.files[0].name,
+                "bytes": shard.files[0].bytes,
+                "hashes": {},
+            },
+            "samples": shard.documents,
+            "zip_data": None,
+        }
+        for shard in shards
+    ]
+    return json.dumps({"shards": rows, "version": _VERSION}, sort_keys=True).encode()
+
+
+FORMAT = record_format(
+    "mds",
+    ".mds",
+    MdsWriter,
+    _Samples,
+    MAX_TOKENS,
+    max_shard_tokens=MAX_TOKENS,
+    index=_index,
+)

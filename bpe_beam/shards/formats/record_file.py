@@ -1,0 +1,253 @@
+"""Shards that are one file of a record a document: what reading such formats shares.
+
+A format says where records are and how their ids are read, see `RecordFile`; the readers and the
+check are the same for all.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bpe_beam.shards.formats.id_stream import check_range
+from bpe_beam.shards.formats.interface import ShardFormat, ShardReader, ShardWriter
+from bpe_beam.shards.formats.range_file import RangeFile
+from bpe_beam.shards.stored_shard import Ids, IdType, ShardFile, StoredShard, check_counts
+from bpe_beam.storage import Storage
+
+_TOKENS = 1 << 18
+
+
+class RecordFile(ABC):
+    """The records of a file: where they are, and reading them.
+
+    Making it refuses a file that breaks the layout.
+
+    Attributes:
+        url: The file, without secrets.
+        bounds: int64[documents + 1], where documents begin and end, in tokens.
+    """
+
+    url: str
+    bounds: NDArray[np.int64]
+
+    @abstractmethod
+    def ids(self, first: int, stop: int) -> NDArray[np.uint32]:
+        """Return the ids of documents.
+
+        Args:
+            first: The first document.
+            stop: The document behind the last.
+
+        Raises:
+            DataError: The file cannot be read, or breaks the layout.
+        """
+
+    @property
+    def token_count(self) -> int:
+        """The number of ids."""
+        return int(self.bounds[-1])
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def locate(self, token: int) -> tuple[int, int]:
+        """Return the document of a token of the shard, and the token's position in it."""
+        check_range("tokens", token, token + 1, self.token_count)
+        row = int(np.searchsorted(self.bounds, token, side="right")) - 1
+        return row, token - int(self.bounds[row])
+
+
+OpenRecords = Callable[[RangeFile | ShardFile], RecordFile]
+
+
+class RecordReader:
+    """A `ShardReader`.
+
+    Args:
+        storage: The storage client.
+        folder: Path or URL of the shard's folder.
+        name: The shard's name, without a suffix.
+        suffix: The end of the file's name.
+        open_records: Makes the records of an open file.
+
+    Attributes:
+        token_count: See `ShardReader`.
+
+    Raises:
+        DataError: The file is missing or breaks the layout; names the byte.
+    """
+
+    def __init__(
+        self, storage: Storage, folder: str, name: str, *, suffix: str, open_records: OpenRecords
+    ) -> None:
+        with ExitStack() as opened:
+            self._file = RangeFile(storage, storage.join(folder, name + suffix))
+            opened.callback(self._file.close)
+            self._records = open_records(self._file)
+            opened.pop_all()
+        self._read: tuple[int, int, NDArray[np.uint32]] | None = None
+        self.token_count = self._records.token_count
+
+    def __enter__(self) -> RecordReader:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        del self._records
+        self._read = None
+        self._file.close()
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def lengths(self, start: int, stop: int) -> NDArray[np.int32]:
+        """See `ShardReader.lengths`."""
+        check_range("documents", start, stop, len(self))
+        return np.diff(self._records.bounds[start : stop + 1]).astype(np.int32)
+
+    def tokens(self, start: int, stop: int) -> NDArray[np.uint32]:
+        """See `ShardReader.tokens`. Cost: reads all documents that the range touches."""
+        check_range("tokens", start, stop, self.token_count)
+        if start == stop:
+            return np.empty(0, np.uint32)
+        first = self.locate(start)[0]
+        ids = self._ids(first, self.locate(stop - 1)[0] + 1)
+        begin = int(self._records.bounds[first])
+        return ids[start - begin : stop - begin]
+
+    def document(self, index: int) -> NDArray[np.uint32]:
+        """See `ShardReader.document`."""
+        check_range("documents", index, index + 1, len(self))
+        return self._ids(index, index + 1)
+
+    def locate(self, token: int) -> tuple[int, int]:
+        """Return the document of a token of the shard, and the token's position in it."""
+        return self._records.locate(token)
+
+    def _ids(self, first: int, stop: int) -> NDArray[np.uint32]:
+        """Return the ids of documents; those of the last call are kept."""
+        if self._read is None or self._read[:2] != (first, stop):
+            self._read = None
+            self._read = first, stop, self._records.ids(first, stop)
+        return self._read[2]
+
+
+class RecordAccess:
+    """A `ShardAccess`.
+
+    Args:
+        shard: The shard.
+        suffix: The end of the file's name.
+        open_records: Makes the records of an open file.
+
+    Raises:
+        DataError: The file is missing, breaks the layout, or is not what the manifest says.
+    """
+
+    def __init__(self, shard: StoredShard, *, suffix: str, open_records: OpenRecords) -> None:
+        self._records = open_records(shard.file(suffix))
+        check_counts(self._records.url, len(self._records), self._records.token_count, shard)
+
+    def document(self, index: int, dtype: IdType) -> Ids:
+        """See `ShardAccess.document`."""
+        return self._records.ids(index, index + 1).astype(dtype)
+
+    def documents(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
+        """See `ShardAccess.documents`."""
+        bounds = self._records.bounds[start : stop + 1]
+        count = max(int(np.searchsorted(bounds, bounds[0] + limit, side="right")) - 1, 1)
+        ids = self._records.ids(start, start + count)
+        ends = (bounds[: count + 1] - bounds[0]).tolist()
+        return [ids[begin:end].astype(dtype) for begin, end in pairwise(ends)]
+
+    def tokens(self, start: int, stop: int, dtype: IdType) -> Ids:
+        """See `ShardAccess.tokens`. Cost: reads all documents that the range touches."""
+        if start >= stop:
+            return np.empty(0, dtype)
+        first = self._records.locate(start)[0]
+        begin = int(self._records.bounds[first])
+        ids = self._records.ids(first, self._records.locate(stop - 1)[0] + 1)
+        return ids[start - begin : stop - begin].astype(dtype)
+
+    def starts(self, start: int, stop: int) -> NDArray[np.int64]:
+        """See `ShardAccess.starts`."""
+        bounds = self._records.bounds
+        low, high = np.searchsorted(bounds[:-1], (start, stop))
+        part = bounds[low : high + 1]
+        return part[:-1][part[:-1] < part[1:]]
+
+
+class RecordCheck:
+    """A `ShardCheck` of the ids.
+
+    Args:
+        name: The shard's name.
+        vocab_size: One more than the greatest id allowed.
+        suffix: The end of the file's name.
+    """
+
+    def __init__(self, name: str, vocab_size: int, *, suffix: str) -> None:
+        self._file = name + suffix
+        self._vocab_size = vocab_size
+
+    def add(self, suffix: str, block: bytes) -> None:
+        """See `ShardCheck.add`: a block alone has no ids."""
+
+    def problems(self, reader: ShardReader | None) -> Iterator[str]:
+        """See `ShardCheck.problems`."""
+        if not isinstance(reader, RecordReader):
+            return
+        first, count = None, 0
+        for start in range(0, reader.token_count, _TOKENS):
+            ids = reader.tokens(start, min(start + _TOKENS, reader.token_count))
+            bad = np.flatnonzero(ids >= self._vocab_size)
+            if bad.size and first is None:
+                first = start + int(bad[0]), int(ids[bad[0]])
+            count += bad.size
+        if first is not None:
+            document, token = reader.locate(first[0])
+            yield (
+                f"{self._file}: document {document}, token {token}: the id is {first[1]}; expected "
+                f"0 to {self._vocab_size - 1}; {count} such ids in this shard"
+            )
+
+
+def record_format(
+    name: str,
+    suffix: str,
+    writer: Callable[..., ShardWriter],
+    open_records: OpenRecords,
+    max_document_tokens: int,
+    **more: Any,
+) -> ShardFormat:
+    """Return the format of shards that are files of one kind.
+
+    Args:
+        name: The format's name.
+        suffix: The end of the files' names.
+        writer: Opens a writer: the arguments of `ShardFormat.writer`, and `suffix`.
+        open_records: Makes the records of an open file.
+        max_document_tokens: The most tokens that a document may have.
+        **more: Other attributes of `ShardFormat`.
+    """
+    return ShardFormat(
+        name=name,
+        suffixes=(suffix,),
+        max_document_tokens=max_document_tokens,
+        writer=partial(writer, suffix=suffix),
+        reader=partial(RecordReader, suffix=suffix, open_records=open_records),
+        check=partial(RecordCheck, suffix=suffix),
+        access=partial(RecordAccess, suffix=suffix, open_records=open_records),
+        **more,
+    )
