@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from bpe_beam.counts.artifact import read_part
 from bpe_beam.counts.manifest import CountsManifest, CountsPart
+from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import DataError, TextError
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
@@ -69,6 +70,26 @@ def tallies_of_counts(
     with ThreadPoolExecutor(workers) as pool:
         for _ in pool.map(add_part, manifest.parts):
             pass
+    return tallies
+
+
+def tallies_in_memory(
+    counts: WordCounts, vocabulary: Vocabulary, encoder: WordEncoder
+) -> dict[str | None, Tally]:
+    """Return the tally of each source of counts in memory; without sources, the only key is None.
+
+    Args:
+        counts: The counts.
+        vocabulary: The tokens of the tokenizer.
+        encoder: The encoder of their words.
+
+    Raises:
+        DataError: The vocabulary lacks a symbol of a word, or a sum is beyond 64 bits.
+    """
+    tallies = {source: Tally.empty(len(vocabulary)) for source in counts.tables}
+    for source, words in counts.tables.items():
+        for texts, totals, encoded in encoded_words(words, encoder):
+            tallies[source].add_words(vocabulary, texts, totals, encoded)
     return tallies
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from bpe_beam.counts.manifest import read_manifest
-from bpe_beam.evaluation.counted import tallies_of_counts
+from bpe_beam.counts.word_counts import WordCounts
+from bpe_beam.evaluation.counted import tallies_in_memory, tallies_of_counts
 from bpe_beam.evaluation.report import report_of
 from bpe_beam.evaluation.texts import tally_of_texts
 from bpe_beam.evaluation.vocabulary import Vocabulary
@@ -16,10 +17,13 @@ from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
+TextsOrCounts: TypeAlias = "Iterable[str] | WordCounts | str"
+"""Texts, counts in memory, or the path or URL of a counts folder."""
+
 
 def figures_of(
     tokenizer: Tokenizer,
-    texts_or_counts: Iterable[str] | str,
+    texts_or_counts: TextsOrCounts,
     vocab_sizes: Sequence[int],
     pretokenizer: str,
     storage: Storage | None,
@@ -28,7 +32,7 @@ def figures_of(
 
     Args:
         tokenizer: The tokenizer.
-        texts_or_counts: Texts, or the path or URL of a counts folder.
+        texts_or_counts: Texts, counts in memory, or the path or URL of a counts folder.
         vocab_sizes: The sizes of smaller vocabularies.
         pretokenizer: The pre-tokenizer, by name, of the words of texts.
         storage: The storage client; None: one without options.
@@ -39,7 +43,12 @@ def figures_of(
     """
     vocabulary = Vocabulary(tokenizer)
     exact = True
-    if isinstance(texts_or_counts, str):
+    if isinstance(texts_or_counts, WordCounts):
+        manifest = texts_or_counts.manifest
+        encoder = WordEncoder(tokenizer, manifest.normalizer, manifest.pretokenizer)
+        tallies = tallies_in_memory(texts_or_counts, vocabulary, encoder)
+        exact = encoder.exact
+    elif isinstance(texts_or_counts, str):
         storage = storage or Storage()
         manifest = read_manifest(storage, texts_or_counts)
         encoder = WordEncoder(tokenizer, manifest.normalizer, manifest.pretokenizer)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from bpe_beam.evaluation.evaluate import TextsOrCounts
     from bpe_beam.storage import Storage
     from bpe_beam.tokenizer.batch_output import Output
     from bpe_beam.tokenizer.id_decoder import IdDecoder
@@ -688,7 +689,7 @@ class Tokenizer:
 
     def evaluate(
         self,
-        texts_or_counts: Iterable[str] | str,
+        texts_or_counts: TextsOrCounts,
         *,
         vocab_sizes: Sequence[int] = (),
         pretokenizer: str = "gpt2",
@@ -697,7 +698,8 @@ class Tokenizer:
         """Return figures of the tokenizer: tokens a word, words kept whole, unused tokens.
 
         Args:
-            texts_or_counts: Texts; or the path or URL of a folder that `bpe-beam count` wrote.
+            texts_or_counts: Texts; what `bpe_beam.count` returned; or the path or URL of a folder
+                that `bpe-beam count` wrote.
             vocab_sizes: Sizes of smaller vocabularies whose figures are wanted too, for BPE.
             pretokenizer: The pre-tokenizer, by name, whose words are counted; only for texts.
             storage: The storage client; None: one without options.

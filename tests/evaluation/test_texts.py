@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from reference_encoding import pretokenize
 from small_tokenizers import SAMPLE, learn
 
+import bpe_beam
 from bpe_beam import Tokenizer
 from bpe_beam.errors import UsageError
 from bpe_beam.evaluation import texts
@@ -61,6 +62,17 @@ def test_counts_give_the_figures_of_their_texts(tmp_path: Path) -> None:
     found = TOKENIZER.evaluate(str(tmp_path / "counts"))
     lines = [text.removesuffix("\n") for text in TEXTS]
     assert found == TOKENIZER.evaluate([line for line in lines if line])
+    assert found == TOKENIZER.evaluate(bpe_beam.count(lines))
+
+
+def test_counts_in_memory_have_the_figures_of_their_folder_by_source(tmp_path: Path) -> None:
+    for name, text in zip("ab", TEXTS, strict=False):
+        write(tmp_path / f"{name}.jsonl", [text])
+    sources = ("--source", "a=a.jsonl", "--source", "b=b.jsonl")
+    counts = tmp_path / "counts"
+    run_whole("count", "--input", f"{tmp_path}/*.jsonl", *sources, "--output", counts)
+    in_memory = bpe_beam.count({"a": TEXTS[:1], "b": TEXTS[1:2]})
+    assert TOKENIZER.evaluate(in_memory) == TOKENIZER.evaluate(str(counts))
 
 
 def test_wrong_arguments() -> None:

@@ -175,6 +175,23 @@ class TestWordTable:
             np.int64, np.int64, np.uint64, np.uint64,
         ]  # fmt: skip
 
+    def test_lists_of_texts_in_every_form_of_python_count_as_their_utf8(self) -> None:
+        texts = ["", "a b", "\xe9\xff a", "\u8a9e \u0431", "\U0001f600 a", "a\0b"]
+        data = [text.encode() for text in texts]
+        ends = np.cumsum([0, *map(len, data)])
+        expected = word_table(True)
+        documents = np.arange(7, 7 + len(texts), dtype=np.uint64)
+        words = expected.add_texts(GPT2, [], b"".join(data), ends, documents)
+        for form in (texts, data):
+            table = word_table(True)
+            assert table.add_text_list(GPT2, [], form, 7) == (words, ends[-1], len(texts))
+            for ours, theirs in zip(table.split(1)[0], expected.split(1)[0], strict=True):
+                assert bytes(ours) == bytes(theirs)
+
+    @pytest.mark.parametrize("bad", ["\ud800", "a\udfff", b"\xff", b"a\xc3", 3, None, ["a"]])
+    def test_a_list_stops_before_what_is_no_text(self, bad: object) -> None:
+        assert word_table().add_text_list(GPT2, [], ["a", "b c", bad, "d"])[2] == 2
+
     def test_split_outlives_the_table(self) -> None:
         table = word_table()
         table.add_texts(GPT2, [], b"word " * 3, offsets(0, 15))
