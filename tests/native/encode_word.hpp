@@ -8,6 +8,8 @@
 #include "check.hpp"
 #include "exact_copy.hpp"
 #include "naive_models.hpp"
+#include "encode/id_buffer.hpp"
+#include "encode/word_cache.hpp"
 #include "encode/word_model.hpp"
 
 struct Encoded {
@@ -58,4 +60,17 @@ inline Encoded encoded(const bpe_beam::WordModel& model, std::string_view word) 
 /// The same from the definition.
 inline Encoded encoded(const NaiveModel& model, std::string_view word) {
   return result_of([&] { return model.encode(std::string(word)); });
+}
+
+/// The ids of a model that caches parts of words.
+inline Ids cached_ids(const bpe_beam::WordModel& model, std::string_view word,
+                      bpe_beam::WordCache& cache) {
+  const ExactCopy copy(word);
+  bpe_beam::ModelState state;
+  bpe_beam::IdBuffer out;
+  out.push_back(99);  // of what is before the word
+  model.encode_cached(copy.view(), cache, state, out);
+  const auto ids = out.ids();
+  CHECK(ids[0] == 99);
+  return {ids.begin() + 1, ids.end()};
 }

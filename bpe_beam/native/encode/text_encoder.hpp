@@ -82,6 +82,12 @@ class TextEncoder {
     IdBuffer& out;
 
     void words(const TextView& text, std::span<const Word> words) {
+      if (model.caches_parts()) {
+        for (const Word& word : words) {
+          model.encode_cached(bytes_of_word(text.bytes, word), state.cache, state.model, out);
+        }
+        return;
+      }
       Batch batch;
       batch.text = text.bytes;
       for (const Word& word : words) {

@@ -14,7 +14,9 @@ namespace bpe_beam {
 
 inline constexpr std::uint32_t kNoId = 0xFFFFFFFF;
 
+class IdBuffer;
 class Seams;
+class WordCache;
 
 /// A part of a word that the model has no token for.
 struct MissingSymbol {
@@ -34,12 +36,21 @@ struct ModelState {
     std::uint32_t id;
   };
 
+  /// The two best ways to cut a part of a word up to some byte.
+  struct TwoBest {
+    double first;  // the sum of the scores of all pieces
+    double second;
+    std::uint32_t begin;  // of the last piece of the first way
+    std::uint32_t id;
+  };
+
   std::vector<std::uint32_t> ids;       // the tokens of the word at hand
   std::vector<std::uint32_t> sizes;     // bytes of the word that each covers, where asked for
   std::vector<std::uint32_t> ranks;     // rank of the pair that begins at each symbol
   std::vector<std::uint32_t> previous;  // links of a long word
   std::vector<std::uint32_t> next;
   std::vector<BestPiece> best;  // by the byte where the piece ends
+  std::vector<TwoBest> two_best;
 };
 
 class WordModel {
@@ -49,6 +60,13 @@ class WordModel {
   /// Leaves the tokens of a word (not empty) in state.ids and, if asked, state.sizes. Throws
   /// MissingSymbol. Thread-safe.
   virtual void encode(std::string_view word, bool with_sizes, ModelState& state) const = 0;
+
+  /// Whether `encode_cached` takes the place of `encode` without sizes: the tokens of a part of a
+  /// word may depend on the parts before it.
+  [[nodiscard]] virtual bool caches_parts() const { return false; }
+
+  /// Appends the ids of a word. The cache is the model's own.
+  virtual void encode_cached(std::string_view, WordCache&, ModelState&, IdBuffer&) const {}
 
   /// The boundaries that divide words into parts which are encoded one by one; null if a word is
   /// encoded as a whole.

@@ -65,6 +65,40 @@ void no_normal_piece() {
   CHECK((encoded(model, "aba").symbols == Symbols{{1, 1}, {kUnk, 1}, {1, 1}}));
 }
 
+/// Encodes several times, as what is cached depends on the sums before it. Returns the ids.
+Ids cached(const SentencePieceUnigram& model, const std::string& text) {
+  WordCache cache(1 << 12, 1 << 12);
+  const Ids ids = ids_of(encoded(model, text).symbols);
+  for (int round = 0; round < 3; ++round) CHECK(cached_ids(model, text, cache) == ids);
+  return ids;
+}
+
+void cached_parts() {
+  const SentencePieceUnigram model =
+      model_of({{"▁", 1, -1, false}, {"▁a", 2, -1.5F, false}, {"a", 3, -1, false},
+                {"b", 4, -3, false}, {"ab", 5, -1.5F, false}, {"▁▁", 6, -2, false}});
+  CHECK((cached(model, "▁ab▁a▁ab▁▁a") == Ids{1, 5, 2, 1, 5, 1, 2}));
+  // Unknown neighbours are one token, also of two parts, but not of two words.
+  CHECK((cached(model, "▁aéé▁ü▁") == Ids{2, kUnk, 1, kUnk, 1}));
+  CHECK((cached(model, "é" + std::string(40, 'c')) == Ids{kUnk}));
+}
+
+/// Sums that differ by less than what is lost behind a large one.
+void cached_parts_behind_large_sums() {
+  const SentencePieceUnigram model =
+      model_of({{"▁x", 1, -49'999, false}, {"▁a", 2, -1, false}, {"b", 3, -1, false},
+                {"▁ab", 4, -2.001F, false}, {"▁", 5, -9, false}});
+  CHECK((cached(model, "▁ab▁x▁ab▁x▁ab▁x▁ab▁ab") == Ids{2, 3, 1, 4, 1, 2, 3, 1, 4, 4}));
+  // What is cached with a small sum does not count with a large one.
+  const SentencePieceUnigram small =
+      model_of({{"▁x", 1, -99, false}, {"▁a", 2, -1, false}, {"b", 3, -1, false},
+                {"▁ab", 4, -2.001F, false}, {"▁", 5, -9, false}});
+  std::string text = "▁ab";
+  for (int word = 0; word < 600; ++word) text += "▁x";
+  const Ids ids = cached(small, text + "▁ab");
+  CHECK(ids.size() == 603 && ids[1] == 3 && ids.back() == 4);
+}
+
 void a_million_characters() {
   std::vector<ScoredPiece> pieces;
   for (std::uint32_t size = 1; size <= 20; ++size) {
@@ -83,5 +117,7 @@ int main() {
   user_defined_pieces();
   unknown_characters();
   no_normal_piece();
+  cached_parts();
+  cached_parts_behind_large_sums();
   a_million_characters();
 }
