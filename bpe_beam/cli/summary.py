@@ -3,14 +3,15 @@
 The keys of a summary name the units: `..._bytes`, `bytes`, `seconds`, `..._per_second`. Some keys
 have a meaning: `job`; `warnings`, a list of sentences or None; `next`, commands worth running now;
 and `rounds`, of which people see the number and the time. A dictionary is shown indented, a
-dictionary of dictionaries with a line for each; None is left out. At the end of a job people see a
+dictionary of dictionaries as a table; None is left out. At the end of a job people see a
 part of the summary, see `for_people`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bpe_beam.messages import and_more, format_bytes, format_seconds, quoted
@@ -29,6 +30,9 @@ _DETAILS = frozenset(
 
 _HISTOGRAMS = frozenset({"tokens_by_characters", "words_by_characters", "words_by_count"})
 """Figures that are shown with bars: the length is that of the first number of a row."""
+
+_HEADING = 10
+"""The columns of a line of a table's heading, if no value of its column is wider."""
 
 _BAR = 24
 """The columns of the longest bar."""
@@ -90,8 +94,7 @@ def _rows(indent: str, values: Mapping[str, Any], exact: bool) -> Iterator[tuple
             yield label, "" if value else "none"
             yield from _bars(indent + "  ", value)
         elif isinstance(value, Mapping) and any(isinstance(v, Mapping) for v in value.values()):
-            yield label, ""
-            yield from _lines(indent + "  ", value)
+            yield from _table(label, value)
         elif isinstance(value, Mapping):
             yield label, "" if value else "none"
             yield from _rows(indent + "  ", value, exact)
@@ -120,20 +123,43 @@ def _bars(indent: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield indent + name, f"{bar:{_BAR}}  {', '.join(figures)}"
 
 
-def _lines(indent: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield a line for each of the first dictionaries; single values may be among them."""
-    for name, row in list(values.items())[:_MOST_LINES]:
-        if not isinstance(row, Mapping):
+def _table(label: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield a heading, and a line for each of the first values: dictionaries, or single ones."""
+    indent = label[: len(label) - len(label.lstrip())] + "  "
+    shown = dict(list(values.items())[:_MOST_LINES])
+    rows = [row for row in shown.values() if isinstance(row, Mapping)]
+    keys = dict.fromkeys(key for row in rows for key in row)
+    columns = [_column(key, [row.get(key) for row in rows]) for key in keys]
+    lines = _bottom_aligned(columns, len(rows))
+    *above, heading = lines[: len(lines) - len(rows)] or [""]
+    of_rows = iter(lines[len(lines) - len(rows) :])
+    yield from (("", line) for line in above)
+    yield label, heading
+    for name, row in shown.items():
+        if isinstance(row, Mapping):
+            yield indent + quoted(name), next(of_rows)
+        else:
             yield indent + name, _value(name, row, exact=False)
-            continue
-        figures = (
-            f"{key.replace('_', ' ')} {_value(key, value, exact=False)}"
-            for key, value in row.items()
-            if value is not None
-        )
-        yield indent + quoted(name), ", ".join(figures)
-    if len(values) > _MOST_LINES:
-        yield indent + and_more(len(values) - _MOST_LINES), ""
+    if len(values) > len(shown):
+        yield indent + and_more(len(values) - len(shown)), ""
+
+
+def _column(key: str, values: Sequence[Any]) -> list[str]:
+    """Return the lines of a column: its heading, on as many lines as it needs, and its values."""
+    cells = ["" if value is None else _value(key, value, exact=False) for value in values]
+    most = max(_HEADING, *map(width_of, cells)) if any(cells) else 0
+    heading = textwrap.wrap(key.replace("_", " "), most, break_long_words=False) if most else []
+    width = max(map(width_of, (*heading, *cells)), default=0)
+    return [" " * (width - width_of(cell)) + cell for cell in (*heading, *cells)]
+
+
+def _bottom_aligned(columns: Sequence[list[str]], rows: int) -> list[str]:
+    """Return the lines of columns that end together; those without any value are left out."""
+    kept = [column for column in columns if len(column) > rows]
+    depth = max(map(len, kept), default=rows)
+    filled = [[" " * width_of(column[0])] * (depth - len(column)) + column for column in kept]
+    lines = ["  ".join(cells).rstrip() for cells in zip(*filled, strict=True)]
+    return lines or [""] * rows
 
 
 def _value(key: str, value: Any, exact: bool) -> str:

@@ -96,16 +96,34 @@ def test_seconds(seconds: float, text: str) -> None:
     assert format_seconds(seconds) == text
 
 
-def test_many_dictionaries_have_a_line_each() -> None:
+def test_many_dictionaries_are_a_table() -> None:
     """Twenty of them; names that a terminal would obey are quoted."""
     rows = {f"s{i:02}": {"documents": 1200, "text_bytes": 34567, "share": None} for i in range(23)}
     summary = {"sources": {"\x1b[2J": {"documents": 1}, **rows}}
     lines = format_summary("title", summary).splitlines()
-    assert lines[:2] == ["title", "  sources"]
-    assert lines[2].split(None, 1) == ["'\\x1b[2J'", "documents 1"]
-    assert lines[3].split(None, 1) == ["s00", "documents 1,200, text bytes 34.6 kB"]
+    assert lines[:4] == [
+        "title",
+        "  sources       documents  text bytes",
+        "    '\\x1b[2J'          1",
+        "    s00             1,200     34.6 kB",
+    ]
     assert len(lines) == 2 + 20 + 1
     assert lines[-1].strip() == "and 4 more"
+
+
+def test_headings_take_several_lines_and_columns_without_values_none() -> None:
+    rows = {
+        "a": {"vocabulary_used_share": 0.5, "never_used": 1234, "unknown": None},
+        "b": {"vocabulary_used_share": 1.0},
+    }
+    assert format_summary("title", {"tokenizers": {**rows, "c": 3}}).splitlines() == [
+        "title",
+        "              vocabulary",
+        "  tokenizers  used share  never used",
+        "    a                0.5       1,234",
+        "    b                  1",
+        "    c         3",
+    ]
 
 
 def test_rounds_are_one_line() -> None:
@@ -135,12 +153,12 @@ def test_people_see_what_they_need_at_the_end() -> None:
         "                     a.idx\n"
         "  settings           none\n"
         "  files lost         3\n"
-        "  sources\n"
-        "    s0               documents 0\n"
-        "    s1               documents 1\n"
-        "    s2               documents 2\n"
-        "    s3               documents 3\n"
-        "    s4               documents 4\n"
+        "  sources            documents\n"
+        "    s0                       0\n"
+        "    s1                       1\n"
+        "    s2                       2\n"
+        "    s3                       3\n"
+        "    s4                       4\n"
         "    and 4 more\n"
         "next:\n"
         "  bpe-beam verify tokens/"
