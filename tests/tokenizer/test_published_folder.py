@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -137,6 +138,52 @@ def test_refused(tmp_path: Path) -> None:
     assert "add_bos_token is not supported" in refusal(folder)
     for text, why in (("a\na\n", "line 2: the token"), ("a\n\n", "line 2: an empty"), ("a", "SEP")):
         assert why in refusal(write(tmp_path / "c", {"vocab.txt": text}))
+
+
+KEYS: list[str] = ["tokenizer_class", "added_tokens_decoder", "bos_token", "sep_token", "cls_token"]
+KEYS += ["unk_token", "mask_token", "additional_special_tokens", "add_prefix_space", "extra_ids"]
+KEYS += ["add_bos_token", "add_eos_token", "do_lower_case", "model_max_length", "<new>", "a"]
+VALUES: list[Any] = [
+    None,
+    True,
+    0,
+    -1,
+    1.5,
+    10**30,
+    "",
+    "a",
+    "<s>",
+    "[CLS]",
+    [],
+    {},
+    [["a"]],
+    {"a": 1},
+]
+VALUES += [{"content": "a"}, {"content": 5}, {"0": {"content": "<s>"}}, {"x": {"content": "q"}}]
+VALUES += [{"9" * 12: {"content": "q"}}, "\ud800", "T5TokenizerFast", "RobertaTokenizer"]
+
+
+def test_made_up_settings_are_read_or_refused(tmp_path: Path) -> None:
+    rng = random.Random(5)
+    model = made_model(PIECES, UNIGRAM)
+    read = 0
+    for number in range(200):
+        files: dict[str, Any] = rng.choice(
+            [gpt2(), {"vocab.txt": "\n".join(BERT)}, {"spiece.model": model}]
+        )
+        for name in ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"):
+            if rng.random() < 0.5:
+                made = {rng.choice(KEYS): rng.choice(VALUES) for _ in range(rng.randint(0, 3))}
+                files[name] = json.dumps(rng.choice(VALUES) if rng.random() < 0.05 else made)
+        folder = write(tmp_path / str(number), files)
+        try:
+            tokenizer = Tokenizer.from_pretrained(folder)
+        except UsageError:
+            continue
+        read += 1
+        assert Tokenizer.from_json(tokenizer.to_json()) == tokenizer
+        tokenizer.encode("ab <new> c", allowed_special="all", add_special_tokens=True)
+    assert 40 < read < 160
 
 
 def test_the_cache_of_the_hub(tmp_path: Path) -> None:

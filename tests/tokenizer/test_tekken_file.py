@@ -45,6 +45,7 @@ def test_ids(tmp_path: Path) -> None:
     path.write_text(json.dumps(tekken(), indent=1))
     read = Tokenizer.from_tekken(str(path))
     assert read == Tokenizer.from_file(str(path)) == Tokenizer.from_json(read.to_json())
+    assert read == Tokenizer.from_pretrained(str(tmp_path))
     assert read.special_tokens == {"<unk>": 0, "<SPECIAL_1>": 1, "<SPECIAL_2>": 2}
     assert read.encode("hello hé\n") == [3 + 258, 3 + 111, 3 + 259, 3 + 0xC3, 3 + 0xA9, 3 + 10]
     assert read.encode("<SPECIAL_1>", allowed_special="all") == [1]
