@@ -200,14 +200,16 @@ def evaluation(folder: Path) -> Found:
     tokenizer = Tokenizer.from_learned(learned.vocab, learned.merges, [])
 
     def work() -> object:
-        tallies: dict[str | None, Tally] = {}
-        for number in range(sources):
-            tallies[f"source {number}"] = tally = Tally.empty(entries)
-            tally.tokens += RANDOM.integers(2**40, 2**41, entries)
-            tally.whole += 1
-        return report_of("", Vocabulary(tokenizer), tallies, sizes, exact=True)
+        def tallies() -> Iterator[tuple[str | None, Tally]]:
+            for number in range(sources):
+                tally = Tally.empty(entries)
+                tally.tokens += RANDOM.integers(2**40, 2**41, entries)
+                tally.whole += 1
+                yield f"source {number}", tally
 
-    tallies = TALLY_BYTES * entries * sources * (1 + len(sizes))
+        return report_of("", Vocabulary(tokenizer), tallies(), sizes, exact=True)
+
+    tallies = 2 * TALLY_BYTES * entries * (1 + len(sizes))
     return Found(peak(work), tallies + EVALUATED_TOKEN_BYTES * entries + BLOCKS)
 
 

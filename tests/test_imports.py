@@ -87,10 +87,9 @@ def test_jobs_without_a_runner_import_what_they_need(
     files = {"FILE": str(byte_level_file), "TEXT": str(text), "out": str(tmp_path / "out")}
     code = "import sys\nfrom bpe_beam.cli.main import main\nassert main(sys.argv[1:]) == 0\n"
     words = [files.get(word, word) for word in arguments.split()]
-    needed = {"numpy", "pyarrow", "random"}
-    if words[0] != "tokenize":  # the parts of counts are Parquet
-        needed.add("pyarrow.parquet")
-    if "distributed" in words:
+    # The counts of words and of tokens are Parquet.
+    needed = {"numpy", "pyarrow", "pyarrow.parquet", "random"}
+    if "distributed" in words or words[0] == "tokenize":
         needed.add("numpy.ma")
     assert heavy_modules_after(code, *words, "--quiet") <= needed
 

@@ -75,6 +75,7 @@ ELSEWHERE = {
     "engines/count_splits.py": "end_to_end/test_engines.py",
     "engines/merge_round.py": "jobs/train/test_rounds.py",
     "engines/steps.py": "engines/test_local.py",
+    "jobs/count_tokens.py": "jobs/test_evaluated.py",
     "jobs/corpus_input.py": "end_to_end/test_jobs.py",
     "jobs/corpus_job.py": "end_to_end/test_jobs.py",
     "jobs/corpus_summary.py": "end_to_end/test_sources.py",

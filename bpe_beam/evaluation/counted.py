@@ -1,13 +1,14 @@
 """Evaluation on the words of a counts folder: seconds, whatever the corpus was.
 
 Memory: one part of the counts for each thread, and two integers for each token of the vocabulary
-and each source.
+and each source, `TALLY_BYTES` at most. More sources are evaluated a group at a time; each group
+reads all parts, and encodes its own words.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
@@ -24,6 +25,26 @@ from bpe_beam.storage import Storage
 _ROWS = 1 << 16
 """Words that are encoded at once."""
 
+TALLY_BYTES = 256_000_000
+"""The most bytes of the tallies of a group of sources, but for a single one."""
+
+_TOKEN_BYTES = 16
+"""The bytes of a token in a tally."""
+
+
+def source_groups(manifest: CountsManifest, vocab_size: int) -> list[tuple[str | None, ...]]:
+    """Return the sources of a counts folder in groups that are evaluated together, sorted.
+
+    Args:
+        manifest: The manifest of the folder; without sources, the only source is None.
+        vocab_size: The number of tokens of the tokenizer.
+    """
+    if manifest.sources is None:
+        return [(None,)]
+    sources = tuple(sorted(manifest.sources))
+    at_once = max(1, TALLY_BYTES // (_TOKEN_BYTES * max(vocab_size, 1)))
+    return [sources[start : start + at_once] for start in range(0, len(sources), at_once)]
+
 
 def tallies_of_counts(
     storage: Storage,
@@ -34,8 +55,9 @@ def tallies_of_counts(
     *,
     workers: int = 1,
     on_part: Callable[[], None] = lambda: None,
-) -> dict[str | None, Tally]:
-    """Return the tally of each source of a counts folder; without sources, the only key is None.
+    with_tokens: bool = True,
+) -> Iterator[tuple[str | None, Tally]]:
+    """Yield each source of a counts folder with its tally; without sources, the only one is None.
 
     Args:
         storage: The storage client.
@@ -44,31 +66,56 @@ def tallies_of_counts(
         vocabulary: The tokens of the tokenizer.
         encoder: The encoder of its words.
         workers: The number of threads.
-        on_part: Called by a thread after each part.
+        on_part: Called by a thread after each part, for each of `source_groups`.
+        with_tokens: Whether to add the words' tokens; false where those of texts are known.
 
     Raises:
         DataError: A part is damaged, the vocabulary lacks a symbol of a word, or a sum is beyond
             64 bits.
     """
-    sources: tuple[str | None, ...] = (None,)
-    if manifest.sources is not None:
-        sources = tuple(manifest.sources)
+    for group in source_groups(manifest, len(vocabulary)):
+        yield from _group(
+            group,
+            lambda part: read_part(storage, folder, manifest, part),
+            manifest.parts,
+            vocabulary,
+            encoder,
+            workers,
+            on_part,
+            with_tokens,
+        ).items()
+
+
+def _group(
+    sources: Sequence[str | None],
+    read: Callable[[CountsPart], dict[str | None, pa.Table]],
+    parts: Sequence[CountsPart],
+    vocabulary: Vocabulary,
+    encoder: WordEncoder,
+    workers: int,
+    on_part: Callable[[], None],
+    with_tokens: bool,
+) -> dict[str | None, Tally]:
+    """Return the tallies of some sources."""
     tallies = {source: Tally.empty(len(vocabulary)) for source in sources}
     lock = threading.Lock()
 
     def add_part(part: CountsPart) -> None:
-        for source, words in read_part(storage, folder, manifest, part).items():
-            for texts, counts, encoded in encoded_words(words, encoder):
-                with lock:
-                    tallies[source].add_words(vocabulary, texts, counts, encoded)
+        for source, words in read(part).items():
+            if source in tallies:
+                for texts, counts, encoded in encoded_words(words, encoder):
+                    with lock:
+                        tallies[source].add_words(
+                            vocabulary, texts, counts, encoded, with_tokens=with_tokens
+                        )
         on_part()
 
     if workers == 1:
-        for part in manifest.parts:
+        for part in parts:
             add_part(part)
         return tallies
     with ThreadPoolExecutor(workers) as pool:
-        for _ in pool.map(add_part, manifest.parts):
+        for _ in pool.map(add_part, parts):
             pass
     return tallies
 

@@ -55,7 +55,7 @@ def figures_of(
         tallies = tallies_of_counts(storage, texts_or_counts, manifest, vocabulary, encoder)
         exact = encoder.exact
     else:
-        tallies = {None: tally_of_texts(vocabulary, texts_or_counts, pretokenizer)}
+        tallies = iter([(None, tally_of_texts(vocabulary, texts_or_counts, pretokenizer))])
     report = report_of(tokenizer.fingerprint[:12], vocabulary, tallies, vocab_sizes, exact=exact)
     figures: dict[str, Any] = msgspec.to_builtins(report)
     return figures

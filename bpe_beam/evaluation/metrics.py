@@ -16,7 +16,9 @@ RENYI_ALPHA = 2.5
 
 
 class Metrics(Struct, frozen=True):
-    """What a tokenizer does to one source; a ratio is None where nothing is there to divide by.
+    """What a tokenizer does to one source; a ratio is None where an amount is 0 or unknown.
+
+    Of tokens without their text, words and characters are unknown: they are 0.
 
     Attributes:
         words: Words, each occurrence counted.
@@ -80,9 +82,9 @@ def metrics_of(
         bytes=tally.bytes,
         characters=tally.characters,
         tokens=tokens,
-        bytes_per_token=ratio(tally.bytes, tokens),
-        characters_per_token=ratio(tally.characters, tokens),
-        words_per_token=ratio(tally.words, tokens),
+        bytes_per_token=ratio(tally.bytes, tokens) if tally.bytes else None,
+        characters_per_token=ratio(tally.characters, tokens) if tally.characters else None,
+        words_per_token=ratio(tally.words, tokens) if tally.words else None,
         tokens_per_word=ratio(tokens, tally.words),
         words_kept_whole=ratio(int(tally.whole.sum()), tally.words),
         continued_words=ratio(tally.continued, tally.words),

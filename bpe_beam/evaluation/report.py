@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
 
 from bpe_beam.errors import UsageError, require
 from bpe_beam.evaluation.derivations import Derivations
-from bpe_beam.evaluation.metrics import Fairness, Metrics, fairness, metrics_of
+from bpe_beam.evaluation.metrics import Fairness, Metrics, fairness, metrics_of, ratio
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.unused_tokens import UnusedTokens, unused_tokens
-from bpe_beam.evaluation.vocabulary import Flags, Vocabulary, tokens_by_script
+from bpe_beam.evaluation.vocabulary import Vocabulary, tokens_by_script
 from bpe_beam.tokenizer.models import BPE
 
 VERSION = 1
@@ -33,12 +33,15 @@ class Figures(Struct, frozen=True):
         sources: Those of each source, sorted by name; None without sources.
         fairness: By cost, how unequal it is over the sources; None without two sources. That of
             `tokens` is the parity of languages if the sources are translations of one text.
+        premiums: The tokens of each source over those of one chosen source, if the sources are
+            translations of one text; None: they are not.
     """
 
     vocab_size: int
     total: Metrics
     sources: dict[str, Metrics] | None
     fairness: dict[str, Fairness | None] | None
+    premiums: dict[str, float | None] | None = None
 
 
 class TokenizerReport(Struct, frozen=True):
@@ -88,75 +91,75 @@ class Report(Struct, frozen=True):
 
     Attributes:
         version: The version of this form.
-        words: The words.
+        words: The words; None of tokens without their text.
         tokenizers: A report of each tokenizer.
     """
 
     version: int
-    words: WordsFacts
+    words: WordsFacts | None
     tokenizers: list[TokenizerReport]
 
 
 def report_of(
     name: str,
     vocabulary: Vocabulary,
-    tallies: Mapping[str | None, Tally],
+    tallies: Iterable[tuple[str | None, Tally]],
     vocab_sizes: Sequence[int],
     *,
     exact: bool,
+    parallel: str | None = None,
 ) -> TokenizerReport:
     """Return the report of a tokenizer.
 
     Args:
         name: Its name.
         vocabulary: Its tokens.
-        tallies: The tallies by source; without sources, the only key is None.
+        tallies: The sources, each with its tally, which is not needed after the next one was
+            taken; without sources, the only one is None.
         vocab_sizes: The sizes of smaller vocabularies.
         exact: See `TokenizerReport`.
+        parallel: The source that the tokens of all are compared with, if the sources are
+            translations of one text; None: they are not.
 
     Raises:
-        UsageError: As `check_vocab_sizes`.
+        UsageError: As `derivations_for`.
     """
-    model = vocabulary.tokenizer.spec.model
-    derivations = Derivations(vocabulary) if isinstance(model, BPE) else None
-    check_vocab_sizes(vocabulary, derivations, vocab_sizes)
-    tallies = {source: tallies[source] for source in sorted(tallies, key=str)}
-    curve = []
-    if derivations is not None and vocab_sizes:
-        sizes = sorted(set(vocab_sizes))
-        smaller = {source: derivations.shrunk(one, sizes) for source, one in tallies.items()}
-        for size in sizes:
-            by_source = {source: found[size] for source, found in smaller.items()}
-            curve.append(_figures(vocabulary, by_source, size, derivations.within(size)))
-    total = _total(tallies, len(vocabulary))
+    derivations = derivations_for(vocabulary, vocab_sizes)
+    whole = _Sources(vocabulary, len(vocabulary))
+    sizes = sorted(set(vocab_sizes))
+    smaller = {size: _Sources(vocabulary, size) for size in sizes}
+    for source, tally in tallies:
+        whole.add(source, tally)
+        if derivations is not None and sizes:
+            for size, found in derivations.shrunk(tally, sizes).items():
+                smaller[size].add(source, found)
     return TokenizerReport(
         name=name,
         fingerprint=vocabulary.tokenizer.fingerprint,
-        model=model.json_type,
+        model=vocabulary.tokenizer.spec.model.json_type,
         exact=exact,
-        figures=_figures(vocabulary, tallies, len(vocabulary)),
+        figures=whole.figures(parallel),
         tokens_by_script=tokens_by_script(vocabulary),
-        unused=unused_tokens(vocabulary, total.tokens, derivations),
-        curve=curve,
+        unused=unused_tokens(vocabulary, whole.total.tokens, derivations),
+        curve=[smaller[size].figures(parallel) for size in sizes],
     )
 
 
-def check_vocab_sizes(
-    vocabulary: Vocabulary, derivations: Derivations | None, sizes: Sequence[int]
-) -> None:
-    """Refuse sizes of which the tokenizer has no vocabulary.
+def derivations_for(vocabulary: Vocabulary, sizes: Sequence[int]) -> Derivations | None:
+    """Return the merges of tokens, None without merges; refuse sizes without a vocabulary.
 
     Args:
         vocabulary: The tokens.
-        derivations: Their merges; None if the model is not BPE.
-        sizes: The sizes.
+        sizes: The sizes of smaller vocabularies.
 
     Raises:
         UsageError: The model is not BPE, a size is not between that without merges and the whole
             one, or the first merges are no tokenizer of their own.
     """
+    model = vocabulary.tokenizer.spec.model
+    derivations = Derivations(vocabulary) if isinstance(model, BPE) else None
     if not sizes:
-        return
+        return derivations
     if derivations is None:
         raise UsageError(
             "must not be set for a tokenizer that is not BPE: only merges have an order",
@@ -171,37 +174,53 @@ def check_vocab_sizes(
             "vocab_sizes",
         )
     derivations.check_order()
+    return derivations
 
 
-def _total(tallies: Mapping[str | None, Tally], size: int) -> Tally:
-    total = Tally.empty(size)
-    for tally in tallies.values():
-        total.add(tally)
-    return total
+class _Sources:
+    """The figures of a vocabulary, while sources are added.
+
+    Args:
+        vocabulary: The tokens.
+        size: The size of the vocabulary, which has the first of them.
+
+    Attributes:
+        total: The tally of all sources.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, size: int) -> None:
+        self._vocabulary = vocabulary
+        self._size = size
+        self._metrics: dict[str | None, Metrics] = {}
+        self.total = Tally.empty(len(vocabulary))
+
+    def add(self, source: str | None, tally: Tally) -> None:
+        """Add a source; None is all text, without sources."""
+        self.total.add(tally)
+        self._metrics[source] = self._metrics_of(tally)
+
+    def figures(self, parallel: str | None) -> Figures:
+        """Return the figures; see `report_of`."""
+        total = self._metrics_of(self.total)
+        if None in self._metrics:
+            return Figures(self._size, total, None, None)
+        sources = {str(source): self._metrics[source] for source in sorted(self._metrics, key=str)}
+        costs = {
+            cost: fairness({source: cost_of(cost, one) for source, one in sources.items()})
+            for cost in COSTS
+        }
+        premiums = None if parallel is None else _premiums(sources, parallel)
+        return Figures(self._size, total, sources, costs, premiums)
+
+    def _metrics_of(self, tally: Tally) -> Metrics:
+        tokens = self._vocabulary
+        return metrics_of(tally, self._size, tokens.single_byte, tokens.partial, tokens.unknown)
 
 
-def _figures(
-    vocabulary: Vocabulary,
-    tallies: Mapping[str | None, Tally],
-    size: int,
-    within: Flags | None = None,
-) -> Figures:
-    """Return the figures of tallies by source, for a vocabulary of a size."""
-
-    def metrics(tally: Tally) -> Metrics:
-        return metrics_of(
-            tally, size, vocabulary.single_byte, vocabulary.partial, vocabulary.unknown
-        )
-
-    total = metrics(_total(tallies, len(vocabulary)))
-    if None in tallies:
-        return Figures(size, total, None, None)
-    sources = {str(source): metrics(tally) for source, tally in tallies.items()}
-    costs = {
-        cost: fairness({source: cost_of(cost, one) for source, one in sources.items()})
-        for cost in COSTS
-    }
-    return Figures(size, total, sources, costs)
+def _premiums(sources: Mapping[str, Metrics], parallel: str) -> dict[str, float | None]:
+    """Return the tokens of each source over those of one."""
+    base = sources[parallel].tokens
+    return {source: ratio(one.tokens, base) for source, one in sources.items()}
 
 
 def cost_of(cost: str, metrics: Metrics) -> float | None:

@@ -16,3 +16,6 @@ INDEX_FILE = "index.json"
 
 PARTS = ("train", "validation")
 """The folders of shards in the output of a job that divides its documents."""
+
+TOKEN_COUNTS_FILE = "token_counts.parquet"
+"""How often each id occurs in a folder of shards."""

@@ -21,7 +21,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bpe_beam.errors import DataError, NotFoundError, UsageError
-from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import (
+    JOB_FILE,
+    MANIFEST_FILE,
+    TOKEN_COUNTS_FILE,
+    TOKENIZER_FILE,
+)
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.job_json import JobRecord, differences
 from bpe_beam.folders.receipts import WORK, Publication, Receipt, receipt_name, side_by_side
@@ -225,7 +230,7 @@ class OutputFolder(JobFolder):
         receipts = [publication.receipt for publication in publications]
         self.require_whole(receipts)
         outside = {name for name in self.record.names if not name.startswith(f"{WORK}/")}
-        self.remove_strays(outside - {TOKENIZER_FILE}, receipts)
+        self.remove_strays(outside - {TOKENIZER_FILE, TOKEN_COUNTS_FILE}, receipts)
         self._record_names(self._claimed | final)
         return receipts
 

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from bpe_beam.engines.run import run_steps, run_summary
 from bpe_beam.engines.steps import Collection, Engine
 from bpe_beam.errors import UsageError, require
-from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKEN_COUNTS_FILE, TOKENIZER_FILE
 from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
 from bpe_beam.folders.receipts import WORK, Receipt
 from bpe_beam.folders.run_folder import RunFolder
@@ -42,6 +42,11 @@ from bpe_beam.shards.manifest import (
 )
 from bpe_beam.shards.numbering import number_shards, shard_files, shard_name
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
+from bpe_beam.shards.token_counts import (
+    joined_token_counts,
+    read_token_counts,
+    write_token_counts,
+)
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.storage.names import absolute
@@ -238,7 +243,7 @@ def _names(format_name: str, new: Sequence[NewShard]) -> list[str]:
     suffixes = shard_format(format_name).suffixes
     files = [f"{each.name}{suffix}" for each in new for suffix in suffixes]
     rejects = [file.name for each in new for file in each.rejects]
-    names = [TOKENIZER_FILE, *index_names(format_name)]
+    names = [TOKENIZER_FILE, TOKEN_COUNTS_FILE, *index_names(format_name)]
     return [*names, *(f"{WORK}/{file}" for file in files), *files, *rejects]
 
 
@@ -352,11 +357,26 @@ def _finish(
         changed |= {"plan": NO_PLAN, "settings": old.first.encoding, "rejects": Rejects({}, ())}
     if len(old.manifests) > 1:
         changed["arranged"] = UNSET
+    manifest = replace(old.first, **changed)
     folder.publish(publications)
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
-    manifest = replace(old.first, **changed)
     write_index(folder.storage, folder.url, manifest)
+    _write_token_counts(folder, old, manifest)
     folder.finish(MANIFEST_FILE, manifest.to_bytes())
+
+
+def _write_token_counts(folder: OutputFolder, old: _Old, manifest: Manifest) -> None:
+    """Write the token counts of the new shards, if each folder that is read has its own."""
+    storage, fingerprint = folder.storage, manifest.tokenizer.fingerprint
+    if all(storage.exists(storage.join(url, TOKEN_COUNTS_FILE)) for url in old.urls):
+        parts = [
+            read_token_counts(storage, url, fingerprint, each.tokens_by_source)
+            for url, each in zip(old.urls, old.manifests, strict=True)
+        ]
+        by_source = manifest.sources is not None
+        write_token_counts(
+            storage, folder.url, fingerprint, joined_token_counts(parts, by_source=by_source)
+        )
 
 
 def _rows(manifests: Sequence[Manifest]) -> list[dict[str, Any]]:

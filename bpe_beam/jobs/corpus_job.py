@@ -36,6 +36,7 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.tokenize import TokenizeSettings
+from bpe_beam.shards.numbering import TOKEN_COUNTS_SUFFIX
 from bpe_beam.storage import Storage
 from bpe_beam.workers.corpus_limits import CorpusTotals
 from bpe_beam.workers.measured import Measured
@@ -438,8 +439,13 @@ def _same_as_restored(folder: OutputFolder, receipts: Mapping[str, Receipt]) -> 
 
 
 def _contents(files: Iterable[FileInfo]) -> list[tuple[int, str]]:
-    """Return sizes and hashes of files; their names differ while they are in `work/`."""
-    return [(file.bytes, file.sha256) for file in files]
+    """Return sizes and hashes of files; their names differ while they are in `work/`.
+
+    Token counts of splits are left out: a finished folder has only their sums.
+    """
+    return [
+        (file.bytes, file.sha256) for file in files if not file.name.endswith(TOKEN_COUNTS_SUFFIX)
+    ]
 
 
 def _read_as_one_before(plan: Plan, receipts: Iterable[Receipt | None]) -> set[int]:

@@ -1,31 +1,33 @@
-"""The evaluate job: what tokenizers do to the words of a counts folder."""
+"""The evaluate job: what tokenizers do to counted words, to texts, or to a tokens folder."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Collection, Iterable
+from contextlib import ExitStack
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
-from bpe_beam.counts.manifest import CountsManifest, read_manifest
 from bpe_beam.engines.run import workers_of
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.evaluation.counted import tallies_of_counts
 from bpe_beam.evaluation.report import (
     VERSION,
     Figures,
     Report,
     TokenizerReport,
     WordsFacts,
+    derivations_for,
     report_of,
     to_csv,
 )
+from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.evaluation.word_encoding import WordEncoder
+from bpe_beam.jobs.evaluated import CountedWords, Texts, TokensFolder, folder_for_texts
 from bpe_beam.jobs.standard_streams import write_stdout
 from bpe_beam.jobs.tokenizer_names import short_names
+from bpe_beam.messages import list_few
 from bpe_beam.progress import Progress
 from bpe_beam.settings.evaluate import EvaluateSettings
 from bpe_beam.storage import Storage, redact
@@ -42,13 +44,15 @@ class EvaluateSummary(Struct, frozen=True):
     """The summary of `evaluate`: a few figures of each tokenizer, and of each vocabulary size."""
 
     job: str
-    counts: str
+    counts: str | None
     output: str | None
     warnings: list[str] | None
     words: int
     unique_words: int
     tokenizers: dict[str, dict[str, Any]]
     seconds: float
+    tokens: list[str] | UnsetType = UNSET
+    inputs: list[str] | UnsetType = UNSET
 
 
 def run(settings: EvaluateSettings, progress: Progress) -> EvaluateSummary:
@@ -60,15 +64,58 @@ def run(settings: EvaluateSettings, progress: Progress) -> EvaluateSummary:
     """
     started = time.monotonic()
     storage = Storage(settings.run.storage_options)
-    manifest = read_manifest(storage, settings.counts)
+    if settings.tokens:
+        facts, reports = None, _of_tokens(storage, settings, progress)
+    else:
+        facts, reports = _of_words(storage, settings, progress)
+    _write(storage, settings.output, Report(VERSION, facts, reports))
+    return EvaluateSummary(
+        job="evaluate",
+        counts=None if settings.counts is None else redact(settings.counts),
+        tokens=[redact(folder) for folder in settings.tokens] or UNSET,
+        inputs=UNSET if settings.input is None else [*map(redact, settings.input.inputs)],
+        output=settings.output,
+        warnings=[f"{one.name}: {_INEXACT}" for one in reports if not one.exact] or None,
+        words=0 if facts is None else facts.words,
+        unique_words=0 if facts is None else facts.unique_words,
+        tokenizers={label: row for one in reports for label, row in _rows(one)},
+        seconds=round(time.monotonic() - started, 3),
+    )
+
+
+def _of_words(
+    storage: Storage, settings: EvaluateSettings, progress: Progress
+) -> tuple[WordsFacts, list[TokenizerReport]]:
+    """Return the reports on the words of counts, or of texts."""
+    names = _names(settings.tokenizers, "tokenizers")
     tokenizers = [Tokenizer.from_file(path, storage=storage) for path in settings.tokenizers]
-    names = _names(settings.tokenizers)
-    parts = len(manifest.parts) * len(tokenizers)
-    with progress.stage("evaluate", parts, "parts") as stage:
-        reports = [
-            _report(storage, settings, manifest, name, tokenizer, lambda: stage.advance(1))
-            for name, tokenizer in zip(names, tokenizers, strict=True)
-        ]
+    with ExitStack() as stack:
+        counts, texts = settings.counts, None
+        if counts is None:
+            assert settings.input is not None
+            for tokenizer in tokenizers if settings.vocab_sizes else ():
+                derivations_for(Vocabulary(tokenizer), settings.vocab_sizes)
+            folder = stack.enter_context(folder_for_texts(settings.work))
+            texts = Texts(storage, settings.input, settings.run, folder, progress)
+            counts = texts.words("none", settings.pretokenizer or "gpt2")
+        words = CountedWords(storage, counts, workers_of(settings.run), texts)
+        _check_parallel(settings.parallel, words.manifest.sources)
+        parts = sum(map(words.parts, tokenizers))
+        reports = []
+        tokens = [words.tokens_of_texts(tokenizer) for tokenizer in tokenizers]
+        with progress.stage("evaluate", parts, "parts") as stage:
+            for name, tokenizer, of_texts in zip(names, tokenizers, tokens, strict=True):
+                vocabulary = Vocabulary(tokenizer)
+                reports.append(
+                    _report(
+                        settings,
+                        name,
+                        vocabulary,
+                        words.tallies(vocabulary, of_texts, lambda: stage.advance(1)),
+                        exact=of_texts is not None or words.encoder(tokenizer).exact,
+                    )
+                )
+    manifest = words.manifest
     facts = WordsFacts(
         manifest.normalizer,
         manifest.pretokenizer,
@@ -76,46 +123,50 @@ def run(settings: EvaluateSettings, progress: Progress) -> EvaluateSummary:
         manifest.words,
         manifest.unique_words,
     )
-    _write(storage, settings.output, Report(VERSION, facts, reports))
-    return EvaluateSummary(
-        job="evaluate",
-        counts=redact(settings.counts),
-        output=settings.output,
-        warnings=[f"{one.name}: {_INEXACT}" for one in reports if not one.exact] or None,
-        words=manifest.words,
-        unique_words=manifest.unique_words,
-        tokenizers={label: row for one in reports for label, row in _rows(one)},
-        seconds=round(time.monotonic() - started, 3),
-    )
+    return facts, reports
+
+
+def _of_tokens(
+    storage: Storage, settings: EvaluateSettings, progress: Progress
+) -> list[TokenizerReport]:
+    """Return the reports on tokens folders."""
+    names = _names(settings.tokens, "tokens")
+    folders = [TokensFolder(storage, folder) for folder in settings.tokens]
+    reports = []
+    shards = sum(len(folder.manifest.shards) for folder in folders)
+    with progress.stage("evaluate", shards, "shards") as stage:
+        for name, folder in zip(names, folders, strict=True):
+            _check_parallel(settings.parallel, folder.manifest.sources)
+            tallies = folder.tallies(lambda: stage.advance(1))
+            vocabulary = Vocabulary(folder.tokenizer)
+            reports.append(_report(settings, name, vocabulary, tallies, exact=True))
+    return reports
 
 
 def _report(
-    storage: Storage,
     settings: EvaluateSettings,
-    manifest: CountsManifest,
     name: str,
-    tokenizer: Tokenizer,
-    on_part: Callable[[], None],
+    vocabulary: Vocabulary,
+    tallies: Iterable[tuple[str | None, Tally]],
+    *,
+    exact: bool,
 ) -> TokenizerReport:
     """Return the report of one tokenizer; errors name it."""
-    vocabulary = Vocabulary(tokenizer)
-    encoder = WordEncoder(tokenizer, manifest.normalizer, manifest.pretokenizer)
+    sizes, parallel = settings.vocab_sizes, settings.parallel
     try:
-        tallies = tallies_of_counts(
-            storage,
-            settings.counts,
-            manifest,
-            vocabulary,
-            encoder,
-            workers=workers_of(settings.run),
-            on_part=on_part,
-        )
-        return report_of(name, vocabulary, tallies, settings.vocab_sizes, exact=encoder.exact)
+        return report_of(name, vocabulary, tallies, sizes, exact=exact, parallel=parallel)
     except DataError as error:
         raise DataError(f"{name}: {error}") from None
 
 
-def _names(paths: tuple[str, ...]) -> list[str]:
+def _check_parallel(parallel: str | None, sources: Collection[str] | None) -> None:
+    """Refuse a source that there is not."""
+    if parallel is not None and parallel not in (sources or ()):
+        known = list_few(sorted(sources)) if sources else "none"
+        raise UsageError(f"must be one of the sources, {known}, got {parallel!r}", ("parallel",))
+
+
+def _names(paths: tuple[str, ...], option: str) -> list[str]:
     """Return a short name for each tokenizer.
 
     Raises:
@@ -124,7 +175,7 @@ def _names(paths: tuple[str, ...]) -> list[str]:
     whole = [redact(path) for path in paths]
     if len(set(whole)) < len(whole):
         repeated = next(path for path in whole if whole.count(path) > 1)
-        raise UsageError(f"must not repeat {repeated}", ("tokenizers",))
+        raise UsageError(f"must not repeat {repeated}", (option,))
     return short_names(paths)
 
 

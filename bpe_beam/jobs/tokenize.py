@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from msgspec import UNSET, structs, to_builtins
@@ -15,7 +16,7 @@ from bpe_beam.corpus.plan import Plan
 from bpe_beam.engines.run import run_summary
 from bpe_beam.engines.steps import Steps
 from bpe_beam.errors import DataError, require
-from bpe_beam.folders.artifact_names import TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import TOKEN_COUNTS_FILE, TOKENIZER_FILE
 from bpe_beam.folders.output_folder import RestoredTask
 from bpe_beam.folders.receipts import WORK, Receipt
 from bpe_beam.jobs import corpus_input
@@ -26,7 +27,8 @@ from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import ENCODING, Manifest, index_names, read_manifest, write_index
-from bpe_beam.shards.numbering import shard_name
+from bpe_beam.shards.numbering import shard_name, token_counts_file
+from bpe_beam.shards.token_counts import is_of_tokenizer, read_token_counts, write_token_counts
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers import metric_names
@@ -36,6 +38,7 @@ from bpe_beam.workers.shard_manifest import final_names, manifest_of
 from bpe_beam.workers.shard_manifest import plan_of as manifest_plan
 from bpe_beam.workers.split_stats import SplitReading
 from bpe_beam.workers.split_task import rejects_name
+from bpe_beam.workers.token_counter import IdColumns, added_up, token_counts_name
 from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask, origin_of, tokenize_split
 
 if TYPE_CHECKING:
@@ -213,8 +216,14 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         suffixes = shard_format(settings.format).suffixes
         files = [f"{shard}{suffix}" for shard in shards for suffix in suffixes]
         # The final names are these where every split has tokens; see `OutputFolder.publish`.
-        names = [TOKENIZER_FILE, *index_names(settings.format)]
-        self.names = [*names, *(f"{WORK}/{file}" for file in files), *files]
+        self.names = [
+            TOKENIZER_FILE,
+            TOKEN_COUNTS_FILE,
+            *index_names(settings.format),
+            *(token_counts_name(shard) for shard in shards),
+            *(f"{WORK}/{file}" for file in files),
+            *files,
+        ]
         output = settings.output
         self.next_commands = [f"bpe-beam verify {output}", f"bpe-beam inspect {output}"]
         self.warnings = list(filter(None, [tokenizer.spec.warning, tokenizer.spec.file_warning]))
@@ -259,6 +268,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
             encoding=self._encoding.kept_at(self.storage, self.folder.path(TOKENIZER_FILE)),
             splits=len(left.plan.splits),
             shard_format=self.settings.format,
+            count_tokens=True,
         )
         return lambda engine: engine.run(
             "TokenizeSplit",
@@ -275,9 +285,44 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         return manifest_of(plan, splits, self._tokenizer, settings, self.settings.format)
 
     def publish(self, manifest: Manifest, splits: list[Receipt], merged: list[Receipt]) -> bytes:
+        self._write_token_counts(manifest, splits)
         self.folder.publish(final_names(splits))
         write_index(self.storage, self.folder.url, manifest)
         return manifest.to_bytes()
+
+    def _done(self, receipt: Callable[[str], Receipt | None], plan: Plan) -> dict[int, Receipt]:
+        """See `CorpusJob`; a split without token counts is done only if the folder has their sums.
+
+        A folder that is repaired may have the sums, and no longer those of splits.
+        """
+        done = super()._done(receipt, plan)
+        if all(token_counts_file(found) for found in done.values()):
+            return done
+        if self.folder.restored and self._sums_restored:
+            return done
+        return {index: found for index, found in done.items() if token_counts_file(found)}
+
+    @cached_property
+    def _sums_restored(self) -> bool:
+        """Whether the repaired folder has the token counts of all splits."""
+        return is_of_tokenizer(self.storage, self.folder.url, self._tokenizer.fingerprint)
+
+    def _write_token_counts(self, manifest: Manifest, splits: list[Receipt]) -> None:
+        """Write the token counts of all splits, or check those of a folder that was repaired."""
+        fingerprint = self._tokenizer.fingerprint
+        files = [file for receipt in splits if (file := token_counts_file(receipt)) is not None]
+        if len(files) < len(splits):
+            tokens = manifest.tokens_by_source
+            deque(read_token_counts(self.storage, self.folder.url, fingerprint, tokens), maxlen=0)
+            return
+        columns = IdColumns(self._tokenizer)
+        sources = None if manifest.sources is None else list(manifest.sources)
+        write_token_counts(
+            self.storage,
+            self.folder.url,
+            fingerprint,
+            added_up(self.folder, files, columns, sources),
+        )
 
     def read_manifest(self, data: bytes) -> Manifest:
         return Manifest.from_bytes(data)

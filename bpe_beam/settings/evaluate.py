@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bpe_beam.errors import require
+from bpe_beam.errors import UsageError, require
 from bpe_beam.limits import MAX_VOCAB_SIZE
-from bpe_beam.settings.common import MESSAGES, RunSettings
+from bpe_beam.settings.common import MESSAGES, InputSettings, RunSettings, pretokenizer_option
+from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import Settings, option, part
 from bpe_beam.settings.parsing import BadValueError, parse_integers
 
@@ -19,15 +20,34 @@ def _check_sizes(sizes: tuple[int, ...]) -> None:
 
 @dataclass(frozen=True)
 class EvaluateSettings(Settings):
-    """Settings of `evaluate`: tokenizers, and the counts that they are evaluated on."""
+    """Settings of `evaluate`: tokenizers, and the counts or the texts that they are evaluated on.
+
+    A tokens folder has its own tokenizer.
+    """
 
     tokenizers: tuple[str, ...] = option(
+        (),
         flag="--tokenizer",
         metavar="F",
         kind="many",
         help="tokenizer.json files or the folders that have them; paths or URLs.",
     )
-    counts: str = option(metavar="DIR", help="Folder that count wrote.")
+    counts: str | None = option(None, metavar="DIR", help="Folder that count wrote.")
+    tokens: tuple[str, ...] = option(
+        (),
+        metavar="DIR",
+        kind="many",
+        help="Folders that tokenize wrote, with their tokenizers, instead of --counts.",
+    )
+    input: InputSettings | None = part(InputSettings, None)
+    pretokenizer: str | None = pretokenizer_option(None)
+    work: str | None = option(
+        None,
+        metavar="DIR",
+        help="Folder for what is counted of the texts of --input, by which a killed run is resumed "
+        "and the next one takes seconds. Needed with --runner.",
+        default_help="a temporary folder",
+    )
     vocab_sizes: tuple[int, ...] = option(
         (),
         metavar="N,N,...",
@@ -36,22 +56,74 @@ class EvaluateSettings(Settings):
         parse=parse_integers,
         check=_check_sizes,
     )
+    parallel: str | None = option(
+        None,
+        metavar="SOURCE",
+        help="The sources are translations of one text: show the tokens of each over those of this "
+        "one.",
+    )
     output: str | None = option(
         None,
         metavar="F",
         help="Write the report to a path or URL that ends in .json or .csv (default: JSON on "
         "stdout).",
     )
-    run: RunSettings = part(RunSettings, RunSettings(), only=("workers", "progress", *MESSAGES))
+    run: RunSettings = part(
+        RunSettings, RunSettings(), only=("runner", "workers", "progress", *MESSAGES)
+    )
 
     def check(self) -> None:
-        """Refuse an output of another format, and a runner."""
+        """Refuse settings that exclude one another, and an output of another format."""
+        self._check_source()
         require(
             self.output is None or self.output.endswith((".json", ".csv")),
             f"must end in .json or .csv, got {self.output!r}",
             "output",
         )
+
+    def _check_source(self) -> None:
+        chosen = [
+            name
+            for name, value in (
+                ("counts", self.counts),
+                ("tokens", self.tokens),
+                ("inputs", self.input),
+            )
+            if value
+        ]
+        if len(chosen) != 1:
+            raise UsageError(
+                "exclude each other" if chosen else "are all missing",
+                tuple(chosen) or ("counts", "tokens", "inputs"),
+                "give one of them: counts, a folder that count wrote; tokens, folders that "
+                "tokenize wrote; or input, a corpus",
+            )
+        require(
+            bool(self.tokenizers) != bool(self.tokens),
+            "has no effect with a tokens folder, which has its own"
+            if self.tokens
+            else "is missing",
+            "tokenizers",
+        )
+        if self.input is not None:
+            require(
+                self.run.runner is None or self.work is not None,
+                "must be set with a runner, whose workers write there",
+                "work",
+            )
+            require_reachable(
+                self.run.runner, inputs=self.input.inputs, work=filter(None, [self.work])
+            )
+            return
+        for name in ("work", "pretokenizer"):
+            require(
+                getattr(self, name) is None,
+                "has no effect without texts",
+                name,
+                remedy="give {inputs}",
+            )
         require(
             self.run.in_process and not self.run.runner_options,
-            "evaluate runs in this process: it has no runner and no flags of a runner",
+            "has no effect on counts and tokens, which are evaluated in this process",
+            "runner",
         )

@@ -187,6 +187,13 @@ class Manifest(
         )
         return hashlib.sha256(msgspec.json.encode(decides)).hexdigest()
 
+    @property
+    def tokens_by_source(self) -> dict[str | None, int]:
+        """The number of tokens of each source, sorted by name; without sources, of None."""
+        if self.sources is None:
+            return {None: self.totals.tokens}
+        return {name: totals.tokens for name, totals in self.sources.items()}
+
     def to_bytes(self) -> bytes:
         """Return the bytes of `manifest.json`, from which `from_bytes` reads an equal manifest."""
         reasons = dict(sorted(self.rejects.by_reason.items()))

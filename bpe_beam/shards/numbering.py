@@ -13,6 +13,9 @@ from msgspec.structs import replace
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import Publication, Receipt
 
+TOKEN_COUNTS_SUFFIX = ".token-counts"
+"""What the names of temporary files end with that have the token counts of a split."""
+
 _REJECTS = "rejects/"
 
 
@@ -39,7 +42,8 @@ def number_shards(receipts: Sequence[Receipt], tokens: Iterable[int]) -> list[Pu
         tokens: The number of tokens of each split. A split without tokens has no shard.
 
     Returns:
-        A publication for each split. Its receipt names the shard's files first, rejects after them.
+        A publication for each split. Its receipt names the shard's files first, rejects and
+        token counts after them.
     """
     with_tokens = [number for number, count in enumerate(tokens) if count]
     names = {split: shard_name(i, len(with_tokens)) for i, split in enumerate(with_tokens)}
@@ -47,8 +51,24 @@ def number_shards(receipts: Sequence[Receipt], tokens: Iterable[int]) -> list[Pu
 
 
 def shard_files(receipt: Receipt) -> tuple[FileInfo, ...]:
-    """Return the files of a receipt that belong to its shard: all but the rejects."""
-    return tuple(file for file in receipt.files if not file.name.startswith(_REJECTS))
+    """Return the files of a receipt that belong to its shard."""
+    return tuple(file for file in receipt.files if not _is_beside(file))
+
+
+def reject_files(receipt: Receipt) -> tuple[FileInfo, ...]:
+    """Return the files of a receipt with rejects."""
+    return tuple(file for file in receipt.files if file.name.startswith(_REJECTS))
+
+
+def token_counts_file(receipt: Receipt) -> FileInfo | None:
+    """Return the file with the token counts of a split; None if the receipt names none."""
+    found = (file for file in receipt.files if file.name.endswith(TOKEN_COUNTS_SUFFIX))
+    return next(found, None)
+
+
+def _is_beside(file: FileInfo) -> bool:
+    """Return whether a file is of a split, but not of its shard."""
+    return file.name.startswith(_REJECTS) or file.name.endswith(TOKEN_COUNTS_SUFFIX)
 
 
 def suffix_of(name: str) -> str:
@@ -59,6 +79,6 @@ def suffix_of(name: str) -> str:
 def _publication(receipt: Receipt, name: str | None) -> Publication:
     files = () if name is None else shard_files(receipt)
     named = [replace(file, name=f"{name}.{suffix_of(file.name)}") for file in files]
-    rejects = [file for file in receipt.files if file.name.startswith(_REJECTS)]
+    beside = filter(_is_beside, receipt.files)
     moves = tuple((file.name, final.name) for file, final in zip(files, named, strict=True))
-    return Publication(replace(receipt, files=(*named, *rejects)), moves)
+    return Publication(replace(receipt, files=(*named, *beside)), moves)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -15,13 +16,20 @@ from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders.artifact_names import INDEX_FILE, JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import (
+    INDEX_FILE,
+    JOB_FILE,
+    MANIFEST_FILE,
+    TOKEN_COUNTS_FILE,
+    TOKENIZER_FILE,
+)
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import ShardReader
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.manifest import Manifest, read_manifest, refuse_no_shards
 from bpe_beam.shards.shard_rows import Shard, SourceTotals, Totals
+from bpe_beam.shards.token_counts import read_token_counts
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.names import attempted_name
 
@@ -69,7 +77,8 @@ def verify(
 
     Of a shard: its files with their sizes and hashes, the structure of the index, the width of an
     id, every id below the vocabulary's size, documents and tokens. Of the folder: the totals, the
-    rejects, the tokenizer's fingerprint, and that it has no other shard.
+    rejects, the tokenizer's fingerprint, the token counts by source, and that it has no other
+    shard.
 
     Args:
         storage: The storage client.
@@ -96,8 +105,14 @@ def verify(
     except DataError as error:
         return VerifyReport((str(error),), 1, 0, 0, 0, 0)
     check = _FolderCheck(storage, folder, names, manifest, on_progress)
-    problems = [*_check_sums(manifest), *check.foreign(), *check.tokenizer(), *check.index()]
-    problems += check.rejects()
+    problems = [
+        *_check_sums(manifest),
+        *check.foreign(),
+        *check.tokenizer(),
+        *check.index(),
+        *check.token_counts(),
+        *check.rejects(),
+    ]
     documents = tokens = whole = 0
     pool = ThreadPoolExecutor(workers)
     try:
@@ -235,7 +250,7 @@ class _FolderCheck:
 
     def foreign(self) -> Iterator[str]:
         """Yield a problem for each file that a reader would take for a shard of the manifest."""
-        known = {file.name for file in self._files}
+        known = {TOKEN_COUNTS_FILE, *(file.name for file in self._files)}
         for name in sorted(self._names - known):
             ours = name.startswith(("shard-", "rejects/")) or name.endswith(self._format.suffixes)
             if ours and attempted_name(name) is None:
@@ -268,6 +283,17 @@ class _FolderCheck:
             return
         if found != index(self._manifest.shards):
             yield f"{INDEX_FILE}: is not the list of the shards in {MANIFEST_FILE}"
+
+    def token_counts(self) -> Iterator[str]:
+        """Yield a problem if there are token counts that are damaged or of other tokens."""
+        if TOKEN_COUNTS_FILE not in self._names:
+            return
+        fingerprint = self._manifest.tokenizer.fingerprint
+        tokens = self._manifest.tokens_by_source
+        try:
+            deque(read_token_counts(self._storage, self._url, fingerprint, tokens), maxlen=0)
+        except DataError as error:
+            yield str(error)
 
     def rejects(self) -> list[str]:
         """Return the problems of the files of rejects."""

@@ -12,7 +12,7 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import Publication, Receipt
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
 from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo
-from bpe_beam.shards.numbering import number_shards, shard_files
+from bpe_beam.shards.numbering import number_shards, reject_files, shard_files
 from bpe_beam.shards.shard_rows import Shard, SourceSlice, TokenlessSplit, Totals
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers.split_stats import lost_files, reject_reasons
@@ -43,7 +43,7 @@ def manifest_of(
     publications = number_shards(receipts, [split.tokens for split in stats])
     for split, found, publication in zip(plan.splits, stats, publications, strict=True):
         files = shard_files(publication.receipt)
-        rejects += publication.receipt.files[len(files) :]
+        rejects += reject_files(publication.receipt)
         row: dict[str, Any] = {
             "split": split.index,
             "slices": _slices_of(plan, split),

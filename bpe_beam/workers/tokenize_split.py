@@ -4,8 +4,8 @@ A worker reads its split a batch at a time, encodes it and writes it, all in one
 token travels. The shard becomes visible in `work/` as a whole and then gets its receipt; a retry, a
 twin attempt or a late one writes the same bytes under the same name. A split without tokens gets a
 receipt without a shard. The shards get their final names when all splits are done, see
-`shards/numbering.py`. A worker holds one batch, its tokens, the tokenizer (once a process) and
-a word cache of fixed size.
+`shards/numbering.py`. A worker holds one batch, its tokens, the tokenizer (once a process), a word
+cache of fixed size and, if tokens are counted, the table of `token_counter.py`.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.source_tables import add_token_totals
 from bpe_beam.workers.split_reader import SplitReader
 from bpe_beam.workers.split_stats import SplitStats
+from bpe_beam.workers.token_counter import IdColumns, TokenCounter
 
 
 class TokenizeStats(SplitStats, frozen=True, kw_only=True):
@@ -58,6 +59,7 @@ class TokenizeTask:
         shard_format: The shards' format, one of SHARD_FORMATS.
         stage: The progress stage, in bytes, that gets reports.
         lose_changed: See `read_split`.
+        count_tokens: Whether to write how often each id occurs, see `token_counter.py`.
     """
 
     folder: TaskFolder
@@ -67,6 +69,7 @@ class TokenizeTask:
     shard_format: str = DEFAULT_SHARD_FORMAT
     stage: str = "tokenize"
     lose_changed: bool = False
+    count_tokens: bool = False
 
 
 def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
@@ -86,6 +89,9 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
     format_ = shard_format(task.shard_format)
     sources: dict[str, Counter[str]] = {}
     changes = NO_CHANGES
+    counter: TokenCounter | None = None
+    if task.count_tokens:
+        counter = TokenCounter(IdColumns(task.encoding.tokenizer()), task.reading.names_sources)
     with ExitStack() as stack:
         split = SplitReader(
             folder, element, task.reading, task.stage, lose_changed=task.lose_changed
@@ -109,6 +115,8 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
             )
             writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy(), batch)
             changes += changed
+            if counter is not None:
+                counter.add(batch, ids)
             if task.reading.names_sources:
                 add_token_totals(sources, batch, ids.offsets.to_numpy())
             split.add(batch, tokens=len(ids.values))
@@ -121,7 +129,10 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
         sources=by_source if task.reading.names_sources else None,
         changes=None if changes == NO_CHANGES else changes,
     )
-    folder.write_receipt(name, [*files, *split.reject_files()], stats)
+    files += split.reject_files()
+    if counter is not None:
+        files.append(counter.write(folder, name))
+    folder.write_receipt(name, files, stats)
     counts = {
         metric_names.DOCUMENTS_TOKENIZED: split.documents,
         metric_names.TEXT_BYTES_TOKENIZED: split.text_bytes,

@@ -144,7 +144,7 @@ def test_every_declared_option_reaches_the_settings() -> None:
         "encode": ["--tokenizer", "t"],
         "decode": ["--tokenizer", "t"],
         "blend": ["a"],
-        "evaluate": ["--counts", "b", "--tokenizer", "t"],
+        "evaluate": ["--input", "a", "--tokenizer", "t"],
         "diff": ["a", "b"],
         "doctor": [],
         "inspect": ["p"],
@@ -173,8 +173,12 @@ def test_every_declared_option_reaches_the_settings() -> None:
             if (name, flag) == ("stream-tokenize", "--runner"):
                 value = ["PrismRunner"]
             argv = list(base[name])
-            if flag == "--counts" and name != "diff":
+            if flag in ("--counts", "--tokens") and name != "diff":
                 del argv[:2]
+            if (name, flag) == ("evaluate", "--tokens"):
+                argv.clear()
+            if (name, flag) == ("evaluate", "--runner"):
+                argv += ["--work", "w"]
             if flag in ("--weights", "--temperature") and name != "blend":
                 argv += ["--source-field", "s"]
             if flag == "--long-documents":

@@ -24,7 +24,7 @@ from stream_options import NEEDED, STREAMING
 
 from bpe_beam import Tokenizer
 from bpe_beam.engines.local import LocalWorkers, local_workers
-from bpe_beam.jobs import diff, evaluate, quickstart, stream_tokenize, verify
+from bpe_beam.jobs import diff, quickstart, stream_tokenize, verify
 from bpe_beam.jobs.doctor import runners as doctor_runners
 from bpe_beam.settings.jobs import JOBS
 
@@ -56,7 +56,7 @@ class Ground:
             "convert": [self.shared / "tokens", "--shards", "2"],
             "verify": [self.shared / "tokens"],
             "blend": [self.shared / "tokens"],
-            "evaluate": ["--counts", self.shared / "counts", *tokenizer],
+            "evaluate": ["--input", self.shared / "a.jsonl", *tokenizer],
             "diff": [*[self.shared / "tok"] * 2, "--counts", self.shared / "counts"],
             "doctor": [self.shared / "tok"],
             "encode": [f"one{END}two", *tokenizer],
@@ -298,14 +298,6 @@ def threads(ground: Ground, job: str) -> None:
             return words(*args, workers=workers, **more)
 
         ground.patch.setattr(diff, "word_differences", comparing)
-    elif job == "evaluate":
-        tallies = evaluate.tallies_of_counts  # type: ignore[attr-defined]
-
-        def tallying(*args: object, workers: int, **more: Any) -> Any:
-            given.append(workers)
-            return tallies(*args, workers=workers, **more)
-
-        ground.patch.setattr(evaluate, "tallies_of_counts", tallying)
     else:
 
         def started(count: int, **more: bool) -> AbstractContextManager[LocalWorkers]:
@@ -313,7 +305,7 @@ def threads(ground: Ground, job: str) -> None:
             return local_workers(count, **more)
 
         ground.patch.setattr("bpe_beam.engines.run.local_workers", started)
-    finely = ("--range-bytes", "2KB") if job in READERS else ()
+    finely = ("--range-bytes", "2KB") if job in (*READERS, "evaluate") else ()
     for number in ("1", "3"):
         assert ground.run(job, *finely, "--workers", number, out=number).code == 0
     # The quickstart counts and tokenizes.
@@ -647,15 +639,49 @@ def nothing_on_stderr(ground: Ground, job: str) -> None:
     assert (ran.code, ran.err) == (0, "")
 
 
-def other_counts(ground: Ground, job: str) -> None:
-    """Other words give other figures."""
-    base = ground.base(job)
-    first = ground.seen(job)
-    other = ("--input", ground.shared / "b.txt", "--output", ground.own / "counts")
-    assert run("count", *other).code == 0
-    base[base.index("--counts") + 1] = ground.own / "counts"
-    ground.patch.setattr(Ground, "base", lambda *_: base)
-    assert ground.seen(job) != first
+def words_of_a_folder(ground: Ground, job: str) -> None:
+    """The words of a corpus, and the folder of their counts, give the same figures."""
+    texts = ground.seen(job)
+    _, _, *rest = ground.base(job)
+    ground.patch.setattr(Ground, "base", lambda *_: ["--counts", ground.shared / "counts", *rest])
+    assert ground.seen(job) == texts
+
+
+def tokens_of_a_folder(ground: Ground, job: str) -> None:
+    """A tokens folder has its tokenizer, and no words."""
+    ground.patch.setattr(Ground, "base", lambda *_: ["--tokens", ground.shared / "tokens"])
+    (one,) = json.loads(ground.seen(job))["tokenizers"]
+    assert one["figures"]["total"]["tokens"] > one["figures"]["total"]["words"] == 0
+
+
+def counted_words_are_kept(ground: Ground, job: str) -> None:
+    """The folder has counts, by which the next run need not count."""
+    first = ground.seen(job, "--work", ground.own / "work")
+    before = tree(ground.own / "work")
+    assert "counts/manifest.json" in before
+    assert ground.seen(job, "--work", ground.own / "work") == first
+    assert tree(ground.own / "work") == before
+
+
+def same_figures_of_splits(ground: Ground, job: str) -> None:
+    """More splits are counted, and the figures are the same."""
+    for number, work in enumerate(("one", "many")):
+        finely = ("--range-bytes", "1KB") if number else ()
+        assert ground.seen(job, *finely, "--work", ground.own / work) == ground.seen(job)
+    one, many = (
+        json.loads((ground.own / work / "counts" / "plan.json").read_bytes())["splits"]
+        for work in ("one", "many")
+    )
+    assert len(many) > len(one)
+
+
+def runner_with_a_folder(ground: Ground, job: str) -> None:
+    """A runner's workers need a folder that they see."""
+    ran = ground.run(job, "--runner", "DirectRunner")
+    assert ran.code == 2
+    assert "--work must be set" in ran.message
+    work = ("--work", ground.own / "work")
+    assert ground.seen(job, "--runner", "DirectRunner", *work) == ground.seen(job)
 
 
 def report_in_a_file(ground: Ground, job: str) -> None:
@@ -930,8 +956,17 @@ CASES: dict[str, dict[str, Case]] = {
     },
     "evaluate": {
         **COMMON,
+        **READING,
+        "--range-bytes": same_figures_of_splits,
+        "--source": changes("--source", "a=a*"),
+        "--source-field": changes("--source-field", "id"),
         "--tokenizer": other_tokenizer,
-        "--counts": other_counts,
+        "--counts": words_of_a_folder,
+        "--tokens": tokens_of_a_folder,
+        "--pretokenizer": changes("--pretokenizer", "whitespace_split"),
+        "--work": counted_words_are_kept,
+        "--runner": runner_with_a_folder,
+        "--parallel": changes("--parallel", "other", base=("--source", "b=b*")),
         "--vocab-sizes": changes("--vocab-sizes", "300"),
         "--output": report_in_a_file,
         "--workers": threads,

@@ -38,7 +38,7 @@ def test_metrics_against_the_reference(tmp_path: Path, workers: int) -> None:
     found = tallies_of_counts(
         STORAGE, str(tmp_path), manifest, vocabulary, encoder, workers=workers
     )
-    tally = found[None]
+    tally = dict(found)[None]
 
     def encode(word: str) -> list[str]:
         return reference.tokens_made(byte_level.to_chars(word.encode()), tokenizer.merges)[0]
@@ -58,7 +58,7 @@ def test_unknown_words_are_not_whole(tmp_path: Path) -> None:
     vocab = {"<unk>": 0, " the": 1, " 12": 2}
     vocabulary = Vocabulary(Tokenizer(TokenizerSpec(WordLevel(vocab))))
     encoder = WordEncoder(vocabulary.tokenizer, "none", "gpt2")
-    tally = tallies_of_counts(STORAGE, str(tmp_path), manifest, vocabulary, encoder)[None]
+    tally = dict(tallies_of_counts(STORAGE, str(tmp_path), manifest, vocabulary, encoder))[None]
     words = words_of_the_folder()
     known = [words[" the"], words[" 12"]]
     assert tally.tokens.tolist() == [words.total() - sum(known), *known]
@@ -78,7 +78,7 @@ def test_a_symbol_that_the_vocabulary_lacks_is_named_with_its_word(tmp_path: Pat
     vocabulary = Vocabulary(Tokenizer.from_learned(["a", "b"], []))
     encoder = WordEncoder(vocabulary.tokenizer, "none", "gpt2")
     with pytest.raises(DataError, match=r"the word '.*': .*not in the vocabulary"):
-        tallies_of_counts(STORAGE, str(tmp_path), manifest, vocabulary, encoder)
+        list(tallies_of_counts(STORAGE, str(tmp_path), manifest, vocabulary, encoder))
 
 
 def test_sums_beyond_64_bits_are_refused() -> None:

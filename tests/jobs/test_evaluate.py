@@ -1,4 +1,4 @@
-"""`bpe-beam evaluate`: the report of tokenizers on the words of counts."""
+"""`bpe-beam evaluate`: the report of tokenizers on the words of counts, on texts and tokens."""
 
 from __future__ import annotations
 
@@ -33,7 +33,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def report(made: Path, *extra: object) -> Any:
-    ran = run("evaluate", "--counts", made / "counts", *extra)
+    return evaluated("--counts", made / "counts", *extra)
+
+
+def evaluated(*given: object) -> Any:
+    ran = run("evaluate", *given)
     assert ran.code == 0, ran.err
     return json.loads(ran.out)
 
@@ -127,6 +131,9 @@ def test_a_tokenizer_of_other_words_is_reported_with_a_warning(made: Path, tmp_p
         (("--vocab-sizes", "0"), "--vocab-sizes must be from 1"),
         (("--output", "r.txt"), "--output must end in .json or .csv"),
         (("--runner", "FlinkRunner"), "--runner"),
+        (("--tokens", "t"), "--counts and --tokens exclude each other"),
+        (("--work", "w"), "--work has no effect without texts"),
+        (("--parallel", "fr"), "--parallel must be one of the sources, en, other, zh"),
     ],
 )
 def test_wrong_use(made: Path, extra: tuple[str, ...], message: str) -> None:
@@ -149,3 +156,19 @@ def test_a_tokenizer_twice_and_one_without_merges(made: Path, tmp_path: Path) ->
     total = found["figures"]["total"]
     assert total["unknown_tokens"] > 0
     assert total["words_kept_whole"] == pytest.approx(1 - total["unknown_tokens"])
+
+
+def test_premiums_of_translations(made: Path) -> None:
+    (one,) = report(made, "--tokenizer", made / "tok-300", "--parallel", "en")["tokenizers"]
+    sources = one["figures"]["sources"]
+    expected = {name: each["tokens"] / sources["en"]["tokens"] for name, each in sources.items()}
+    assert one["figures"]["premiums"] == expected
+    assert expected["en"] == 1
+
+
+def test_a_few_sources_at_a_time_give_the_same_report(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = report(made, "--tokenizer", made / "tok-300", "--vocab-sizes", "270")
+    monkeypatch.setattr("bpe_beam.evaluation.counted.TALLY_BYTES", 1)
+    assert report(made, "--tokenizer", made / "tok-300", "--vocab-sizes", "270") == whole

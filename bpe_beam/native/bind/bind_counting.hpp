@@ -1,4 +1,4 @@
-// Binds word_table.hpp.
+// Binds word_table.hpp and id_counts.hpp.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -19,6 +19,7 @@
 #include "bind/binding.hpp"
 #include "bind/py_text.hpp"
 #include "text/deadline.hpp"
+#include "count/id_counts.hpp"
 #include "count/word_table.hpp"
 #include "text/utf8_writer.hpp"
 
@@ -210,8 +211,29 @@ inline bool texts_ascend(const py::buffer& data, const InputArray<std::int64_t>&
   return true;
 }
 
+/// See `add_id_counts`; `table` has two dimensions and is changed.
+inline void add_id_counts_to(const InputArray<std::uint32_t>& ids,
+                             const InputArray<std::int64_t>& offsets,
+                             const InputArray<std::uint32_t>& rows,
+                             InputArray<std::int64_t>& table) {
+  if (table.ndim() != 2) throw std::invalid_argument("table must have two dimensions");
+  const auto items = span_of(ids);
+  const auto bounds = checked_offsets(offsets, items.size());
+  const auto of = span_of(rows);
+  if (!of.empty()) check_length("rows", of.size(), bounds.size() - 1);
+  const auto columns = static_cast<std::size_t>(table.shape(1));
+  const std::span<std::int64_t> counts{table.mutable_data(),
+                                       static_cast<std::size_t>(table.size())};
+  const py::gil_scoped_release release;
+  add_id_counts(items, bounds, of, counts, columns);
+}
+
 inline void bind_counting(py::module_& m) {
   using namespace pybind11::literals;
+  m.def("add_id_counts", &add_id_counts_to, "ids"_a, "offsets"_a, "rows"_a,
+        "table"_a.noconvert(),
+        "Adds 1 to table[rows[d], id] for each id of each document d, whose ids are "
+        "ids[offsets[d]:offsets[d + 1]]; without rows all documents are of row 0.");
   m.def("texts_ascend", &texts_ascend, "data"_a, "offsets"_a,
         "Whether each text is not empty and is greater than the one before, by its bytes.");
   m.def("partition_of", [](const py::bytes& word, std::uint32_t partitions) {

@@ -1,0 +1,166 @@
+"""The count of a corpus's tokens, for `evaluate`: `tokenize` without shards.
+
+The folder has `token_counts.parquet` and a small manifest. A killed job is resumed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+from msgspec import Struct, to_builtins
+
+from bpe_beam.corpus.plan import Plan
+from bpe_beam.corpus.rejects import FileLoss
+from bpe_beam.engines.steps import Steps
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKEN_COUNTS_FILE, TOKENIZER_FILE
+from bpe_beam.folders.output_folder import RestoredTask
+from bpe_beam.folders.receipts import Receipt
+from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.corpus_job import CorpusJob, SplitsLeft
+from bpe_beam.progress import Progress
+from bpe_beam.settings.tokenize import TokenizeSettings
+from bpe_beam.shards.numbering import token_counts_file
+from bpe_beam.shards.token_counts import SourceCounts, read_token_counts, write_token_counts
+from bpe_beam.storage import Storage
+from bpe_beam.storage.json_file import Count, json_bytes, parse_json, to_struct
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.workers import metric_names
+from bpe_beam.workers.corpus_limits import CorpusTotals
+from bpe_beam.workers.count_tokens import KIND, count_tokens
+from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.split_stats import lost_files, reject_reasons
+from bpe_beam.workers.split_task import task_name
+from bpe_beam.workers.token_counter import IdColumns, added_up, token_counts_name
+from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask
+
+
+class CorpusTokens(Struct, frozen=True):
+    """The manifest of the tokens of a corpus.
+
+    Attributes:
+        documents: The number of documents.
+        rejects: The number of rejected records by reason.
+        lost: What is lost of damaged files.
+        tokens: The number of tokens.
+        sources: The number of tokens of each source, sorted by name; None without sources.
+    """
+
+    documents: Count
+    rejects: dict[str, Count]
+    lost: tuple[FileLoss, ...]
+    tokens: Count
+    sources: dict[str, Count] | None
+
+    @property
+    def tokens_by_source(self) -> Mapping[str | None, int]:
+        """The number of tokens of each source; without sources, of None."""
+        if self.sources is None:
+            return {None: self.tokens}
+        return dict(self.sources.items())
+
+
+def token_counts(
+    settings: TokenizeSettings, storage: Storage, tokenizer: Tokenizer, progress: Progress
+) -> Iterator[SourceCounts]:
+    """Return how often each id occurs in each source of a corpus; without sources, of None.
+
+    Args:
+        settings: The settings of `tokenize`; formats of shards have no effect.
+        storage: The storage client.
+        tokenizer: The tokenizer.
+        progress: Shows the progress.
+
+    Raises:
+        DataError: A corpus that is empty or has too many rejects, or the tokenizer lacks a symbol.
+    """
+    plan = corpus_input.plan_of(storage, settings.input, output=settings.output)
+    job = _CountTokensJob(settings, storage, plan, tokenizer)
+    job.run(progress)
+    data = storage.read_bytes(storage.join(settings.output, MANIFEST_FILE))
+    tokens = job.read_manifest(data).tokens_by_source
+    return read_token_counts(storage, settings.output, tokenizer.fingerprint, tokens)
+
+
+class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
+    """Counts the tokens of each split, and adds them up."""
+
+    name = "count_tokens"
+    kind = KIND
+    made = "splits"
+    stats: ClassVar = TokenizeStats
+    text_counter = metric_names.TEXT_BYTES_TOKENIZED
+    min_ram = "1GB"
+    next_commands = ()
+
+    def __init__(
+        self, settings: TokenizeSettings, storage: Storage, plan: Plan, tokenizer: Tokenizer
+    ) -> None:
+        super().__init__(settings, storage, plan)
+        self._tokenizer = tokenizer
+        self.holds_gil = tokenizer.holds_gil
+        self.identity = {"tokenizer": tokenizer.fingerprint}
+        splits = [task_name(KIND, split.index, len(plan.splits)) for split in plan.splits]
+        self.names = [TOKENIZER_FILE, TOKEN_COUNTS_FILE, *map(token_counts_name, splits)]
+
+    @staticmethod
+    def restore(manifest: bytes) -> Mapping[str, RestoredTask]:
+        return {}
+
+    def prepare(self) -> None:
+        self._tokenizer.save(self.folder.path(TOKENIZER_FILE), storage=self.storage)
+
+    def steps(self, left: SplitsLeft) -> Steps | None:
+        if not left.tasks:
+            return None
+        task = TokenizeTask(
+            folder=left.run.for_workers(),
+            reading=corpus_input.read_settings(self.settings.input),
+            encoding=Encoding.of(self._tokenizer).kept_at(
+                self.storage, self.folder.path(TOKENIZER_FILE)
+            ),
+            splits=len(left.plan.splits),
+            stage=self.name,
+        )
+        return lambda engine: engine.run(
+            "CountTokens",
+            partial(count_tokens, task),
+            engine.tasks("Splits", left.tasks),
+            str,
+        )
+
+    def manifest(self, plan: Plan, splits: list[Receipt], merged: list[Receipt]) -> CorpusTokens:
+        stats = [receipt.read_stats(TokenizeStats) for receipt in splits]
+        sources: Counter[str] = Counter()
+        for each in stats:
+            for source, totals in (each.sources or {}).items():
+                sources[source] += totals.tokens
+        return CorpusTokens(
+            documents=sum(each.documents for each in stats),
+            rejects=reject_reasons(stats),
+            lost=lost_files(stats),
+            tokens=sum(each.tokens for each in stats),
+            sources=dict(sorted(sources.items())) if self.settings.input.by_source else None,
+        )
+
+    def publish(
+        self, manifest: CorpusTokens, splits: list[Receipt], merged: list[Receipt]
+    ) -> bytes:
+        self.folder.require_whole(splits)
+        files = [file for receipt in splits if (file := token_counts_file(receipt)) is not None]
+        columns = IdColumns(self._tokenizer)
+        sources = None if manifest.sources is None else list(manifest.sources)
+        counts = added_up(self.folder, files, columns, sources)
+        write_token_counts(self.storage, self.folder.url, self._tokenizer.fingerprint, counts)
+        return json_bytes(to_builtins(manifest))
+
+    def read_manifest(self, data: bytes) -> CorpusTokens:
+        return to_struct(parse_json(data, "manifest"), CorpusTokens, "manifest")
+
+    def totals(self, manifest: CorpusTokens) -> CorpusTotals:
+        return CorpusTotals(manifest.documents, manifest.rejects, manifest.lost, manifest.sources)
+
+    def rows(self, manifest: CorpusTokens) -> dict[str, Any]:
+        return {"text_bytes": 0, "tokens": manifest.tokens, "sources": None}

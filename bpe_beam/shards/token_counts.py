@@ -1,0 +1,191 @@
+"""`token_counts.parquet`: how often each id occurs in a tokens folder, by source.
+
+One row for each source and each id of the tokenizer, also for ids that do not occur: `id` (uint32)
+and `count` (int64), with sources the column `source` before them, sorted by source and id. The rows
+depend on the tokens alone, not on the shards that they are in. The schema's metadata have the
+tokenizer's fingerprint; the sums by source are those of the manifest, and pages have checksums.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bpe_beam.errors import DataError
+from bpe_beam.folders.artifact_names import TOKEN_COUNTS_FILE
+from bpe_beam.storage import Storage, redact
+
+Ids = npt.NDArray[np.uint32]
+Amounts = npt.NDArray[np.int64]
+
+_SCHEMA = pa.schema([("id", pa.uint32()), ("count", pa.int64())])
+_ROW_GROUP = 1 << 20
+
+
+class SourceCounts(NamedTuple):
+    """How often each id occurs in a source.
+
+    Attributes:
+        source: The source; None without sources.
+        ids: uint32[tokens], ids, ascending.
+        counts: int64[tokens], how often each occurs.
+    """
+
+    source: str | None
+    ids: Ids
+    counts: Amounts
+
+
+def write_token_counts(
+    storage: Storage,
+    folder: str,
+    fingerprint: str,
+    counts: Iterable[SourceCounts],
+) -> None:
+    """Write the file, whole or not at all; equal counts give equal bytes.
+
+    Args:
+        storage: The storage client.
+        folder: The tokens folder.
+        fingerprint: The tokenizer's fingerprint.
+        counts: How often each id occurs in each source, sorted by source; without sources, one
+            item whose source is None. All have all ids of the tokenizer, ascending.
+    """
+    import pyarrow.parquet as pq  # slow to import
+
+    rows = iter(counts)
+    first = next(rows, None)
+    by_source = first is None or first.source is not None
+    schema = _schema(by_source).with_metadata({b"bpe_beam": _metadata(fingerprint)})
+    with (
+        storage.create(storage.join(folder, TOKEN_COUNTS_FILE)) as file,
+        pq.ParquetWriter(
+            pa.PythonFile(file, mode="w"),
+            schema,
+            compression="zstd",
+            use_dictionary=["source"] if by_source else False,
+            column_encoding={"id": "DELTA_BINARY_PACKED"},
+            write_page_checksum=True,
+        ) as writer,
+    ):
+        while first is not None:
+            writer.write_table(_table(first, schema), row_group_size=_ROW_GROUP)
+            first = next(rows, None)
+
+
+def read_token_counts(
+    storage: Storage, folder: str, fingerprint: str, tokens: Mapping[str | None, int]
+) -> Iterator[SourceCounts]:
+    """Yield how often each id occurs in each source; without sources, the only source is None.
+
+    Args:
+        storage: The storage client.
+        folder: The tokens folder.
+        fingerprint: The fingerprint of the folder's tokenizer.
+        tokens: The number of tokens of each source, as the manifest has it, sorted by source.
+
+    Raises:
+        NotFoundError: The folder has no such file.
+        DataError: The file is damaged, or is of other tokens.
+
+    Cost: reads the file once; in memory is one source at a time.
+    """
+    import pyarrow.parquet as pq  # slow to import
+
+    url = storage.join(folder, TOKEN_COUNTS_FILE)
+    with storage.open(url) as stream:
+        try:
+            file = pq.ParquetFile(stream, page_checksum_verification=True)
+            schema = _schema(None not in tokens)
+            found = file.schema_arrow
+            if not found.equals(schema) or found.metadata[b"bpe_beam"] != _metadata(fingerprint):
+                raise DataError(f"{redact(url)} is not of the tokenizer and sources of its folder")
+            yield from _read_sources(file, tokens, redact(url))
+        except (pa.ArrowException, OSError, KeyError, TypeError) as error:
+            raise DataError(f"{redact(url)} is no Parquet file of token counts: {error}") from error
+
+
+def joined_token_counts(
+    parts: Iterable[Iterable[SourceCounts]], *, by_source: bool
+) -> Iterator[SourceCounts]:
+    """Yield how often each id occurs in several tokens folders together.
+
+    Args:
+        parts: The counts of each folder, sorted by source, of one tokenizer.
+        by_source: Whether to keep sources apart; all parts must then have sources.
+    """
+    total: SourceCounts | None = None
+    for each in heapq.merge(*parts, key=lambda counts: counts.source or ""):
+        source = each.source if by_source else None
+        if total is not None and total.source == source:
+            total = total._replace(counts=total.counts + each.counts)
+            continue
+        if total is not None:
+            yield total
+        total = each._replace(source=source)
+    if total is not None:
+        yield total
+
+
+def is_of_tokenizer(storage: Storage, folder: str, fingerprint: str) -> bool:
+    """Return whether the folder has an intact file of the tokenizer's tokens, of any number.
+
+    Args:
+        storage: The storage client.
+        folder: The tokens folder.
+        fingerprint: The tokenizer's fingerprint.
+
+    Cost: reads the file once.
+    """
+    import pyarrow.parquet as pq  # slow to import
+
+    try:
+        with storage.open(storage.join(folder, TOKEN_COUNTS_FILE)) as stream:
+            file = pq.ParquetFile(stream, page_checksum_verification=True)
+            for group in range(file.num_row_groups):
+                file.read_row_group(group, use_threads=False)
+            return bool(file.schema_arrow.metadata[b"bpe_beam"] == _metadata(fingerprint))
+    except (pa.ArrowException, DataError, OSError, KeyError, TypeError):
+        return False
+
+
+def _read_sources(
+    file: pa.parquet.ParquetFile, tokens: Mapping[str | None, int], url: str
+) -> Iterator[SourceCounts]:
+    """Yield each source, whose rows are some row groups of their own."""
+    size = file.metadata.num_rows // max(len(tokens), 1)
+    groups = iter(range(file.num_row_groups))
+    for source, expected in tokens.items():
+        table = _SCHEMA.empty_table() if source is None else _schema(True).empty_table()
+        while table.num_rows < size and (group := next(groups, None)) is not None:
+            more = file.read_row_group(group, use_threads=False).replace_schema_metadata(None)
+            table = pa.concat_tables([table, more])
+        counts = table["count"].to_numpy()
+        right = table.num_rows == size and (
+            source is None or table["source"].unique().to_pylist() == [source]
+        )
+        if not right or int(counts.sum()) != expected or counts.min(initial=0) < 0:
+            raise DataError(f"{url} has other tokens than the manifest of its folder")
+        yield SourceCounts(source, table["id"].to_numpy(), counts)
+
+
+def _schema(by_source: bool) -> pa.Schema:
+    return pa.schema([("source", pa.large_string()), *_SCHEMA]) if by_source else _SCHEMA
+
+
+def _metadata(fingerprint: str) -> bytes:
+    return json.dumps({"tokenizer": fingerprint, "version": 1}).encode()
+
+
+def _table(counts: SourceCounts, schema: pa.Schema) -> pa.Table:
+    columns: list[pa.Array] = [pa.array(counts.ids), pa.array(counts.counts)]
+    if counts.source is not None:
+        source = pa.scalar(counts.source, pa.large_string())
+        columns.insert(0, pa.repeat(source, len(counts.ids)))
+    return pa.Table.from_arrays(columns, schema=schema)
