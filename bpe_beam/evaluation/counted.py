@@ -122,8 +122,8 @@ def _group(
 
 def tallies_in_memory(
     counts: WordCounts, vocabulary: Vocabulary, encoder: WordEncoder
-) -> dict[str | None, Tally]:
-    """Return the tally of each source of counts in memory; without sources, the only key is None.
+) -> Iterator[tuple[str | None, Tally]]:
+    """Yield each source of counts in memory with its tally; without sources, the only one is None.
 
     Args:
         counts: The counts.
@@ -133,11 +133,11 @@ def tallies_in_memory(
     Raises:
         DataError: The vocabulary lacks a symbol of a word, or a sum is beyond 64 bits.
     """
-    tallies = {source: Tally.empty(len(vocabulary)) for source in counts.tables}
     for source, words in counts.tables.items():
+        tally = Tally.empty(len(vocabulary))
         for texts, totals, encoded in encoded_words(words, encoder):
-            tallies[source].add_words(vocabulary, texts, totals, encoded)
-    return tallies
+            tally.add_words(vocabulary, texts, totals, encoded)
+        yield source, tally
 
 
 def encoded_words(
