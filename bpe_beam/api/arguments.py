@@ -94,7 +94,7 @@ def documented(settings: type[Settings]) -> Callable[[F], F]:
                 groups[group].append(_line(option, options))
         text = inspect.cleandoc(function.__doc__ or "")
         for group, lines in groups.items():
-            text += f"\n\n{group}:\n" + "\n".join(lines)
+            text += f"\n\n{group}::\n\n" + "\n".join(lines)  # a literal block of reStructuredText
         function.__doc__ = text
         first, *others = inspect.signature(function).parameters.values()
         own = [each for each in others if each.kind is each.KEYWORD_ONLY]

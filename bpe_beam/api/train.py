@@ -41,7 +41,7 @@ def train(
 ) -> Tokenizer:
     """Train a tokenizer, and return it; nothing stays on disk.
 
-    The tokenizer is that of `bpe-beam train` with the same options, to the byte.
+    The tokenizer is that of `bpe-beam train` with the same options, to the byte::
 
         tokenizer = bpe_beam.train(texts, vocab_size=32000, special_tokens=["<|endoftext|>"])
         tokenizer = bpe_beam.train("data/*.jsonl.gz", vocab_size=32000, pretokenizer="llama3")
@@ -89,7 +89,7 @@ def count(
     progress: bool | str = False,
     **options: Any,
 ) -> WordCounts:
-    """Count the words of texts or files, for any number of trainings; nothing stays on disk.
+    """Count the words of texts or files, for any number of trainings; nothing stays on disk::
 
         counts = bpe_beam.count(texts, pretokenizer="cl100k")
         small = bpe_beam.train(counts, vocab_size=8000)

@@ -84,5 +84,6 @@ def test_the_signature_and_the_help_have_every_option_once() -> None:
         assert parameters.keys() == {"texts_or_paths", *options}
         for name in options.keys() - {"workers", "progress", "storage_options"}:
             assert help.count(f"\n    {name}: ") == 1
+        assert help.count("Options::\n\n    vocab_size: ") == 1
         assert "--" not in help
         assert max(map(len, help.splitlines())) <= 100
