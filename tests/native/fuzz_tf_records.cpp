@@ -17,14 +17,21 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
+/// Appends a number, little-endian.
+template <typename Number>
+void append_number(Number number, Bytes& out) {
+  out.resize(out.size() + sizeof(Number));
+  tf_record_detail::put_number(number, out.data() + out.size() - sizeof(Number));
+}
+
 /// A record with true checksums around any bytes.
 void append_framed(std::string_view example, Bytes& out) {
   const std::size_t start = out.size();
-  tf_record_detail::append_number(static_cast<std::uint64_t>(example.size()), out);
-  tf_record_detail::append_number(masked_crc32c(std::span(out).subspan(start)), out);
+  append_number(static_cast<std::uint64_t>(example.size()), out);
+  append_number(masked_crc32c(std::span(out).subspan(start)), out);
   const std::size_t at = out.size();
   out.insert(out.end(), example.begin(), example.end());
-  tf_record_detail::append_number(masked_crc32c(std::span(out).subspan(at)), out);
+  append_number(masked_crc32c(std::span(out).subspan(at)), out);
 }
 
 }  // namespace

@@ -5,10 +5,11 @@
 // is a list of int64, packed. Only the one encoding that `append_tf_record` writes is read.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -42,27 +43,23 @@ constexpr std::uint64_t kMaxId = (std::uint64_t{1} << 31) - 1;
 constexpr std::string_view kKey = "\x0A\x09input_ids";
 
 constexpr std::size_t varint_size(std::uint64_t value) {
-  std::size_t size = 1;
-  while (value >= 0x80) {
-    value >>= 7;
-    ++size;
-  }
-  return size;
+  return (static_cast<std::size_t>(std::bit_width(value | 1)) + 6) / 7;
 }
 
-inline void append_varint(std::uint64_t value, std::vector<std::uint8_t>& out) {
-  while (value >= 0x80) {
-    out.push_back(static_cast<std::uint8_t>(value | 0x80));
-    value >>= 7;
-  }
-  out.push_back(static_cast<std::uint8_t>(value));
+/// Writes a varint, and returns the byte behind it.
+inline std::uint8_t* put_varint(std::uint64_t value, std::uint8_t* at) {
+  for (; value >= 0x80; value >>= 7) *at++ = static_cast<std::uint8_t>(value | 0x80);
+  *at++ = static_cast<std::uint8_t>(value);
+  return at;
 }
 
+/// Writes a number, and returns the byte behind it.
 template <typename Number>
-void append_number(Number number, std::vector<std::uint8_t>& out) {
+std::uint8_t* put_number(Number number, std::uint8_t* at) {
   for (std::size_t byte = 0; byte < sizeof(Number); ++byte) {
-    out.push_back(static_cast<std::uint8_t>(number >> (8 * byte)));
+    *at++ = static_cast<std::uint8_t>(number >> (8 * byte));
   }
+  return at;
 }
 
 template <typename Number>
@@ -150,22 +147,25 @@ inline void append_tf_record(std::span<const std::uint32_t> ids, std::vector<std
   const std::uint64_t feature = part(list);
   const std::uint64_t entry = kKey.size() + part(feature);
   const std::uint64_t features = part(entry);
+  const std::uint64_t example = part(features);
   const std::size_t start = out.size();
-  append_number(part(features), out);
-  append_number(masked_crc32c(std::span(out).subspan(start)), out);
-  const std::size_t example = out.size();
-  const auto begin_part = [&out](std::uint8_t tag, std::uint64_t size) {
-    out.push_back(tag);
-    append_varint(size, out);
+  out.resize(start + 8 + 4 + static_cast<std::size_t>(example) + 4);
+  std::uint8_t* const record = out.data() + start;
+  std::uint8_t* at = put_number(example, record);
+  at = put_number(masked_crc32c({record, at}), at);
+  std::uint8_t* const body = at;
+  const auto begin_part = [&at](std::uint8_t tag, std::uint64_t size) {
+    *at++ = tag;
+    at = put_varint(size, at);
   };
   begin_part(0x0A, features);
   begin_part(0x0A, entry);
-  for (const char each : kKey) out.push_back(static_cast<std::uint8_t>(each));
+  at = std::copy(kKey.begin(), kKey.end(), at);
   begin_part(0x12, feature);
   begin_part(0x1A, list);
   if (packed != 0) begin_part(0x0A, packed);
-  for (const std::uint32_t id : ids) append_varint(id, out);
-  append_number(masked_crc32c(std::span(out).subspan(example)), out);
+  for (const std::uint32_t id : ids) at = put_varint(id, at);
+  put_number(masked_crc32c({body, at}), at);
 }
 
 /// What is wrong with a record.

@@ -96,13 +96,20 @@ void test_every_flipped_bit_is_seen() {
   }
 }
 
+/// Appends a number, little-endian.
+template <typename Number>
+void append_number(Number number, Bytes& out) {
+  out.resize(out.size() + sizeof(Number));
+  tf_record_detail::put_number(number, out.data() + out.size() - sizeof(Number));
+}
+
 /// A record with true checksums around other bytes.
 Bytes record_of(const Bytes& example) {
   Bytes record;
-  tf_record_detail::append_number(static_cast<std::uint64_t>(example.size()), record);
-  tf_record_detail::append_number(masked_crc32c(record), record);
+  append_number(static_cast<std::uint64_t>(example.size()), record);
+  append_number(masked_crc32c(record), record);
   record.insert(record.end(), example.begin(), example.end());
-  tf_record_detail::append_number(masked_crc32c(example), record);
+  append_number(masked_crc32c(example), record);
   return record;
 }
 
