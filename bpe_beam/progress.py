@@ -12,6 +12,7 @@ import json
 import sys
 import threading
 import time
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,6 +31,10 @@ _MOST_PLAIN_SECONDS = 60.0
 _LEAST_BAR, _MOST_BAR = 10, 40
 """The number of characters of a bar, without its brackets."""
 _POLL_SECONDS = 0.2
+_MOST_HISTORY = 256
+"""The most moments of a stage that are in memory; every other one is dropped then."""
+_WARM_UP = 0.25
+"""The share of a stage's time that does not count for its speed, unless the stage has its own."""
 _now = time.monotonic
 _lock = threading.Lock()
 _reported: dict[str, Counter[str]] = {}
@@ -67,8 +72,12 @@ class Snapshot(NamedTuple):
         done: How much is done, in `unit`.
         total: How much there is to do; None if it is unknown.
         unit: What `done` and `total` count.
-        counters: All other counters.
+        counters: All other counters; names that begin with an underscore are not shown.
         seconds: The seconds since the stage began.
+        since: The moment from which the speed is measured for the time left: seconds since the
+            stage began, and the work that was done then.
+        work: The work that is done and all work, in any unit whose speed is even; None: `done` and
+            `total`.
     """
 
     stage: str
@@ -77,6 +86,8 @@ class Snapshot(NamedTuple):
     unit: str
     counters: dict[str, int]
     seconds: float
+    since: tuple[float, float] = (0.0, 0.0)
+    work: tuple[float, float] | None = None
 
     @property
     def bytes(self) -> int | None:
@@ -99,13 +110,25 @@ class Snapshot(NamedTuple):
 
     @property
     def eta_seconds(self) -> float | None:
-        """The seconds left at the mean speed so far; None if they cannot be estimated."""
+        """The seconds left at the speed of late; None if they cannot be estimated."""
         if self.total is None:
             return None
-        left = max(0, self.total - self.done)
-        if left == 0:
+        done, total = self.work or (self.done, self.total)
+        if done >= total:
             return 0.0
-        return round(self.seconds * left / self.done, 1) if self.done else None
+        started, before = self.since
+        if done <= before:
+            return None
+        return round((self.seconds - started) * (total - done) / (done - before), 1)
+
+    @property
+    def shown_counters(self) -> dict[str, int]:
+        """The counters that are shown."""
+        return {name: n for name, n in self.counters.items() if not name.startswith("_")}
+
+
+Work = Callable[[Snapshot], tuple[float, float]]
+"""Returns the work that is done at a moment, and all work."""
 
 
 class _Lines:
@@ -152,7 +175,7 @@ def _json_line(snapshot: Snapshot, finished: bool) -> str:
         "bytes_per_second": snapshot.bytes_per_second,
         "eta_seconds": 0.0 if finished else snapshot.eta_seconds,
     }
-    line |= {name: n for name, n in snapshot.counters.items() if name not in line}
+    line |= {name: n for name, n in snapshot.shown_counters.items() if name not in line}
     known = {name: value for name, value in line.items() if value is not None}
     return json.dumps(known, ensure_ascii=False)
 
@@ -222,7 +245,7 @@ def _figures(snapshot: Snapshot, finished: bool = False) -> list[str]:
         figures.append(f"{format_bytes(speed)}/s{of_text}")
     figures += [
         f"{n:,} {name.replace('_', ' ')}"
-        for name, n in snapshot.counters.items()
+        for name, n in snapshot.shown_counters.items()
         if name != "bytes"
     ]
     return figures
@@ -253,6 +276,10 @@ class Stage:
         total: How much there is to do, in `unit`; None until it is known.
         unit: See `Progress.stage`.
         display: Shows the stage; None shows nothing.
+
+    Attributes:
+        work: Estimates work for the time left, where `done` is no even measure of it; None: `done`.
+        warm_up: The share of the time so far that does not count for the speed.
     """
 
     def __init__(
@@ -263,13 +290,22 @@ class Stage:
         self.unit = unit
         self._display = display
         self._start = _now()
+        self.work: Work | None = None
+        self.warm_up = _WARM_UP
         self._least: dict[str, int] = {}
+        self._before = 0
+        self._history: list[Snapshot] = []
         self._stop = threading.Event()
         self._poller: threading.Thread | None = None
 
     def advance(self, done: int, **counters: int) -> None:
         """Add to `done`, in the stage's unit, and to other counters, from any thread."""
         report(self.name, done=done, **counters)
+
+    def done_before(self, done: int) -> None:
+        """Add what earlier runs have done, which says nothing about the speed of this one."""
+        self._before += done
+        self.advance(done)
 
     def at_least(self, done: int, **counters: int) -> None:
         """Set `done`, in the stage's unit, and other counters to at least these values."""
@@ -292,7 +328,33 @@ class Stage:
                 counters[name] = max(counters.get(name, 0), least)
         done = counters.pop("done", 0)
         seconds = _now() - self._start
-        return Snapshot(self.name, done, self.total, self.unit, counters, seconds)
+        now = Snapshot(self.name, done, self.total, self.unit, counters, seconds)
+        return now if self.total is None else self._with_work(now)
+
+    def _with_work(self, now: Snapshot) -> Snapshot:
+        """Return a snapshot with what the time left is estimated from.
+
+        What is done first is slower than the rest, while caches fill: the first quarter of the time
+        does not count. Neither does the time before anything is done.
+        """
+        with _lock:
+            history = self._history
+            if now.done <= self._before:
+                history.clear()
+            elif not history:
+                history.append(now._replace(done=self._before, counters={}, seconds=0.0))
+            elif len(history) >= _MOST_HISTORY:
+                del history[1::2]
+            history.append(now)
+            begun = history[0].seconds
+            late = begun + (now.seconds - begun) * self.warm_up
+            earlier = max(bisect_right([each.seconds for each in history], late) - 1, 0)
+            if history[earlier].done >= now.done:
+                earlier = 0
+            before = history[earlier]._replace(total=self.total)
+        if self.work is None:
+            return now._replace(since=(before.seconds, before.done))
+        return now._replace(since=(before.seconds, self.work(before)[0]), work=self.work(now))
 
     def __enter__(self) -> Stage:
         """Start the stage at zero."""

@@ -32,7 +32,7 @@ from bpe_beam.jobs.corpus_summary import (
     losses_summary,
     source_warnings,
 )
-from bpe_beam.progress import Progress
+from bpe_beam.progress import Progress, Work
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.tokenize import TokenizeSettings
@@ -371,7 +371,8 @@ class CorpusJob(ABC, Generic[S, M]):
             )
 
         with progress.stage(self.name, left.plan.size, "bytes") as stage:
-            stage.advance(bytes_done())
+            stage.done_before(bytes_done())
+            stage.work = self.work(left)
             run_steps(
                 self.settings.run,
                 self.name.capitalize(),
@@ -383,6 +384,10 @@ class CorpusJob(ABC, Generic[S, M]):
                 holds_gil=self.holds_gil,
                 finish=(self.name, self.worker_settings()),
             )
+
+    def work(self, left: SplitsLeft) -> Work | None:
+        """Return how to estimate the work of the tasks; None: reading takes all the time."""
+        return None
 
     def worker_settings(self) -> S:
         """Return the settings for the worker that finishes a job started from a template."""

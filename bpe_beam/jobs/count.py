@@ -19,7 +19,7 @@ from bpe_beam.folders.receipts import Receipt, TaskFolder
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.corpus_job import CorpusJob, CorpusSummary, Receipts, SplitsLeft, TemplateSummary
 from bpe_beam.jobs.corpus_summary import source_facts
-from bpe_beam.progress import Progress
+from bpe_beam.progress import Progress, Snapshot, Work
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes
@@ -38,6 +38,12 @@ from bpe_beam.workers.split_stats import lost_files, reject_reasons
 from bpe_beam.workers.split_task import task_name
 
 _PLAN = "plan.json"
+
+# For the time left alone.
+_BYTES_PER_WORD = 60.0
+"""The stored bytes that are read and counted in the time that merging a word of a split takes."""
+_WORDS_PER_BYTE = 0.005
+"""The unique words of a split for each of its bytes, until a split is counted."""
 _PARTS = [task_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
 
 
@@ -134,6 +140,21 @@ class _CountJob(CorpusJob[CountSettings, CountsManifest]):
         )
         known = self._known_ranges(left.done)
         return lambda engine: count_splits(engine, task, left.tasks, known, parts_left)
+
+    def work(self, left: SplitsLeft) -> Work | None:
+        parts = sum(self.folder.receipt(part) is None for part in _PARTS)
+        if not self.settings.run.in_process or not parts or not left.tasks:
+            return None
+
+        def work(now: Snapshot) -> tuple[float, float]:
+            """Count stored bytes, and for words that are merged the bytes read in that time."""
+            counters, total = now.counters, float(now.total or 0)
+            read = counters.get("_split_bytes", 0)
+            words = counters.get("_words_written", 0) / read if read else _WORDS_PER_BYTE
+            merging = _BYTES_PER_WORD * words * total
+            return now.done + merging * counters.get("parts_written", 0) / parts, total + merging
+
+        return work
 
     def stale(self, receipts: Receipts) -> list[str]:
         splits = self._split_tasks(self.plan)

@@ -150,6 +150,7 @@ def count_split(task: CountTask, element: str) -> TaskResult:
             split.add(batch)
         file.write(counts.take())
     info = FileInfo.written(name, file.file)
+    progress.report(task.stage, _split_bytes=split.task.split.size, _words_written=file.words)
     stats = CountStats(
         **split.stats(),
         words=words,
@@ -198,12 +199,14 @@ class _WordsFile:
     Attributes:
         file: The file.
         blocks: The number of blocks so far.
+        words: The number of words of all blocks so far.
         ranges: See `CountStats`.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = HashingFile(file)
         self.blocks = 0
+        self.words = 0
         self.ranges: list[list[int]] = []
 
     def write(self, words: SourceBlocks) -> None:
@@ -215,6 +218,7 @@ class _WordsFile:
         for partition in sorted(partitions):
             start = self.file.bytes
             for source, block in partitions[partition]:
+                self.words += block.num_rows
                 self._write_block(source.encode("utf-8", "surrogatepass"), encode_block(block))
             self.ranges.append([partition, start, self.file.bytes - start])
 

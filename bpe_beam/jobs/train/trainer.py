@@ -15,7 +15,7 @@ from bpe_beam.counts.weights import MOST, Weights
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.train.commits import RoundsFolder, remove_rounds
 from bpe_beam.jobs.train.plan import TrainingPlan
-from bpe_beam.progress import Progress
+from bpe_beam.progress import Progress, Snapshot
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.storage.names import absolute
 from bpe_beam.training.initial_vocabulary import check_distributed
@@ -25,6 +25,9 @@ from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.training.seen_symbols import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.trainer_limits import DRIVER_SHARE, too_many
 from bpe_beam.training.words import gather_words, memory_needed
+
+_WORK_POWER = 0.5
+"""The time of the first merges grows with this power of their number, as measured."""
 
 
 class Trainer:
@@ -120,6 +123,7 @@ class Trainer:
         refuse_spelled(words, ambiguous_tokens(recipe, base))
         most = max(0, recipe.vocab_size - self.plan.least_entries)
         with progress.stage("learn", most, "merges") as stage:
+            stage.work, stage.warm_up = _merging_work, 0.0
             learned = learn(words, recipe, stage.advance, base_tokenizer=base)
             if len(learned.vocab) >= recipe.vocab_size:
                 # The alphabet, which only the words tell, took the rest of the entries.
@@ -157,6 +161,12 @@ class Trainer:
             **measured.to_json(),
         }
         return learned
+
+
+def _merging_work(now: Snapshot) -> tuple[float, float]:
+    """Return the work of merges for the time left: the first ones change the most words."""
+    total = float(now.total or 0)
+    return total * (now.done / total) ** _WORK_POWER if total else 0.0, total
 
 
 def _weighted_recipe(recipe: Recipe, weights: Weights | None) -> Recipe:
