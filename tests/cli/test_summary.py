@@ -104,7 +104,7 @@ def test_many_dictionaries_are_a_table() -> None:
     assert lines[:4] == [
         "title",
         "  sources       documents  text bytes",
-        "    '\\x1b[2J'          1",
+        "    '\\x1b[2J'           1",
         "    s00             1,200     34.6 kB",
     ]
     assert len(lines) == 2 + 20 + 1
