@@ -67,7 +67,7 @@ def html_page(folder: Path, names: Sequence[str] = ("bytes", HOSTILE[0])) -> byt
         for tally in tallies.values():
             total.add(tally)
         sizes = SIZES if name == names[0] else ()
-        reports.append(report_of(name, vocabulary, tallies, sizes, exact=name == names[0]))
+        reports.append(report_of(name, vocabulary, tallies.items(), sizes, exact=name == names[0]))
         evaluated.append(Evaluated(vocabulary, total))
     report = Report(VERSION, WordsFacts("none", "gpt2", 15, 100, 40), reports)
     samples = {**SAMPLES, HOSTILE[1]: "".join(HOSTILE)}
