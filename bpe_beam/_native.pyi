@@ -19,6 +19,8 @@ RECORD_FLAWS: Sequence[str]
 SCANNERS: Sequence[str]
 MAX_PATH_DEPTH: int
 UPPER_LIKE: int
+CLASS_BITS: int
+NUMBER: int
 TEXT_BYTES_PER_SECOND: float
 
 class MissingSymbolError(ValueError): ...

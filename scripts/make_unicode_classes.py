@@ -27,6 +27,8 @@ PROPERTIES = {
     "kWordChar": r"\w",
     "kPunctuation": r"[\p{P}$+<=>^`|~]",
     "kControl": r"\p{C}",
+    "kSign": r"[\p{P}\p{S}]",
+    "kHan": r"\p{Han}",
 }
 
 HEADER = """\

@@ -104,10 +104,7 @@ class WordPieceDecoder(_Decoder, frozen=True, tag="WordPiece"):
         decoded = tokens[:1]
         for token in tokens[1:]:
             decoded.append(token[len(prefix) :] if token.startswith(prefix) else b" " + token)
-        if self.cleanup:
-            for text, replacement in _CLEANUP:
-                decoded = [token.replace(text, replacement) for token in decoded]
-        return decoded
+        return [_cleaned_up(token) for token in decoded] if self.cleanup else decoded
 
 
 class MetaspaceDecoder(MetaspaceComponent, frozen=True, tag="Metaspace"):
@@ -201,6 +198,30 @@ class ReplaceDecoder(_Decoder, frozen=True, tag="Replace"):
         return decoded
 
 
+class CTC(_Decoder, frozen=True):
+    """Joins the tokens of speech recognition: a token that follows itself is dropped.
+
+    Attributes:
+        pad_token: The token between two equal ones, removed from each token.
+        word_delimiter_token: The token that stands for a space.
+        cleanup: Whether to put spaces for it, and to clean up each token as `WordPieceDecoder`.
+    """
+
+    pad_token: str = "<pad>"
+    word_delimiter_token: str = "|"
+    cleanup: bool = True
+
+    def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
+        decoded = [token.replace(self.pad_token.encode(), b"") for token, _ in groupby(tokens)]
+        if not self.pad_token:
+            decoded = [token for token, _ in groupby(tokens)]
+        if self.cleanup:
+            decoded = [
+                _replace(_cleaned_up(token), self.word_delimiter_token, b" ") for token in decoded
+            ]
+        return decoded
+
+
 class SentencePieceDecoder(_Decoder, frozen=True, tag="SentencePiece"):
     """Decodes as SentencePiece does, which Hugging Face's decoders cannot in all cases.
 
@@ -275,6 +296,7 @@ Decoder = (
     BPEDecoder
     | ByteFallback
     | ByteLevelDecoder
+    | CTC
     | Fuse
     | MetaspaceDecoder
     | ReplaceDecoder
@@ -299,6 +321,13 @@ def _replace(token: bytes, mark: str, by: bytes) -> bytes:
         return token.replace(mark.encode(), by)
     text = token.decode("utf-8", "surrogateescape").replace("", by.decode())
     return text.encode("utf-8", "surrogateescape")
+
+
+def _cleaned_up(token: bytes) -> bytes:
+    """Return the token without the spaces before punctuation and English contractions."""
+    for text, replacement in _CLEANUP:
+        token = token.replace(text, replacement)
+    return token
 
 
 def _joined_bytes(run: list[bytes], lossy: bool) -> list[bytes]:

@@ -33,8 +33,22 @@ _CL100K_CONTRACTIONS = (_CONTRACTION, "'(?i:[sdmt]|ll|ve|re)")
 _UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
 _LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _BEFORE = r"[^\r\n\p{L}\p{N}]?"
+_NO_HAN = r"&&[^\p{Han}]]"
+_GROUPS_OF_THREE = r"\p{N}{1,3}"
+_FROM_RIGHT = r"\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))"
 _SIGNS = r" ?[^\s\p{L}\p{N}]"
 _SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+
+
+_CJK = "一-龥\u3040-ゟ\u30a0-ヿ"
+_ASCII_SIGNS = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~]"""
+DEEPSEEK_V3_PATTERNS = (
+    _GROUPS_OF_THREE,
+    f"[{_CJK}]+",
+    rf"{_ASCII_SIGNS}[A-Za-z]+|[^\r\n\p{{L}}\p{{P}}\p{{S}}]?[\p{{L}}\p{{M}}]+"
+    rf"| ?[\p{{P}}\p{{S}}]+[\r\n]*|{_SPACES}",
+)
+"""The patterns of DeepSeek V3, which split one after the other, as its file spells them."""
 
 
 class NamedPattern(NamedTuple):
@@ -45,10 +59,12 @@ class NamedPattern(NamedTuple):
         scanner: The scanner's name in native/scan/scanners.hpp. Patterns that match the same share
             one.
         spellings: The pattern as text, in the ways in which `tokenizer.json` files spell it. A new
-            tokenizer gets the first.
+            tokenizer gets the first, except where files have several pre-tokenizers instead: then
+            this is one pattern for all of them.
         lookahead: How many characters after a cut must be known for the cut to be safe, at least 1;
             proved in docs/algorithm.md.
         cuts_before_upper: Whether a cut before an upper-case letter can be safe; proved there too.
+        cuts_before_number: Whether a cut before a number can be safe; proved there too.
     """
 
     name: str
@@ -56,6 +72,7 @@ class NamedPattern(NamedTuple):
     spellings: tuple[str, ...]
     lookahead: int
     cuts_before_upper: bool = True
+    cuts_before_number: bool = True
 
     @property
     def expression(self) -> str:
@@ -83,11 +100,48 @@ def _cl100k_spellings(numbers: str) -> Iterator[str]:
         yield rf"{start}+\p{{L}}+|{numbers}|{_SIGNS}++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
 
 
-_CL100K = tuple(_cl100k_spellings(r"\p{N}{1,3}"))
-_O200K = (
-    rf"{_BEFORE}{_UPPER}*{_LOWER}+{_CONTRACTION}?|{_BEFORE}{_UPPER}+{_LOWER}*{_CONTRACTION}?"
-    rf"|\p{{N}}{{1,3}}|{_SIGNS}+[\r\n/]*|{_SPACES}"
+def _qwen35_spellings() -> Iterator[str]:
+    """Yield the known spellings of Qwen 3.5's pattern: marks are letters, except before a word."""
+    for contraction in _CL100K_CONTRACTIONS:
+        yield (
+            rf"{contraction}|{_BEFORE}[\p{{L}}\p{{M}}]+|\p{{N}}"
+            rf"| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*|{_SPACES}"
+        )
+
+
+def _cased(upper: str, lower: str, contraction: str, numbers: str, lines: str) -> str:
+    """Return a pattern of o200k's family.
+
+    Args:
+        upper: The letters that begin a word.
+        lower: The letters that end it.
+        contraction: What may follow them.
+        numbers: A group of numbers.
+        lines: What signs take with them.
+    """
+    return (
+        rf"{_BEFORE}{upper}*{lower}+{contraction}|{_BEFORE}{upper}+{lower}*{contraction}"
+        rf"|{numbers}|{_SIGNS}+{lines}*|{_SPACES}"
+    )
+
+
+_CL100K = tuple(_cl100k_spellings(_GROUPS_OF_THREE))
+_O200K = _cased(_UPPER, _LOWER, _CONTRACTION + "?", _GROUPS_OF_THREE, r"[\r\n/]")
+_O200K_RIGHT = _cased(_UPPER, _LOWER, _CONTRACTION + "?", _FROM_RIGHT, r"[\r\n/]")
+_TEKKEN = _cased(_UPPER, _LOWER, "", r"\p{N}", r"[\r\n/]")
+_KIMI = r"[\p{Han}]+|" + _cased(
+    _UPPER[:-1] + _NO_HAN, _LOWER[:-1] + _NO_HAN, _CONTRACTION + "?", _GROUPS_OF_THREE, r"[\r\n]"
 )
+_DIGITS_GPT2 = rf"{_GPT2_CONTRACTIONS[0]}| ?\p{{L}}+|\p{{N}}|{_SIGNS}+|\s+(?![^\s\p{{N}}])|\s+"
+_CJK_SET = _CJK.replace("\u3040", r"\u3040")
+_DEEPSEEK_V3 = (
+    r"""\p{N}{1,3}|[""" + _CJK_SET + r"""]+|[!"\#$%\&'()*+,\-./:;<=>?@\[\\\]\^_`{\|}\~][A-Za-z]+"""
+    rf"|[^\r\n\p{{L}}\p{{P}}\p{{S}}\p{{N}}{_CJK_SET}]?[\p{{L}}\p{{M}}&&[^{_CJK_SET}]]+"
+    rf"| ?[\p{{P}}\p{{S}}&&[^{_CJK_SET}]]+[\r\n]*"
+    rf"|(?:[^\s\p{{L}}\p{{M}}\p{{P}}\p{{S}}\p{{N}}{_CJK_SET}](?![\p{{L}}\p{{M}}&&[^{_CJK_SET}]]))+"
+    rf"|\s*[\r\n]+|\s+(?![^\s\p{{N}}{_CJK_SET}])|\s+"
+)
+_GEMMA = r" *[^ \r\n]+| +|[\r\n]+"
 
 NAMED_PATTERNS: dict[str, NamedPattern] = {
     pattern.name: pattern
@@ -97,10 +151,33 @@ NAMED_PATTERNS: dict[str, NamedPattern] = {
         NamedPattern("llama3", "cl100k", _CL100K, lookahead=2),
         NamedPattern("qwen2", "qwen2", tuple(_cl100k_spellings(r"\p{N}")), lookahead=2),
         NamedPattern("o200k", "o200k", (_O200K,), lookahead=3, cuts_before_upper=False),
+        NamedPattern(
+            "cl100k+digits_right",
+            "cl100k_right",
+            tuple(_cl100k_spellings(_FROM_RIGHT)),
+            lookahead=2,
+            cuts_before_number=False,
+        ),
+        NamedPattern(
+            "o200k+digits_right",
+            "o200k_right",
+            (_O200K_RIGHT,),
+            lookahead=3,
+            cuts_before_upper=False,
+            cuts_before_number=False,
+        ),
+        NamedPattern("nanochat", "nanochat", tuple(_cl100k_spellings(r"\p{N}{1,2}")), lookahead=2),
+        NamedPattern("qwen35", "qwen35", tuple(_qwen35_spellings()), lookahead=2),
+        NamedPattern("tekken", "tekken", (_TEKKEN,), lookahead=3, cuts_before_upper=False),
+        NamedPattern("kimi", "kimi", (_KIMI,), lookahead=3, cuts_before_upper=False),
+        NamedPattern("deepseek_v3", "deepseek_v3", (_DEEPSEEK_V3,), lookahead=2),
+        NamedPattern("digits_gpt2", "digits_gpt2", (_DIGITS_GPT2,), lookahead=2),
+        NamedPattern("gemma", "gemma", (_GEMMA,), lookahead=2),
     )
 }
 """The registry of named patterns: names on the command line, pre-tokenizers, scanners and safe cuts
-follow from it. Qwen 2's pattern serves Qwen 2.5 and 3 too."""
+follow from it. Qwen 2's pattern serves Qwen 2.5 and 3 too, Tekken's Mistral and Nemotron 3.
+`+digits_right` groups the numbers of a pattern from the right: 12 and 345 of 12345."""
 
 GPT2_PATTERN = NAMED_PATTERNS["gpt2"].expression
 

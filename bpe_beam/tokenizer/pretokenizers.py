@@ -7,11 +7,13 @@ package.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
+
+from msgspec import Meta
 
 from bpe_beam.errors import UsageError, require_choice
 from bpe_beam.tokenizer.component import Component, MetaspaceComponent, check_character
-from bpe_beam.tokenizer.patterns import NAMED_PATTERNS, Pattern
+from bpe_beam.tokenizer.patterns import DEEPSEEK_V3_PATTERNS, NAMED_PATTERNS, Pattern
 
 Steps = list[tuple[Any, ...]]
 
@@ -63,6 +65,28 @@ class WhitespaceSplit(_Scanned, frozen=True):
     """The texts between whitespace."""
 
     SCANNER: ClassVar[str] = "whitespace_split"
+
+
+class UnicodeScripts(_Scanned, frozen=True):
+    """Splits where the script changes; kana is one script with Han.
+
+    Blanks, and characters without a script, belong to the word before them.
+    """
+
+    SCANNER: ClassVar[str] = "unicode_scripts"
+
+
+class FixedLength(Component, frozen=True):
+    """Splits into words of a fixed length; the last may be shorter.
+
+    Attributes:
+        length: The number of characters, at least 1.
+    """
+
+    length: Annotated[int, Meta(ge=1, le=2**63 - 1)] = 5
+
+    def steps(self) -> Steps:
+        return [("fixed_length", self.length)]
 
 
 class CharDelimiterSplit(Component, frozen=True):
@@ -173,6 +197,8 @@ PreTokenizer = (
     | Digits
     | Punctuation
     | Split
+    | UnicodeScripts
+    | FixedLength
     | PreTokenizerSequence
 )
 
@@ -201,12 +227,33 @@ def steps_of(pre_tokenizer: PreTokenizer | None, *, last_as_bytes: bool = False)
     """
     every = flat(pre_tokenizer)
     steps: Steps = []
-    for number, one in enumerate(every, start=1):
-        steps += one.steps()
-        plain = last_as_bytes and number == len(every)
-        if isinstance(one, ByteLevelPreTokenizer) and not plain:
+    done = 0
+    while done < len(every):
+        scanner, size = _scanner_of_first(every[done:])
+        steps += every[done].steps() if scanner is None else [("scan", scanner)]
+        done += size
+        plain = last_as_bytes and done == len(every)
+        if isinstance(every[done - 1], ByteLevelPreTokenizer) and not plain:
             steps.append(("rewrite", ("ByteLevel",)))
     return steps
+
+
+_DEEPSEEK_V3 = tuple(
+    Split(Pattern(regex=regex), "Isolated", invert=False) for regex in DEEPSEEK_V3_PATTERNS
+)
+
+
+def _scanner_of_first(parts: list[PreTokenizer]) -> tuple[str | None, int]:
+    """Return the one scanner that does what the first pre-tokenizers do, and how many these are.
+
+    Where there is none, it is None for the first one alone.
+    """
+    if tuple(parts[: len(_DEEPSEEK_V3)]) == _DEEPSEEK_V3:
+        return "deepseek_v3", len(_DEEPSEEK_V3)
+    single = len(parts) > 1 and parts[0] == Digits(individual_digits=True)
+    if single and parts[1].steps() == [("scan", "gpt2")]:
+        return "digits_gpt2", 2
+    return None, 1
 
 
 _BY_NAME: dict[str, PreTokenizer] = {
@@ -242,13 +289,15 @@ def pretokenizer_from_name(name: str, *, byte_level: bool = False) -> PreTokeniz
     Raises:
         UsageError: An unknown name, or an invalid pattern.
     """
-    if name == "gpt2" and byte_level:
+    if byte_level and name == "gpt2":
         return ByteLevelPreTokenizer()
+    if byte_level and name == "digits_gpt2":
+        return PreTokenizerSequence((Digits(individual_digits=True), ByteLevelPreTokenizer()))
     splitting = _splitting(name)
     if not byte_level:
         return splitting
     whole = ByteLevelPreTokenizer(use_regex=False)
-    return whole if splitting is None else PreTokenizerSequence((splitting, whole))
+    return whole if splitting is None else PreTokenizerSequence((*flat(splitting), whole))
 
 
 def _splitting(name: str) -> PreTokenizer | None:
@@ -257,6 +306,11 @@ def _splitting(name: str) -> PreTokenizer | None:
         return None
     if name in _BY_NAME:
         return _BY_NAME[name]
+    if name == "deepseek_v3":
+        return PreTokenizerSequence(_DEEPSEEK_V3)
+    if name == "digits_gpt2":
+        gpt2 = Split(Pattern(regex=NAMED_PATTERNS["gpt2"].expression), "Isolated", invert=False)
+        return PreTokenizerSequence((Digits(individual_digits=True), gpt2))
     if name in NAMED_PATTERNS:
         pattern = Pattern(regex=NAMED_PATTERNS[name].expression)
     elif name.startswith(_REGEX):

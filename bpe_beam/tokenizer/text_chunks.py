@@ -17,6 +17,7 @@ _CHUNK_BYTES = 1 << 13
 
 _RUNS = (
     "bert", "whitespace", "whitespace_split", "digits", "digits_individual", "punctuation",
+    "unicode_scripts",
 )  # fmt: skip
 """The scanners of runs, which want one character after a cut."""
 
@@ -124,7 +125,9 @@ def safe_cuts(scanner_name: str, data: bytes) -> Iterator[int]:
         # str.isspace holds for all that the patterns' \s does, and some controls more.
         if pattern and data[_start_of_last(data, end) : end].decode().isspace():
             continue
-        if pattern and not pattern.cuts_before_upper and _is_upper_like(data, end):
+        if pattern and not pattern.cuts_before_upper and _bits_at(data, end) & _native.UPPER_LIKE:
+            continue
+        if pattern and not pattern.cuts_before_number and _is_number(_bits_at(data, end)):
             continue
         yield end
 
@@ -137,9 +140,14 @@ def _start_of_last(data: bytes, end: int) -> int:
     return max(start, 0)
 
 
-def _is_upper_like(data: bytes, start: int) -> bool:
-    """Return whether the character that begins at `start` is one of U."""
+def _is_number(bits: int) -> bool:
+    """Return whether a character with these properties is a number."""
+    return bits & _native.CLASS_BITS == _native.NUMBER
+
+
+def _bits_at(data: bytes, start: int) -> int:
+    """Return the properties of the character that begins at `start`."""
     end = start + 1
     while end < len(data) and data[end] & 0xC0 == 0x80:
         end += 1
-    return bool(_native.char_bits(ord(data[start:end].decode())) & _native.UPPER_LIKE)
+    return _native.char_bits(ord(data[start:end].decode()))

@@ -345,7 +345,7 @@ class TestPipeline:
         [
             ([special(b"", 0)], [], "an added token is empty"),
             ([], [("scan", "nonesuch")], "scanner must be one of SCANNERS, got nonesuch"),
-            ([], [("cut",)], "step must be scan, split, rewrite or prepend, got cut"),
+            ([], [("cut",)], "step must be scan, fixed_length, split, rewrite or prepend, got cut"),
             (
                 [],
                 [("split", ("literal", b"-"), "kept", False)],

@@ -12,6 +12,7 @@ from bpe_beam.tokenizer.text_chunks import safe_cuts
 
 pytestmark = pytest.mark.quick
 
+HEADS = ("gpt2", "cl100k", "qwen2", "o200k")  # others differ from one of them in a switch
 SCANNERS = [name for name in _native.SCANNERS if name != "none"]
 
 
@@ -36,6 +37,11 @@ def cuts(scanner: str, text: str) -> list[int]:
         ("cl100k", "it's a", [4, 2]),
         ("qwen2", "12 34", [2, 1]),
         ("o200k", "it's ab", [4]),
+        ("cl100k_right", "a 12345 b", [7, 1]),  # 12 and 345: not within a number
+        ("deepseek_v3", "a  12語 b!c ", [8, 6, 5, 1]),
+        ("digits_gpt2", "a 12 b c", [6, 4, 3, 1]),
+        ("gemma", "ab  c\n\nde f", [9, 5, 2]),
+        ("unicode_scripts", "ab 漢かb", [5, 3]),
         ("o200k", "it'l", []),  # could become it'll
         ("o200k", "語AAA b", []),  # a b right after the last A would join 語
         ("o200k", "語AAA b c", [4]),  # not before A, which may belong to 語's word
@@ -68,25 +74,26 @@ def test_a_scanner_that_there_is_not() -> None:
 def test_the_same_words_whatever_follows(scanner: str) -> None:
     """Random texts of characters that exercise the patterns, and every way to go on."""
     rng = random.Random(0)
-    letters = "''' \n\r\tsdmtlrveaSLA é1½./!语ʰ\u0301\u017f\u3000\x1c\u200d"
+    letters = "12あ\x01" + "''' \n\r\tsdmtlrveaSLA é1½./!语ʰ\u0301\u017f\u3000\x1c\u200d"
     cut_texts = 0
-    for _ in range(6000):
+    for _ in range(6000 if scanner in HEADS else 2500):
         text = "".join(rng.choices(letters, k=rng.randint(1, 14)))
         known = text[: rng.randint(0, len(text))]
         whole = words(text, scanner)
         for cut in cuts(scanner, known):
             assert words(text[:cut], scanner) + words(text[cut:], scanner) == whole, (text, cut)
             cut_texts += 1
-    assert cut_texts > 2000
+    assert cut_texts > 500
 
 
 @pytest.mark.parametrize("alphabet", ["'lLa ", "Aa\u0301語 ", " \n!a1"])
 @pytest.mark.parametrize("scanner", SCANNERS)
 def test_the_same_words_in_all_short_texts(scanner: str, alphabet: str) -> None:
-    for characters in itertools.product(alphabet, repeat=6):
+    longest = 6 if scanner in HEADS else 5
+    for characters in itertools.product(alphabet, repeat=longest):
         text = "".join(characters)
         whole = None
-        for length in (4, 5, 6):
+        for length in range(longest - 2, longest + 1):
             for cut in cuts(scanner, text[:length]):
                 whole = whole or words(text, scanner)
                 assert words(text[:cut], scanner) + words(text[cut:], scanner) == whole, (

@@ -133,7 +133,7 @@ def test_random_ranks_as_tiktoken(seed: int, tmp_path: Path) -> None:
             "x", pat_str="[^ ]+| +", mergeable_ranks=ranks, special_tokens={}
         )
         made_of_later += any(
-            ours.token_to_id(part) > ours.token_to_id(left + right)
+            ours.vocab[part] > ours.vocab[left + right]
             for left, right in ours.merges
             for part in (left, right)
         )

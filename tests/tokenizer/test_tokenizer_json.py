@@ -278,7 +278,7 @@ ADDED = golden()["added_tokens"][0]
             "normalizer.pattern: unknown key `Glob`",
         ),
         ("pre_tokenizer", [], r"pre_tokenizer: \[\] is not an object"),
-        ("pre_tokenizer", {"type": "UnicodeScripts"}, 'pre_tokenizer.type: "UnicodeScripts" is no'),
+        ("pre_tokenizer", {"type": "Sentences"}, 'pre_tokenizer.type: "Sentences" is not'),
         ("pre_tokenizer", {"type": "Digits"}, "pre_tokenizer.individual_digits: missing"),
         (
             "pre_tokenizer",
@@ -295,7 +295,7 @@ ADDED = golden()["added_tokens"][0]
             {"type": "Metaspace", "replacement": "_", "prepend_scheme": "twice", "split": True},
             "pre_tokenizer: prepend_scheme must be one of always, first, never, got 'twice'",
         ),
-        ("decoder", {"type": "CTC"}, 'decoder.type: "CTC" is not supported; must be one of'),
+        ("decoder", {"type": "CTD"}, 'decoder.type: "CTD" is not supported; must be one of'),
         ("decoder", {"type": "WordPiece"}, "decoder.prefix: missing"),
         (
             "post_processor",

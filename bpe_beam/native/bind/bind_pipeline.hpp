@@ -31,8 +31,8 @@ inline SplitBehavior behavior_of(const std::string& name) {
   throw std::invalid_argument("behavior must be a SplitDelimiterBehavior, got " + name);
 }
 
-/// A step: ("scan", name), ("split", matcher, behavior, invert), ("rewrite", normalizer) or
-/// ("prepend", bytes, first_only).
+/// A step: ("scan", name), ("fixed_length", characters), ("split", matcher, behavior, invert),
+/// ("rewrite", normalizer) or ("prepend", bytes, first_only).
 inline std::unique_ptr<PreTokenizerStep> make_step(const py::tuple& step) {
   const auto kind = step[0].cast<std::string>();
   if (kind == "scan") return std::make_unique<ScanStep>(step[1].cast<std::string>());
@@ -45,7 +45,8 @@ inline std::unique_ptr<PreTokenizerStep> make_step(const py::tuple& step) {
   if (kind == "prepend") {
     return std::make_unique<PrependStep>(step[1].cast<std::string>(), step[2].cast<bool>());
   }
-  throw std::invalid_argument("step must be scan, split, rewrite or prepend, got " + kind);
+  if (kind == "fixed_length") return std::make_unique<FixedLengthStep>(step[1].cast<std::size_t>());
+  throw std::invalid_argument("step must be scan, fixed_length, split, rewrite or prepend, got " + kind);
 }
 
 /// (content, id, single_word, lstrip, rstrip, normalized, special).

@@ -45,6 +45,8 @@ inline void bind_scanning(py::module_& m) {
   for (const std::string_view name : kScannerNames) names.append(py::str(std::string(name)));
   m.attr("SCANNERS") = py::tuple(names);
   m.attr("UPPER_LIKE") = kUpperLike;
+  m.attr("CLASS_BITS") = kClassBits;
+  m.attr("NUMBER") = static_cast<int>(CharClass::kNumber);
   m.def(
       "char_bits",
       [](std::uint32_t code_point) {

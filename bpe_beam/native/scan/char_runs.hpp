@@ -34,12 +34,17 @@ struct Char {
   std::uint32_t size;
 };
 
-inline Char char_at(const char* at, const char* end) {
+/// The character at `at` < end; with `kMarksAreLetters`, the class of a mark is that of letters.
+template <bool kMarksAreLetters = false>
+Char char_at(const char* at, const char* end) {
   const std::uint8_t kind = kByteClass[static_cast<unsigned char>(*at)];
   if (kind != kNotAscii) [[likely]]
     return {static_cast<CharClass>(kind), 1};
   const CodePoint point = decode_utf8(at, end);
   if (point.value == kMalformed) return {CharClass::kOther, 1};
+  if constexpr (kMarksAreLetters) {
+    if ((char_bits(point.value) & kMark) != 0) return {CharClass::kLetter, point.size};
+  }
   return {char_class(point.value), point.size};
 }
 
@@ -63,6 +68,7 @@ inline std::size_t ascii_letters(const char* at) {
 
 /// The end of the run of characters of one class that begins at `at`. Inlined by hand: the
 /// compiler thinks it too large, and a call for each word costs a tenth of the scan.
+template <bool kMarksAreLetters = false>
 [[gnu::always_inline]] inline const char* run_end(const char* at, const char* end, CharClass kind) {
   if (kind == CharClass::kLetter) {
     while (end - at >= 8) {
@@ -74,7 +80,7 @@ inline std::size_t ascii_letters(const char* at) {
     }
   }
   while (at < end) {
-    const Char here = char_at(at, end);
+    const Char here = char_at<kMarksAreLetters>(at, end);
     if (here.kind != kind) break;
     at += here.size;
   }
@@ -121,13 +127,49 @@ inline const char* numbers_end(const char* at, const char* end, std::size_t most
   return at;
 }
 
+/// Whether the character before `at` is a number.
+inline bool is_after_number(const char* begin, const char* at) {
+  if (at == begin) return false;
+  const char* last = at - 1;
+  while (last > begin && at - last < 4 && (static_cast<unsigned char>(*last) & 0xC0) == 0x80) --last;
+  const Char found = char_at(last, at);
+  return last + found.size == at && found.kind == CharClass::kNumber;
+}
+
+/// How a pattern groups the numbers of a run.
+struct NumberRule {
+  std::size_t most;         // the most numbers of a group
+  bool from_right = false;  // whether the first group is the one that may have fewer
+};
+
+/// The end of the group of numbers that begins at `at`, in the text that begins at `begin`. The
+/// time of a run is linear: only its first group looks for its end.
+template <NumberRule kRule>
+const char* group_end(const char* begin, const char* at, const char* end) {
+  std::size_t size = kRule.most;
+  if constexpr (kRule.from_right) {
+    if (!is_after_number(begin, at)) {
+      std::size_t run = 0;
+      for (const char* next = at; next < end; ++run) {
+        const Char here = char_at(next, end);
+        if (here.kind != CharClass::kNumber) break;
+        next += here.size;
+      }
+      size = (run - 1) % kRule.most + 1;
+    }
+  }
+  return numbers_end(at, end, size);
+}
+
 /// The end of what \s*[\r\n]+|\s+(?!\S)|\s+ takes at the space at `start`: as far as the last line
 /// break of the run of spaces. If it has none, the run; but before a character that is no space
-/// all of it except the last, unless that is all there is.
+/// all of it except the last, unless that is all there is. `ends_text(at)` tells whether the
+/// character at `at` counts as the text's end.
 ///
 /// Each space is read three times at most: after the last line break of a run there is none, and
 /// after the rest of the run there is one space.
-inline const char* spaces_or_lines_end(const char* start, const char* end) {
+template <class EndsText>
+const char* spaces_or_lines_end(const char* start, const char* end, const EndsText& ends_text) {
   const char* lines_end = nullptr;
   const char* last = start;
   const char* at = start;
@@ -139,7 +181,11 @@ inline const char* spaces_or_lines_end(const char* start, const char* end) {
     at += here.size;
   }
   if (lines_end != nullptr) return lines_end;
-  return at == end || last == start ? at : last;
+  return at == end || last == start || ends_text(at) ? at : last;
+}
+
+inline const char* spaces_or_lines_end(const char* start, const char* end) {
+  return spaces_or_lines_end(start, end, [](const char*) { return false; });
 }
 
 }  // namespace bpe_beam

@@ -1,7 +1,9 @@
-// The patterns of cl100k, Llama 3 and Qwen 2 over UTF-8, without a regular-expression engine:
+// The patterns of cl100k's family over UTF-8, without a regular-expression engine:
 //   (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|
 //   \s*[\r\n]+|\s+(?!\S)|\s+
-// Qwen 2 has \p{N} for \p{N}{1,3}.
+// Qwen 2 has \p{N} for \p{N}{1,3}, nanochat \p{N}{1,2}. Qwen 3.5 has the numbers of Qwen 2, and in
+// all the rest marks are letters. Groups of numbers may begin at the right of a run:
+// \p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N})).
 #pragma once
 
 #include <cstddef>
@@ -12,7 +14,7 @@
 
 namespace bpe_beam {
 
-template <std::size_t kMostNumbers>
+template <NumberRule kNumbers, bool kMarksAreLetters = false>
 class LinesScanner {
  public:
   /// The end of the word that begins at `begin` < text.size(). Every byte belongs to one word.
@@ -20,26 +22,36 @@ class LinesScanner {
   static std::size_t next(std::string_view text, std::size_t begin) {
     const char* const end = text.data() + text.size();
     const char* const start = text.data() + begin;
-    return static_cast<std::size_t>(word_end(start, end) - text.data());
+    return static_cast<std::size_t>(word_end(text.data(), start, end) - text.data());
   }
 
   /// Where words begin in the 64 bytes at `at`, where one begins.
   static WordStarts starts(const char* at, const BlockClasses& classes) {
-    return cl100k_starts<kMostNumbers>(at, class_masks<false>(at, classes));
+    ClassMasks masks = class_masks<MaskKinds{}>(at, classes);
+    if constexpr (kMarksAreLetters) masks.letters |= masks.marks;
+    return cl100k_starts<kNumbers>(at, masks);
   }
 
  private:
-  static const char* word_end(const char* start, const char* end) {
-    const Char first = char_at(start, end);
+  static Char class_at(const char* at, const char* end) {
+    return char_at<kMarksAreLetters>(at, end);
+  }
+
+  static const char* class_end(const char* at, const char* end, CharClass kind) {
+    return run_end<kMarksAreLetters>(at, end, kind);
+  }
+
+  static const char* word_end(const char* begin, const char* start, const char* end) {
+    const Char first = class_at(start, end);
     const char* const after = start + first.size;
-    if (first.kind == CharClass::kLetter) return run_end(after, end, CharClass::kLetter);
-    if (first.kind == CharClass::kNumber) return numbers_end(after, end, kMostNumbers - 1);
+    if (first.kind == CharClass::kLetter) return class_end(after, end, CharClass::kLetter);
+    if (first.kind == CharClass::kNumber) return group_end<kNumbers>(begin, start, end);
     if (const std::size_t size = any_case_contraction(start, end)) return start + size;
     if (is_newline(*start)) return spaces_or_lines_end(start, end);
     if (after < end) {
-      const Char second = char_at(after, end);
+      const Char second = class_at(after, end);
       if (second.kind == CharClass::kLetter) {
-        return run_end(after + second.size, end, CharClass::kLetter);
+        return class_end(after + second.size, end, CharClass::kLetter);
       }
       if (*start == ' ' && second.kind == CharClass::kOther) return signs_end(after, end);
     }
@@ -49,13 +61,16 @@ class LinesScanner {
 
   /// The end of what [^\s\p{L}\p{N}]+[\r\n]* takes.
   static const char* signs_end(const char* at, const char* end) {
-    at = run_end(at, end, CharClass::kOther);
+    at = class_end(at, end, CharClass::kOther);
     while (at < end && is_newline(*at)) ++at;
     return at;
   }
 };
 
-using Cl100kScanner = LinesScanner<3>;
-using Qwen2Scanner = LinesScanner<1>;
+using Cl100kScanner = LinesScanner<NumberRule{3}>;
+using Cl100kRightScanner = LinesScanner<NumberRule{3, true}>;
+using Qwen2Scanner = LinesScanner<NumberRule{1}>;
+using NanochatScanner = LinesScanner<NumberRule{2}>;
+using Qwen35Scanner = LinesScanner<NumberRule{1}, true>;
 
 }  // namespace bpe_beam

@@ -39,6 +39,10 @@ struct ClassMasks {
   std::uint64_t wide_numbers = 0;
   std::uint64_t marks = 0;
   std::uint64_t malformed = 0;
+  std::uint64_t han = 0;  // \p{Han}, with MaskKinds::han
+  std::uint64_t cjk = 0;  // characters of is_cjk, with MaskKinds::cjk
+  // With MaskKinds::cjk: neither of it nor letters, marks, numbers, spaces or signs.
+  std::uint64_t unknown = 0;
   std::uint64_t cut = 0;  // characters that begin after byte kLastWhole
 };
 
@@ -51,8 +55,24 @@ struct LeadMasks {
   // Leads of two bytes that begin a letter: all of U+0100 to 02BF and U+0400 to 047F; and U+00C0 to
   // 00FF without the signs of multiplication and division, whose second bytes are 0x97 and 0xB7.
   std::uint64_t two;
-  std::uint64_t three;  // leads of three bytes that begin letters only: U+5000 to 9FFF, U+B000 to CFFF
+  // Leads of three bytes that begin letters only:
+  std::uint64_t han;       // U+5000 to 8FFF
+  std::uint64_t last_han;  // U+9000 to 9FFF
+  std::uint64_t hangul;    // U+B000 to CFFF
 };
+
+/// What the masks tell of characters beyond ASCII.
+struct MaskKinds {
+  bool cased = false;  // `uppers` and `both`
+  bool han = false;
+  bool cjk = false;  // and `unknown`
+};
+
+/// [一-龥぀-ゟ゠-ヿ]
+constexpr bool is_cjk(std::uint32_t code_point) {
+  return (code_point >= 0x4E00 && code_point <= 0x9FA5) ||
+         (code_point >= 0x3040 && code_point <= 0x30FF);
+}
 
 /// Eight bytes at a time.
 struct ScalarClasses {
@@ -83,7 +103,13 @@ struct ScalarClasses {
     const std::uint64_t signs = in_range(at, 0x97, 0x97) | in_range(at, 0xB7, 0xB7);
     masks.two = in_range(at, 0xC4, 0xCA) | in_range(at, 0xD0, 0xD1) |
                 (in_range(at, 0xC3, 0xC3) & ~(signs >> 1));
-    masks.three = in_range(at, 0xE5, 0xE9) | in_range(at, 0xEB, 0xEC);
+    masks.han = in_range(at, 0xE5, 0xE8);
+    masks.last_han = in_range(at, 0xE9, 0xE9);
+    masks.hangul = in_range(at, 0xEB, 0xEC);
+  }
+
+  static std::uint64_t controls(const char* at) {
+    return (in_range(at, 0, 0x1F) & ~in_range(at, '\t', '\r')) | in_range(at, 0x7F, 0x7F);
   }
 
  private:
@@ -128,7 +154,14 @@ struct Avx2Classes {
     const std::uint64_t signs = equal(block, '\x97') | equal(block, '\xB7');
     masks.two = in_range(block, 0xC4, 0xCA) | in_range(block, 0xD0, 0xD1) |
                 (equal(block, '\xC3') & ~(signs >> 1));
-    masks.three = in_range(block, 0xE5, 0xE9) | in_range(block, 0xEB, 0xEC);
+    masks.han = in_range(block, 0xE5, 0xE8);
+    masks.last_han = equal(block, '\xE9');
+    masks.hangul = in_range(block, 0xEB, 0xEC);
+  }
+
+  BPE_BEAM_AVX2 static std::uint64_t controls(const char* at) {
+    const Block block = load(at);
+    return (in_range(block, 0, 0x1F) & ~in_range(block, '\t', '\r')) | equal(block, '\x7F');
   }
 
  private:
@@ -168,30 +201,45 @@ struct Avx2Classes {
 struct BlockClasses {
   void (*ascii)(const char* at, ClassMasks& masks) = ScalarClasses::ascii;
   void (*leads)(const char* at, LeadMasks& masks) = ScalarClasses::leads;
+  // ASCII that is neither letter, number, space nor sign.
+  std::uint64_t (*controls)(const char* at) = ScalarClasses::controls;
 
   static BlockClasses best() {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2")) return {Avx2Classes::ascii, Avx2Classes::leads};
+    if (__builtin_cpu_supports("avx2")) {
+      return {Avx2Classes::ascii, Avx2Classes::leads, Avx2Classes::controls};
+    }
 #endif
     return {};
   }
 };
 
-/// Adds the characters beyond ASCII to the masks of a block. With `kCased`, `uppers` and `both`
-/// are right for them too.
-template <bool kCased>
+/// Adds the characters beyond ASCII to the masks of a block.
+template <MaskKinds kKinds>
 void add_beyond_ascii(const char* at, const BlockClasses& classes, ClassMasks& masks) {
   LeadMasks leads;
   classes.leads(at, leads);
   masks.continuations = leads.continuations;
   const std::uint64_t second = leads.continuations >> 1;
-  const std::uint64_t three = leads.three & second & (leads.continuations >> 2);
-  const std::uint64_t letters = three | (three << 1) | (three << 2);
+  const auto of_three = [&](std::uint64_t lead) {
+    lead &= second & (leads.continuations >> 2);
+    return lead | (lead << 1) | (lead << 2);
+  };
+  std::uint64_t letters = 0;
+  if constexpr (kKinds.cjk) {
+    masks.cjk = of_three(leads.han);  // not all of U+9000 to 9FFF
+    letters = masks.cjk | of_three(leads.hangul);
+  } else if constexpr (kKinds.han) {
+    masks.han = of_three(leads.han | leads.last_han);
+    letters = masks.han | of_three(leads.hangul);
+  } else {
+    letters = of_three(leads.han | leads.last_han | leads.hangul);
+  }
   masks.letters |= letters;
   masks.both |= letters;  // of these scripts, letters have no case
   std::uint64_t left = masks.beyond & ~letters;
-  if constexpr (!kCased) {
+  if constexpr (!kKinds.cased) {
     const std::uint64_t two = leads.two & second;
     masks.letters |= two | (two << 1);
     left &= ~(two | (two << 1));
@@ -214,7 +262,17 @@ void add_beyond_ascii(const char* at, const BlockClasses& classes, ClassMasks& m
     const std::uint16_t bits = char_bits(point.value);
     of_class[bits & kClassBits] |= bytes;
     masks.marks |= (bits & kMark) != 0 ? bytes : 0;
-    if constexpr (kCased) {
+    if constexpr (kKinds.han) masks.han |= (bits & kHan) != 0 ? bytes : 0;
+    if constexpr (kKinds.cjk) {
+      constexpr std::uint16_t kKnown = kMark | kSign;
+      const bool other = static_cast<CharClass>(bits & kClassBits) == CharClass::kOther;
+      if (is_cjk(point.value)) {
+        masks.cjk |= bytes;
+      } else if (other && (bits & kKnown) == 0) {
+        masks.unknown |= bytes;
+      }
+    }
+    if constexpr (kKinds.cased) {
       const bool upper = (bits & kUpperLike) != 0 &&
                          static_cast<CharClass>(bits & kClassBits) == CharClass::kLetter;
       const bool lower = (bits & kLowerLike) != 0;
@@ -228,11 +286,12 @@ void add_beyond_ascii(const char* at, const BlockClasses& classes, ClassMasks& m
 }
 
 /// The masks of the 64 bytes at `at`.
-template <bool kCased>
+template <MaskKinds kKinds>
 ClassMasks class_masks(const char* at, const BlockClasses& classes) {
   ClassMasks masks;
   classes.ascii(at, masks);
-  if (masks.beyond != 0) [[unlikely]] add_beyond_ascii<kCased>(at, classes, masks);
+  if (masks.beyond != 0) [[unlikely]]
+    add_beyond_ascii<kKinds>(at, classes, masks);
   return masks;
 }
 

@@ -1,7 +1,9 @@
-// The pattern of o200k over UTF-8, without a regular-expression engine. With U for
+// The patterns of o200k's family over UTF-8, without a regular-expression engine. With U for
 // [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], L for [\p{Ll}\p{Lm}\p{Lo}\p{M}] and C for cl100k's contractions:
 //   [^\r\n\p{L}\p{N}]?U*L+C?|[^\r\n\p{L}\p{N}]?U+L*C?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|
 //   \s*[\r\n]+|\s+(?!\S)|\s+
+// Tekken (Mistral) has no contractions, and \p{N} for \p{N}{1,3}. Kimi has [\p{Han}]+ before the rest,
+// no \p{Han} in U and L, and no slash after signs. Groups of numbers may begin at the right of a run.
 #pragma once
 
 #include <cstddef>
@@ -13,27 +15,40 @@
 
 namespace bpe_beam {
 
-class O200kScanner {
+struct CasedRules {
+  NumberRule numbers = {3};
+  bool contractions = true;
+  bool slash = true;
+  bool han = false;
+};
+
+template <CasedRules kRules>
+class CasedScanner {
  public:
   /// The end of the word that begins at `begin` < text.size(). Every byte belongs to one word.
   /// A byte that is not UTF-8 counts as neither letter, number nor space.
   static std::size_t next(std::string_view text, std::size_t begin) {
     const char* const end = text.data() + text.size();
     const char* const start = text.data() + begin;
-    return static_cast<std::size_t>(word_end(start, end) - text.data());
+    return static_cast<std::size_t>(word_end(text.data(), start, end) - text.data());
   }
 
   /// Where words begin in the 64 bytes at `at`, where one begins.
   static WordStarts starts(const char* at, const BlockClasses& classes) {
-    return o200k_starts(at, class_masks<true>(at, classes));
+    constexpr MaskKinds kKinds = {.cased = true, .han = kRules.han};
+    return o200k_starts<kRules.numbers, kRules.contractions, kRules.slash>(
+        at, class_masks<kKinds>(at, classes));
   }
 
  private:
-  static const char* word_end(const char* start, const char* end) {
+  static const char* word_end(const char* begin, const char* start, const char* end) {
     const Char first = char_at(start, end);
-    if (first.kind == CharClass::kNumber) return numbers_end(start + first.size, end, 2);
+    if constexpr (kRules.han) {
+      if (const char* const han = run_of(start, end, kHan); han > start) return han;
+    }
+    if (first.kind == CharClass::kNumber) return group_end<kRules.numbers>(begin, start, end);
     if (const char* const letters = letters_end(start, end, first)) {
-      return letters + any_case_contraction(letters, end);
+      return letters + (kRules.contractions ? any_case_contraction(letters, end) : 0);
     }
     const char* const after = start + first.size;
     if (first.kind == CharClass::kOther) return signs_end(start, end);
@@ -55,8 +70,17 @@ class O200kScanner {
     const char* const after = start + first.size;
     const Cased cased = cased_end(after, end);
     if (cased.with_lower != nullptr) return cased.with_lower;
-    if (first.size > 1 && (bits_at(start, end).bits & kMark) != 0) return after;
+    if (first.size > 1 && (cased_bits(start, end).bits & kMark) != 0) return after;
     return cased.upper_only;
+  }
+
+  /// The properties of a character that may be in U or L.
+  static CharBits cased_bits(const char* at, const char* end) {
+    CharBits here = bits_at(at, end);
+    if constexpr (kRules.han) {
+      if ((here.bits & kHan) != 0) here.bits &= kHan;
+    }
+    return here;
   }
 
   struct Cased {
@@ -79,7 +103,7 @@ class O200kScanner {
     if (at > lower) return {run_of(at, end, kLowerLike), nullptr};
     const char* both_end = nullptr;
     while (at < end) {
-      const CharBits here = bits_at(at, end);
+      const CharBits here = cased_bits(at, end);
       if ((here.bits & kUpperLike) == 0) {
         if ((here.bits & kLowerLike) != 0) return {run_of(at, end, kLowerLike), nullptr};
         break;
@@ -103,7 +127,7 @@ class O200kScanner {
   /// The end of the run of characters that have one of `bits`.
   static const char* run_of(const char* at, const char* end, std::uint16_t bits) {
     while (at < end) {
-      const CharBits here = bits_at(at, end);
+      const CharBits here = cased_bits(at, end);
       if ((here.bits & bits) == 0) break;
       at += here.size;
     }
@@ -113,9 +137,14 @@ class O200kScanner {
   /// The end of what [^\s\p{L}\p{N}]+[\r\n/]* takes.
   static const char* signs_end(const char* at, const char* end) {
     at = run_end(at, end, CharClass::kOther);
-    while (at < end && (is_newline(*at) || *at == '/')) ++at;
+    while (at < end && (is_newline(*at) || (kRules.slash && *at == '/'))) ++at;
     return at;
   }
 };
+
+using O200kScanner = CasedScanner<CasedRules{}>;
+using O200kRightScanner = CasedScanner<CasedRules{.numbers = {3, true}}>;
+using TekkenScanner = CasedScanner<CasedRules{.numbers = {1}, .contractions = false}>;
+using KimiScanner = CasedScanner<CasedRules{.slash = false, .han = true}>;
 
 }  // namespace bpe_beam

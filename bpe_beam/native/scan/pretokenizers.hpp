@@ -17,6 +17,7 @@
 #include "normalize/normalizers.hpp"
 #include "scan/scanners.hpp"
 #include "text/text.hpp"
+#include "text/utf8.hpp"
 
 namespace bpe_beam {
 
@@ -110,6 +111,31 @@ class ScanStep : public PreTokenizerStep {
 
  private:
   std::string name_;
+};
+
+/// Splits each segment into parts of `length` characters; the last may have fewer.
+class FixedLengthStep : public PreTokenizerStep {
+ public:
+  /// `length`: at least 1.
+  explicit FixedLengthStep(std::size_t length) : length_(length) {
+    if (length == 0) throw std::invalid_argument("length must be at least 1, got 0");
+  }
+
+  void apply(Segments& segments) const override {
+    segments.split_each([&](std::string_view text, std::vector<Word>& out) {
+      for (std::size_t begin = 0; begin < text.size();) {
+        std::size_t end = begin;
+        for (std::size_t i = 0; i < length_ && end < text.size(); ++i) {
+          end += decode_utf8(text.data() + end, text.data() + text.size()).size;
+        }
+        out.push_back({begin, end});
+        begin = end;
+      }
+    });
+  }
+
+ private:
+  std::size_t length_;
 };
 
 /// What happens to the matches of a pattern that splits.

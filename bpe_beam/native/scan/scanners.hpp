@@ -14,9 +14,12 @@
 
 #include "scan/char_runs.hpp"
 #include "scan/cl100k_scanner.hpp"
+#include "scan/deepseek_scanner.hpp"
+#include "scan/gemma_scanner.hpp"
 #include "scan/gpt2_scanner.hpp"
 #include "scan/o200k_scanner.hpp"
 #include "scan/word_starts.hpp"
+#include "text/unicode_scripts.hpp"
 
 namespace bpe_beam {
 
@@ -39,9 +42,18 @@ struct Contiguous {
 };
 
 using Gpt2 = Contiguous<Gpt2Scanner>;
+using DigitsGpt2 = Contiguous<DigitsGpt2Scanner>;
 using Cl100k = Contiguous<Cl100kScanner>;
+using Cl100kRight = Contiguous<Cl100kRightScanner>;
 using Qwen2 = Contiguous<Qwen2Scanner>;
+using Nanochat = Contiguous<NanochatScanner>;
+using Qwen35 = Contiguous<Qwen35Scanner>;
 using O200k = Contiguous<O200kScanner>;
+using O200kRight = Contiguous<O200kRightScanner>;
+using Tekken = Contiguous<TekkenScanner>;
+using Kimi = Contiguous<KimiScanner>;
+using DeepSeek = Contiguous<DeepSeekScanner>;
+using Gemma = Contiguous<GemmaScanner>;
 
 /// What a character is to a scanner of runs.
 enum class Part : std::uint8_t {
@@ -159,6 +171,38 @@ using Digits = RunScanner<DigitsRule<Part::kRun>>;
 using DigitsIndividual = RunScanner<DigitsRule<Part::kSingle>>;
 using Punctuation = RunScanner<PunctuationRule>;
 
+/// Words of one script; blanks, and characters without a script, belong to the word before them.
+struct UnicodeScripts {
+  static Word next(std::string_view text, std::size_t from) {
+    std::size_t begin = from;
+    while (begin < text.size()) {
+      const Found first = found_at(text, begin);
+      if (first.script != 0) break;
+      begin += first.size;
+    }
+    if (begin == text.size()) return {begin, begin};
+    const Found first = found_at(text, begin);
+    std::size_t end = begin + first.size;
+    while (end < text.size()) {
+      const Found here = found_at(text, end);
+      if (here.script != 0 && here.script != first.script) break;
+      end += here.size;
+    }
+    return {begin, end};
+  }
+
+ private:
+  struct Found {
+    std::uint8_t script;
+    std::uint32_t size;
+  };
+
+  static Found found_at(std::string_view text, std::size_t at) {
+    const CodePoint point = decode_utf8(text.data() + at, text.data() + text.size());
+    return {point.value == kMalformed ? std::uint8_t{0} : script_of(point.value), point.size};
+  }
+};
+
 /// The whole text as one word.
 struct WholeText {
   static Word next(std::string_view text, std::size_t from) { return {from, text.size()}; }
@@ -172,15 +216,25 @@ struct NamedScanner {
 /// The one list of scanners.
 inline constexpr std::tuple kScanners{
     NamedScanner<Gpt2>{"gpt2"},
+    NamedScanner<DigitsGpt2>{"digits_gpt2"},
     NamedScanner<Cl100k>{"cl100k"},
+    NamedScanner<Cl100kRight>{"cl100k_right"},
     NamedScanner<Qwen2>{"qwen2"},
+    NamedScanner<Nanochat>{"nanochat"},
+    NamedScanner<Qwen35>{"qwen35"},
     NamedScanner<O200k>{"o200k"},
+    NamedScanner<O200kRight>{"o200k_right"},
+    NamedScanner<Tekken>{"tekken"},
+    NamedScanner<Kimi>{"kimi"},
+    NamedScanner<DeepSeek>{"deepseek_v3"},
+    NamedScanner<Gemma>{"gemma"},
     NamedScanner<Bert>{"bert"},
     NamedScanner<Whitespace>{"whitespace"},
     NamedScanner<WhitespaceSplit>{"whitespace_split"},
     NamedScanner<Digits>{"digits"},
     NamedScanner<DigitsIndividual>{"digits_individual"},
     NamedScanner<Punctuation>{"punctuation"},
+    NamedScanner<UnicodeScripts>{"unicode_scripts"},
     NamedScanner<WholeText>{"none"},
 };
 

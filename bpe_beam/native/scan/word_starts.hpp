@@ -53,8 +53,8 @@ inline void put_word(std::uint64_t& starts, std::size_t at, std::size_t size) {
   starts |= (std::uint64_t{1} << at) | (std::uint64_t{1} << (at + size));
 }
 
-/// The pattern of gpt2_scanner.hpp. `contraction(at)` is the length of one at a byte, or 0.
-template <class Contraction>
+/// The patterns of gpt2_scanner.hpp. `contraction(at)` is the length of one at a byte, or 0.
+template <bool kSingleNumbers, class Contraction>
 WordStarts gpt2_starts(const char* at, const ClassMasks& masks, Contraction&& contraction) {
   const std::uint64_t spaces = masks.spaces;
   const std::uint64_t others = ~(masks.letters | masks.numbers | spaces);
@@ -62,44 +62,78 @@ WordStarts gpt2_starts(const char* at, const ClassMasks& masks, Contraction&& co
   // A word of other characters than spaces begins where their class does, unless a blank before
   // opens it. Of a run of spaces the first begins a word, and so does the last before another
   // character.
-  const std::uint64_t goes_on =
-      continues(masks.letters) | continues(masks.numbers) | continues(others);
-  std::uint64_t starts = (~spaces & ~goes_on & ~(masks.blanks << 1)) |
-                         (spaces & ~((spaces << 1) & (spaces >> 1)));
+  std::uint64_t goes_on = continues(masks.letters) | continues(others);
+  std::uint64_t starts = 0;
+  if constexpr (kSingleNumbers) {
+    const std::uint64_t numbers = masks.numbers;
+    starts = (~(spaces | numbers) & ~goes_on & ~(masks.blanks << 1)) |
+             (numbers & ~masks.continuations) |
+             (spaces & ~((spaces << 1) & ((spaces | numbers) >> 1)));
+  } else {
+    goes_on |= continues(masks.numbers);
+    starts = (~spaces & ~goes_on & ~(masks.blanks << 1)) |
+             (spaces & ~((spaces << 1) & (spaces >> 1)));
+  }
   for_each_decided_bit(masks.apostrophes & (starts | 1), [&](std::size_t i) {
     if (const std::size_t size = contraction(at + i)) put_word(starts, i, size);
   });
   return decided_before(masks.wide_spaces | masks.cut, starts);
 }
 
-/// What the patterns of cl100k, Qwen 2 and o200k share: numbers, signs, spaces and lines.
+/// Where groups of numbers begin, in a block before the first byte of `hard`. If groups begin at the
+/// right, a run whose end is not known is added to `hard`.
+template <NumberRule kRule>
+std::uint64_t group_starts(std::uint64_t numbers, std::uint64_t& hard) {
+  constexpr std::size_t kMost = kRule.most;
+  std::uint64_t starts = numbers & ~(numbers << 1);
+  if constexpr (kMost == 1) {
+    starts = numbers;
+  } else if constexpr (kRule.from_right) {
+    std::uint64_t groups = numbers;  // as many numbers from here on as a group has at most
+    for (std::size_t i = 1; i < kMost; ++i) groups &= numbers >> i;
+    const std::uint64_t ends = numbers & ~(numbers >> 1);
+    for (std::uint64_t next = (ends >> (kMost - 1)) & groups; next != 0;) {
+      starts |= next;
+      next = (next >> kMost) & groups;
+    }
+    const auto known = static_cast<std::size_t>(std::countr_zero(hard));  // kBlock if all are
+    if (known == 0) return starts;
+    const auto open = static_cast<std::size_t>(std::countl_one(numbers << (kBlock - known)));
+    if (open > 0) hard |= std::uint64_t{1} << (known - open);
+  } else {
+    std::uint64_t after_most = numbers;  // as many numbers before it as a word has at most
+    for (std::size_t i = 1; i <= kMost; ++i) after_most &= numbers << i;
+    for (std::uint64_t next = starts; next != 0;) {
+      next = (next << kMost) & after_most;
+      starts |= next;
+    }
+  }
+  return starts;
+}
+
+/// What the patterns of cl100k's and o200k's families and DeepSeek V3 share: numbers, signs, spaces
+/// and lines.
 struct LineMasks {
   std::uint64_t starts;        // of words, but not those of letters
+  std::uint64_t gaps;          // spaces that are no newlines
+  std::uint64_t sign_starts;
   std::uint64_t opens_letters;  // a letter after one of these continues its word
   std::uint64_t absorbed;      // newlines that belong to the signs before them
   std::uint64_t hard;
 };
 
-template <std::size_t kMostNumbers>
-LineMasks line_masks(const ClassMasks& masks) {
+/// `others`: signs, and what else is neither letter, number nor space. `stops`: characters before
+/// which the text is split as if it ended there.
+template <NumberRule kNumbers>
+[[gnu::always_inline]] inline LineMasks line_masks(const ClassMasks& masks, std::uint64_t others,
+                                                   std::uint64_t stops = 0) {
   const std::uint64_t numbers = masks.numbers;
   const std::uint64_t spaces = masks.spaces;
   const std::uint64_t newlines = masks.newlines;
-  const std::uint64_t others = ~(masks.letters | numbers | spaces);
   LineMasks lines{};
   lines.hard = masks.wide_spaces | masks.wide_numbers | masks.malformed | masks.cut;
 
-  std::uint64_t number_starts = numbers & ~(numbers << 1);
-  if constexpr (kMostNumbers == 1) {
-    number_starts = numbers;
-  } else {
-    std::uint64_t after_most = numbers;  // as many numbers before it as a word has at most
-    for (std::size_t i = 1; i <= kMostNumbers; ++i) after_most &= numbers << i;
-    for (std::uint64_t next = number_starts; next != 0;) {
-      next = (next << kMostNumbers) & after_most;
-      number_starts |= next;
-    }
-  }
+  const std::uint64_t number_starts = group_starts<kNumbers>(numbers, lines.hard);
 
   // Signs: a blank before opens their word, newlines after them belong to it. The sum carries
   // through the runs of newlines that begin after a sign, and clears them.
@@ -110,7 +144,7 @@ LineMasks line_masks(const ClassMasks& masks) {
   // last newline of the whole run of spaces; before another character its last begins a word.
   const std::uint64_t gaps = spaces & ~newlines;
   std::uint64_t gap_starts = gaps & (~(spaces << 1) | (lines.absorbed << 1));
-  gap_starts |= gaps & (gaps << 1) & ~(spaces >> 1);
+  gap_starts |= gaps & (gaps << 1) & ~((spaces | stops) >> 1);
   std::uint64_t undecided = 0;
   for_each_decided_bit(gaps & ((newlines & ~lines.absorbed) << 1), [&](std::size_t i) {
     const auto end = i + static_cast<std::size_t>(std::countr_one(gaps >> i));
@@ -124,6 +158,8 @@ LineMasks line_masks(const ClassMasks& masks) {
   const std::uint64_t newline_starts = newlines & ~((spaces | others) << 1);
   lines.starts = number_starts | sign_starts | gap_starts | newline_starts;
   lines.hard |= undecided;
+  lines.gaps = gaps;
+  lines.sign_starts = sign_starts;
 
   // A single character before letters opens their word: a gap, or a sign that begins a word. A
   // sign beyond ASCII passes on that it begins one to its last byte.
@@ -136,9 +172,10 @@ LineMasks line_masks(const ClassMasks& masks) {
 }
 
 /// The patterns of cl100k_scanner.hpp.
-template <std::size_t kMostNumbers>
+template <NumberRule kNumbers>
 WordStarts cl100k_starts(const char* at, const ClassMasks& masks) {
-  const LineMasks lines = line_masks<kMostNumbers>(masks);
+  const std::uint64_t others = ~(masks.letters | masks.numbers | masks.spaces);
+  const LineMasks lines = line_masks<kNumbers>(masks, others);
   const std::uint64_t letters = masks.letters;
   std::uint64_t starts = lines.starts | (letters & ~((letters | lines.opens_letters) << 1));
   for_each_decided_bit(masks.apostrophes & (starts | 1), [&](std::size_t i) {
@@ -148,21 +185,27 @@ WordStarts cl100k_starts(const char* at, const ClassMasks& masks) {
   return decided_before(lines.hard, starts);
 }
 
-/// The pattern of o200k_scanner.hpp.
-inline WordStarts o200k_starts(const char* at, const ClassMasks& masks) {
-  const LineMasks lines = line_masks<3>(masks);
-  const std::uint64_t letters = masks.letters;
-  const std::uint64_t lowers = letters & ~masks.uppers & ~masks.both;
+/// The patterns of o200k_scanner.hpp; `masks.han` is 0 where Han characters are letters as others.
+template <NumberRule kNumbers, bool kContractions, bool kSlash>
+WordStarts o200k_starts(const char* at, const ClassMasks& masks) {
+  const std::uint64_t others = ~(masks.letters | masks.numbers | masks.spaces);
+  const LineMasks lines = line_masks<kNumbers>(masks, others);
+  const std::uint64_t han = masks.han;
+  const std::uint64_t letters = masks.letters & ~han;
+  const std::uint64_t both = masks.both & ~han;
+  const std::uint64_t lowers = letters & ~masks.uppers & ~both;
   std::uint64_t starts = lines.starts | (letters & ~((letters | lines.opens_letters) << 1));
+  starts |= han & ~(han << 1);
   starts |= masks.uppers & (lowers << 1) & ~masks.continuations;
   // An upper letter after one that is both depends on what follows; a slash after newlines that
-  // belong to signs belongs to them too.
-  const std::uint64_t hard = lines.hard | masks.marks |
-                             (masks.uppers & (masks.both << 1) & ~masks.continuations) |
-                             (masks.slashes & (lines.absorbed << 1));
+  // belong to signs belongs to them too. A few Han characters are no letters.
+  std::uint64_t hard = lines.hard | masks.marks |
+                       (masks.uppers & (both << 1) & ~masks.continuations) |
+                       (han & ~masks.letters);
+  if constexpr (kSlash) hard |= masks.slashes & (lines.absorbed << 1);
   // A contraction belongs to the letters before it, but only one.
   std::size_t last = 0;
-  for_each_decided_bit(masks.apostrophes & (letters << 1), [&](std::size_t i) {
+  for_each_decided_bit(kContractions ? masks.apostrophes & (letters << 1) : 0, [&](std::size_t i) {
     if (i == last) return;
     const std::size_t size = any_case_contraction(at + i, at + kBlock);
     if (size == 0) return;
@@ -171,6 +214,32 @@ inline WordStarts o200k_starts(const char* at, const ClassMasks& masks) {
     last = i + size;
   });
   return decided_before(hard, starts);
+}
+
+/// The pattern of deepseek_scanner.hpp. `controls`: ASCII that is of none of its classes.
+inline WordStarts deepseek_starts(const ClassMasks& masks, std::uint64_t controls) {
+  const std::uint64_t cjk = masks.cjk;
+  const std::uint64_t letters = (masks.letters | masks.marks) & ~cjk;
+  const std::uint64_t signs = ~(letters | masks.numbers | masks.spaces | cjk);
+  const LineMasks lines = line_masks<NumberRule{3}>(masks, signs, masks.numbers | cjk);
+  const std::uint64_t ascii_letters = letters & ~masks.beyond;
+  // A word of one ASCII sign and ASCII letters ends before any other letter. The sum carries through
+  // the runs of letters that such a sign opens.
+  const std::uint64_t opened = ascii_letters & ((lines.sign_starts & ~masks.beyond) << 1);
+  const std::uint64_t after_opened = (ascii_letters + opened) & ~ascii_letters;
+  const std::uint64_t starts = lines.starts | (cjk & ~(cjk << 1)) |
+                               (letters & ~((letters | lines.gaps) << 1) & ~opened);
+  return decided_before(
+      lines.hard | controls | masks.unknown | (opened != 0 ? after_opened & letters : 0), starts);
+}
+
+/// The pattern of gemma_scanner.hpp.
+inline WordStarts gemma_starts(const ClassMasks& masks) {
+  const std::uint64_t blanks = masks.blanks;
+  const std::uint64_t newlines = masks.newlines;
+  const std::uint64_t starts = (newlines & ~(newlines << 1)) | (blanks & ~(blanks << 1)) |
+                               (~(blanks | newlines) & (newlines << 1));
+  return decided_before(0, starts);
 }
 
 }  // namespace bpe_beam

@@ -24,6 +24,7 @@ void check_ascii(std::string_view block, const BlockClasses& classes) {
   classes.ascii(copy.view().data(), masks);
   LeadMasks leads;
   classes.leads(copy.view().data(), leads);
+  const std::uint64_t controls = classes.controls(copy.view().data());
   for (std::size_t i = 0; i < kBlock; ++i) {
     const auto byte = static_cast<unsigned char>(block[i]);
     const bool ascii = byte < 0x80;
@@ -42,7 +43,11 @@ void check_ascii(std::string_view block, const BlockClasses& classes) {
     const auto next = static_cast<unsigned char>(i + 1 < kBlock ? block[i + 1] : 0);
     CHECK(bit(leads.two, i) == ((byte >= 0xC4 && byte <= 0xCA) || byte == 0xD0 || byte == 0xD1 ||
                                 (byte == 0xC3 && next != 0x97 && next != 0xB7)));
-    CHECK(bit(leads.three, i) == ((byte >= 0xE5 && byte <= 0xE9) || byte == 0xEB || byte == 0xEC));
+    CHECK(bit(leads.han, i) == (byte >= 0xE5 && byte <= 0xE8));
+    CHECK(bit(leads.last_han, i) == (byte == 0xE9));
+    CHECK(bit(leads.hangul, i) == (byte == 0xEB || byte == 0xEC));
+    const bool control = kind == CharClass::kOther && (bits & kSign) == 0;
+    CHECK(bit(controls, i) == (ascii && control));
   }
 }
 
@@ -60,10 +65,10 @@ void every_byte() {
   }
 }
 
-template <bool kCased>
+template <MaskKinds kKinds>
 void check_block(std::string_view block, const BlockClasses& classes) {
   const ExactCopy copy(block);
-  const ClassMasks masks = class_masks<kCased>(copy.view().data(), classes);
+  const ClassMasks masks = class_masks<kKinds>(copy.view().data(), classes);
   for (std::size_t at = 0; at < kBlock;) {
     const CodePoint point = decode_utf8(block.data() + at, block.data() + kBlock);
     if (at > kLastWhole) {
@@ -87,12 +92,26 @@ void check_block(std::string_view block, const BlockClasses& classes) {
       CHECK(bit(masks.marks, i) == ((bits & kMark) != 0));
       CHECK(bit(masks.malformed, i) == malformed);
       if (!malformed && i > at) CHECK(bit(masks.continuations, i));
-      if (kCased) CHECK(bit(masks.uppers, i) == (upper && !lower));
-      if (kCased) CHECK(bit(masks.both, i) == (upper && lower));
+      if (kKinds.cased) CHECK(bit(masks.uppers, i) == (upper && !lower));
+      if (kKinds.cased) CHECK(bit(masks.both, i) == (upper && lower));
+      if (kKinds.han) CHECK(bit(masks.han, i) == ((bits & kHan) != 0));
+      if (kKinds.cjk) {
+        const bool cjk = !malformed && is_cjk(point.value);
+        const bool unknown = kind == CharClass::kOther && (bits & (kMark | kSign)) == 0;
+        CHECK(bit(masks.cjk, i) == cjk);
+        CHECK(bit(masks.unknown, i) == (wide && unknown && !cjk));
+      }
     }
     if (!malformed) CHECK(!bit(masks.continuations, at));
     at += point.size;
   }
+}
+
+void check_kinds(std::string_view block, const BlockClasses& classes) {
+  check_block<MaskKinds{}>(block, classes);
+  check_block<MaskKinds{.cased = true}>(block, classes);
+  check_block<MaskKinds{.cased = true, .han = true}>(block, classes);
+  check_block<MaskKinds{.cjk = true}>(block, classes);
 }
 
 void append(std::uint32_t point, std::string& text) {
@@ -122,8 +141,7 @@ void every_code_point() {
   }
   for (const BlockClasses& classes : all_classes()) {
     for (std::size_t at = 0; at + kBlock <= text.size();) {
-      check_block<false>(std::string_view(text).substr(at, kBlock), classes);
-      check_block<true>(std::string_view(text).substr(at, kBlock), classes);
+      check_kinds(std::string_view(text).substr(at, kBlock), classes);
       at += kLastWhole;
       while ((static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
     }
@@ -138,8 +156,7 @@ void malformed() {
     std::string block;
     while (block.size() < kBlock) block += kBytes[random() % kBytes.size()];
     for (const BlockClasses& classes : all_classes()) {
-      check_block<false>(block, classes);
-      check_block<true>(block, classes);
+      check_kinds(block, classes);
     }
   }
 }

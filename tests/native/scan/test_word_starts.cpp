@@ -33,9 +33,18 @@ std::size_t check(std::string_view text) {
 
 void check_all(const std::string& text) {
   check<Gpt2>(text);
+  check<DigitsGpt2>(text);
   check<Cl100k>(text);
+  check<Cl100kRight>(text);
   check<Qwen2>(text);
+  check<Nanochat>(text);
+  check<Qwen35>(text);
   check<O200k>(text);
+  check<O200kRight>(text);
+  check<Tekken>(text);
+  check<Kimi>(text);
+  check<DeepSeek>(text);
+  check<Gemma>(text);
 }
 
 /// Calls `use` with all strings of `length` of the characters.
@@ -93,11 +102,15 @@ void what_is_decided() {
   CHECK(check<Gpt2>(english) == kMostDecided);
   CHECK(check<Cl100k>(english) == kMostDecided);
   CHECK(check<O200k>(english) == kMostDecided);
+  CHECK(check<O200kRight>(english) == kMostDecided);
+  CHECK(check<DeepSeek>(english) == kMostDecided);
   std::string chinese;
   for (int i = 0; i < 10; ++i) chinese += "春眠不觉晓，";
   CHECK(check<Gpt2>(chinese) == kMostDecided);
   CHECK(check<Cl100k>(chinese) == kMostDecided);
   CHECK(check<O200k>(chinese) == kMostDecided);
+  CHECK(check<Kimi>(chinese) == kMostDecided);
+  CHECK(check<DeepSeek>(chinese) == kMostDecided);
 }
 
 }  // namespace

@@ -85,17 +85,21 @@ void properties() {
   static_assert(char_bits('A') == (kUpperLike | kWordChar | 1));
   CHECK(all_have(kUpperLike | kWordChar, {'A', 'Z', 0xC9, 0x416, 0x1C5}));       // Lu, Lt
   CHECK(all_have(kLowerLike | kWordChar, {'a', 'z', 0xE9, 0x436, 0x17F}));       // Ll
-  CHECK(all_have(kUpperLike | kLowerLike | kWordChar, {0x2B0, 0x5D0, 0x4E00}));  // Lm, Lo
+  CHECK(all_have(kUpperLike | kLowerLike | kWordChar, {0x2B0, 0x5D0}));  // Lm, Lo
+  CHECK(all_have(kUpperLike | kLowerLike | kWordChar | kHan, {0x3005, 0x4E00}));
   constexpr std::uint16_t kAnyMark = kUpperLike | kLowerLike | kMark | kWordChar;
   CHECK(all_have(kAnyMark | kNonspacingMark, {0x300, 0x5B0, 0xE31}));  // Mn
   CHECK(all_have(kAnyMark, {0x903, 0x20DD}));                          // Mc, Me
   CHECK(all_have(kWordChar, {'0', 0x663, 0x1D7CE}));                   // Nd
-  CHECK(all_have(kWordChar | kPunctuation, {'_', 0x203F}));            // Pc
+  CHECK(all_have(kWordChar | kPunctuation | kSign, {'_', 0x203F}));    // Pc
   for (const char c : std::string_view("!\"#$%&'()*+,-./:;<=>?@[\\]^`{|}~")) {
-    CHECK(all_have(kPunctuation, {static_cast<std::uint32_t>(c)}));
+    CHECK(all_have(kPunctuation | kSign, {static_cast<std::uint32_t>(c)}));
   }
-  CHECK(all_have(kPunctuation, {0x3001, 0x2019, 0xBF}));
-  CHECK(all_have(0, {' ', 0xA0, 0x20AC, 0x1F600, 0xBD}));
+  CHECK(all_have(kPunctuation | kSign, {0x3001, 0x2019, 0xBF}));
+  CHECK(all_have(kSign, {0x20AC, 0x1F600}));
+  CHECK(all_have(kSign | kHan, {0x2E80, 0x2F00}));
+  CHECK(all_have(kWordChar | kHan, {0x3007}));
+  CHECK(all_have(0, {' ', 0xA0, 0xBD}));
   // Cc, Cf, Cs, Co, Cn; the joiners are word characters to `regex`.
   CHECK(all_have(kControl, {0, '\t', '\n', 0x7F, 0xAD, 0xFEFF, 0xD800, 0xE000, 0xFFFF, 0x10FFFF}));
   CHECK(all_have(kControl | kWordChar, {0x200C, 0x200D}));
