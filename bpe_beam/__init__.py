@@ -30,7 +30,8 @@ The names:
     Tokenizer   text to ids and back; tokenizer files
     WordCounts  words, and how often they occur
     shards      tokens folders of any format, for training loops
-    transforms  Beam transforms, for pipelines of one's own: bpe_beam.transforms
+
+The Beam transforms, for pipelines of your own, are in bpe_beam.transforms, which imports Beam.
 
 Wrong arguments raise a ValueError that names them. The command `bpe-beam` does the same for corpora
 of any size, on one machine or on a cluster.

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import bpe_beam
 from bpe_beam import Tokenizer
 from bpe_beam.tokenizer.byte_level import BYTE_TO_CHAR
 
@@ -43,6 +44,19 @@ def test_loading_and_encoding_import_nothing_heavy(byte_level_file: Path) -> Non
         "assert tokenizer.decode(tokenizer.encode('hello')) == 'hello'\n"
     )
     assert heavy_modules_after(code, byte_level_file) == set()
+
+
+def test_public_names_are_imported_when_they_are_used() -> None:
+    code = (
+        "import bpe_beam\n"
+        "assert {*bpe_beam.__all__} <= {*dir(bpe_beam)}\n"
+        "assert all(name in bpe_beam.__doc__ for name in bpe_beam.__all__)\n"
+    )
+    assert heavy_modules_after(code) == set()
+    for name in bpe_beam.__all__:
+        assert getattr(bpe_beam, name).__doc__
+    with pytest.raises(AttributeError, match="trian"):
+        bpe_beam.trian  # noqa: B018
 
 
 @pytest.mark.parametrize(
