@@ -182,8 +182,24 @@ def _trained_in_memory(
     settings = settings_of(TrainSettings, {**values, **nowhere, "run": run})
     counts = given
     if not isinstance(counts, WordCounts):
+        _check_before_counting(given, values, run)
         counts = _counts_of(given, _rules_of(settings), run, shown)
     return train_in_memory(settings, counts, shown)
+
+
+def _check_before_counting(texts: Any, values: dict[str, Any], run: RunSettings) -> None:
+    """Refuse settings that cannot be trained, before a text is taken."""
+    from bpe_beam.jobs.train.plan import plan_training
+
+    by_source = None not in sources_of(texts)
+    if not by_source:
+        for name in ("weights", "temperature"):
+            if name in values:
+                raise UsageError("needs sources", (name,), "give a mapping of names to texts")
+    sources = (("any", "*"),) if by_source else ()
+    like_files = {"input": InputSettings(inputs=(_NOWHERE,), sources=sources), "output": _NOWHERE}
+    settings = settings_of(TrainSettings, {**values, **like_files, "run": run})
+    plan_training(settings, Storage(run.storage_options))
 
 
 def _trained_on_files(

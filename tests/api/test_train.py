@@ -194,7 +194,7 @@ def test_progress_and_warnings_are_shown(capsys: pytest.CaptureFixture[str]) -> 
         (TEXTS, {"vocab_size": 300, "progress": "loud"}, "progress must be one of"),
         (TEXTS, {"vocab_size": 300, "text_field": "a"}, "text_field is about reading files"),
         (TEXTS, {"vocab_size": 300, "counts": "c"}, "texts_or_paths and counts exclude"),
-        (TEXTS, {"vocab_size": 300, "weights": {"a": 2}}, "weights must have counts by source"),
+        (TEXTS, {"vocab_size": 300, "weights": {"a": 2}}, "weights needs sources; give a mapping"),
         (TEXTS, {"vocab_size": 300, "merge_rounds": "distributed"}, "merge_rounds must not be"),
         (
             [f"{n:020}" for n in range(2000)],
@@ -230,6 +230,17 @@ def test_wrong_arguments_are_named(texts: Any, options: dict[str, Any], message:
 def test_texts_that_are_none_are_named(texts: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         bpe_beam.count(texts)
+
+
+def test_settings_are_checked_before_a_text_is_taken() -> None:
+    texts = iter(TEXTS)
+    for options in ({"vocab_size": 10}, {"vocab_size": 300, "template": "[CLS] $A"}):
+        with pytest.raises(UsageError):
+            bpe_beam.train(texts, **options)
+    assert next(texts) == TEXTS[0]
+    counts = bpe_beam.count(TEXTS)
+    with pytest.raises(UsageError, match="weights must have counts by source"):
+        bpe_beam.train(counts, vocab_size=300, weights={"a": 2})
 
 
 def test_the_error_of_a_generator_is_raised() -> None:
