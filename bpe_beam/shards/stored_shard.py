@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +16,13 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
-from bpe_beam.shards.block_cache import BlockCache, RecentValues
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.names import is_local, local_path
-from bpe_beam.storage.remote_file import RangeReader
+
+if TYPE_CHECKING:
+    from bpe_beam.shards.block_cache import BlockCache, RecentValues
+    from bpe_beam.storage.remote_file import RangeReader
 
 Ids = NDArray[Any]
 """Ids of the type that was asked for."""

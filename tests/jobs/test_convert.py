@@ -70,6 +70,19 @@ def test_what_is_converted_is_what_tokenize_writes(
     assert contents(back) == contents(old)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("old", SHARD_FORMATS)
+def test_there_and_back_by_every_other_format(ground: Ground, tmp_path: Path, old: str) -> None:
+    """But for labels, which some formats have no place for."""
+    for new in SHARD_FORMATS:
+        if new == old or (old in LABELLED and new not in LABELLED):
+            continue
+        there, back = tmp_path / new, tmp_path / f"{new}-back"
+        run_whole("convert", ground.shards(old), "--format", new, "--output", there)
+        run_whole("convert", there, "--format", old, "--output", back)
+        assert contents(back) == contents(ground.shards(old)), new
+
+
 def test_the_corpus_proves_what_is_converted(ground: Ground, tmp_path: Path) -> None:
     there = tmp_path / "there"
     run_whole("convert", ground.shards("megatron"), "--format", "flat", "--output", there)

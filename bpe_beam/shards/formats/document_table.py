@@ -36,7 +36,6 @@ from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
@@ -270,8 +269,9 @@ class _GroupsOfRows:
     def _read_lists(self, group: int) -> pa.ListArray:
         with self._reading(f"group {group} of rows"):
             lists = _without_nulls(self._file.read(group, IDS))
+            offsets = lists.offsets.to_numpy()
             lists = pa.ListArray.from_arrays(
-                pc.subtract(lists.offsets, lists.offsets[0]), _without_nulls(lists.flatten())
+                pa.array(offsets - offsets[0]), _without_nulls(lists.flatten())
             )
             lengths = self._group_lengths(group)
             if not np.array_equal(np.diff(lists.offsets.to_numpy()), lengths):
@@ -618,9 +618,9 @@ def _label(labels: pa.RecordBatch | None, field: pa.Field, rows: int) -> pa.Arra
     if labels is not None and labels.num_rows != rows:
         raise ValueError(f"labels must have {rows} rows, got {labels.num_rows}")
     if labels is not None and field.name in names:
-        return labels.column(field.name).cast(field.type)
+        return _of_type(labels.column(field.name), field.type)
     if labels is not None and field.name == TEXT_BYTES and "text" in names:
-        return pc.binary_length(labels.column("text")).cast(field.type)
+        return pa.array(_value_sizes(labels.column("text")))
     return pa.nulls(rows, field.type)
 
 
@@ -628,12 +628,44 @@ def _label_bytes(column: pa.Array) -> NDArray[np.int64]:
     """Return the bytes of each label; 0 of numbers, which ROW_BYTES counts."""
     if pa.types.is_integer(column.type):
         return np.zeros(len(column), np.int64)
-    if pa.types.is_list(column.type):
-        sizes = pc.multiply(pc.list_value_length(column), 4)
-    else:
-        sizes = pc.binary_length(column)
-    found: NDArray[np.int64] = sizes.fill_null(0).to_numpy(zero_copy_only=False)
-    return found
+    return _value_sizes(column) * (4 if pa.types.is_list(column.type) else 1)
+
+
+# Without pyarrow.compute, whose import takes as long as a small job: these are for writing.
+
+
+def _value_sizes(column: pa.Array) -> NDArray[np.int64]:
+    """Return the size of each string, in bytes, or list, in values; 0 of nulls."""
+    if column.null_count == len(column):
+        return np.zeros(len(column), np.int64)
+    sizes = np.diff(_ends(column)).astype(np.int64)
+    if column.null_count:
+        sizes[[not value.is_valid for value in column]] = 0
+    return sizes
+
+
+def _of_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return a column as another type, which is string or the type that it has, or close to it."""
+    if column.type == kind:
+        return column
+    if column.null_count == len(column):
+        return pa.nulls(len(column), kind)
+    if not pa.types.is_large_string(column.type) or not pa.types.is_string(kind):
+        return column.cast(kind)
+    ends = _ends(column)
+    if column.null_count or ends[-1] - ends[0] > np.iinfo(np.int32).max:
+        return column.cast(kind)
+    data = column.buffers()[2] or pa.py_buffer(b"")
+    data = data.slice(int(ends[0]), int(ends[-1] - ends[0]))
+    offsets = pa.py_buffer((ends - ends[0]).astype(np.int32))
+    return pa.Array.from_buffers(kind, len(column), [None, offsets, data])
+
+
+def _ends(column: pa.Array) -> NDArray[Any]:
+    """Return where the values of a column begin, and the end of the last; it is not empty."""
+    large = pa.types.is_large_string(column.type) or pa.types.is_large_list(column.type)
+    ends = np.frombuffer(column.buffers()[1], np.int64 if large else np.int32)
+    return ends[column.offset : column.offset + len(column) + 1]
 
 
 def _without_nulls(array: pa.Array) -> pa.Array:

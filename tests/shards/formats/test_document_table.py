@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_line import heavy_modules_of
 
 from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.errors import DataError, UsageError
@@ -377,3 +378,24 @@ def test_several_tokens_around_documents_are_a_list(tmp_path: Path) -> None:
     metadata = json.loads(schema.metadata[b"bpe_beam"])
     assert metadata["prepend"] == [{"token": "<s>", "id": 1}, {"token": "<en>", "id": 7}]
     assert metadata["append"] is None
+
+
+def test_labels_without_pyarrow_compute() -> None:
+    """Slices, nulls and empty strings of either width give what casts and lengths give."""
+    draw = random.Random(3)
+    for _ in range(300):
+        nulls = draw.choice((0, 0.3, 1))
+        values = [
+            None if draw.random() < nulls else "ä" * draw.randrange(4)
+            for _ in range(draw.randrange(9))
+        ]
+        for kind in (pa.string(), pa.large_string()):
+            column = pa.array(values, kind)
+            column = column[draw.randrange(len(column) + 1) :]
+            found = document_table._of_type(column, pa.string())
+            found.validate(full=True)
+            assert found.equals(column.cast(pa.string()))
+            sizes = [len((value or "").encode()) for value in column.to_pylist()]
+            assert document_table._value_sizes(column).tolist() == sizes
+    loaded = heavy_modules_of("import bpe_beam.shards.formats.arrow", "pyarrow.compute")
+    assert "pyarrow.compute" not in loaded
