@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _OF_RUNS = ("workers", "progress", "storage_options")
 """The options of RunSettings that calls from Python have."""
 
-_OF_FOLDERS = ("output", "chat_template", "model_max_length")
+_OF_FOLDERS = ("output", "dry_run", "chat_template", "model_max_length")
 """The options of the folder that a job writes beside the tokenizer; Python calls write none."""
 
 _FLAG = re.compile(r"--[a-z][a-z-]*")

@@ -211,7 +211,7 @@ def _trained_on_files(
     with _temporary_folder() as folder:
         output = str(folder / "tokenizer")
         settings = settings_of(TrainSettings, {**values, "run": run, "output": output})
-        found = job.run(settings, shown).warnings
+        found = job.train(settings, shown).warnings
         return Tokenizer.from_file(f"{output}/tokenizer.json"), found
 
 

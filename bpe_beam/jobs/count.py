@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.counts.manifest import CountsManifest, part_name, read_manifest, source_totals
@@ -37,6 +37,9 @@ from bpe_beam.workers.count_split import (
 from bpe_beam.workers.split_stats import lost_files, reject_reasons
 from bpe_beam.workers.split_task import task_name
 
+if TYPE_CHECKING:
+    from bpe_beam.jobs.estimate import Estimate
+
 _PLAN = "plan.json"
 
 # For the time left alone.
@@ -49,7 +52,7 @@ _PARTS = [task_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
 
 def run(
     settings: CountSettings, progress: Progress, *, plan: Plan | None = None
-) -> CorpusSummary | TemplateSummary:
+) -> CorpusSummary | TemplateSummary | Estimate:
     """Count a corpus; `plan` is the plan of its files, if it has been made already.
 
     Raises:
@@ -59,7 +62,21 @@ def run(
     plan = plan or corpus_input.plan_of(
         storage, settings.input, output=settings.output, with_places=settings.with_places
     )
+    if settings.dry_run:
+        from bpe_beam.jobs.estimate import estimate_counting
+
+        return estimate_counting(storage, plan, settings.input, settings.run, rules_of(settings))
     return _CountJob(settings, storage, plan).run(progress)
+
+
+def rules_of(settings: CountSettings) -> WordRules:
+    """Return how texts are split into words."""
+    return WordRules(
+        settings.normalizer,
+        settings.pretokenizer,
+        settings.special_tokens,
+        settings.with_places,
+    )
 
 
 def check_finished(settings: CountSettings, plan: Plan) -> None:
@@ -94,12 +111,7 @@ class _CountJob(CorpusJob[CountSettings, CountsManifest]):
 
     def __init__(self, settings: CountSettings, storage: Storage, plan: Plan) -> None:
         super().__init__(settings, storage, plan)
-        self._rules = WordRules(
-            settings.normalizer,
-            settings.pretokenizer,
-            settings.special_tokens,
-            settings.with_places,
-        )
+        self._rules = rules_of(settings)
         self.holds_gil = self._rules.hold_gil
         self.identity = asdict(self._rules)
         self.names = [

@@ -58,7 +58,7 @@ def run(settings: QuickstartSettings, progress: Progress) -> QuickstartSummary:
     # Python's own tests have some files that are not UTF-8 on purpose: they are rejects.
     corpus = InputSettings(inputs=_sources(), document_separator="file", max_rejects="1%")
     run_settings = replace(settings.run, summary_file=None)
-    training = train.run(
+    training = train.train(
         TrainSettings(
             output=trained,
             vocab_size=VOCAB_SIZE,

@@ -43,9 +43,12 @@ from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask, origin_
 
 if TYPE_CHECKING:
     from bpe_beam.jobs.arrange import Arranged
+    from bpe_beam.jobs.estimate import Estimate
 
 
-def run(settings: TokenizeSettings, progress: Progress) -> CorpusSummary | TemplateSummary:
+def run(
+    settings: TokenizeSettings, progress: Progress
+) -> CorpusSummary | TemplateSummary | Estimate:
     """Tokenize a corpus.
 
     Raises:
@@ -57,6 +60,12 @@ def run(settings: TokenizeSettings, progress: Progress) -> CorpusSummary | Templ
     for format_name in settings.formats:
         require_frame(format_name, encoding)
     plan = corpus_input.plan_of(storage, settings.input, output=settings.output)
+    if settings.arranging.dry_run and settings.arranging.arrangement is None:
+        from bpe_beam.jobs.estimate import estimate_tokenizing
+
+        return estimate_tokenizing(
+            storage, plan, settings.input, settings.run, tokenizer, encoding, settings.formats
+        )
     if len(settings.formats) > 1:
         # Imports that one format does not need.
         from bpe_beam.jobs.several_formats import tokenize_to_each

@@ -302,6 +302,17 @@ class InputSettings(Settings):
         return self.source_field is not None or bool(self.sources)
 
 
+def dry_run_option(help: str) -> Any:
+    """Return the option `--dry-run` with a help."""
+    return option(False, help=help)
+
+
+DRY_RUN = (
+    "Write nothing: show what would be read, and estimate time, memory and storage from a sample "
+    "that is read for some seconds."
+)
+
+
 def output_option(what: str) -> Any:
     """Return the required option `--output` of a folder of something, such as "counts"."""
     return option(metavar="DIR", help=f"Folder of the {what}.")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bpe_beam.settings.common import (
+    DRY_RUN,
     InputSettings,
     RunSettings,
+    dry_run_option,
     normalizer_option,
     output_option,
     pretokenizer_option,
@@ -35,6 +37,8 @@ class CountSettings(Settings):
         help="Tie rule of the trainings to come. With first_seen the counts also have the position "
         "where each word occurs first.",
     )
+
+    dry_run: bool = dry_run_option(DRY_RUN)
 
     def check(self) -> None:
         """Refuse paths that the workers cannot reach."""

@@ -97,8 +97,10 @@ class ArrangementSettings(Settings):
     )
     dry_run: bool = option(
         False,
-        help="Tokenize, and tell how many sequences and how much padding there would be. Without "
-        "this option the same command then goes on from there.",
+        help="Write nothing: show what would be read, and estimate time, memory and storage from "
+        "a sample that is read for some seconds. With sequences, a seed or a validation share: "
+        "tokenize, and tell how many sequences and how much padding there would be; the same "
+        "command without this option then goes on from there.",
     )
 
     @property
@@ -126,13 +128,12 @@ class ArrangementSettings(Settings):
             "max_documents_per_sequence",
             remedy="give {packing} best_fit",
         )
-        for name, default in (("dry_run", False), ("shard_tokens", SHARD_TOKENS)):
-            require(
-                getattr(self, name) == default or self.arrangement is not None,
-                "has no effect on documents in the order of the corpus",
-                name,
-                remedy="give {sequence_length}, {shuffle_seed} or {validation_share}",
-            )
+        require(
+            self.shard_tokens == SHARD_TOKENS or self.arrangement is not None,
+            "has no effect on documents in the order of the corpus",
+            "shard_tokens",
+            remedy="give {sequence_length}, {shuffle_seed} or {validation_share}",
+        )
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,10 @@ from bpe_beam.counts.weights import parse_temperature, parse_weight
 from bpe_beam.errors import UsageError, require
 from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.settings.common import (
+    DRY_RUN,
     InputSettings,
     RunSettings,
+    dry_run_option,
     normalizer_option,
     output_option,
     pretokenizer_option,
@@ -235,6 +237,8 @@ class TrainSettings(Settings):
         """The special tokens that have a role, by the role's name."""
         named = {role: getattr(self, role) for role in _ROLES}
         return {role: token for role, token in named.items() if token is not None}
+
+    dry_run: bool = dry_run_option(DRY_RUN)
 
     def check(self) -> None:
         """Refuse settings that exclude one another; set the defaults that depend on others."""

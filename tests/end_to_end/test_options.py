@@ -596,6 +596,14 @@ def other_tokenizer(ground: Ground, job: str) -> None:
     assert ground.seen(job) != first
 
 
+def estimate(ground: Ground, job: str) -> None:
+    """Figures, and no output."""
+    ran = ground.run(job, "--dry-run")
+    assert ran.code == 0
+    assert "the same without --dry-run" in ran.err
+    assert not (ground.own / "out").exists()
+
+
 def one_of_two(*tokenizers: str) -> Case:
     """Two tokenizers that differ: exit code 1, and other lines than of one."""
 
@@ -866,13 +874,20 @@ CUTTING: dict[str, Case] = {
     "--special-token": special_tokens_are_cut,
 }
 CASES: dict[str, dict[str, Case]] = {
-    "count": {**RUNNING, **READING, **CUTTING, "--tie-break": where_words_stand_first},
+    "count": {
+        **RUNNING,
+        **READING,
+        **CUTTING,
+        "--tie-break": where_words_stand_first,
+        "--dry-run": estimate,
+    },
     **COUNTS_JOBS,
     "train": {
         **RUNNING,
         **READING,
         **CUTTING,
         **WEIGHING,
+        "--dry-run": estimate,
         "--vocab-size": changes("--vocab-size", "290"),
         "--counts": from_counts,
         "--model": every_model_is_another,

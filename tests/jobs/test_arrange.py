@@ -350,7 +350,6 @@ def test_what_cannot_be_arranged(ground: Ground, tmp_path: Path) -> None:
         (("--packing", "best_fit"), 2, "--packing needs the length of sequences"),
         (("--pad-token", END), 2, "--pad-token needs the length of sequences"),
         ((*SEQUENCES, "--max-documents-per-sequence", 2), 2, "is an option of best_fit"),
-        (("--dry-run",), 2, "--dry-run has no effect"),
         (("--shard-tokens", 5), 2, "--shard-tokens has no effect"),
         ((*SEQUENCES, "--pad-token", "no token"), 2, "must be a token of the tokenizer"),
         (("--validation-share", "0%"), 2, "must be a share above 0%"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -54,6 +54,9 @@ from bpe_beam.training.learn import is_nearly_characters
 from bpe_beam.training.native_trainer import MAX_TEXT, TrainingResult
 from bpe_beam.training.recipe import BpeRecipe, Recipe
 from bpe_beam.training.tokenizer_parts import tokenizer_of
+
+if TYPE_CHECKING:
+    from bpe_beam.jobs.estimate import Estimate
 
 _LONG_TOKEN = 1_000
 """A token of more characters than this is worth a warning."""
@@ -127,8 +130,26 @@ class _ListedFiles(msgspec.Struct, frozen=True):
     files: Annotated[list[FileInfo], msgspec.Meta(min_length=1)]
 
 
-def run(settings: TrainSettings, progress: Progress) -> TrainSummary:
+def run(settings: TrainSettings, progress: Progress) -> TrainSummary | Estimate:
+    """Train a tokenizer, or with `dry_run` estimate what that takes.
+
+    Raises:
+        DataError: The corpus is empty or has too many rejects.
+    """
+    if settings.dry_run:
+        return _estimate(plan_training(settings, Storage(settings.run.storage_options)))
+    return train(settings, progress)
+
+
+def train(settings: TrainSettings, progress: Progress) -> TrainSummary:
     """Train a tokenizer; the summary is also written as `summary.json`.
+
+    Args:
+        settings: The job's settings.
+        progress: Shows the stages and the warnings.
+
+    Returns:
+        The summary.
 
     Raises:
         DataError: The corpus is empty or has too many rejects.
@@ -332,15 +353,7 @@ def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder,
 
     settings, storage = plan.settings, plan.storage
     assert settings.input is not None
-    count_settings = CountSettings(
-        input=settings.input,
-        output=storage.join(settings.output, COUNTS),
-        run=settings.run,
-        normalizer=str(settings.normalizer),
-        pretokenizer=str(settings.pretokenizer),
-        special_tokens=settings.special_tokens,
-        tie_break=settings.tie_break or "lowest_id",
-    )
+    count_settings = _count_settings(plan)
     corpus = corpus_input.plan_of(
         storage, settings.input, output=settings.output, with_places=count_settings.with_places
     )
@@ -356,6 +369,55 @@ def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder,
         return folder, {}
     counted = msgspec.to_builtins(count.run(count_settings, progress, plan=corpus))
     return folder, {key: counted[key] for key in (*_OF_INPUT_FILES, *_MEASURED) if key in counted}
+
+
+def _count_settings(plan: TrainingPlan) -> CountSettings:
+    """Return the settings of counting the corpus into the output."""
+    settings = plan.settings
+    assert settings.input is not None
+    return CountSettings(
+        input=settings.input,
+        output=plan.storage.join(settings.output, COUNTS),
+        run=settings.run,
+        normalizer=str(settings.normalizer),
+        pretokenizer=str(settings.pretokenizer),
+        special_tokens=settings.special_tokens,
+        tie_break=settings.tie_break or "lowest_id",
+    )
+
+
+def _estimate(plan: TrainingPlan) -> Estimate:
+    """Return what the job would take; nothing is written."""
+    from bpe_beam.counts.artifact import added_up, read_part
+    from bpe_beam.jobs import corpus_input, count
+    from bpe_beam.jobs.estimate import estimate_training, estimate_training_from_words
+
+    settings, storage = plan.settings, plan.storage
+    if plan.counts is not None:
+        manifest = plan.counts.manifest
+        part = max(manifest.parts, key=lambda each: each.unique_words)
+        read = read_part(storage, plan.counts.folder, manifest, part)
+        return estimate_training_from_words(
+            added_up(read, manifest.with_places),
+            manifest.unique_words,
+            manifest.word_bytes,
+            plan.recipe,
+            settings.driver_memory,
+        )
+    assert settings.input is not None
+    counting = _count_settings(plan)
+    corpus = corpus_input.plan_of(
+        storage, settings.input, output=settings.output, with_places=counting.with_places
+    )
+    return estimate_training(
+        storage,
+        corpus,
+        settings.input,
+        settings.run,
+        count.rules_of(counting),
+        plan.recipe,
+        settings.driver_memory,
+    )
 
 
 def _claim(plan: TrainingPlan, words: dict[str, Any]) -> OutputFolder:
