@@ -53,14 +53,18 @@ class Derivations:
         assert isinstance(model, BPE)
         self._size = len(vocabulary)
         position_of = vocabulary.position_of
-        self._ranks: dict[tuple[int, int], tuple[int, int]] = {}
-        """Rank and token by pair; a pair listed twice has its last rank."""
+        self._ranks: dict[tuple[int, int], int] = {}
+        """Rank by pair; a pair listed twice has its last rank."""
+        self._merged: list[int] = []
+        """The token that each merge makes, by rank."""
+        self._symbols: dict[int, list[int]] = {}
         makers: defaultdict[int, list[Made]] = defaultdict(list)
         for rank, (left, right) in enumerate(model.merges):
-            token = position_of[model.joined(left, right)]
-            pair = position_of[left], position_of[right]
-            self._ranks[pair] = rank, token
-        for pair, (rank, token) in self._ranks.items():
+            self._merged.append(position_of[model.joined(left, right)])
+            self._ranks[position_of[left], position_of[right]] = rank
+        self._no_rank = len(self._merged)
+        for pair, rank in self._ranks.items():
+            token = self._merged[rank]
             if token not in pair:  # the right token may be no more than the mark that is dropped
                 makers[token].append(Made(token, *pair, rank))
         self._first = {token: min(made, key=lambda one: one.rank) for token, made in makers.items()}
@@ -89,22 +93,30 @@ class Derivations:
             made = self._first.get(one)
             if made is None:
                 found.append(one)
+            elif one in self._symbols:
+                found += self._symbols[one]
             else:
                 waiting += [made.right, made.left]
+        self._symbols[token] = found
         return found
 
     def _encoded(self, token: int) -> tuple[list[int], Made | None]:
         """Return the encoding of a token's symbols, and its last merge."""
-        tokens = self.symbols(token)
+        tokens = [*self.symbols(token)]
+        rank_of, none = self._ranks.get, self._no_rank
+        ranks = [rank_of(pair, none) for pair in pairwise(tokens)]
         last = None
-        while True:
-            pairs = pairwise(tokens)
-            ranked = [(*self._ranks[p], at) for at, p in enumerate(pairs) if p in self._ranks]
-            if not ranked:
-                return tokens, last
-            rank, merged, at = min(ranked, key=lambda one: (one[0], one[2]))
-            last = Made(merged, tokens[at], tokens[at + 1], rank)
+        while ranks and (rank := min(ranks)) != none:
+            at = ranks.index(rank)
+            merged = self._merged[rank]
+            last = tokens[at], tokens[at + 1], rank
             tokens[at : at + 2] = [merged]
+            del ranks[at]
+            if at > 0:
+                ranks[at - 1] = rank_of((tokens[at - 1], merged), none)
+            if at < len(ranks):
+                ranks[at] = rank_of((merged, tokens[at + 1]), none)
+        return tokens, None if last is None else Made(self._merged[last[2]], *last)
 
     # ---- how often a token was made ----
 

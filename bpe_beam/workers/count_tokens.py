@@ -13,7 +13,7 @@ from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.source_tables import add_token_totals
 from bpe_beam.workers.split_reader import SplitReader
 from bpe_beam.workers.split_task import task_name
-from bpe_beam.workers.token_counter import IdColumns, TokenCounter
+from bpe_beam.workers.token_counter import TokenCounter, id_columns
 from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask
 
 KIND = "tokens"
@@ -34,7 +34,7 @@ def count_tokens(task: TokenizeTask, element: str) -> TaskResult:
         DataError: Storage fails, a document has no ids, or there are too many sources.
     """
     folder, by_source = task.folder, task.reading.names_sources
-    counter = TokenCounter(IdColumns(task.encoding.tokenizer()), by_source)
+    counter = TokenCounter(id_columns(task.encoding.tokenizer()), by_source)
     sources: dict[str, Counter[str]] = {}
     tokens = 0
     with ExitStack() as stack:

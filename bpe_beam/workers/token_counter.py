@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -62,11 +63,17 @@ class IdColumns:
 
     def known(self, row: Amounts) -> Amounts:
         """Return the counts of all ids, in their order, from a row of a table."""
-        return row[self.ids] if self._by_id else row
+        return row if self.width == len(self.ids) else row[self.ids]
 
     def rows_within(self, size: int) -> int:
         """Return the number of rows of a table of so many bytes, at least 1."""
         return max(1, size // (8 * self.width))
+
+
+@lru_cache(maxsize=4)
+def id_columns(tokenizer: Tokenizer) -> IdColumns:
+    """Return the columns for a tokenizer, made once a process."""
+    return IdColumns(tokenizer)
 
 
 class TokenCounter:

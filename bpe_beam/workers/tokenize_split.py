@@ -30,7 +30,7 @@ from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.source_tables import add_token_totals
 from bpe_beam.workers.split_reader import SplitReader
 from bpe_beam.workers.split_stats import SplitStats
-from bpe_beam.workers.token_counter import IdColumns, TokenCounter
+from bpe_beam.workers.token_counter import TokenCounter, id_columns
 
 
 class TokenizeStats(SplitStats, frozen=True, kw_only=True):
@@ -91,7 +91,7 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
     changes = NO_CHANGES
     counter: TokenCounter | None = None
     if task.count_tokens:
-        counter = TokenCounter(IdColumns(task.encoding.tokenizer()), task.reading.names_sources)
+        counter = TokenCounter(id_columns(task.encoding.tokenizer()), task.reading.names_sources)
     with ExitStack() as stack:
         split = SplitReader(
             folder, element, task.reading, task.stage, lose_changed=task.lose_changed
