@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bpe_beam.tokenizer.decoders import (
+    CTC,
     BPEDecoder,
     ByteFallback,
     ByteLevelDecoder,
@@ -71,6 +72,9 @@ DECODERS: list[tuple[Decoder, Any]] = [
     (BPEDecoder(), theirs.BPEDecoder()),
     (BPEDecoder("_"), theirs.BPEDecoder("_")),
     (BPEDecoder(""), theirs.BPEDecoder("")),
+    (CTC(), theirs.CTC()),
+    (CTC("a", "b"), theirs.CTC("a", "b", True)),
+    (CTC("", "▁", False), theirs.CTC("", "▁", False)),
     (WordPieceDecoder(), theirs.WordPiece()),
     (WordPieceDecoder("##", False), theirs.WordPiece("##", False)),
     (WordPieceDecoder(""), theirs.WordPiece("")),

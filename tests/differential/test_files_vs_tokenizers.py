@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -42,7 +42,9 @@ from tokenizers import (
 from tokenizers import Tokenizer as HuggingFace
 
 from bpe_beam import Tokenizer
+from bpe_beam.tokenizer.models import Model
 from bpe_beam.tokenizer.patterns import NAMED_PATTERNS
+from bpe_beam.tokenizer.tokenizer_json import FAMILIES
 
 SHOWN = 5
 
@@ -192,6 +194,33 @@ def test_added_tokens_of_spaces(flags: dict[str, bool], trim: bool) -> None:
         expected = theirs.encode(text)
         two = rows(expected.tokens, expected.ids, expected.offsets, added)
         assert rows(*ours.encode_with_offsets(text, allowed_special="all"), added) == two
+
+
+FAMILIES_OF = {
+    normalizers: "normalizer",
+    pre_tokenizers: "pre_tokenizer",
+    processors: "post_processor",
+    decoders: "decoder",
+}
+
+
+@pytest.mark.parametrize("module", FAMILIES_OF, ids=FAMILIES_OF.values())
+def test_every_type_of_component_is_known(module: Any) -> None:
+    """None that `tokenizers` has is refused for its name."""
+    bases = {"Normalizer", "PreTokenizer", "PostProcessor", "Decoder", "DecodeStream"}
+    types = {
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type) and name not in bases
+    }
+    known = {one.__struct_config__.tag for one in get_args(FAMILIES[FAMILIES_OF[module]])}
+    assert types - known == set()
+    assert known - types <= {"SentencePiece"}
+
+
+def test_every_type_of_model_is_known() -> None:
+    types = {name for name, value in vars(models).items() if isinstance(value, type)} - {"Model"}
+    assert types == {one.__name__ for one in get_args(Model)} - {"SentencePiece"}
 
 
 # ---- what people publish ----

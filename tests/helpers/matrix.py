@@ -22,7 +22,7 @@ from tokenizers import (
     trainers,
 )
 
-from bpe_beam.tokenizer.patterns import NAMED_PATTERNS
+from bpe_beam.tokenizer.patterns import DEEPSEEK_V3_PATTERNS, NAMED_PATTERNS
 
 BEHAVIORS = ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous")
 
@@ -240,8 +240,21 @@ PRE_TOKENIZERS: dict[str, Any] = {
     **{
         f"{name} {flags}": pre_tokenizers.Split(Regex(pattern.expression), *flags)
         for name, pattern in NAMED_PATTERNS.items()
+        if name != "llama3"
         for flags in (("isolated", False), ("removed", True))
+        if not flags[1] or name in ("gpt2", "cl100k", "o200k")
     },
+    "digits, gpt2": pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(True), pre_tokenizers.ByteLevel(False)]
+    ),
+    "deepseek_v3 in parts": pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in DEEPSEEK_V3_PATTERNS]
+    ),
+    "scripts": pre_tokenizers.UnicodeScripts(),
+    "fixed length": pre_tokenizers.FixedLength(3),
+    "scripts, fixed length": pre_tokenizers.Sequence(
+        [pre_tokenizers.UnicodeScripts(), pre_tokenizers.FixedLength(2)]
+    ),
     "whitespace, digits": pre_tokenizers.Sequence(
         [pre_tokenizers.Whitespace(), pre_tokenizers.Digits(True)]
     ),
@@ -285,6 +298,10 @@ DECODERS: dict[str, Any] = {
     "strip": decoders.Strip("▁", 1, 0),
     "replace": decoders.Replace(Regex("[aé]+"), "_"),
     "llama 2": LLAMA2_DECODER,
+    "ctc": decoders.CTC(),
+    "ctc of letters": decoders.CTC("a", "e", True),
+    "ctc of nothing": decoders.CTC("", "", True),
+    "ctc, no cleanup": decoders.CTC("▁", "|", False),
 }
 
 

@@ -34,7 +34,7 @@ TYPES = [
     "BertNormalizer", "Sequence", "BertPreTokenizer", "Whitespace", "CharDelimiterSplit",
     "Metaspace", "Digits", "Punctuation", "Split", "BPE", "WordPiece", "WordLevel",
     "BertProcessing", "RobertaProcessing", "TemplateProcessing", "BPEDecoder", "ByteFallback",
-    "Fuse", "Unigram", "CTC",
+    "Fuse", "Unigram", "CTC", "UnicodeScripts", "FixedLength",
 ]  # fmt: skip
 
 

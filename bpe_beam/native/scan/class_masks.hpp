@@ -61,6 +61,13 @@ struct LeadMasks {
   std::uint64_t hangul;    // U+B000 to CFFF
 };
 
+/// Leads of two bytes that begin letters of one case: U+00C0 to 00FF without the two signs, and
+/// U+0400 to 045F.
+struct CaseMasks {
+  std::uint64_t upper;
+  std::uint64_t lower;
+};
+
 /// What the masks tell of characters beyond ASCII.
 struct MaskKinds {
   bool cased = false;  // `uppers` and `both`
@@ -106,6 +113,15 @@ struct ScalarClasses {
     masks.han = in_range(at, 0xE5, 0xE8);
     masks.last_han = in_range(at, 0xE9, 0xE9);
     masks.hangul = in_range(at, 0xEB, 0xEC);
+  }
+
+  static void cases(const char* at, CaseMasks& masks) {
+    const auto second = [at](unsigned first, unsigned last) { return in_range(at, first, last) >> 1; };
+    const std::uint64_t c3 = in_range(at, 0xC3, 0xC3);
+    const std::uint64_t d0 = in_range(at, 0xD0, 0xD0);
+    masks.upper = (c3 & second(0x80, 0x9E) & ~second(0x97, 0x97)) | (d0 & second(0x80, 0xAF));
+    masks.lower = (c3 & second(0x9F, 0xBF) & ~second(0xB7, 0xB7)) | (d0 & second(0xB0, 0xBF)) |
+                  (in_range(at, 0xD1, 0xD1) & second(0x80, 0x9F));
   }
 
   static std::uint64_t controls(const char* at) {
@@ -159,6 +175,20 @@ struct Avx2Classes {
     masks.hangul = in_range(block, 0xEB, 0xEC);
   }
 
+  BPE_BEAM_AVX2 static void cases(const char* at, CaseMasks& masks) {
+    const Block block = load(at);
+    const std::uint64_t c3 = equal(block, '\xC3');
+    const std::uint64_t d0 = equal(block, '\xD0');
+    const std::uint64_t signs = equal(block, '\x97') | equal(block, '\xB7');
+    const std::uint64_t until_9e = in_range(block, 0x80, 0x9E);
+    const std::uint64_t until_9f = until_9e | equal(block, '\x9F');
+    const std::uint64_t until_af = in_range(block, 0x80, 0xAF);
+    const std::uint64_t all = in_range(block, 0x80, 0xBF);
+    masks.upper = (c3 & ((until_9e & ~signs) >> 1)) | (d0 & (until_af >> 1));
+    masks.lower = (c3 & ((all & ~until_9e & ~signs) >> 1)) | (d0 & ((all & ~until_af) >> 1)) |
+                  (equal(block, '\xD1') & (until_9f >> 1));
+  }
+
   BPE_BEAM_AVX2 static std::uint64_t controls(const char* at) {
     const Block block = load(at);
     return (in_range(block, 0, 0x1F) & ~in_range(block, '\t', '\r')) | equal(block, '\x7F');
@@ -201,6 +231,7 @@ struct Avx2Classes {
 struct BlockClasses {
   void (*ascii)(const char* at, ClassMasks& masks) = ScalarClasses::ascii;
   void (*leads)(const char* at, LeadMasks& masks) = ScalarClasses::leads;
+  void (*cases)(const char* at, CaseMasks& masks) = ScalarClasses::cases;
   // ASCII that is neither letter, number, space nor sign.
   std::uint64_t (*controls)(const char* at) = ScalarClasses::controls;
 
@@ -208,7 +239,7 @@ struct BlockClasses {
 #if defined(__x86_64__)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2")) {
-      return {Avx2Classes::ascii, Avx2Classes::leads, Avx2Classes::controls};
+      return {Avx2Classes::ascii, Avx2Classes::leads, Avx2Classes::cases, Avx2Classes::controls};
     }
 #endif
     return {};
@@ -239,7 +270,15 @@ void add_beyond_ascii(const char* at, const BlockClasses& classes, ClassMasks& m
   masks.letters |= letters;
   masks.both |= letters;  // of these scripts, letters have no case
   std::uint64_t left = masks.beyond & ~letters;
-  if constexpr (!kKinds.cased) {
+  if constexpr (kKinds.cased) {
+    CaseMasks cases;
+    classes.cases(at, cases);
+    const std::uint64_t upper = cases.upper | (cases.upper << 1);
+    const std::uint64_t cased = upper | cases.lower | (cases.lower << 1);
+    masks.uppers |= upper;
+    masks.letters |= cased;
+    left &= ~cased;
+  } else {
     const std::uint64_t two = leads.two & second;
     masks.letters |= two | (two << 1);
     left &= ~(two | (two << 1));

@@ -188,18 +188,22 @@ WordStarts cl100k_starts(const char* at, const ClassMasks& masks) {
 /// The patterns of o200k_scanner.hpp; `masks.han` is 0 where Han characters are letters as others.
 template <NumberRule kNumbers, bool kContractions, bool kSlash>
 WordStarts o200k_starts(const char* at, const ClassMasks& masks) {
-  const std::uint64_t others = ~(masks.letters | masks.numbers | masks.spaces);
-  const LineMasks lines = line_masks<kNumbers>(masks, others);
   const std::uint64_t han = masks.han;
-  const std::uint64_t letters = masks.letters & ~han;
-  const std::uint64_t both = masks.both & ~han;
+  // A mark after a letter is one of U and L. The sum carries through the marks after letters, and
+  // clears them.
+  const std::uint64_t marks = masks.marks & ~han;
+  const std::uint64_t after_letters = marks & ~(marks + (marks & ((masks.letters & ~han) << 1)));
+  const std::uint64_t letters = (masks.letters & ~han) | after_letters;
+  const std::uint64_t both = (masks.both & ~han) | after_letters;
+  const std::uint64_t others = ~(letters | masks.letters | masks.numbers | masks.spaces);
+  const LineMasks lines = line_masks<kNumbers>(masks, others);
   const std::uint64_t lowers = letters & ~masks.uppers & ~both;
   std::uint64_t starts = lines.starts | (letters & ~((letters | lines.opens_letters) << 1));
   starts |= han & ~(han << 1);
   starts |= masks.uppers & (lowers << 1) & ~masks.continuations;
   // An upper letter after one that is both depends on what follows; a slash after newlines that
   // belong to signs belongs to them too. A few Han characters are no letters.
-  std::uint64_t hard = lines.hard | masks.marks |
+  std::uint64_t hard = lines.hard | (masks.marks & ~after_letters) |
                        (masks.uppers & (both << 1) & ~masks.continuations) |
                        (han & ~masks.letters);
   if constexpr (kSlash) hard |= masks.slashes & (lines.absorbed << 1);
