@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -248,8 +249,15 @@ def test_the_error_of_a_generator_is_raised() -> None:
         yield from TEXTS
         raise OSError("the source broke off")
 
+    def interrupted() -> Iterator[str]:
+        yield from TEXTS
+        raise KeyboardInterrupt
+
     with pytest.raises(OSError, match="broke off"):
         bpe_beam.count(failing())
+    with pytest.raises(KeyboardInterrupt):
+        bpe_beam.count(interrupted())
+    assert not [each for each in threading.enumerate() if each.name.startswith("count")]
 
 
 def test_an_unknown_argument_is_a_type_error() -> None:
