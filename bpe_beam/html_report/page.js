@@ -93,6 +93,9 @@ const tip = $("tip");
 const showTip = (target, text) => {
   tip.textContent = text;
   tip.hidden = false;
+  placeTip(target);
+};
+const placeTip = (target) => {
   const box = target.getBoundingClientRect();
   const own = tip.getBoundingClientRect();
   const left = Math.min(Math.max(4, box.left), document.documentElement.clientWidth - own.width - 4);
@@ -117,7 +120,7 @@ const tipFor = async (target) => {
 const tokenizerOf = (token) => Number(token.closest("[data-number]").dataset.number);
 document.addEventListener("pointerover", (event) => tipFor(event.target));
 document.addEventListener("focusin", (event) => tipFor(event.target));
-document.addEventListener("scroll", hideTip, { capture: true, passive: true });
+document.addEventListener("scroll", () => { if (!tip.hidden && shown) placeTip(shown); }, { capture: true, passive: true });
 document.addEventListener("keydown", (event) => { if (event.key === "Escape") hideTip(); });
 
 // ---- tokens of samples: one stop of the tab key a text, arrow keys within ----

@@ -28,7 +28,7 @@ from bpe_beam.html_report.charts import Axis, Point
 from bpe_beam.html_report.samples import tokens_of
 from bpe_beam.html_report.token_table import KINDS, token_table
 from bpe_beam.html_report.visible import visible, visible_bytes
-from bpe_beam.html_report.words import CostlyWord, CountedWords, costly_words
+from bpe_beam.html_report.words import CostlyWord, WordsFolder, costly_words
 
 MOST_WORDS = 100
 """The most words of a list."""
@@ -104,7 +104,7 @@ def page(
     report: Mapping[str, Any],
     tokenizers: Sequence[Evaluated],
     samples: Mapping[str, str],
-    words: CountedWords | None = None,
+    words: WordsFolder | None = None,
 ) -> bytes:
     """Return the report as an HTML page; equal arguments give equal bytes.
 
@@ -144,7 +144,7 @@ class _Page:
         report: Mapping[str, Any],
         tokenizers: Sequence[Evaluated],
         samples: Mapping[str, str],
-        words: CountedWords | None,
+        words: WordsFolder | None,
     ) -> None:
         self._report = report
         self._rows: list[Mapping[str, Any]] = report["tokenizers"]

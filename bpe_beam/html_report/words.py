@@ -21,7 +21,7 @@ from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.storage import Storage
 
 
-class CountedWords(NamedTuple):
+class WordsFolder(NamedTuple):
     """The words of a counts folder.
 
     Attributes:
@@ -54,7 +54,7 @@ class CostlyWord(NamedTuple):
 
 
 def costly_words(
-    words: CountedWords, vocabularies: Sequence[Vocabulary], most: int
+    words: WordsFolder, vocabularies: Sequence[Vocabulary], most: int
 ) -> list[list[CostlyWord]]:
     """Return the words that cost most in each tokenizer.
 

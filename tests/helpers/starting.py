@@ -76,18 +76,29 @@ def _go() -> str:
 
 def azurite() -> list[str]:
     """Return the command of Azurite's blob server; install it if it is missing."""
-    folder = CACHE / f"azurite-{AZURITE}"
-    main = folder / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
     node = shutil.which("node")
     if node is None:
         missing("there is no Node to run Azurite")
+    main = npm_package("azurite", AZURITE) / "dist" / "src" / "blob" / "main.js"
+    return [node, str(main)]
+
+
+def npm_package(name: str, version: str) -> Path:
+    """Return the folder of a package of npm; install it if it is missing.
+
+    Args:
+        name: The package.
+        version: Its version.
+    """
+    folder = CACHE / f"{name}-{version}"
+    package = folder / "node_modules" / name
     with _locked(folder):
-        if not main.exists():
+        if not (package / "package.json").exists():
             npm = shutil.which("npm")
             if npm is None:
-                missing("Azurite is not installed, and there is no npm to install it")
-            _build([npm, "install", "--prefix", str(folder), f"azurite@{AZURITE}"], {})
-    return [node, str(main)]
+                missing(f"{name} is not installed, and there is no npm to install it")
+            _build([npm, "install", "--prefix", str(folder), f"{name}@{version}"], {})
+    return package
 
 
 def _build(command: list[str], env: dict[str, str]) -> str:
