@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable
 from contextlib import ExitStack
 from typing import Any
 
-import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from bpe_beam.engines.run import workers_of
@@ -20,18 +19,17 @@ from bpe_beam.evaluation.report import (
     WordsFacts,
     derivations_for,
     report_of,
-    to_csv,
 )
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
+from bpe_beam.html_report.words import WordsFolder
 from bpe_beam.jobs.evaluated import CountedWords, Texts, TokensFolder, folder_for_texts
-from bpe_beam.jobs.standard_streams import write_stdout
+from bpe_beam.jobs.report_output import ReportOutput
 from bpe_beam.jobs.tokenizer_names import short_names
 from bpe_beam.messages import list_few
 from bpe_beam.progress import Progress
 from bpe_beam.settings.evaluate import EvaluateSettings
 from bpe_beam.storage import Storage, redact
-from bpe_beam.storage.json_file import json_bytes
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 _INEXACT = (
@@ -64,11 +62,11 @@ def run(settings: EvaluateSettings, progress: Progress) -> EvaluateSummary:
     """
     started = time.monotonic()
     storage = Storage(settings.run.storage_options)
+    output = ReportOutput(settings, storage)
     if settings.tokens:
-        facts, reports = None, _of_tokens(storage, settings, progress)
+        facts, reports = None, _of_tokens(storage, settings, output, progress)
     else:
-        facts, reports = _of_words(storage, settings, progress)
-    _write(storage, settings.output, Report(VERSION, facts, reports))
+        facts, reports = _of_words(storage, settings, output, progress)
     return EvaluateSummary(
         job="evaluate",
         counts=None if settings.counts is None else redact(settings.counts),
@@ -84,9 +82,9 @@ def run(settings: EvaluateSettings, progress: Progress) -> EvaluateSummary:
 
 
 def _of_words(
-    storage: Storage, settings: EvaluateSettings, progress: Progress
+    storage: Storage, settings: EvaluateSettings, output: ReportOutput, progress: Progress
 ) -> tuple[WordsFacts, list[TokenizerReport]]:
-    """Return the reports on the words of counts, or of texts."""
+    """Write the reports on the words of counts, or of texts; return them."""
     names = _names(settings.tokenizers, "tokenizers")
     tokenizers = [Tokenizer.from_file(path, storage=storage) for path in settings.tokenizers]
     with ExitStack() as stack:
@@ -106,30 +104,27 @@ def _of_words(
         with progress.stage("evaluate", parts, "parts") as stage:
             for name, tokenizer, of_texts in zip(names, tokenizers, tokens, strict=True):
                 vocabulary = Vocabulary(tokenizer)
-                reports.append(
-                    _report(
-                        settings,
-                        name,
-                        vocabulary,
-                        words.tallies(vocabulary, of_texts, lambda: stage.advance(1)),
-                        exact=of_texts is not None or words.encoder(tokenizer).exact,
-                    )
-                )
-    manifest = words.manifest
-    facts = WordsFacts(
-        manifest.normalizer,
-        manifest.pretokenizer,
-        manifest.documents,
-        manifest.words,
-        manifest.unique_words,
-    )
+                tallies = words.tallies(vocabulary, of_texts, lambda: stage.advance(1))
+                exact = of_texts is not None or words.encoder(tokenizer).exact
+                shown = output.seen(vocabulary, tallies)
+                reports.append(_report(settings, name, vocabulary, shown, exact=exact))
+        manifest = words.manifest
+        facts = WordsFacts(
+            manifest.normalizer,
+            manifest.pretokenizer,
+            manifest.documents,
+            manifest.words,
+            manifest.unique_words,
+        )
+        folder_of_words = WordsFolder(storage, counts, manifest, workers_of(settings.run))
+        output.write(Report(VERSION, facts, reports), folder_of_words)
     return facts, reports
 
 
 def _of_tokens(
-    storage: Storage, settings: EvaluateSettings, progress: Progress
+    storage: Storage, settings: EvaluateSettings, output: ReportOutput, progress: Progress
 ) -> list[TokenizerReport]:
-    """Return the reports on tokens folders."""
+    """Write the reports on tokens folders; return them."""
     names = _names(settings.tokens, "tokens")
     folders = [TokensFolder(storage, folder) for folder in settings.tokens]
     reports = []
@@ -137,9 +132,10 @@ def _of_tokens(
     with progress.stage("evaluate", shards, "shards") as stage:
         for name, folder in zip(names, folders, strict=True):
             _check_parallel(settings.parallel, folder.manifest.sources)
-            tallies = folder.tallies(lambda: stage.advance(1))
             vocabulary = Vocabulary(folder.tokenizer)
-            reports.append(_report(settings, name, vocabulary, tallies, exact=True))
+            shown = output.seen(vocabulary, folder.tallies(lambda: stage.advance(1)))
+            reports.append(_report(settings, name, vocabulary, shown, exact=True))
+    output.write(Report(VERSION, None, reports), None)
     return reports
 
 
@@ -177,17 +173,6 @@ def _names(paths: tuple[str, ...], option: str) -> list[str]:
         repeated = next(path for path in whole if whole.count(path) > 1)
         raise UsageError(f"must not repeat {repeated}", (option,))
     return short_names(paths)
-
-
-def _write(storage: Storage, output: str | None, report: Report) -> None:
-    if output is not None and output.endswith(".csv"):
-        storage.write_bytes(output, to_csv(report))
-        return
-    data = json_bytes(msgspec.to_builtins(report))
-    if output is None:
-        write_stdout(data)
-    else:
-        storage.write_bytes(output, data)
 
 
 def _rows(report: TokenizerReport) -> list[tuple[str, dict[str, Any]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from bpe_beam.errors import UsageError, require
 from bpe_beam.limits import MAX_VOCAB_SIZE
@@ -10,6 +11,9 @@ from bpe_beam.settings.common import MESSAGES, InputSettings, RunSettings, preto
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import Settings, option, part
 from bpe_beam.settings.parsing import BadValueError, parse_integers
+
+FORMATS = ("html", "json", "csv", "text")
+_ENDINGS = {".html": "html", ".json": "json", ".csv": "csv", ".txt": "text"}
 
 
 def _check_sizes(sizes: tuple[int, ...]) -> None:
@@ -65,19 +69,45 @@ class EvaluateSettings(Settings):
     output: str | None = option(
         None,
         metavar="F",
-        help="Write the report to a path or URL that ends in .json or .csv (default: JSON on "
-        "stdout).",
+        help="Write the report to a path or URL that ends in .html, .json, .csv or .txt (default: "
+        "JSON on stdout).",
+    )
+    format: str | None = option(
+        None,
+        metavar="FORMAT",
+        help="Format of the report: html, one page for a browser; json; csv, a row for each "
+        "tokenizer, size and source; text, a few figures of each tokenizer.",
+        default_help="by the ending of the output, json without one",
+        choices=FORMATS,
+    )
+    samples: tuple[str, ...] = option(
+        (),
+        flag="--sample",
+        metavar="F",
+        kind="many",
+        help="Text files whose tokens the HTML report shows, each up to 10,000 characters; paths "
+        "or URLs (default: a few lines in several languages).",
     )
     run: RunSettings = part(
         RunSettings, RunSettings(), only=("runner", "workers", "progress", *MESSAGES)
     )
 
+    @property
+    def ending(self) -> str:
+        """The ending of the output's name, such as ".json"."""
+        return PurePosixPath(self.output or "").suffix
+
+    @property
+    def chosen_format(self) -> str:
+        """The format of the report."""
+        return self.format or _ENDINGS.get(self.ending, "json")
+
     def check(self) -> None:
         """Refuse settings that exclude one another, and an output of another format."""
         self._check_source()
         require(
-            self.output is None or self.output.endswith((".json", ".csv")),
-            f"must end in .json or .csv, got {self.output!r}",
+            self.format is not None or self.output is None or self.ending in _ENDINGS,
+            f"must end in {', '.join(_ENDINGS)}, or the format must be set, got {self.output!r}",
             "output",
         )
 
@@ -122,6 +152,11 @@ class EvaluateSettings(Settings):
                 name,
                 remedy="give {inputs}",
             )
+        require(
+            not self.samples or self.chosen_format == "html",
+            "has no effect unless the report is in HTML",
+            "samples",
+        )
         require(
             self.run.in_process and not self.run.runner_options,
             "has no effect on counts and tokens, which are evaluated in this process",

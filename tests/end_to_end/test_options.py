@@ -91,7 +91,8 @@ def changes(*extra: str, base: tuple[str, ...] = ()) -> Case:
         key = (job, *there)
         if key not in ground.plain:
             ground.plain[key] = ground.seen(job, *there, out="without")
-        assert ground.plain[key] != ground.seen(job, *there, *extra)
+        more = [option.format(shared=ground.shared) for option in extra]
+        assert ground.plain[key] != ground.seen(job, *there, *more)
 
     return case
 
@@ -984,6 +985,8 @@ CASES: dict[str, dict[str, Case]] = {
         "--parallel": changes("--parallel", "other", base=("--source", "b=b*")),
         "--vocab-sizes": changes("--vocab-sizes", "300"),
         "--output": report_in_a_file,
+        "--format": changes("--format", "csv"),
+        "--sample": changes("--sample", "{shared}/a.jsonl", base=("--format", "html")),
         "--workers": threads,
         "--progress": shown_as_json,
     },

@@ -204,8 +204,8 @@ def test_128_thousand_tokens_are_small_and_found(browser: Any, tmp_path: Path) -
     vocabulary = many_tokens(128_000)
     tally = Tally.empty(len(vocabulary))
     tally.tokens += np.random.default_rng(1).zipf(1.3, len(vocabulary)) % 10_000_000
-    report = report_of("many", vocabulary, {None: tally}, (), exact=True)
-    values = msgspec.to_builtins(Report(VERSION, None, [report]))  # type: ignore[arg-type]
+    report = report_of("many", vocabulary, [(None, tally)], (), exact=True)
+    values = msgspec.to_builtins(Report(VERSION, None, [report]))
     data = page(values, [Evaluated(vocabulary, tally)], SAMPLES)
     assert len(data) < MOST_BYTES
     file = tmp_path / "many.html"

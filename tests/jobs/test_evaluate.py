@@ -172,3 +172,34 @@ def test_a_few_sources_at_a_time_give_the_same_report(
     whole = report(made, "--tokenizer", made / "tok-300", "--vocab-sizes", "270")
     monkeypatch.setattr("bpe_beam.evaluation.counted.TALLY_BYTES", 1)
     assert report(made, "--tokenizer", made / "tok-300", "--vocab-sizes", "270") == whole
+
+
+def test_formats_by_ending_and_by_option(made: Path, tmp_path: Path) -> None:
+    given = ("evaluate", "--counts", made / "counts", "--tokenizer", made / "tok-300")
+    for ending, kind in ((".html", "html"), (".json", "json"), (".csv", "csv"), (".txt", "text")):
+        output = tmp_path / f"report{ending}"
+        assert run(*given, "--output", output).code == 0
+        assert run(*given, "--format", kind).out == output.read_bytes()
+    assert (tmp_path / "report.html").read_bytes().startswith(b"<!DOCTYPE html>")
+    heading, row = (tmp_path / "report.txt").read_text("utf-8").splitlines()
+    assert heading.split()[:3] == ["tokenizer", "vocabulary", "bytes/token"]
+    assert row.split()[:2] == ["tok-300", "300"]
+    assert run(*given, "--format", "json", "--output", tmp_path / "r").code == 0
+    assert (tmp_path / "r").read_bytes() == (tmp_path / "report.json").read_bytes()
+    for wrong in (("--output", tmp_path / "r.pdf"), ("--sample", tmp_path / "r")):
+        assert run(*given, *wrong).code == 2
+
+
+def test_a_page_of_sources_sizes_and_samples(made: Path, tmp_path: Path) -> None:
+    sample = tmp_path / "own.txt"
+    sample.write_text("whether \u202e <b>", "utf-8")
+    given = ("--tokenizer", made / "tok-400", made / "tok-300", "--vocab-sizes", "290")
+    ran = run("evaluate", "--counts", made / "counts", *given, "--sample", sample, "--format=html")
+    assert ran.code == 0, ran.err
+    page = ran.out.decode()
+    for name in ("tok-400", "tok-300", str(sample), "What each size costs, tok-300"):
+        assert name in page
+    for part in ("sizes", "sources", "words", "differences1"):
+        assert f'<section id="{part}"' in page
+    assert "<b>" not in page
+    assert "\u202e" not in page

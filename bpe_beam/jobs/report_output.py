@@ -1,0 +1,121 @@
+"""The output of `evaluate`: the report as an HTML page, JSON, CSV or text."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from bpe_beam.evaluation.report import Report, to_csv
+from bpe_beam.evaluation.tally import Tally
+from bpe_beam.evaluation.vocabulary import Vocabulary
+from bpe_beam.jobs.standard_streams import write_stdout
+from bpe_beam.settings.evaluate import EvaluateSettings
+from bpe_beam.storage import Storage
+from bpe_beam.storage.json_file import json_bytes
+from bpe_beam.terminal import Terminal
+
+if TYPE_CHECKING:
+    from bpe_beam.html_report.page import Evaluated
+    from bpe_beam.html_report.words import WordsFolder
+
+_COLUMNS = {
+    "bytes_per_token": "bytes/token",
+    "tokens_per_word": "tokens/word",
+    "words_kept_whole": "kept whole",
+    "vocabulary_used_share": "used",
+    "renyi_efficiency": "Rényi",
+}
+"""The figures of the format `text`, and their headings."""
+
+
+class ReportOutput:
+    """Writes the report of an evaluation in the format of its settings.
+
+    Args:
+        settings: The settings of the job.
+        storage: The storage client.
+
+    Raises:
+        UsageError: The format is html, and its packages are not installed, or a sample cannot be
+            read.
+    """
+
+    def __init__(self, settings: EvaluateSettings, storage: Storage) -> None:
+        self._settings = settings
+        self._storage = storage
+        self._evaluated: list[Evaluated] = []
+        self._in_html = settings.chosen_format == "html"
+        if self._in_html:  # refused before any work
+            from bpe_beam.html_report import charts
+            from bpe_beam.html_report.samples import read_samples
+
+            charts.library()
+            self._samples = read_samples(storage, settings.samples)
+
+    def seen(
+        self, vocabulary: Vocabulary, tallies: Iterable[tuple[str | None, Tally]]
+    ) -> Iterator[tuple[str | None, Tally]]:
+        """Yield the sources of a tokenizer with their tallies, and keep what a page needs of them.
+
+        Args:
+            vocabulary: The tokens.
+            tallies: The sources with their tallies.
+        """
+        if not self._in_html:
+            yield from tallies
+            return
+        from bpe_beam.html_report.page import Evaluated
+
+        total = Tally.empty(len(vocabulary))
+        self._evaluated.append(Evaluated(vocabulary, total))
+        for source, tally in tallies:
+            total.add(tally)
+            yield source, tally
+
+    def write(self, report: Report, words: WordsFolder | None) -> None:
+        """Write the report to the output, or to stdout without one.
+
+        Args:
+            report: The report.
+            words: The words of the report; None if there are only tokens.
+        """
+        output = self._settings.output
+        data = self._bytes(report, words)
+        if output is None:
+            write_stdout(data)
+        else:
+            self._storage.write_bytes(output, data)
+
+    def _bytes(self, report: Report, words: WordsFolder | None) -> bytes:
+        kind = self._settings.chosen_format
+        if kind == "csv":
+            return to_csv(report)
+        if kind == "text":
+            stream = sys.stdout if self._settings.output is None else io.StringIO()
+            return text_of(report, Terminal(stream)).encode()
+        values = msgspec.to_builtins(report)
+        if kind == "json":
+            return json_bytes(values)
+        from bpe_beam.html_report.page import page
+
+        return page(values, self._evaluated, self._samples, words)
+
+
+def text_of(report: Report, terminal: Terminal) -> str:
+    """Return a few figures of each tokenizer and size as an aligned table.
+
+    Args:
+        report: The report.
+        terminal: Who reads it.
+    """
+    rows = [("tokenizer", "vocabulary", *_COLUMNS.values())]
+    for one in report.tokenizers:
+        for figures in (*one.curve, one.figures):
+            values = (getattr(figures.total, key, None) for key in _COLUMNS)
+            cells = ("-" if value is None else f"{value:.3f}" for value in values)
+            rows.append((one.name, f"{figures.vocab_size:,}", *cells))
+    return "".join(f"{line}\n" for line in terminal.table(rows, right=range(1, len(rows[0]))))
