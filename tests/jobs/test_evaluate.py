@@ -129,7 +129,7 @@ def test_a_tokenizer_of_other_words_is_reported_with_a_warning(made: Path, tmp_p
     [
         (("--vocab-sizes", "299,500"), "--vocab-sizes must be from 257"),
         (("--vocab-sizes", "0"), "--vocab-sizes must be from 1"),
-        (("--output", "r.txt"), "--output must end in .json or .csv"),
+        (("--output", "r.pdf"), "--output must end in .html, .json, .csv, .txt, or"),
         (("--runner", "FlinkRunner"), "--runner"),
         (("--tokens", "t"), "--counts and --tokens exclude each other"),
         (("--work", "w"), "--work has no effect without texts"),
