@@ -55,6 +55,12 @@ SAMPLE_SECONDS = 3.0
 _SPLIT_BYTES = 8 << 20
 """The most stored bytes that are read of one split: samples are from everywhere."""
 
+_LEAST_ROWS = 1000
+"""The least words of a file whose bytes tell those of a part of the counts."""
+
+_WORD_CACHE_BYTES = 64 << 20
+"""The word cache of an encoding thread, which a short sample does not fill."""
+
 _BYTES_PER_WORD = 150
 """The memory of a unique word in a table, about."""
 
@@ -68,7 +74,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
         sampled_bytes: The stored bytes of the sample.
         seconds: How long the job would take on this machine; None: not known, since merges would be
             learned in rounds.
-        memory_bytes: The memory of this process at its most.
+        memory_bytes: The most memory that this process would take; of training an upper bound.
         storage_bytes: The size of the output.
         temporary_bytes: The most that the job has in its output folder besides, until it ends.
     """
@@ -273,11 +279,11 @@ def _count_sample(
     started = time.monotonic()
     table = _merged([rows for own in blocks for rows in own], rules)
     rows = sum(block.num_rows for own in blocks for part in own for block in part)
-    with tempfile.TemporaryDirectory() as folder:
-        part = write_part(
-            Storage(), folder, "part.parquet", {None: table.to_batches()}, rules.with_places
-        )
+    _written(table, rules)
     seconds = time.monotonic() - started
+    few = table
+    if table.num_rows >= _LEAST_ROWS * PARTITIONS:  # words of one partition are less alike
+        few = table.take(pa.array(range(0, table.num_rows, PARTITIONS)))
     encoded = sum(len(encode_block(b)) for own in blocks for part_ in own for b in part_)
     mean = sum(sizes) / 2
     grown = math.log2(table.num_rows / mean) if mean else 1.0
@@ -286,10 +292,17 @@ def _count_sample(
         table,
         sum(counted),
         min(1.0, max(0.0, grown)),
-        part.bytes / max(1, table.num_rows),
+        _written(few, rules) / max(1, few.num_rows),
         encoded / max(1, rows),
         seconds / max(1, rows),
     )
+
+
+def _written(words: pa.Table, rules: WordRules) -> int:
+    """Return the size of a file of words, which is written and removed."""
+    with tempfile.TemporaryDirectory() as folder:
+        rows: dict[str | None, Any] = {None: words.to_batches()}
+        return write_part(Storage(), folder, "part.parquet", rows, rules.with_places).bytes
 
 
 def _tables(rules: WordRules) -> SourceTables:
@@ -494,6 +507,6 @@ def estimate_tokenizing(
         tokens=sample.whole(sum(own[0].tokens for own in shards)),
         workers=workers,
         seconds=round(plan.size / sample.rate, 1),
-        memory_bytes=_memory_now(),
+        memory_bytes=_memory_now() + workers * _WORD_CACHE_BYTES,
         storage_bytes=sample.whole(size),
     )
