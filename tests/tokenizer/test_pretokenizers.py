@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pyarrow as pa
 import pytest
 
@@ -18,6 +19,10 @@ from bpe_beam.tokenizer.normalizers import (
 from bpe_beam.tokenizer.pretokenizers import (
     PRETOKENIZERS,
     ByteLevelPreTokenizer,
+    Digits,
+    FixedLength,
+    PreTokenizerSequence,
+    flat,
     pretokenizer_from_name,
     steps_of,
 )
@@ -67,3 +72,26 @@ def test_isspace_holds_for_all_that_the_scanner_takes_for_a_space() -> None:
             spaces.append(character)
     assert len(spaces) >= 25
     assert all(character.isspace() for character in spaces)
+
+
+def test_several_pre_tokenizers_that_one_scanner_replaces() -> None:
+    """New tokenizers get the components of published files."""
+    deepseek = pretokenizer_from_name("deepseek_v3", byte_level=True)
+    assert [one.json_type for one in flat(deepseek)] == ["Split", "Split", "Split", "ByteLevel"]
+    assert steps_of(deepseek, last_as_bytes=True) == [("scan", "deepseek_v3")]
+    assert steps_of(deepseek) == [("scan", "deepseek_v3"), ("rewrite", ("ByteLevel",))]
+    assert len(steps_of(PreTokenizerSequence(tuple(flat(deepseek)[1:])))) == 3
+    for byte_level in (False, True):
+        digits = pretokenizer_from_name("digits_gpt2", byte_level=byte_level)
+        assert flat(digits)[0] == Digits(individual_digits=True)
+        assert steps_of(digits, last_as_bytes=True) == [("scan", "digits_gpt2")]
+    runs = PreTokenizerSequence((Digits(individual_digits=False), ByteLevelPreTokenizer()))
+    assert steps_of(runs, last_as_bytes=True) == [("scan", "digits"), ("scan", "gpt2")]
+    prefixed = PreTokenizerSequence((Digits(True), ByteLevelPreTokenizer(add_prefix_space=True)))
+    assert len(steps_of(prefixed, last_as_bytes=True)) == 3
+
+
+def test_a_length_must_be_at_least_1() -> None:
+    data = '{"type": "FixedLength", "length": 0}'
+    with pytest.raises(msgspec.ValidationError, match="Expected `int` >= 1"):
+        msgspec.json.decode(data, type=FixedLength)
