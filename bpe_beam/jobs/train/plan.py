@@ -80,8 +80,8 @@ class TrainingPlan:
         recipe: What is trained.
         base_tokenizer: The tokenizer to continue, if any.
         weight_rules: The weights of sources as the settings name them.
-        chat_template: The content of the chat template, if any.
         counts: The counts folder; None while the corpus is not counted yet.
+        chat_template: The content of the chat template, if any.
     """
 
     settings: TrainSettings
@@ -89,8 +89,8 @@ class TrainingPlan:
     recipe: Recipe
     base_tokenizer: Tokenizer | None
     weight_rules: WeightRules
-    chat_template: bytes | None = None
     counts: PlannedCounts | None = None
+    chat_template: bytes | None = None
 
     @property
     def identity(self) -> dict[str, object]:
@@ -177,7 +177,7 @@ def plan_training(
         extracted = manifest.special_tokens
     recipe = _recipe_of(settings, normalizer, pretokenizer, extracted, base)
     chat_template = _read_chat_template(storage, settings.chat_template)
-    plan = TrainingPlan(settings, storage, recipe, base, weight_rules, chat_template, counts)
+    plan = TrainingPlan(settings, storage, recipe, base, weight_rules, counts, chat_template)
     if recipe.vocab_size < plan.least_entries:
         raise UsageError(
             f"must be at least {plan.least_entries:,} (the alphabet and the special tokens alone), "
