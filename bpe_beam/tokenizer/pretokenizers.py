@@ -7,6 +7,7 @@ package.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
@@ -238,9 +239,11 @@ def steps_of(pre_tokenizer: PreTokenizer | None, *, last_as_bytes: bool = False)
     return steps
 
 
-_DEEPSEEK_V3 = tuple(
-    Split(Pattern(regex=regex), "Isolated", invert=False) for regex in DEEPSEEK_V3_PATTERNS
-)
+@cache
+def _deepseek_v3() -> tuple[PreTokenizer, ...]:
+    """Return the parts of `deepseek_v3`; their patterns import the package `regex`."""
+    patterns = (Pattern(regex=regex) for regex in DEEPSEEK_V3_PATTERNS)
+    return tuple(Split(pattern, "Isolated", invert=False) for pattern in patterns)
 
 
 def _scanner_of_first(parts: list[PreTokenizer]) -> tuple[str | None, int]:
@@ -248,8 +251,11 @@ def _scanner_of_first(parts: list[PreTokenizer]) -> tuple[str | None, int]:
 
     Where there is none, it is None for the first one alone.
     """
-    if tuple(parts[: len(_DEEPSEEK_V3)]) == _DEEPSEEK_V3:
-        return "deepseek_v3", len(_DEEPSEEK_V3)
+    first = parts[0]
+    if isinstance(first, Split) and first.pattern.regex == DEEPSEEK_V3_PATTERNS[0]:
+        whole = _deepseek_v3()
+        if tuple(parts[: len(whole)]) == whole:
+            return "deepseek_v3", len(whole)
     single = len(parts) > 1 and parts[0] == Digits(individual_digits=True)
     if single and parts[1].steps() == [("scan", "gpt2")]:
         return "digits_gpt2", 2
@@ -307,7 +313,7 @@ def _splitting(name: str) -> PreTokenizer | None:
     if name in _BY_NAME:
         return _BY_NAME[name]
     if name == "deepseek_v3":
-        return PreTokenizerSequence(_DEEPSEEK_V3)
+        return PreTokenizerSequence(_deepseek_v3())
     if name == "digits_gpt2":
         gpt2 = Split(Pattern(regex=NAMED_PATTERNS["gpt2"].expression), "Isolated", invert=False)
         return PreTokenizerSequence((Digits(individual_digits=True), gpt2))
