@@ -147,6 +147,7 @@ _CONFIG = {
     "view": {"stroke": None},
     "bar": {"discreteBandSize": {"band": 0.85}},
     "axis": {
+        "aria": False,
         "labelFontSize": 12,
         "titleFontSize": 12,
         "titleFontWeight": "normal",

@@ -39,4 +39,5 @@ def expect(found: Any) -> Any:
     """Return playwright's assertions about elements, which wait until they are true."""
     from playwright import sync_api
 
+    sync_api.expect.set_options(timeout=60_000)  # a loaded machine takes long
     return sync_api.expect(found)
