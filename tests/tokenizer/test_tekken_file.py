@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from bpe_beam import Tokenizer
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer import tekken_file
 
 pytestmark = pytest.mark.quick
@@ -105,3 +106,25 @@ def test_refused(file: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError) as caught:
         read(file)
     assert said in str(caught.value)
+
+
+def test_changed_bytes() -> None:
+    """A changed file is refused by its name, or encodes."""
+    rng = random.Random(1)
+    good = json.dumps(tekken()).encode()
+    refused = 0
+    for _ in range(60):
+        data = bytearray(good)
+        for _ in range(rng.randint(1, 3)):
+            at = rng.choice([rng.randrange(len(data)), rng.randrange(200), len(data) - 80])
+            some = rng.choice([b"", b"-", b"9" * 9, b'"', b"[", b"null", rng.randbytes(2)])
+            data[at : at + rng.randint(0, 3)] = some
+        try:
+            read = Tokenizer(tekken_file.read(bytes(data), "tekken.json"))
+            read.decode(read.encode("hello <unk> hé\n"))
+        except UsageError as error:
+            assert str(error).startswith("tekken.json: "), error
+            refused += 1
+        except DataError:
+            pass
+    assert refused > 20
