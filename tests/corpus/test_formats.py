@@ -62,9 +62,10 @@ def test_names_cost_no_imports() -> None:
 
 
 def test_no_other_module_knows_a_format_by_name() -> None:
-    """But for those of shards, some of which have the same name."""
+    """But for those of shards and of reports, some of which have the same name."""
     package = FOLDER.parents[1]
     folders = {FOLDER, package / "shards" / "formats"}
+    reports = {"jobs/report_output.py", "settings/evaluate.py"}
     knowing = {
         str(path.relative_to(package))
         for path in package.rglob("*.py")
@@ -72,4 +73,4 @@ def test_no_other_module_knows_a_format_by_name() -> None:
         for name in INPUT_FORMATS
         if name not in ("text", "arrow") and f'"{name}"' in path.read_text("utf-8")
     }
-    assert not knowing
+    assert knowing <= reports

@@ -83,7 +83,7 @@ def test_nothing_else_is_written(jobs: dict[str, Ran], place: Path) -> None:
     assert {path.name for path in place.iterdir()} <= made | {"launched"}
     top = {path.name for path in (place / "tokens").iterdir()}
     shards = {name for name in top if name.startswith("shard-")}
-    assert top - shards == {"job.json", "manifest.json", "tokenizer.json"}
+    assert top - shards == {"job.json", "manifest.json", "tokenizer.json", "token_counts.parquet"}
     assert {path.name for path in (place / "tok").iterdir()} == {
         *("job.json", "tokenizer.json", "vocab.json", "merges.txt", "summary.json"),
         *("tokenizer_config.json", "special_tokens_map.json"),

@@ -82,7 +82,7 @@ def test_long_documents_are_split_without_a_lost_token(ground: Ground, tmp_path:
     assert summary["text_bytes"] == plain["text_bytes"]
 
     run_whole(*ground.command(tmp_path / "rows", *rule, "--format", "parquet", "--source", "a=a*"))
-    tables = [pq.read_table(path) for path in sorted((tmp_path / "rows").glob("*.parquet"))]
+    tables = [pq.read_table(path) for path in sorted((tmp_path / "rows").glob("shard-*.parquet"))]
     assert [ids for table in tables for ids in table["input_ids"].to_pylist()] == found
     ids = [each for table in tables for each in table["id"].to_pylist()]
     assert list(dict.fromkeys(ids)) == [f"{number}" for number in range(len(whole))]

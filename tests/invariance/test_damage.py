@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from bpe_beam.corpus.new_files import Watched
 from bpe_beam.counts.artifact import read_part
 from bpe_beam.counts.manifest import read_manifest as read_counts
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders.artifact_names import TOKEN_COUNTS_FILE
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.folders.run_folder import JobFolder
 from bpe_beam.jobs import count, tokenize, verify
@@ -195,7 +197,7 @@ def test_receipts_of_a_job(made: Made, tmp_path: Path) -> None:
     receipt = sorted((tmp_path / "tokens" / "work").glob("shard-*.json"))[0]
     record = OutputFolder.claim(STORAGE, str(tmp_path / "other"), {"job": "x"}, ["y"]).record
     value = json.loads(receipt.read_bytes())
-    names = frozenset(file["name"] for file in value["files"])
+    names = frozenset(re.sub("^work/run-[^/]+/", "", file["name"]) for file in value["files"])
     job = json.loads((tmp_path / "tokens" / "job.json").read_bytes())
     record = structs.replace(record, job=job["job"], settings=job["settings"], names=names)
     folder = JobFolder(STORAGE, given.output, record)
@@ -228,6 +230,7 @@ def adding_up(manifest: Manifest) -> Manifest:
 
 def without_a_shard(folder: Path, from_plan: bool, from_files: bool) -> Manifest:
     """Drops the last shard from manifest and folder alike; on request its split, and its file."""
+    (folder / TOKEN_COUNTS_FILE).unlink()
     manifest = Manifest.from_bytes((folder / "manifest.json").read_bytes())
     last = manifest.shards[-1]
     assert last.split == len(manifest.plan["splits"]) - 1
@@ -312,6 +315,7 @@ def test_a_split_that_is_said_to_have_no_tokens(made: Made, tmp_path: Path) -> N
     manifest = Manifest.from_bytes((folder / "manifest.json").read_bytes())
     first, *rest = manifest.shards
     row = TokenlessSplit(first.split, first.slices, first.documents, first.text_bytes, 0)
+    (folder / TOKEN_COUNTS_FILE).unlink()
     for file in first.files:
         (folder / file.name).unlink()
     damaged = adding_up(

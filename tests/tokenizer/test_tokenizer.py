@@ -377,7 +377,7 @@ class TestKeeping:
 def test_a_folder_is_read_by_its_file(tokenizer: Tokenizer, tmp_path: Path) -> None:
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     assert Tokenizer.from_file(str(tmp_path)) == tokenizer
-    with pytest.raises(ValueError, match="is a folder without a tokenizer") as caught:
+    with pytest.raises(ValueError, match="has no file of a tokenizer") as caught:
         Tokenizer.from_file(str(tmp_path.parent))
     assert isinstance(caught.value, UsageError)
 
