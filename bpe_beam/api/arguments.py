@@ -38,25 +38,27 @@ def options_in_python(settings: type[Settings]) -> dict[str, Option]:
     return {each.name: each for each in options_of(settings) if each.name not in not_here}
 
 
-def values_of(function: str, settings: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:
+def values_of(
+    function: str, settings: type[Settings], arguments: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the values of settings that keyword arguments mean; None means the default.
 
     Args:
         function: The name of the function that was called, for errors.
         settings: The class of the settings.
-        given: The keyword arguments.
+        arguments: The keyword arguments.
 
     Raises:
         TypeError: An argument is no option.
         UsageError: A value is of another kind than its option.
     """
     options = options_in_python(settings)
-    for name in given:
+    for name in arguments:
         if name not in options:
             near = did_you_mean(name, options)
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{near}")
-    given = {name: value for name, value in given.items() if value is not None}
-    return {name: _value(options[name], value) for name, value in given.items()}
+    arguments = {name: value for name, value in arguments.items() if value is not None}
+    return {name: _value(options[name], value) for name, value in arguments.items()}
 
 
 def settings_of(settings: type[S], values: Mapping[str, Any]) -> S:

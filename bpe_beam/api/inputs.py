@@ -20,26 +20,27 @@ _LONGEST_NAME = 1000
 """Characters of a text that may be the name of a file."""
 
 
-def paths_of(given: Any) -> tuple[str, ...] | None:
+def paths_of(argument: Any) -> tuple[str, ...] | None:
     """Return the names of files, if the argument names some; None if it is something else.
 
     Raises:
         UsageError: The argument is neither, or a list of str whose first one is a file's name.
     """
-    if isinstance(given, (str, os.PathLike)):
-        return (os.fsdecode(given),)
-    if isinstance(given, (list, tuple)) and given:
-        if all(isinstance(each, os.PathLike) for each in given):
-            return tuple(os.fsdecode(each) for each in given)
-        if isinstance(given[0], str) and _names_a_file(given[0]):
+    if isinstance(argument, (str, os.PathLike)):
+        return (os.fsdecode(argument),)
+    if isinstance(argument, (list, tuple)) and argument:
+        if all(isinstance(each, os.PathLike) for each in argument):
+            return tuple(os.fsdecode(each) for each in argument)
+        if isinstance(argument[0], str) and _names_a_file(argument[0]):
             raise UsageError(
-                f"is a list of str, which are texts, and the first one names a file: {given[0]!r}",
+                "is a list of str, which are texts, and the first one names a file: "
+                f"{argument[0]!r}",
                 (FIRST,),
                 "give inputs=[...] or Path objects to read files; iter([...]) for names as texts",
             )
-    if isinstance(given, (bytes, bytearray)) or not isinstance(given, (Iterable, WordCounts)):
+    if isinstance(argument, (bytes, bytearray)) or not isinstance(argument, (Iterable, WordCounts)):
         raise UsageError(
-            f"must be texts, a path, or counts, got {type(given).__name__}",
+            f"must be texts, a path, or counts, got {type(argument).__name__}",
             (FIRST,),
             "texts are an iterable of str or bytes",
         )

@@ -130,9 +130,9 @@ def count(
         return WordCounts.read(Storage(), output)
 
 
-def _files_in(given: Any, values: dict[str, Any]) -> tuple[str, ...] | None:
+def _files_in(texts_or_paths: Any, values: dict[str, Any]) -> tuple[str, ...] | None:
     """Return the files that the first argument names; refuse options that do not fit it."""
-    files = paths_of(given)
+    files = paths_of(texts_or_paths)
     both = [name for name in ("inputs", "counts") if name in values]
     if both:
         raise UsageError("exclude each other", (FIRST, both[0]), "give one of them")
@@ -148,10 +148,10 @@ def _run_of(
     workers: int | None, progress: bool | str, values: dict[str, Any]
 ) -> tuple[RunSettings, Progress]:
     """Return how a job runs, and what shows its progress."""
-    given = values_of("train", RunSettings, {"workers": workers})
+    checked = values_of("train", RunSettings, {"workers": workers})
     mode = progress if isinstance(progress, str) else "auto" if progress else "none"
     storage = values.pop("storage_options", {})
-    run = RunSettings(**given, progress=mode, quiet=True, storage_options=storage)
+    run = RunSettings(**checked, progress=mode, quiet=True, storage_options=storage)
     return run, Progress(mode)
 
 
@@ -164,15 +164,17 @@ def _rules_of(settings: TrainSettings | CountSettings) -> WordRules:
     )
 
 
-def _counts_of(given: Any, rules: WordRules, run: RunSettings, shown: Progress) -> WordCounts:
+def _counts_of(
+    texts_or_paths: Any, rules: WordRules, run: RunSettings, shown: Progress
+) -> WordCounts:
     """Return the counts of texts."""
-    sources = sources_of(given)
+    sources = sources_of(texts_or_paths)
     with shown.stage("count", number_of_texts(sources), "documents") as stage:
         return count_texts(rules, sources, run.workers or default_workers(), stage)
 
 
 def _trained_in_memory(
-    given: Any, values: dict[str, Any], run: RunSettings, shown: Progress
+    texts_or_paths: Any, values: dict[str, Any], run: RunSettings, shown: Progress
 ) -> tuple[Tokenizer, list[str] | None]:
     """Return a tokenizer of counts or texts, and warnings about it."""
     # Imported here, as the jobs are below: files need other modules than texts do.
@@ -180,10 +182,10 @@ def _trained_in_memory(
 
     nowhere = {"output": _NOWHERE, "counts": _NOWHERE}
     settings = settings_of(TrainSettings, {**values, **nowhere, "run": run})
-    counts = given
+    counts = texts_or_paths
     if not isinstance(counts, WordCounts):
-        _check_before_counting(given, values, run)
-        counts = _counts_of(given, _rules_of(settings), run, shown)
+        _check_before_counting(texts_or_paths, values, run)
+        counts = _counts_of(texts_or_paths, _rules_of(settings), run, shown)
     return train_in_memory(settings, counts, shown)
 
 

@@ -150,7 +150,7 @@ class _Sample:
 def _read_sample(
     storage: Storage,
     plan: Plan,
-    given: InputSettings,
+    input_settings: InputSettings,
     processes: Sequence[Process],
     *,
     only_text: bool,
@@ -161,12 +161,12 @@ def _read_sample(
     Args:
         storage: The storage client.
         plan: The plan of the corpus.
-        given: The input settings.
+        input_settings: The input settings.
         processes: What each thread does to each batch.
         only_text: See `read_split`.
         seconds: The time.
     """
-    sample, settings = _Sample(plan), corpus_input.read_settings(given)
+    sample, settings = _Sample(plan), corpus_input.read_settings(input_settings)
     left = iter([plan.splits[number] for number in scattered(len(plan.splits))])
     started = time.monotonic()
 
@@ -247,7 +247,7 @@ class _Words:
 
 
 def _count_sample(
-    storage: Storage, plan: Plan, given: InputSettings, run: RunSettings, rules: WordRules
+    storage: Storage, plan: Plan, input_settings: InputSettings, run: RunSettings, rules: WordRules
 ) -> _Words:
     """Count a sample, and merge its words as the job does."""
     workers = workers_of(run, len(plan.splits))
@@ -268,7 +268,7 @@ def _count_sample(
     sample = _read_sample(
         storage,
         plan,
-        given,
+        input_settings,
         [process(number) for number in range(threads)],
         only_text=True,
         seconds=SAMPLE_SECONDS,
@@ -346,18 +346,20 @@ def _counting(words: _Words, run: RunSettings) -> dict[str, Any]:
 
 
 def estimate_counting(
-    storage: Storage, plan: Plan, given: InputSettings, run: RunSettings, rules: WordRules
+    storage: Storage, plan: Plan, input_settings: InputSettings, run: RunSettings, rules: WordRules
 ) -> Estimate:
     """Return what counting a corpus would take.
 
     Args:
         storage: The storage client.
         plan: The plan of the corpus.
-        given: The input settings.
+        input_settings: The input settings.
         run: How the job would run.
         rules: How texts are split into words.
     """
-    return Estimate(job="count", **_counting(_count_sample(storage, plan, given, run, rules), run))
+    return Estimate(
+        job="count", **_counting(_count_sample(storage, plan, input_settings, run, rules), run)
+    )
 
 
 # ---- training ----
@@ -366,7 +368,7 @@ def estimate_counting(
 def estimate_training(
     storage: Storage,
     plan: Plan,
-    given: InputSettings,
+    input_settings: InputSettings,
     run: RunSettings,
     rules: WordRules,
     recipe: Recipe,
@@ -377,13 +379,13 @@ def estimate_training(
     Args:
         storage: The storage client.
         plan: The plan of the corpus.
-        given: The input settings.
+        input_settings: The input settings.
         run: How the job would run.
         rules: How texts are split into words.
         recipe: What is trained.
         driver_memory: The memory for training, in bytes.
     """
-    words = _count_sample(storage, plan, given, run, rules)
+    words = _count_sample(storage, plan, input_settings, run, rules)
     rows = _counting(words, run)
     unique = words.unique(1.0)
     learning = _learning(words.table, recipe, unique, words.word_bytes, driver_memory)
@@ -444,7 +446,7 @@ def _joined(counting: dict[str, Any], learning: dict[str, Any]) -> dict[str, Any
 def estimate_tokenizing(
     storage: Storage,
     plan: Plan,
-    given: InputSettings,
+    input_settings: InputSettings,
     run: RunSettings,
     tokenizer: Tokenizer,
     encoding: Encoding,
@@ -455,7 +457,7 @@ def estimate_tokenizing(
     Args:
         storage: The storage client.
         plan: The plan of the corpus.
-        given: The input settings.
+        input_settings: The input settings.
         run: How the job would run.
         tokenizer: The tokenizer.
         encoding: How documents become ids.
@@ -493,7 +495,7 @@ def estimate_tokenizing(
         sample = _read_sample(
             storage,
             plan,
-            given,
+            input_settings,
             [process(own) for own in writers],
             only_text=all(kind.labelled_writer is None for kind in kinds),
             seconds=SAMPLE_SECONDS,
