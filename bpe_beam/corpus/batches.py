@@ -47,6 +47,13 @@ def strings(
     return pa.Array.from_buffers(pa.large_string(), len(ends) - 1, buffers)
 
 
+def integers(values: np.ndarray[Any, Any]) -> pa.Array:
+    """Return integers as an Arrow array over their memory; `pa.array` would import `numpy.ma`."""
+    values = np.ascontiguousarray(values)
+    buffers = [None, pa.py_buffer(values)]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
+
+
 def join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     """Return batches of one schema as one."""
     if len(batches) == 1:

@@ -33,7 +33,7 @@ from bpe_beam.workers.count_tokens import KIND, count_tokens
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.split_stats import lost_files, reject_reasons
 from bpe_beam.workers.split_task import task_name
-from bpe_beam.workers.token_counter import IdColumns, added_up, token_counts_name
+from bpe_beam.workers.token_counter import added_up, id_columns, token_counts_name
 from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask
 
 
@@ -150,7 +150,7 @@ class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
     ) -> bytes:
         self.folder.require_whole(splits)
         files = [file for receipt in splits if (file := token_counts_file(receipt)) is not None]
-        columns = IdColumns(self._tokenizer)
+        columns = id_columns(self._tokenizer)
         sources = None if manifest.sources is None else list(manifest.sources)
         counts = added_up(self.folder, files, columns, sources)
         write_token_counts(self.storage, self.folder.url, self._tokenizer.fingerprint, counts)

@@ -38,7 +38,7 @@ from bpe_beam.workers.shard_manifest import final_names, manifest_of
 from bpe_beam.workers.shard_manifest import plan_of as manifest_plan
 from bpe_beam.workers.split_stats import SplitReading
 from bpe_beam.workers.split_task import rejects_name
-from bpe_beam.workers.token_counter import IdColumns, added_up, token_counts_name
+from bpe_beam.workers.token_counter import added_up, id_columns, token_counts_name
 from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask, origin_of, tokenize_split
 
 if TYPE_CHECKING:
@@ -324,7 +324,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
             tokens = manifest.tokens_by_source
             deque(read_token_counts(self.storage, self.folder.url, fingerprint, tokens), maxlen=0)
             return
-        columns = IdColumns(self._tokenizer)
+        columns = id_columns(self._tokenizer)
         sources = None if manifest.sources is None else list(manifest.sources)
         write_token_counts(
             self.storage,

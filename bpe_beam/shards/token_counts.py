@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bpe_beam.corpus.batches import integers
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import TOKEN_COUNTS_FILE
 from bpe_beam.storage import Storage, redact
@@ -184,7 +185,7 @@ def _metadata(fingerprint: str) -> bytes:
 
 
 def _table(counts: SourceCounts, schema: pa.Schema) -> pa.Table:
-    columns: list[pa.Array] = [pa.array(counts.ids), pa.array(counts.counts)]
+    columns: list[pa.Array] = [integers(counts.ids), integers(counts.counts)]
     if counts.source is not None:
         source = pa.scalar(counts.source, pa.large_string())
         columns.insert(0, pa.repeat(source, len(counts.ids)))

@@ -50,7 +50,7 @@ class TokenizeColumns(MLTransformProvider):
         )
         self.columns = list(columns)
         self.settings = {
-            "tokenizer_json": encoding.tokenizer_json,
+            "tokenizer_json": tokenizer.to_json(),
             "append": append,
             "prepend": prepend,
             "allowed_special": encoding.allowed_special,

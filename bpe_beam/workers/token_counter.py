@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bpe_beam import _native
+from bpe_beam.corpus.batches import integers
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import WORK, TaskFolder
 from bpe_beam.shards.numbering import TOKEN_COUNTS_SUFFIX
@@ -53,7 +54,8 @@ class IdColumns:
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self.ids: Ids = np.array(sorted(tokenizer.vocab.values()), np.uint32)
+        vocab = tokenizer.vocab
+        self.ids: Ids = np.sort(np.fromiter(vocab.values(), np.uint32, len(vocab)))
         self._by_id = tokenizer.max_id < 2 * len(self.ids)
         self.width = tokenizer.max_id + 1 if self._by_id else len(self.ids)
 
@@ -199,7 +201,7 @@ def _blocks_of(folder: TaskFolder, file: FileInfo) -> Iterator[tuple[str, Ids, A
 
 def _list_of(values: npt.NDArray[np.integer]) -> pa.LargeListArray:
     """Return values as the one item of a list array."""
-    return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), pa.array(values))
+    return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), integers(values))
 
 
 def _runs(flags: npt.NDArray[np.bool_]) -> Iterable[tuple[int, int]]:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from bpe_beam import _native
-from bpe_beam.corpus.batches import BATCH_SCHEMA, MAX_RECORD_BYTES, PLACE_BITS, strings
+from bpe_beam.corpus.batches import BATCH_SCHEMA, MAX_RECORD_BYTES, PLACE_BITS, integers, strings
 from bpe_beam.corpus.reading.slice_reader import SliceReader
 from bpe_beam.corpus.reading.window import BOM
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, RejectReason
@@ -217,10 +217,7 @@ class RecordReader(SliceReader):
             if len(id_ends) > 1
             else pa.nulls(rows, pa.large_string()),
             strings(sources, source_ends) if len(source_ends) > 1 else pa.repeat(source, rows),
-            # `pa.array` would import `numpy.ma`.
-            pa.Array.from_buffers(pa.uint64(), rows, [None, pa.py_buffer(places)])
-            if self.unit is None
-            else pa.nulls(rows, pa.uint64()),
+            integers(places) if self.unit is None else pa.nulls(rows, pa.uint64()),
             strings(texts, text_ends),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=BATCH_SCHEMA)

@@ -73,6 +73,7 @@ inline PyModel byte_bpe(const py::object& merges, const std::vector<std::uint32_
   check_length("byte_ids", byte_ids.size(), 256);
   const TokenIds whole = byte_token_ids(whole_words);
   return with_merge_rows(merges, [&](std::span<const MergeRow> rows) -> PyModel {
+    const py::gil_scoped_release release;
     return {std::make_shared<ByteBpeModel>(rows, std::span(byte_ids).first<256>(), whole)};
   });
 }
@@ -86,6 +87,7 @@ inline PyModel char_bpe(const py::object& merges, const py::object& tokens,
                            std::move(byte_fallback)};
   const TokenIds known = token_ids(tokens);
   return with_merge_rows(merges, [&](std::span<const MergeRow> rows) -> PyModel {
+    const py::gil_scoped_release release;
     return {std::make_shared<CharBpeModel>(rows, known, std::move(settings))};
   });
 }
