@@ -6,6 +6,8 @@ The modules of `helpers/` are importable from all tests.
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +18,14 @@ if TYPE_CHECKING:
     from bpe_beam import Tokenizer
 
 
+MEMORY = Path("/dev/shm")
+ENOUGH = 12_000_000_000
+"""Free bytes of a file system in memory from which temporary folders may be there."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse sources that were not built: each import would fail."""
+    _keep_temporary_folders_in_memory()
     if importlib.util.find_spec("bpe_beam") is None:
         raise pytest.UsageError("bpe-beam is not installed: pip install -e '.[test]'")
     if importlib.util.find_spec("bpe_beam._native") is None:
@@ -25,6 +33,18 @@ def pytest_configure(config: pytest.Config) -> None:
             "the bpe_beam that Python finds first has no compiled module; a folder of sources may "
             "hide the installed one: pip install -e '.[test]', or start pytest by its own name"
         )
+
+
+def _keep_temporary_folders_in_memory() -> None:
+    """Choose a file system in memory if there is room, and if nobody has chosen another place.
+
+    Jobs flush every file that they finish, which on a disk takes a fifth of the tests' time.
+    """
+    if "TMPDIR" in os.environ or "PYTEST_DEBUG_TEMPROOT" in os.environ or not MEMORY.is_dir():
+        return
+    no_programs = os.statvfs(MEMORY).f_flag & os.ST_NOEXEC
+    if shutil.disk_usage(MEMORY).free >= ENOUGH and not no_programs:
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

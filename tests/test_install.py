@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -212,3 +213,32 @@ def _pybind11() -> str:
     found = re.search(r'^PYBIND11 = "(.*)"$', (ROOT / "setup.py").read_text(), re.MULTILINE)
     assert found
     return found[1]
+
+
+def test_ci_compiles_the_same_text_once(tmp_path: Path) -> None:
+    """Though each environment has the headers in a folder of its own, whose name they may tell."""
+    (tmp_path / "objects").mkdir()
+    source = tmp_path / "source.cpp"
+    source.write_text('#include "header.hpp"\nconst char* text() { return where(); }\n')
+
+    def objects(folder: str, result: str, flag: str) -> int:
+        include = tmp_path / folder
+        include.mkdir(exist_ok=True)
+        (include / "header.hpp").write_text(
+            f"inline const char* where() {{ return __FILE__ {result}; }}\n"
+        )
+        # CI's own compiler begins with this very script.
+        words = shlex.split(os.environ.get("CXX", "c++"))
+        compiler = [word for word in words if Path(word).name != "once"]
+        command = [str(ROOT / ".ci/once"), *compiler, flag]
+        subprocess.run(
+            [*command, f"-I{include}", "-c", source, "-o", tmp_path / "source.o"],
+            env={**os.environ, "CI_OBJECTS": str(tmp_path / "objects")},
+            check=True,
+        )
+        return len(list((tmp_path / "objects").glob("*.lock")))
+
+    assert objects("one", "", "-O1") == 1
+    assert objects("two", "", "-O1") == 1
+    assert objects("two", "", "-O2") == 2
+    assert objects("two", '"changed"', "-O2") == 3

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 
+import pytest
 import tokenizers
 from counted_words import words_of
 
@@ -17,12 +18,13 @@ from bpe_beam.training.recipe import TIE_BREAKS, BpeRecipe
 from bpe_beam.training.tokenizer_parts import tokenizer_of
 
 
-def test_equal_where_nothing_ties() -> None:
+@pytest.mark.parametrize("trials", [80, pytest.param(300, marks=pytest.mark.slow)])
+def test_equal_where_nothing_ties(trials: int) -> None:
     """Its ids come from a hash map, so ties are its own affair: sets are compared, and encodings
     by strings."""
     made = random.Random("prefix")
     compared = 0
-    for _ in range(300):
+    for _ in range(trials):
         counts = {
             "".join(made.choices("abcdé", k=made.randint(1, 8))): made.randint(1, 40)
             for _ in range(made.randint(1, 8))
@@ -55,4 +57,4 @@ def test_equal_where_nothing_ties() -> None:
         same = tokenizers.Tokenizer.from_str(ours.to_json())
         assert same.encode("abcd zab éa").ids == ours.encode("abcd zab éa")
         compared += 1
-    assert compared > 10
+    assert compared > trials // 30

@@ -702,7 +702,7 @@ def test_a_run_beside_this_one_is_named(
 def test_an_interrupted_job_says_how_it_goes_on(
     job: str, how: tuple[str, ...], place: Path, tokenizer: Path
 ) -> None:
-    write(place / "a.txt", documents(2000))
+    write(place / "a.txt", documents(600))
     given = (*job_args(job, tokenizer), "--input", "a.txt", "--range-bytes", "500", *how)
     script = """
 import glob, os, signal, sys, threading, time

@@ -13,6 +13,7 @@ PROGRAMS = sorted(str(path.relative_to(HERE)) for path in HERE.rglob("test_*.cpp
 BINDINGS = set((NATIVE / "bind").glob("*.hpp"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_header(program: str, tmp_path: Path, compile_program: Compile) -> None:
     binary = tmp_path / "program"

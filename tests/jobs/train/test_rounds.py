@@ -84,7 +84,13 @@ ALL_BYTES = ("bytes", "greatest", "short", "frequent", "special", "fallback")
 
 
 @pytest.mark.parametrize(
-    ("pieces", "memory"), [(1, NOTHING), (1, 6_000), (4, 3_000), (64, EVERYTHING)]
+    ("pieces", "memory"),
+    [
+        (1, NOTHING),
+        (1, 6_000),
+        pytest.param(4, 3_000, marks=pytest.mark.slow),
+        (64, EVERYTHING),
+    ],
 )
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_merges_are_those_of_one_learner(
