@@ -2,7 +2,7 @@
 
 A worker adds 1 to a table for each token: a row for each source, a column for each id. The file of
 a split, `work/shard-00003-of-00012.token-counts`, has the ids that occur. It is an Arrow stream
-compressed by zstd; each row is a block: a source, ids and their counts. A table that would have
+compressed by lz4; each row is a block: a source, ids and their counts. A table that would have
 more than `TABLE_BYTES` is written out and begun anew, so a source may have several blocks.
 
 Memory: a worker has vocabulary x sources of its split x 8 bytes, `TABLE_BYTES` at most. The driver,
@@ -93,7 +93,9 @@ class TokenCounter:
         self._rows: dict[str, int] = {}
         self._blocks = io.BytesIO()
         self._writer = pa.ipc.new_stream(
-            self._blocks, _BLOCKS, options=pa.ipc.IpcWriteOptions(compression="zstd")
+            self._blocks,
+            _BLOCKS,
+            options=pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False),
         )
         self._new_table()
 
@@ -182,19 +184,22 @@ def added_up(
     height = columns.rows_within(TABLE_BYTES)
     for start in range(0, len(names), height):
         group = names[start : start + height]
-        table = np.zeros((len(group), len(columns.ids)), np.int64)
+        table = np.zeros((len(group), columns.width), np.int64)
         rows = {name: row for row, name in enumerate(group)}
         for file in files:
             for source, ids, counts in _blocks_of(folder, file):
                 if source in rows:
-                    table[rows[source], np.searchsorted(columns.ids, ids)] += counts
+                    table[rows[source], columns.of(ids)] += counts
         for name, row in rows.items():
-            yield SourceCounts(None if sources is None else name, columns.ids, table[row])
+            yield SourceCounts(
+                None if sources is None else name, columns.ids, columns.known(table[row])
+            )
 
 
 def _blocks_of(folder: TaskFolder, file: FileInfo) -> Iterator[tuple[str, Ids, Amounts]]:
     data = read_hashed(folder.storage, folder.path(file.name), file.sha256)
-    for batch in pa.ipc.open_stream(data):
+    # A pool of threads takes longer to start than the blocks to read.
+    for batch in pa.ipc.open_stream(data, options=pa.ipc.IpcReadOptions(use_threads=False)):
         ids, counts = batch.column("ids").values, batch.column("counts").values
         yield batch.column("source")[0].as_py(), ids.to_numpy(), counts.to_numpy()
 
