@@ -1,6 +1,14 @@
 // UTF-8 out of strings whose characters have one, two or four bytes each, as Python has them.
+//
+// Processors with AVX2 write eight characters at once, others one by one.
 #pragma once
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -11,9 +19,131 @@
 
 namespace bpe_beam {
 
+#if defined(__x86_64__)
+#define BPE_BEAM_UTF8_AVX2 __attribute__((target("avx2")))
+
+/// The UTF-8 of eight code points below 0x10000.
+class Utf8Vectors {
+ public:
+  /// Loads eight units as 16-bit lanes. False if one is 0x10000 or more.
+  BPE_BEAM_UTF8_AVX2 static bool load(const std::uint8_t* at, __m128i& points) {
+    points = _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at)));
+    return true;
+  }
+  BPE_BEAM_UTF8_AVX2 static bool load(const std::uint16_t* at, __m128i& points) {
+    points = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+    return true;
+  }
+  BPE_BEAM_UTF8_AVX2 static bool load(const std::uint32_t* at, __m128i& points) {
+    const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+    const __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + 4));
+    points = _mm_packus_epi32(low, high);
+    return _mm_testz_si128(_mm_or_si128(low, high), _mm_set1_epi32(~0xFFFF)) != 0;
+  }
+
+  /// Writes eight code points, and up to 16 bytes that do not count. Returns the end of their UTF-8.
+  BPE_BEAM_UTF8_AVX2 static char* put(__m128i points, char* out, bool& surrogate) {
+    if (_mm_testz_si128(points, _mm_set1_epi16(~0x7F)) != 0) {
+      _mm_storel_epi64(reinterpret_cast<__m128i*>(out), _mm_packus_epi16(points, points));
+      return out + 8;
+    }
+    if (_mm_testz_si128(points, _mm_set1_epi16(~0x7FF)) != 0) return put_two(points, out);
+    return put_three(points, out, surrogate);
+  }
+
+ private:
+  /// How to move the bytes of characters together, by which of eight have two bytes; and by which of
+  /// four have two bytes or more (lower half) and three (upper half).
+  using Shuffles = std::array<std::array<std::uint8_t, 16>, 256>;
+
+  static constexpr Shuffles shuffles(std::size_t lanes) {
+    const std::size_t width = 16 / lanes;
+    Shuffles found{};
+    for (std::size_t index = 0; index < 256; ++index) {
+      std::size_t to = 0;
+      for (std::size_t lane = 0; lane < lanes; ++lane) {
+        const std::size_t size =
+            1 + (index >> lane & 1) + (lanes == 4 ? index >> (lane + 4) & 1 : 0);
+        for (std::size_t byte = 0; byte < size; ++byte) {
+          found[index][to++] = static_cast<std::uint8_t>(lane * width + byte);
+        }
+      }
+    }
+    return found;
+  }
+
+  static const Shuffles& of_eight() {
+    static constexpr Shuffles kFound = shuffles(8);
+    return kFound;
+  }
+  static const Shuffles& of_four() {
+    static constexpr Shuffles kFound = shuffles(4);
+    return kFound;
+  }
+
+  BPE_BEAM_UTF8_AVX2 static void store(__m128i lanes, const std::array<std::uint8_t, 16>& shuffle,
+                                       char* out) {
+    const __m128i order = _mm_loadu_si128(reinterpret_cast<const __m128i*>(shuffle.data()));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm_shuffle_epi8(lanes, order));
+  }
+
+  /// Of code points below 0x800.
+  BPE_BEAM_UTF8_AVX2 static char* put_two(__m128i points, char* out) {
+    const __m128i last = _mm_and_si128(points, _mm_set1_epi16(0x3F));
+    const __m128i both = _mm_or_si128(_mm_srli_epi16(points, 6), _mm_slli_epi16(last, 8));
+    const __m128i two = _mm_or_si128(both, _mm_set1_epi16(static_cast<short>(0x80C0)));
+    const __m128i long_ones = _mm_cmpgt_epi16(points, _mm_set1_epi16(0x7F));
+    const auto index = static_cast<unsigned>(
+        _mm_movemask_epi8(_mm_packs_epi16(long_ones, _mm_setzero_si128())));
+    store(_mm_blendv_epi8(points, two, long_ones), of_eight()[index], out);
+    return out + 8 + std::popcount(index);
+  }
+
+  BPE_BEAM_UTF8_AVX2 static char* put_three(__m128i points, char* out, bool& surrogate) {
+    const __m128i top = _mm_and_si128(points, _mm_set1_epi16(static_cast<short>(0xF800)));
+    const __m128i found = _mm_cmpeq_epi16(top, _mm_set1_epi16(static_cast<short>(0xD800)));
+    surrogate |= _mm_movemask_epi8(found) != 0;
+    const __m256i point = _mm256_cvtepu16_epi32(points);
+    const __m256i six = _mm256_set1_epi32(0x3F);
+    const __m256i last = _mm256_and_si256(point, six);
+    const __m256i upper = _mm256_srli_epi32(point, 6);
+    const __m256i two = _mm256_or_si256(_mm256_or_si256(upper, _mm256_slli_epi32(last, 8)),
+                                        _mm256_set1_epi32(0x80C0));
+    const __m256i middle = _mm256_slli_epi32(_mm256_and_si256(upper, six), 8);
+    const __m256i three = _mm256_or_si256(
+        _mm256_or_si256(_mm256_srli_epi32(point, 12), _mm256_set1_epi32(0x8080E0)),
+        _mm256_or_si256(middle, _mm256_slli_epi32(last, 16)));
+    const __m256i from_two = _mm256_cmpgt_epi32(point, _mm256_set1_epi32(0x7F));
+    const __m256i from_three = _mm256_cmpgt_epi32(point, _mm256_set1_epi32(0x7FF));
+    const __m256i lanes = _mm256_blendv_epi8(_mm256_blendv_epi8(point, two, from_two), three,
+                                             from_three);
+    const auto twos = static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(from_two)));
+    const auto threes = static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(from_three)));
+    const unsigned first = (twos & 0xF) | (threes & 0xF) << 4;
+    const unsigned second = twos >> 4 | (threes & 0xF0);
+    store(_mm256_castsi256_si128(lanes), of_four()[first], out);
+    out += 4 + std::popcount(first);
+    store(_mm256_extracti128_si256(lanes, 1), of_four()[second], out);
+    return out + 4 + std::popcount(second);
+  }
+};
+#endif
+
 /// Writes one string after another into the same memory.
 class Utf8Writer {
  public:
+  /// Whether this machine's processor has what writes many characters at once.
+  static bool has_vectors() {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") != 0;
+#else
+    return false;
+#endif
+  }
+
+  explicit Utf8Writer(bool with_vectors = has_vectors()) : with_vectors_(with_vectors) {}
+
   /// Returns the UTF-8 of `units`, the code points of a text, until the next call; nullopt if one is
   /// a surrogate.
   template <class Unit>
@@ -23,6 +153,9 @@ class Utf8Writer {
     const Unit* at = units.data();
     const Unit* const end = at + units.size();
     bool surrogate = false;
+#if defined(__x86_64__)
+    if (with_vectors_) write_vectors(at, end, out, surrogate);
+#endif
     while (end - at >= kRun) {
       if (is_ascii(at)) {
         for (int i = 0; i < kRun; ++i) out[i] = static_cast<char>(at[i]);
@@ -39,7 +172,8 @@ class Utf8Writer {
 
  private:
   static constexpr int kRun = 8;
-  static constexpr std::size_t kBehind = 4;  // each character is written as four bytes
+  // Each character is written as four bytes, and eight at once as more.
+  static constexpr std::size_t kBehind = 32;
 
   template <class Unit>
   static constexpr std::size_t kMostBytes = sizeof(Unit) == 1 ? 2 : sizeof(Unit) == 2 ? 3 : 4;
@@ -50,6 +184,23 @@ class Utf8Writer {
     for (int i = 0; i < kRun; ++i) all |= at[i];
     return all < 0x80;
   }
+
+#if defined(__x86_64__)
+  /// Writes all units but the last few.
+  template <class Unit>
+  BPE_BEAM_UTF8_AVX2 static void write_vectors(const Unit*& at, const Unit* end, char*& out,
+                                               bool& surrogate) {
+    while (end - at >= kRun) {
+      __m128i points;
+      if (Utf8Vectors::load(at, points)) [[likely]] {
+        out = Utf8Vectors::put(points, out, surrogate);
+      } else {
+        for (int i = 0; i < kRun; ++i) out = put(at[i], out, surrogate);
+      }
+      at += kRun;
+    }
+  }
+#endif
 
   /// Writes a character, and bytes that do not count. Without a branch on its size, except for four
   /// bytes: letters and spaces alternate.
@@ -83,6 +234,7 @@ class Utf8Writer {
     capacity_ = size;
   }
 
+  bool with_vectors_;
   std::unique_ptr<char[]> bytes_;
   std::size_t capacity_ = 0;
 };

@@ -32,8 +32,8 @@ void check_written(Utf8Writer& writer, const std::vector<std::uint32_t>& points)
 
 /// Each code point between others of one byte to four, at each position of a run.
 template <class Unit>
-void every_code_point(std::uint32_t end) {
-  Utf8Writer writer;
+void every_code_point(std::uint32_t end, bool with_vectors) {
+  Utf8Writer writer(with_vectors);
   const std::vector<std::uint32_t> others = {'a', 0xE9, 'b', 0x431, 'c', 0x8A9E, 'd', 0x1F600, ' '};
   std::vector<std::uint32_t> points;
   for (std::uint32_t point = 0; point < end; ++point) {
@@ -53,8 +53,8 @@ void every_code_point(std::uint32_t end) {
 }
 
 template <class Unit>
-void surrogates() {
-  Utf8Writer writer;
+void surrogates(bool with_vectors) {
+  Utf8Writer writer(with_vectors);
   for (std::uint32_t point = 0xD7FF; point <= 0xE000; ++point) {
     for (const std::size_t size : {std::size_t{1}, std::size_t{20}}) {
       std::vector<Unit> units(size, static_cast<Unit>('a'));
@@ -65,12 +65,33 @@ void surrogates() {
   }
 }
 
+/// Each sequence of eight sizes, after up to two characters of one byte.
+template <class Unit>
+void every_sequence_of_sizes(const std::vector<std::uint32_t>& points, bool with_vectors) {
+  std::size_t sequences = 1;
+  for (int i = 0; i < 8; ++i) sequences *= points.size();
+  Utf8Writer writer(with_vectors);
+  for (std::size_t sequence = 0; sequence < sequences; ++sequence) {
+    std::vector<std::uint32_t> text(sequence % 3, 'x');
+    for (std::size_t left = sequence, i = 0; i < 8; ++i, left /= points.size()) {
+      text.push_back(points[left % points.size()]);
+    }
+    check_written<Unit>(writer, text);
+  }
+}
+
 }  // namespace
 
 int main() {
-  every_code_point<std::uint8_t>(0x100);
-  every_code_point<std::uint16_t>(0x10000);
-  every_code_point<std::uint32_t>(0x110000);
-  surrogates<std::uint16_t>();
-  surrogates<std::uint32_t>();
+  for (const bool with_vectors : {false, Utf8Writer::has_vectors()}) {
+    every_code_point<std::uint8_t>(0x100, with_vectors);
+    every_code_point<std::uint16_t>(0x10000, with_vectors);
+    every_code_point<std::uint32_t>(0x110000, with_vectors);
+    every_sequence_of_sizes<std::uint8_t>({'a', 0xE9}, with_vectors);
+    every_sequence_of_sizes<std::uint16_t>({'a', 0x431, 0x8A9E}, with_vectors);
+    every_sequence_of_sizes<std::uint32_t>({'a', 0x431, 0x8A9E}, with_vectors);
+    every_sequence_of_sizes<std::uint32_t>({'a', 0x1F600}, with_vectors);
+    surrogates<std::uint16_t>(with_vectors);
+    surrogates<std::uint32_t>(with_vectors);
+  }
 }
