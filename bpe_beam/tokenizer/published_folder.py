@@ -37,9 +37,8 @@ from bpe_beam.tokenizer.pretokenizers import (
     pretokenizer_from_name,
 )
 from bpe_beam.tokenizer.spec import TokenizerSpec
-from bpe_beam.tokenizer.transformers_files import ModelInput
+from bpe_beam.tokenizer.transformers_files import TOKENIZER_FILE, ModelInput
 
-TOKENIZER_FILE = "tokenizer.json"
 _SENTENCEPIECE_FILES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "config.json")
 FILES = (

@@ -298,6 +298,43 @@ class Tokenizer:
 
         (storage or Storage()).write_bytes(path, self.json_bytes)
 
+    def save_pretrained(
+        self,
+        folder: str,
+        *,
+        model_max_length: int | None = None,
+        storage: Storage | None = None,
+        **roles: str,
+    ) -> None:
+        """Write a folder that `transformers.AutoTokenizer.from_pretrained` opens.
+
+        These are `tokenizer.json`, `tokenizer_config.json` and `special_tokens_map.json`, each
+        written atomically; a folder that does not exist is made.
+
+        Args:
+            folder: A path or any URL that fsspec opens.
+            model_max_length: The most tokens of the model's input; None: no limit.
+            storage: The storage client; None: one without options.
+            roles: Special tokens by their role: `bos_token`, `eos_token`, `pad_token`,
+                `sep_token`, `cls_token`, `mask_token`, `unk_token`.
+
+        Raises:
+            UsageError: There is no such role, or its token is not a special token of the tokenizer.
+        """
+        from bpe_beam.storage import Storage
+        from bpe_beam.storage.names import join
+        from bpe_beam.tokenizer import transformers_files
+
+        model_input = transformers_files.ModelInput(roles, model_max_length)
+        files = {
+            transformers_files.TOKENIZER_FILE: self.json_bytes,
+            **transformers_files.written_beside(self._spec, model_input),
+        }
+        storage = storage or Storage()
+        storage.make_folder(folder)
+        for name, data in files.items():
+            storage.write_bytes(join(folder, name), data)
+
     def vocab_json(self) -> bytes:
         """Return the model's vocabulary as GPT-2's `vocab.json`."""
         from bpe_beam.tokenizer import vocab_files

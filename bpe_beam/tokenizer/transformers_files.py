@@ -12,13 +12,21 @@ import msgspec
 from msgspec import Struct
 
 from bpe_beam.errors import require
+from bpe_beam.messages import did_you_mean
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.models import WordPiece
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
+TOKENIZER_FILE = "tokenizer.json"
 CONFIG_FILE = "tokenizer_config.json"
 SPECIAL_TOKENS_FILE = "special_tokens_map.json"
 CHAT_TEMPLATE_FILE = "chat_template.jinja"
+
+ROLES = (
+    *("bos_token", "eos_token", "pad_token"),
+    *("sep_token", "cls_token", "mask_token", "unk_token"),
+)
+"""What a special token may be for."""
 
 
 class ModelInput(Struct, frozen=True):
@@ -69,6 +77,24 @@ def special_tokens_map(spec: TokenizerSpec, model_input: ModelInput) -> bytes:
         UsageError: A role's token is not a special token of the tokenizer.
     """
     return _written(_by_role(spec, model_input))
+
+
+def written_beside(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, bytes]:
+    """Return the files to write beside a `tokenizer.json`: their bytes by name.
+
+    Args:
+        spec: The tokenizer.
+        model_input: The roles of its special tokens, and the length of the model's input.
+
+    Raises:
+        UsageError: There is no such role, or its token is not a special token of the tokenizer.
+    """
+    for role in model_input.roles:
+        require(role in ROLES, f"is not a role of special tokens{did_you_mean(role, ROLES)}", role)
+    return {
+        CONFIG_FILE: tokenizer_config(spec, model_input),
+        SPECIAL_TOKENS_FILE: special_tokens_map(spec, model_input),
+    }
 
 
 def _by_role(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, Any]:

@@ -197,3 +197,11 @@ def test_the_readers_of_llama_cpp(corpus: Path, tmp_path: Path) -> None:
     assert kinds[:3] == ["UNKNOWN", "CONTROL", "CONTROL"]
     assert kinds[3:259] == ["BYTE"] * 256
     assert set(kinds[259:]) == {"NORMAL"}
+
+
+def test_a_folder_written_from_python(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    special = next(token.content for token in tokenizer.spec.added_tokens if token.special)
+    tokenizer.save_pretrained(str(tmp_path), model_max_length=512, pad_token=special)
+    theirs = opened(tmp_path)
+    assert (theirs.pad_token, theirs.model_max_length) == (special, 512)
+    check(tokenizer, theirs)

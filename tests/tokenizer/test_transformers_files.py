@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -96,3 +97,33 @@ def test_a_role_is_of_a_special_token() -> None:
     with pytest.raises(UsageError, match="must be a special token, got 'a'") as caught:
         special_tokens_map(made(), ModelInput({"pad_token": "a"}))
     assert caught.value.parameters == ("pad_token",)
+
+
+def test_a_folder_is_written_from_python(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    special = next(token.content for token in tokenizer.spec.added_tokens if token.special)
+    folder = tmp_path / "new" / "folder"
+    tokenizer.save_pretrained(str(folder), model_max_length=512, pad_token=special)
+    assert {path.name for path in folder.iterdir()} == {
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "special_tokens_map.json",
+    }
+    assert Tokenizer.from_pretrained(str(folder)) == tokenizer
+    config = json.loads((folder / "tokenizer_config.json").read_bytes())
+    assert (config["pad_token"], config["model_max_length"]) == (special, 512)
+    assert json.loads((folder / "special_tokens_map.json").read_bytes())["pad_token"] == special
+
+
+@pytest.mark.parametrize(
+    ("roles", "message"),
+    [
+        ({"pad_token": "none"}, "pad_token must be a special token, got 'none'"),
+        ({"pad_tokens": "none"}, "pad_tokens is not a role .*; did you mean pad_token?"),
+    ],
+)
+def test_a_role_that_cannot_be_written(
+    tmp_path: Path, tokenizer: Tokenizer, roles: dict[str, str], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        tokenizer.save_pretrained(str(tmp_path / "folder"), **roles)
+    assert not (tmp_path / "folder").exists()
