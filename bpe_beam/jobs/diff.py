@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from bpe_beam.counts.manifest import read_manifest
 from bpe_beam.engines.run import workers_of
 from bpe_beam.evaluation.differences import (
     Differences,
     Pair,
+    PartDifference,
     WordDifferences,
     differences,
     word_differences,
@@ -134,10 +137,11 @@ def _lines(found: Differences, words: WordDifferences | None, terminal: Terminal
         yield "no part, token, id or merge differs"
     if found.parts:
         yield terminal.paint("parts", "bold")
-        for row in found.parts[:_MOST_PARTS]:
+        parts = list(_numbered_as_one(found.parts))
+        for row in parts[:_MOST_PARTS]:
             yield f"  {visible(row.part)}"
             yield from _both(terminal, "    ", [row.a], [row.b])
-        yield from _more(found.parts, most=_MOST_PARTS)
+        yield from _more(parts, most=_MOST_PARTS)
     yield from _token_lines(found, terminal)
     if found.ids:
         yield terminal.paint(f"ids: {len(found.ids):,} common tokens have two ids", "bold")
@@ -150,6 +154,21 @@ def _lines(found: Differences, words: WordDifferences | None, terminal: Terminal
     yield from _merge_lines(found, terminal)
     if words is not None:
         yield from _word_lines(words, names, terminal)
+
+
+def _numbered_as_one(parts: list[PartDifference]) -> Iterator[PartDifference]:
+    """Yield the parts, those in a row that differ alike and have one name but for numbers as one.
+
+    Published tokenizers have hundreds of reserved tokens.
+    """
+
+    def but_for_numbers(row: PartDifference) -> tuple[str, str, str]:
+        return re.sub("[0-9]+", "0", row.part), row.a, row.b
+
+    for _, group in groupby(parts, but_for_numbers):
+        first, *others = group
+        also = f" and {len(others):,} more with other numbers" if others else ""
+        yield structs.replace(first, part=first.part + also)
 
 
 def _token_lines(found: Differences, terminal: Terminal) -> Iterator[str]:

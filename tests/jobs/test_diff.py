@@ -57,6 +57,31 @@ def test_lines(made: Path) -> None:
     assert lines[-1] == f"  and {report['words']['other_unique_words'] - 3:,} more"
 
 
+def test_reserved_tokens_are_listed_as_one(made: Path, tmp_path: Path) -> None:
+    reserved = [f"<|reserved_{number}|>" for number in range(40)]
+    path = made / "a" / "tokenizer.json"
+    (tmp_path / "more.json").write_bytes(with_added_tokens(path.read_bytes(), reserved))
+    ran = run("diff", path, tmp_path / "more.json")
+    lines = ran.out.decode().splitlines()
+    assert lines[2:6] == [
+        "parts",
+        '  added token "<|reserved_0|>" and 39 more with other numbers',
+        "    - none",
+        "    + special",
+    ]
+    assert not any(line.startswith("  added token") for line in lines[4:])
+
+
+def with_added_tokens(file: bytes, contents: list[str]) -> bytes:
+    spec = json.loads(file)
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    spec["added_tokens"] += [
+        {"id": 1000 + at, "content": content, "special": True, **flags}
+        for at, content in enumerate(contents)
+    ]
+    return json.dumps(spec).encode()
+
+
 def test_json_and_summary(made: Path, tmp_path: Path) -> None:
     ran = run(
         *("diff", made / "a", made / "b", "--counts", made / "counts", "--format", "json"),
