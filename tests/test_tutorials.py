@@ -26,7 +26,7 @@ def test_train(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_tokenize(tmp_path: Path) -> None:
-    *_, read, _ = tutorial(tmp_path, "tokenize")
+    *_, read, _, _ = tutorial(tmp_path, "tokenize")
 
     assert "documents; the last begins with" in read
     assert (tmp_path / "tokens-arrow" / "manifest.json").exists()

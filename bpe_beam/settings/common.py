@@ -342,7 +342,9 @@ def pretokenizer_option(default: str | None, **more: Any) -> Any:
     return option(
         default,
         metavar="NAME",
-        help=f"Rule that cuts the text into words: {', '.join(PRETOKENIZERS)}, or regex:PATTERN.",
+        help=f"Rule that cuts the text into words: {', '.join(PRETOKENIZERS)}, or regex:PATTERN. "
+        "gpt2 and cl100k divide the words of Hindi, Thai and others at vowel signs; o200k keeps "
+        "them whole.",
         check=_check_pretokenizer,
         default_help="gpt2",
         **more,

@@ -70,7 +70,8 @@ class TrainSettings(Settings):
 
     output: str = output_option("tokenizer")
     vocab_size: int = option(
-        help="Number of vocabulary entries, special tokens and alphabet included.",
+        help="Number of vocabulary entries, such as 32000 or 32k, special tokens and alphabet "
+        "included.",
         between=(1, MAX_VOCAB_SIZE),
     )
     counts: str | None = option(

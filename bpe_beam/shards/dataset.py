@@ -425,8 +425,8 @@ class TokenDataset(TokenView[list[Ids]]):
         found: list[int] | None = self.labels(index).get("seq_lengths")
         require(
             found is not None,
-            f"{self.format} does not store where documents begin in sequences: tables such as "
-            "Parquet do",
+            f"{self.format} does not store where documents begin in sequences; tokenize with "
+            "--format parquet or arrow, which do",
         )
         return found
 
@@ -456,7 +456,9 @@ class TokenDataset(TokenView[list[Ids]]):
         return TokenSequences(self.reader, Order.of_all(count), self.dtype, length, stride)
 
     def __repr__(self) -> str:
-        return f"TokenDataset({redact(self.reader.url)!r}, {self.identity()})"
+        return (
+            f"<TokenDataset: {redact(self.reader.url)!r}, {self.format}, {len(self):,} documents>"
+        )
 
     def _read(self, item: int) -> Ids:
         return self.reader.document(item, self.dtype)
@@ -511,7 +513,10 @@ class TokenSequences(TokenView[Ids]):
         return {**super().identity(), "length": self.length, "stride": self.stride}
 
     def __repr__(self) -> str:
-        return f"TokenSequences({redact(self.reader.url)!r}, {self.identity()})"
+        return (
+            f"<TokenSequences: {redact(self.reader.url)!r}, {self.format}, {len(self):,} sequences "
+            f"of {self.length:,} tokens>"
+        )
 
     def _read(self, item: int) -> Ids:
         start = item * self.stride

@@ -16,6 +16,7 @@ from made_text import documents, write
 from read_back import read_shards, tree
 
 import bpe_beam
+from bpe_beam.errors import UsageError
 from bpe_beam.shards.formats import SHARD_FORMATS, shard_format
 from bpe_beam.shards.index_shuffle import IndexShuffle
 from bpe_beam.shards.manifest import read_manifest
@@ -208,6 +209,8 @@ def test_padding_fills_every_sequence(ground: Ground, tmp_path: Path) -> None:
     arranged = json.loads((out / "manifest.json").read_bytes())["arranged"]
     assert arranged["padding"] == summary["padding"]
     assert arranged["tokens"] == summary["tokens"] == LENGTH * len(expected) - summary["padding"]
+    with pytest.raises(UsageError, match="tokenize with --format parquet or arrow"):
+        bpe_beam.shards.open(str(out)).position_ids(0)
 
 
 def test_validation_is_stable_when_documents_are_added(ground: Ground, tmp_path: Path) -> None:

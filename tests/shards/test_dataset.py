@@ -237,6 +237,13 @@ def test_a_state_is_of_its_order_and_documents_only(dataset: TokenDataset, tmp_p
             iter(dataset.shuffled(9)).load_state_dict({**state, "position": position})
 
 
+def test_it_describes_itself(dataset: TokenDataset) -> None:
+    name = f"{dataset.reader.url!r}, {dataset.format}"
+    assert repr(dataset[:5]) == f"<TokenDataset: {name}, 5 documents>"
+    sequences = dataset.sequences(10)[:5]
+    assert repr(sequences) == f"<TokenSequences: {name}, 5 sequences of 10 tokens>"
+
+
 def test_it_pickles_without_what_was_read(place: str) -> None:
     view = bpe_beam.shards.open(write_folder(place, "dolma", SHARDS)).shuffled(2)[5:]
     expected, name = lists(view), repr(view)

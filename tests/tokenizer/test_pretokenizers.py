@@ -44,6 +44,22 @@ def test_names() -> None:
             normalizer_from_name(name)
 
 
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ("gpt2 digits_gpt2", 6),
+        ("cl100k llama3 qwen2 nanochat", 4),
+        ("o200k tekken kimi qwen35 deepseek_v3 gemma", 1),
+    ],
+)
+def test_the_patterns_that_divide_words_at_vowel_signs(names: str, words: int) -> None:
+    """As docs/tokenizers.md lists them."""
+    for name in names.split():
+        part = pretokenizer_from_name(name, byte_level=True)
+        pipeline = _native.Pipeline([], None, steps_of(part, last_as_bytes=True))
+        assert len(pipeline.words("हिन्दी".encode())) == words
+
+
 @pytest.mark.parametrize("name", [*PRETOKENIZERS, r"regex:\w+|\W"])
 def test_counting_and_encoding_see_the_same_words(name: str) -> None:
     """Words counted are those that a model gets, as text or as bytes."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from bpe_beam import Tokenizer
-from bpe_beam.errors import DataError
+from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.byte_level import BYTE_TO_CHAR
 from bpe_beam.workers.document_encoding import Encoding, cached_tokenizer
@@ -29,6 +29,11 @@ def test_the_tokenizer_is_one_object_a_process() -> None:
     there = pickle.loads(pickle.dumps(encoding))
     assert there.tokenizer() is made
     assert cached_tokenizer(made.to_json()) is made
+
+
+def test_a_token_that_the_tokenizer_lacks() -> None:
+    with pytest.raises(UsageError, match=r"append: the tokenizer has no token '<2>'; inspect "):
+        Encoding.of(tokenizer(), append="<2>").frame(tokenizer())
 
 
 def test_no_more_than_some_tokenizers_are_kept() -> None:

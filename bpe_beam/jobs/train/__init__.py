@@ -464,8 +464,8 @@ def _warnings(
     added = [t for t in recipe.special_tokens if t not in manifest.special_tokens]
     if added:
         warnings.append(
-            f"{', '.join(added)}: not extracted when the text was counted; in the corpus they are "
-            "counted as plain text"
+            f"{', '.join(added)}: not extracted when the text was counted; where the corpus has "
+            "them, they were counted as plain text: count with --special-token to extract them"
         )
     longest = max(tokenizer.vocab.keys() - set(recipe.specials), key=len, default="")
     if len(longest) > _LONG_TOKEN and settings.model != "word_level":

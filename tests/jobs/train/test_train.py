@@ -59,6 +59,14 @@ def test_a_run_of_one_letter_makes_a_long_token(way: str, tmp_path: Path) -> Non
     assert len(told) == (way != "word_level")
 
 
+def test_special_tokens_that_counting_did_not_extract(finished: Path, tmp_path: Path) -> None:
+    given = ("train", "--counts", finished / "counts", "--vocab-size", "280")
+    summary = run_whole(*given, "--special-token", "<end>", "--output", tmp_path / "tok").summary
+    found = [text for text in summary["warnings"] if text.startswith("<end>: not extracted")]
+    assert len(found) == 1
+    assert "count with --special-token" in found[0]
+
+
 @pytest.mark.parametrize("rounds", ["local", "distributed"])
 @pytest.mark.parametrize("way", ["bytes", "prefix_bpe"])
 def test_the_summary_tells_bytes_a_token(rounds: str, way: str, tmp_path: Path) -> None:
