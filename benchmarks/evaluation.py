@@ -82,20 +82,20 @@ def main() -> None:
     parser.add_argument("--source-field")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", choices=("counts", "texts", "counting"))
-    given = parser.parse_args()
-    sources = ("--source-field", given.source_field) if given.source_field else ()
-    wanted = (given.only,) if given.only else ("counts", "texts", "counting")
+    arguments = parser.parse_args()
+    sources = ("--source-field", arguments.source_field) if arguments.source_field else ()
+    wanted = (arguments.only,) if arguments.only else ("counts", "texts", "counting")
     with tempfile.TemporaryDirectory() as root:
         folder = Path(root)
-        text = ("--input", given.corpus, *sources)
+        text = ("--input", arguments.corpus, *sources)
         if "counts" in wanted:
             counted = command("count", *text, "--output", folder / "counts")
             print(f"count: {counted:.1f} s")
-            for path in given.tokenizer:
+            for path in arguments.tokenizer:
                 words = ("evaluate", "--counts", folder / "counts", "--tokenizer", path)
-                found = statistics.median(command(*words) for _ in range(given.runs))
+                found = statistics.median(command(*words) for _ in range(arguments.runs))
                 print(f"evaluate --counts, {path}: {found:.2f} s")
-        first = given.tokenizer[0]
+        first = arguments.tokenizer[0]
         if "texts" in wanted:
             tokenizer = ("--tokenizer", first)
             output = ("--output", folder / "tokens", "--overwrite")
@@ -104,14 +104,14 @@ def main() -> None:
                     command("evaluate", *text, *tokenizer),
                     command("tokenize", *text, *tokenizer, *output),
                 )
-                for _ in range(given.runs)
+                for _ in range(arguments.runs)
             ]
             found, tokenized = map(statistics.median, zip(*both, strict=True))
             print(f"evaluate --input, {first}: {found:.1f} s; tokenize: {tokenized:.1f} s")
         if "counting" in wanted:
-            pairs = 2 * given.runs + 1
+            pairs = 2 * arguments.runs + 1
             ratios = cost_of_counting(
-                folder / "work", given.corpus, first, given.source_field, pairs
+                folder / "work", arguments.corpus, first, arguments.source_field, pairs
             )
             print(f"tokenize with counts over without, {first}: {statistics.median(ratios):.4f}")
             print("  ratios: " + ", ".join(f"{ratio:.4f}" for ratio in sorted(ratios)))

@@ -158,12 +158,12 @@ def tokenize_job(case: Case) -> None:
 
 def command(case: Case, job: str) -> None:
     """Run the job in a process of its own."""
-    given = [sys.executable, "-m", "bpe_beam", job, "--quiet", "--output", next(case.fresh)]
-    given += ["--input", *case.input.inputs, "--range-bytes", str(case.input.range_bytes)]
-    given += ["--workers", str(case.run.workers)]
+    arguments = [sys.executable, "-m", "bpe_beam", job, "--quiet", "--output", next(case.fresh)]
+    arguments += ["--input", *case.input.inputs, "--range-bytes", str(case.input.range_bytes)]
+    arguments += ["--workers", str(case.run.workers)]
     if job == "tokenize":
-        given += ["--tokenizer", str(case.folder / "tok" / "tokenizer.json")]
-    subprocess.run(given, check=True)
+        arguments += ["--tokenizer", str(case.folder / "tok" / "tokenizer.json")]
+    subprocess.run(arguments, check=True)
 
 
 def layers(case: Case, job: str) -> dict[str, Callable[[], None]]:
@@ -194,21 +194,21 @@ def main() -> None:
     parser.add_argument("--jobs", nargs="+", choices=["count", "tokenize"])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--runs", type=int, default=3)
-    given = parser.parse_args()
-    total = given.corpus.stat().st_size
+    arguments = parser.parse_args()
+    total = arguments.corpus.stat().st_size
     with tempfile.TemporaryDirectory() as folder:
-        range_bytes = parse_size(given.range_bytes)
-        case = Case(Path(folder), given.corpus, given.workers, range_bytes)
-        for job in given.jobs or ["count", "tokenize"]:
+        range_bytes = parse_size(arguments.range_bytes)
+        case = Case(Path(folder), arguments.corpus, arguments.workers, range_bytes)
+        for job in arguments.jobs or ["count", "tokenize"]:
             timed = layers(case, job)
             times: dict[str, list[float]] = {name: [] for name in timed}
-            for _ in range(given.runs):
+            for _ in range(arguments.runs):
                 for name, call in timed.items():
                     started = time.perf_counter()
                     call()
                     times[name].append(time.perf_counter() - started)
             middle = {name: statistics.median(values) for name, values in times.items()}
-            print(f"{job}, {total / 1e6:.0f} MB, {given.workers} workers")
+            print(f"{job}, {total / 1e6:.0f} MB, {arguments.workers} workers")
             for name, seconds in middle.items():
                 share = seconds / middle["command"]
                 speed = total / seconds / 1e6

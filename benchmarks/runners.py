@@ -176,10 +176,10 @@ def commands(corpus: Path, out: Path, flags: list[str], vocab_size: str) -> dict
     reading = ["--input", str(corpus), "--quiet"]
     recipe = ["--vocab-size", vocab_size, "--special-token", "<|endoftext|>"]
     encoding = ["--tokenizer", str(out / "train" / "tokenizer.json"), "--append", "<|endoftext|>"]
-    given = {"count": [], "train": recipe, "tokenize": encoding}
+    options = {"count": [], "train": recipe, "tokenize": encoding}
     found = {
         job: [*program, job, *reading, *more, *flags, "--output", str(out / job)]
-        for job, more in given.items()
+        for job, more in options.items()
     }
     found["verify"] = [*program, "verify", str(out / "tokenize"), "--full", *reading]
     return found
@@ -199,19 +199,19 @@ def flags_of(command: str) -> list[str]:
 @contextmanager
 def runner(way: str, folder: Path) -> Iterator[tuple[list[str], set[int]]]:
     """Yield the flags of a runner and the sessions of its cluster, which ends with the block."""
-    given = WAYS[way]
+    parts = WAYS[way]
     if way.startswith(CLUSTER):
         home = folder / "cluster"
         flags = flags_of(script("start", "--home", str(home), "--slots", "2"))
         started = json.loads((home / "cluster.json").read_text())["processes"]
         try:
-            yield [*flags, *given], set(started.values())
+            yield [*flags, *parts], set(started.values())
         finally:
             script("stop", "--home", str(home))
-    elif len(given) == 1:
-        yield flags_of(script("command", given[0])), set()
+    elif len(parts) == 1:
+        yield flags_of(script("command", parts[0])), set()
     else:
-        yield given, set()
+        yield parts, set()
 
 
 def main() -> None:

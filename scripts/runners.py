@@ -92,8 +92,8 @@ def flags(runner: str) -> list[str]:
 
 def command(chosen: list[str]) -> str:
     """Return a command that users can paste."""
-    given = ["--input", "CORPUS", "--output", "COUNTS"]
-    return shlex.join(["bpe-beam", "count", *chosen, *given])
+    arguments = ["--input", "CORPUS", "--output", "COUNTS"]
+    return shlex.join(["bpe-beam", "count", *chosen, *arguments])
 
 
 def start(home: Path, task_managers: int, slots: int, port: int | None) -> list[str]:
@@ -336,22 +336,22 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _main(given: argparse.Namespace) -> None:
-    if given.action == "get":
-        unknown = set(given.parts) - set(PARTS)
+def _main(arguments: argparse.Namespace) -> None:
+    if arguments.action == "get":
+        unknown = set(arguments.parts) - set(PARTS)
         if unknown:
             raise Missing(f"{', '.join(sorted(unknown))}: no part of {', '.join(PARTS)}")
-        for part in given.parts or PARTS:
+        for part in arguments.parts or PARTS:
             print(part, get(part))
-    elif given.action == "command":
-        print(command(flags(given.runner)))
-    elif given.action == "start":
-        if given.task_managers < 1 or given.slots < 1:
+    elif arguments.action == "command":
+        print(command(flags(arguments.runner)))
+    elif arguments.action == "start":
+        if arguments.task_managers < 1 or arguments.slots < 1:
             raise Missing("--task-managers and --slots must be 1 or more")
-        home = given.home.absolute()
-        print(command(start(home, given.task_managers, given.slots, given.port)))
+        home = arguments.home.absolute()
+        print(command(start(home, arguments.task_managers, arguments.slots, arguments.port)))
     else:
-        stop(given.home.absolute())
+        stop(arguments.home.absolute())
 
 
 if __name__ == "__main__":

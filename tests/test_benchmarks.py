@@ -105,7 +105,7 @@ def test_reports_and_tuning_share_no_package() -> None:
 def results(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str, str]:
     """The results of a small comparison, what it printed, and what it printed when run again.
 
-    The contestants have this interpreter. The encoder of one is given another tokenizer.
+    The contestants have this interpreter. The encoder of one has another tokenizer.
     """
     folder = tmp_path_factory.mktemp("benchmarks")
     texts = made_text.documents(200, seed=1)

@@ -52,7 +52,7 @@ def read_config(
         values[key] = Argument(where, _value(node, where, keys[key]), in_file=True)
     stated = values.pop("job", None)
     if stated is not None and stated.value != [job]:
-        raise UsageError(f"{stated.where} must be {job}, since this file is given to that job")
+        raise UsageError(f"{stated.where} must be {job}, since that job reads this file")
     return values
 
 

@@ -123,23 +123,23 @@ def parse_temperature(text: str) -> Decimal:
     return Decimal(text).normalize(_CONTEXT)
 
 
-def given_weights(given: Mapping[str, int], sources: Mapping[str, int]) -> Weights:
-    """Return the weights of all sources; a source without a given one has the weight 1.
+def explicit_weights(numerators: Mapping[str, int], sources: Mapping[str, int]) -> Weights:
+    """Return the weights of all sources; a source that is not named has the weight 1.
 
     Args:
-        given: Numerators by source.
+        numerators: Numerators by source; of `DENOMINATOR` parts.
         sources: The sources, as keys.
 
     Raises:
-        UsageError: `given` names an unknown source.
+        UsageError: `numerators` names an unknown source.
     """
-    unknown = [name for name in given if name not in sources]
+    unknown = [name for name in numerators if name not in sources]
     if unknown:
         shown = list_few([repr(name) for name in sources], _SHOWN_SOURCES)
         raise UsageError(
             f"weights name {', '.join(map(repr, unknown))}, but the sources are {shown}"
         )
-    return Weights({name: given.get(name, DENOMINATOR) for name in sources})
+    return Weights({name: numerators.get(name, DENOMINATOR) for name in sources})
 
 
 def tempered_weights(temperature: Decimal, sizes: Mapping[str, int]) -> Weights:

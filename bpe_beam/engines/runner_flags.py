@@ -97,11 +97,11 @@ def check_runner(name: str) -> None:
 def check(flags: Sequence[str]) -> None:
     """Refuse flags, each whole, that Beam would ignore or could not read."""
     try:
-        given = _parser().parse_args(list(flags))
+        options = _parser().parse_args(list(flags))
     except (ValueError, argparse.ArgumentError, AssertionError, AttributeError) as error:
         # Errors of some of Beam's own argument types, which argparse does not catch.
         raise UsageError(f"the runner's flags {' '.join(flags)} cannot be read: {error}") from error
-    if any(str(each).startswith(_TIMED_STREAMS) for each in given.experiments or ()):
+    if any(str(each).startswith(_TIMED_STREAMS) for each in options.experiments or ()):
         raise UsageError(
             f"--experiments={_TIMED_STREAMS} must not be given: with it, Beam's workers lose "
             "elements"

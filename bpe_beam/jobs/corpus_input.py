@@ -26,9 +26,11 @@ from bpe_beam.workers.split_task import rejects_name
 _SHOWN_BYTES = 80
 
 
-def read_settings(given: InputSettings) -> ReadSettings:
+def read_settings(input_settings: InputSettings) -> ReadSettings:
     """Return how files become documents: settings of the same names."""
-    return ReadSettings(**{each.name: getattr(given, each.name) for each in fields(ReadSettings)})
+    return ReadSettings(
+        **{each.name: getattr(input_settings, each.name) for each in fields(ReadSettings)}
+    )
 
 
 def require_no_artifacts(storage: Storage, inputs: Iterable[str]) -> list[str]:
@@ -54,7 +56,7 @@ def require_no_artifacts(storage: Storage, inputs: Iterable[str]) -> list[str]:
 
 def plan_of(
     storage: Storage,
-    given: InputSettings,
+    input_settings: InputSettings,
     *,
     output: str | None = None,
     with_places: bool = False,
@@ -63,7 +65,7 @@ def plan_of(
 
     Args:
         storage: The storage client.
-        given: The input settings.
+        input_settings: The input settings.
         output: The job's output folder, if it has one.
         with_places: Whether the position of each document in the corpus is needed; compressed
             files are then not split.
@@ -72,7 +74,7 @@ def plan_of(
         UsageError: No such files; an input that is a folder which a job wrote, or which holds the
             output folder.
     """
-    for folder in require_no_artifacts(storage, given.inputs):
+    for folder in require_no_artifacts(storage, input_settings.inputs):
         if output is not None and any(names_below(folder, output)):
             raise UsageError(
                 f"output {redact(output)} is in the input folder {redact(folder)}, and would be "
@@ -81,24 +83,24 @@ def plan_of(
             )
     return make_plan(
         storage,
-        list(given.inputs),
-        input_format=given.input_format,
-        document_separator=given.document_separator,
-        range_bytes=given.range_bytes,
-        exclude=list(given.exclude),
+        list(input_settings.inputs),
+        input_format=input_settings.input_format,
+        document_separator=input_settings.document_separator,
+        range_bytes=input_settings.range_bytes,
+        exclude=list(input_settings.exclude),
         cut_compressed=not with_places,
     )
 
 
-def identity(given: InputSettings, plan: Plan) -> dict[str, Any]:
+def identity(input_settings: InputSettings, plan: Plan) -> dict[str, Any]:
     """Return what `job.json` has of a job's input, on which its results depend.
 
     Args:
-        given: The input settings.
+        input_settings: The input settings.
         plan: The plan.
     """
     return {
-        "reading": identity_of(given),
+        "reading": identity_of(input_settings),
         "plan": {
             "files": len(plan.files),
             "bytes": plan.size,
@@ -125,7 +127,7 @@ def rejects_there(storage: Storage, url: str, plan: Plan) -> list[str]:
     return sorted({f"rejects/{name}" for name in found}.intersection(rejects_names(plan)))
 
 
-def check_first_records(storage: Storage, plan: Plan, given: InputSettings) -> None:
+def check_first_records(storage: Storage, plan: Plan, input_settings: InputSettings) -> None:
     """Refuse a corpus whose first records all fail for one reason, before the rest is read.
 
     Nothing is read if a tenth of the records, or two thousand, may be rejects.
@@ -133,24 +135,25 @@ def check_first_records(storage: Storage, plan: Plan, given: InputSettings) -> N
     Args:
         storage: The storage client.
         plan: The plan.
-        given: The input settings, with the limit of rejects.
+        input_settings: The input settings, with the limit of rejects.
 
     Raises:
         DataError: Names the reason, a record, and what to do.
     """
-    limit = Limit.parse(given.max_rejects)
+    limit = Limit.parse(input_settings.max_rejects)
     if not limit.exceeded(TRIED_RECORDS, 10 * TRIED_RECORDS):
         return
-    rejects = tried_in_vain(storage, plan, read_settings(given))
+    rejects = tried_in_vain(storage, plan, read_settings(input_settings))
     if rejects is None:
         return
     first, files = rejects[0], len({reject.file for reject in rejects})
     begins = f", which begins {first.data[:_SHOWN_BYTES]!r}" if first.data else ""
+    fields = names_in(first.to_json(), input_settings.text_field)
     arrays = ARRAYS if first.data.startswith(b"[") else ""
     raise DataError(
         f"{len(rejects):,} records, the first of {files:,} of the {len(plan.files):,} files, all "
-        f"fail for one reason: {first.reason}{names_in(first.to_json(), given.text_field)}. The "
-        f"first is in {first.file} at {first.position}{begins}. No more was read",
+        f"fail for one reason: {first.reason}{fields}. The first is in {first.file} at "
+        f"{first.position}{begins}. No more was read",
         remedy=f"check {{text_field}} and {{input_format}}{arrays}, or read everything with "
         "{max_rejects} 10% or more",
     )
@@ -158,7 +161,7 @@ def check_first_records(storage: Storage, plan: Plan, given: InputSettings) -> N
 
 def check_documents(
     folder: TaskFolder,
-    given: InputSettings,
+    input_settings: InputSettings,
     totals: CorpusTotals,
     stored_bytes: int,
     files: Iterable[str],
@@ -167,7 +170,7 @@ def check_documents(
 
     Args:
         folder: The job's folder.
-        given: The limits of rejects and losses.
+        input_settings: The limits of rejects and losses.
         totals: What was read.
         stored_bytes: The size of all files.
         files: The rejects' files, relative to the folder.
@@ -180,16 +183,16 @@ def check_documents(
         totals,
         stored_bytes,
         files,
-        max_rejects=given.max_rejects,
-        max_lost=given.max_lost,
-        text_field=given.text_field,
+        max_rejects=input_settings.max_rejects,
+        max_lost=input_settings.max_lost,
+        text_field=input_settings.text_field,
     )
     rejects = sum(totals.rejects.values())
     if totals.documents == 0 and rejects:
         raise DataError(
             f"there is no document: none of the {rejects:,} records could be used; most of them in "
-            f"{most_rejects(folder, files, given.text_field)}. They are listed in "
+            f"{most_rejects(folder, files, input_settings.text_field)}. They are listed in "
             f"{folder.path('rejects')}"
         )
     if totals.documents == 0:
-        raise DataError(f"the corpus is empty: no document in {', '.join(given.inputs)}")
+        raise DataError(f"the corpus is empty: no document in {', '.join(input_settings.inputs)}")

@@ -86,17 +86,20 @@ def shard_source_facts(
     return _with_shares(rows, {name: row.pop("tokens") for name, row in rows.items()})
 
 
-def source_warnings(given: InputSettings, sources: Collection[str] | None) -> list[str]:
+def source_warnings(input_settings: InputSettings, sources: Collection[str] | None) -> list[str]:
     """Return a warning about sources without a document, whose names may be misspelt.
 
     Args:
-        given: The input settings, which may name sources.
+        input_settings: The input settings, which may name sources.
         sources: The sources of the documents.
     """
     found = sources or ()
-    if given.source_field is not None and set(found) == {OTHER_SOURCE}:
-        return [f"no document names its source in {given.source_field!r}: all are {OTHER_SOURCE!r}"]
-    missing = sorted({name for name, _ in given.sources}.difference(found))
+    if input_settings.source_field is not None and set(found) == {OTHER_SOURCE}:
+        return [
+            f"no document names its source in {input_settings.source_field!r}: "
+            f"all are {OTHER_SOURCE!r}"
+        ]
+    missing = sorted({name for name, _ in input_settings.sources}.difference(found))
     return [f"no document has the source {', '.join(missing)}"] if missing else []
 
 

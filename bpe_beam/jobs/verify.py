@@ -82,7 +82,7 @@ def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
 
 def _compare_with_corpus(
     settings: VerifySettings,
-    given: InputSettings,
+    input_settings: InputSettings,
     storage: Storage,
     manifest: Manifest,
     progress: Progress,
@@ -93,7 +93,9 @@ def _compare_with_corpus(
         from bpe_beam.jobs.verify_arranged import differences_from_text
 
         found = tuple(
-            differences_from_text(storage, settings.folder, manifest, given, settings.run, progress)
+            differences_from_text(
+                storage, settings.folder, manifest, input_settings, settings.run, progress
+            )
         )
         if found:
             raise DataError(_problems(settings.folder, found, len(found)))
@@ -107,7 +109,7 @@ def _compare_with_corpus(
         if not manifest.arranged
         else "give {full} too",
     )
-    plan = _same_plan(storage, manifest, given)
+    plan = _same_plan(storage, manifest, input_settings)
     if settings.full:
         workers = workers_of(settings.run)
         _compare(storage, settings.folder, manifest, plan, workers, progress)
@@ -170,15 +172,15 @@ def _check_records(storage: Storage, folder: str, manifest: Manifest) -> None:
         )
 
 
-def _same_plan(storage: Storage, manifest: Manifest, given: InputSettings) -> Plan:
+def _same_plan(storage: Storage, manifest: Manifest, input_settings: InputSettings) -> Plan:
     """Return the manifest's plan over the input, which must be the files that were tokenized.
 
     Raises:
         DataError: There are other files, or files of another size.
     """
     # The settings of `tokenize` decided on the format.
-    given = replace(given, input_format=str(manifest.settings["input_format"]))
-    now = corpus_input.plan_of(storage, given)
+    input_settings = replace(input_settings, input_format=str(manifest.settings["input_format"]))
+    now = corpus_input.plan_of(storage, input_settings)
     plan = plan_of(manifest, now.root)
     there = {file.name: file for file in plan.files}
     # A manifest has no tags.

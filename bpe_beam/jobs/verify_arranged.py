@@ -34,7 +34,7 @@ def differences_from_text(
     storage: Storage,
     folder: str,
     manifest: Manifest,
-    given: InputSettings,
+    input_settings: InputSettings,
     run: RunSettings,
     progress: Progress,
 ) -> Iterator[str]:
@@ -44,7 +44,7 @@ def differences_from_text(
         storage: The storage client.
         folder: Path or URL of the folder.
         manifest: Its manifest, which has how documents were arranged.
-        given: The corpus, where it is now.
+        input_settings: The corpus, where it is now.
         run: How many workers there are.
         progress: Shows the progress.
 
@@ -58,7 +58,9 @@ def differences_from_text(
     assert isinstance(arranged, ArrangedPart)
     with tempfile.TemporaryDirectory(prefix="bpe-beam-verify-") as scratch:
         made = storage.join(scratch, "tokens")
-        tokenize.run(_settings(storage, folder, manifest, arranged, given, run, made), progress)
+        tokenize.run(
+            _settings(storage, folder, manifest, arranged, input_settings, run, made), progress
+        )
         made = storage.join(made, *filter(None, [arranged.part]))
         expected = read_manifest(storage, made)
         yield from _compared_shards(storage, folder, manifest, made, expected)
@@ -74,7 +76,7 @@ def _settings(
     folder: str,
     manifest: Manifest,
     arranged: ArrangedPart,
-    given: InputSettings,
+    input_settings: InputSettings,
     run: RunSettings,
     output: str,
 ) -> TokenizeSettings:
@@ -87,7 +89,7 @@ def _settings(
         reading["sources"] = tuple((name, glob) for name, glob in reading["sources"])
     return TokenizeSettings(
         # Rejects are compared with those of the manifest.
-        input=replace(given, **reading, max_rejects="100%", max_lost="100%"),
+        input=replace(input_settings, **reading, max_rejects="100%", max_lost="100%"),
         tokenizer=storage.join(folder, TOKENIZER_FILE),
         output=output,
         run=RunSettings(workers=run.workers, storage_options=run.storage_options),

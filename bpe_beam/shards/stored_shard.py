@@ -214,7 +214,7 @@ class StoredShard:
         groups: Keeps what formats decode in large groups.
 
     Attributes:
-        entry, vocab_size, groups: As given.
+        entry, vocab_size, groups: As the arguments of the same names.
     """
 
     def __init__(

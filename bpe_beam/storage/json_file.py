@@ -77,7 +77,7 @@ def to_struct(value: object, struct: type[T], source: str) -> T:
 
 
 def json_bytes(value: Any, indent: int | None = 2) -> bytes:
-    """Return JSON values as the bytes of a file: UTF-8, with the keys in their given order.
+    """Return JSON values as the bytes of a file: UTF-8, with the keys in their own order.
 
     Args:
         value: The values.

@@ -124,10 +124,10 @@ def _special_tokens(listed: Node, number: int) -> dict[str, int]:
         texts = [_read_special(row, rank) for rank, row in enumerate(listed.items())]
     if number > _MAX_SPECIAL_TOKENS:
         listed.refuse(f"must be at most {_MAX_SPECIAL_TOKENS:,} tokens, got {number:,}")
-    given = len(texts)
-    texts += (f"<SPECIAL_{rank}>" for rank in range(given, number))
-    if given > number or len(set(texts)) < len(texts):
-        listed.refuse(f"must be at most {number:,} different tokens, got {given:,}")
+    listed_count = len(texts)
+    texts += (f"<SPECIAL_{rank}>" for rank in range(listed_count, number))
+    if listed_count > number or len(set(texts)) < len(texts):
+        listed.refuse(f"must be at most {number:,} different tokens, got {listed_count:,}")
     return {text: rank for rank, text in enumerate(texts)}
 
 

@@ -109,7 +109,7 @@ def _with_time(
     yield timestamp.micros, update
 
 
-# Beam's checks cannot read annotations that are strings, so the parameters' types are given here.
+# Beam's checks cannot read annotations that are strings, so the parameters' types are named here.
 @beam.typehints.with_input_types(Element, timestamp=ANY, window=ANY, pane=ANY, updates=ANY)
 class _Encode(DocumentFn):
     """Encodes documents to token ids."""

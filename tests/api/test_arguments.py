@@ -22,7 +22,7 @@ pytestmark = pytest.mark.quick
 
 
 @pytest.mark.parametrize(
-    ("given", "typed"),
+    ("arguments", "typed"),
     [
         ({"vocab_size": 32000}, "--vocab-size 32000"),
         ({"vocab_size": "32k"}, "--vocab-size 32000"),
@@ -42,8 +42,8 @@ pytestmark = pytest.mark.quick
         ({"vocab_size": 9, "normalizer": None}, "--vocab-size 9"),
     ],
 )
-def test_values_mean_what_is_typed(given: dict[str, Any], typed: str) -> None:
-    values = values_of("train", TrainSettings, {**given, "counts": "c"})
+def test_values_mean_what_is_typed(arguments: dict[str, Any], typed: str) -> None:
+    values = values_of("train", TrainSettings, {**arguments, "counts": "c"})
     found = settings_of(TrainSettings, {**values, "output": "o"})
     words = ["--counts", "c", "--output", "o", *typed.split()]
     assert found == typed_settings(read_arguments("train", words))

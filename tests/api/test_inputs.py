@@ -13,7 +13,7 @@ pytestmark = pytest.mark.quick
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("texts", "expected"),
     [
         ("a.txt", ("a.txt",)),
         ("data/*.jsonl", ("data/*.jsonl",)),
@@ -29,8 +29,8 @@ pytestmark = pytest.mark.quick
         ({"a": ["b"]}, None),
     ],
 )
-def test_paths_and_texts(given: Any, expected: tuple[str, ...] | None) -> None:
-    assert paths_of(given) == expected
+def test_paths_and_texts(texts: Any, expected: tuple[str, ...] | None) -> None:
+    assert paths_of(texts) == expected
 
 
 def test_sources_are_the_names_of_a_mapping() -> None:

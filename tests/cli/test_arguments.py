@@ -40,7 +40,7 @@ Refused = Callable[..., str]
 
 
 def test_all_options_of_count() -> None:
-    given = settings(
+    parsed = settings(
         "count",
         *("--input", "a.txt", "b/*.jsonl", "--input", "@list", "--input-format", "jsonl"),
         *("--text-field", "body", "--id-field", "key", "--document-separator", r"\n\x1e"),
@@ -50,27 +50,27 @@ def test_all_options_of_count() -> None:
         *("--workers", "3", "--overwrite", "--quiet", "--debug", "--summary-file", "-"),
         *("--storage-options", '{"s3": {"anon": true}}'),
     )
-    assert isinstance(given, CountSettings)
-    assert given.input.inputs == ("a.txt", "b/*.jsonl", "@list")
-    assert (given.input.input_format, given.input.text_field) == ("jsonl", "body")
-    assert (given.input.id_field, given.input.document_separator) == ("key", "\n\x1e")
-    assert (given.input.range_bytes, given.input.max_rejects) == (64_000_000, "1%")
-    assert (given.output, given.special_tokens) == ("out", ("<a>", "<b>"))
-    assert (given.normalizer, given.pretokenizer, given.with_places) == ("none", "gpt2", True)
-    assert (given.run.workers, given.run.overwrite, given.run.quiet) == (3, True, True)
-    assert (given.run.debug, given.run.summary_file) == (True, "-")
-    assert given.run.storage_options == {"s3": {"anon": True}}
+    assert isinstance(parsed, CountSettings)
+    assert parsed.input.inputs == ("a.txt", "b/*.jsonl", "@list")
+    assert (parsed.input.input_format, parsed.input.text_field) == ("jsonl", "body")
+    assert (parsed.input.id_field, parsed.input.document_separator) == ("key", "\n\x1e")
+    assert (parsed.input.range_bytes, parsed.input.max_rejects) == (64_000_000, "1%")
+    assert (parsed.output, parsed.special_tokens) == ("out", ("<a>", "<b>"))
+    assert (parsed.normalizer, parsed.pretokenizer, parsed.with_places) == ("none", "gpt2", True)
+    assert (parsed.run.workers, parsed.run.overwrite, parsed.run.quiet) == (3, True, True)
+    assert (parsed.run.debug, parsed.run.summary_file) == (True, "-")
+    assert parsed.run.storage_options == {"s3": {"anon": True}}
     assert not settings(*COUNT).with_places
 
 
 def test_all_options_of_train() -> None:
-    given = settings(
+    parsed = settings(
         "train",
         *("--counts", "c", "--output", "o", "--model", "bpe", "--vocab-size", "32000"),
         *("--min-frequency", "2", "--tie-break", "first_seen", "--alphabet", "seen"),
         *("--special-token", "<a>", "--driver-memory", "1GiB", "--merge-rounds", "local"),
     )
-    assert given == TrainSettings(
+    assert parsed == TrainSettings(
         "o",
         32000,
         counts="c",
@@ -81,27 +81,27 @@ def test_all_options_of_train() -> None:
         driver_memory=1 << 30,
         merge_rounds="local",
     )
-    given = settings("train", "--input", "a", "--output", "o", "--vocab-size", "300")
-    assert given.input.inputs == ("a",)
-    assert given.counts is None
+    parsed = settings("train", "--input", "a", "--output", "o", "--vocab-size", "300")
+    assert parsed.input.inputs == ("a",)
+    assert parsed.counts is None
 
 
 def test_all_options_of_tokenize() -> None:
-    given = settings(
+    parsed = settings(
         "tokenize",
         *("--tokenizer", "t", "--input", "a", "--output", "o", "--format", "megatron"),
         *("--append", "<eos>", "--prepend", "<bos>", "--allowed-special", "<a>,<b>"),
     )
-    assert isinstance(given, TokenizeSettings)
-    assert (given.tokenizer, given.format) == ("t", "megatron")
-    assert (given.append, given.prepend, given.allowed_special) == (
+    assert isinstance(parsed, TokenizeSettings)
+    assert (parsed.tokenizer, parsed.format) == ("t", "megatron")
+    assert (parsed.append, parsed.prepend, parsed.allowed_special) == (
         "<eos>",
         "<bos>",
         ("<a>", "<b>"),
     )
     for text, meant in (("none", "none"), ("all", "all"), ("all,<a>", ("all", "<a>"))):
-        given = settings("encode", "x", "--tokenizer", "t", "--allowed-special", text)
-        assert given.allowed_special == meant
+        parsed = settings("encode", "x", "--tokenizer", "t", "--allowed-special", text)
+        assert parsed.allowed_special == meant
 
 
 def test_all_options_of_the_other_jobs() -> None:
@@ -187,20 +187,20 @@ def test_every_declared_option_reaches_the_settings() -> None:
 
 
 def test_flags_of_the_runner_are_passed_on() -> None:
-    given = settings(
+    parsed = settings(
         *COUNT,
         *("--runner", "FlinkRunner", "--parallelism", "2", "--flink_master=[local]"),
         *("--flink_submit_uber_jar", "--experiments", "a", "--experiments=b", "--quiet"),
     )
-    assert given.run.runner == "FlinkRunner"
-    assert given.run.runner_options == (
+    assert parsed.run.runner == "FlinkRunner"
+    assert parsed.run.runner_options == (
         "--parallelism=2",
         "--flink_master=[local]",
         "--flink_submit_uber_jar",
         "--experiments=a",
         "--experiments=b",
     )
-    assert given.run.quiet
+    assert parsed.run.quiet
     # A value is never taken for an argument of ours.
     assert settings(*COUNT, "--job_name", "--quiet").run.runner_options == ("--job_name=--quiet",)
 
@@ -213,21 +213,21 @@ def test_the_file_gives_and_flags_win(tmp_path: Path) -> None:
         "storage_options: {s3: {anon: true}}\nrunner: FlinkRunner\n"
         "runner_options: {parallelism: 2, flink_master: '[local]'}\n"
     )
-    given = settings("train", "--config", str(config))
-    assert given.input.inputs == ("x", "y")
-    assert (given.vocab_size, given.special_tokens) == (400, ("<a>",))
-    assert (given.input.range_bytes, given.input.document_separator) == (1 << 20, "\n\n")
-    assert (given.run.quiet, given.run.overwrite) == (True, False)
-    assert given.run.storage_options == {"s3": {"anon": True}}
-    assert given.run.runner_options == ("--parallelism=2", "--flink_master=[local]")
-    given = settings(
+    parsed = settings("train", "--config", str(config))
+    assert parsed.input.inputs == ("x", "y")
+    assert (parsed.vocab_size, parsed.special_tokens) == (400, ("<a>",))
+    assert (parsed.input.range_bytes, parsed.input.document_separator) == (1 << 20, "\n\n")
+    assert (parsed.run.quiet, parsed.run.overwrite) == (True, False)
+    assert parsed.run.storage_options == {"s3": {"anon": True}}
+    assert parsed.run.runner_options == ("--parallelism=2", "--flink_master=[local]")
+    parsed = settings(
         *("train", "--vocab-size", "500", "--config", str(config), "--input", "z"),
         *("--special-token", "<b>", "--parallelism=7", "--overwrite"),
     )
-    assert given.input.inputs == ("z",)
-    assert (given.vocab_size, given.special_tokens) == (500, ("<b>",))
-    assert given.run.runner_options == ("--flink_master=[local]", "--parallelism=7")
-    assert given.run.overwrite
+    assert parsed.input.inputs == ("z",)
+    assert (parsed.vocab_size, parsed.special_tokens) == (500, ("<b>",))
+    assert parsed.run.runner_options == ("--flink_master=[local]", "--parallelism=7")
+    assert parsed.run.overwrite
     later = tmp_path / "later.yaml"
     later.write_text("vocab-size: 600\n")
     assert settings("train", "--config", str(config), "--config", str(later)).vocab_size == 600
@@ -243,15 +243,15 @@ def test_the_configs_that_we_ship_are_whole(path: Path) -> None:
 
 def test_counts_work_with_the_training_configs() -> None:
     for path in (ROOT / "configs").glob("gpt2_*.yaml"):
-        given = settings("train", "--config", str(path), "--counts", "c", "--output", "o")
-        assert given.special_tokens == ("<|endoftext|>",)
+        parsed = settings("train", "--config", str(path), "--counts", "c", "--output", "o")
+        assert parsed.special_tokens == ("<|endoftext|>",)
 
 
 def test_storage_options_from_a_file(tmp_path: Path, refused: Refused) -> None:
     path = tmp_path / "s.json"
     path.write_text('{"gs": {"token": "anon"}}')
-    given = settings(*COUNT, "--storage-options", f"@{path}")
-    assert given.run.storage_options == {"gs": {"token": "anon"}}
+    parsed = settings(*COUNT, "--storage-options", f"@{path}")
+    assert parsed.run.storage_options == {"gs": {"token": "anon"}}
     path.write_text('{"gs": "hunter2"')
     said = refused(*COUNT, "--storage-options", f"@{path}")
     assert said == "--storage-options is not valid JSON (line 1)"

@@ -32,7 +32,7 @@ def read(tmp_path: Path, text: str | bytes) -> dict[str, Any]:
     path = tmp_path / "c.yaml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     config = read_config(str(path), "train", KEYS, Storage())
-    return {key: given.value for key, given in config.items()}
+    return {key: value.value for key, value in config.items()}
 
 
 def test_values_are_what_would_be_typed(tmp_path: Path) -> None:

@@ -44,8 +44,8 @@ def test_a_relative_folder_means_its_files(
     tmp_path: Path, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(_corpus(tmp_path / folder))
-    for given in (".", "./", f"../{folder}", "deep/.."):
-        assert _names(given) == ["a.jsonl", "deep/er/b.txt"], given
+    for name in (".", "./", f"../{folder}", "deep/.."):
+        assert _names(name) == ["a.jsonl", "deep/er/b.txt"], name
     assert _names("deep") == ["b.txt"]
 
 

@@ -38,9 +38,9 @@ def test_paths() -> None:
 )
 @pytest.mark.parametrize("option", ["text", "id", "source"])
 def test_paths_that_lead_nowhere(field: str, message: str, option: str) -> None:
-    given: dict[str, Any] = {f"{option}_field": field}
+    reading: dict[str, Any] = {f"{option}_field": field}
     with pytest.raises(UsageError, match=message) as caught:
-        ReadSettings(**given)
+        ReadSettings(**reading)
     assert str(caught.value).startswith(f"{option}_field must ")
     assert repr(field) in str(caught.value)
 

@@ -40,7 +40,7 @@ def test_compression_is_told_by_content(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("head", "given", "message"),
+    ("head", "input_format", "message"),
     [
         (b"PK\x03\x04", "auto", "is a ZIP archive"),
         (b"PAR1", "text", "is parquet, not text; leave input_format out"),
@@ -49,11 +49,11 @@ def test_compression_is_told_by_content(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_read_is_refused(
-    tmp_path: Path, head: bytes, given: str, message: str
+    tmp_path: Path, head: bytes, input_format: str, message: str
 ) -> None:
     (tmp_path / "a.txt").write_bytes(head + b"more")
     with pytest.raises(UsageError, match=rf"a\.txt' {message}"):
-        make_plan(STORAGE, [str(tmp_path / "a.txt")], input_format=given)
+        make_plan(STORAGE, [str(tmp_path / "a.txt")], input_format=input_format)
 
 
 @pytest.mark.parametrize(

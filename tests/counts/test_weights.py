@@ -11,7 +11,7 @@ from bpe_beam.counts.weights import (
     DENOMINATOR,
     MOST,
     Weights,
-    given_weights,
+    explicit_weights,
     parse_temperature,
     parse_weight,
     tempered_weights,
@@ -55,12 +55,12 @@ def test_what_is_no_weight(text: str) -> None:
 
 
 def test_a_source_that_is_not_named_keeps_1() -> None:
-    weights = given_weights({"zh": 5}, SOURCES)
+    weights = explicit_weights({"zh": 5}, SOURCES)
     assert weights.numerators == {"en": DENOMINATOR, "zh": 5, "code": DENOMINATOR}
     with pytest.raises(
         UsageError, match="weights name 'fr', 'de', but the sources are 'en', 'zh', 'code'"
     ):
-        given_weights({"fr": 1, "zh": 1, "de": 1}, SOURCES)
+        explicit_weights({"fr": 1, "zh": 1, "de": 1}, SOURCES)
 
 
 @pytest.mark.parametrize(

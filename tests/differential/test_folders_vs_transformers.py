@@ -90,8 +90,8 @@ def check(ours: Tokenizer, theirs: Any) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_trained_folder_opens(kind: str, corpus: Path, tmp_path: Path) -> None:
     output = tmp_path / "tok"
-    given = ("train", "--input", corpus / "in.txt", "--vocab-size", "700", *KINDS[kind])
-    run_whole(*given, "--chat-template", corpus / "chat.jinja", "--output", output)
+    arguments = ("train", "--input", corpus / "in.txt", "--vocab-size", "700", *KINDS[kind])
+    run_whole(*arguments, "--chat-template", corpus / "chat.jinja", "--output", output)
     ours, theirs = Tokenizer.from_pretrained(str(output)), opened(output)
     check(ours, theirs)
     config = json.loads((output / "tokenizer_config.json").read_bytes())
@@ -139,8 +139,8 @@ def test_vocab_and_merges(name: str, config: Any, corpus: Path, tmp_path: Path) 
         tokens = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
     specials = [part for token in tokens for part in ("--special-token", token)]
     words = ("--pretokenizer", "qwen2") if name == "Qwen2Tokenizer" else ()
-    given = ("train", "--input", corpus / "in.txt", "--vocab-size", "700", *specials, *words)
-    run_whole(*given, "--output", tmp_path / "tok")
+    arguments = ("train", "--input", corpus / "in.txt", "--vocab-size", "700", *specials, *words)
+    run_whole(*arguments, "--output", tmp_path / "tok")
     names = ("vocab.json", "merges.txt")
     folder = files_of(tmp_path / "tok", names, tokenizer_class=name, **config)
     check(Tokenizer.from_pretrained(folder), opened(folder))
@@ -148,8 +148,8 @@ def test_vocab_and_merges(name: str, config: Any, corpus: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("config", [{}, {"do_lower_case": False}, {"strip_accents": False}])
 def test_vocab_txt(config: Any, corpus: Path, tmp_path: Path) -> None:
-    given = ("train", "--input", corpus / "in.txt", "--vocab-size", "700", *KINDS["prefix_bpe"])
-    run_whole(*given, "--output", tmp_path / "tok")
+    arguments = ("train", "--input", corpus / "in.txt", "--vocab-size", "700", *KINDS["prefix_bpe"])
+    run_whole(*arguments, "--output", tmp_path / "tok")
     names = ("vocab.txt",)
     config |= {"tokenizer_class": "BertTokenizer", "clean_up_tokenization_spaces": False}
     folder = files_of(tmp_path / "tok", names, **config)
@@ -184,8 +184,8 @@ def test_the_readers_of_llama_cpp(corpus: Path, tmp_path: Path) -> None:
     """Its converter has these of package gguf: tokens, special tokens and merges."""
     import gguf.vocab
 
-    given = ("train", "--input", corpus / "in.txt", *KINDS["sentencepiece"])
-    run_whole(*given, "--chat-template", corpus / "chat.jinja", "--output", tmp_path)
+    arguments = ("train", "--input", corpus / "in.txt", *KINDS["sentencepiece"])
+    run_whole(*arguments, "--chat-template", corpus / "chat.jinja", "--output", tmp_path)
     ours = Tokenizer.from_pretrained(str(tmp_path))
     special = gguf.vocab.SpecialVocab(tmp_path, load_merges=True)
     assert special.special_token_ids == {"unk": 0, "bos": 1, "eos": 2}

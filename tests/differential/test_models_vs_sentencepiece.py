@@ -99,15 +99,15 @@ def check(model: bytes, rng: random.Random, count: int = 150) -> Tokenizer:
     ours = Tokenizer(sentencepiece_file.read(model, "tokenizer.model"))
     from_json = Tokenizer.from_json(ours.to_json())
     written = sentencepiece_writing.write(from_json.spec)
-    given = texts(rng, count)
-    expected = theirs.encode(given)
+    samples = texts(rng, count)
+    expected = theirs.encode(samples)
     again = sentencepiece.SentencePieceProcessor(model_proto=written)
-    assert again.encode(given[:count]) == expected[:count]
+    assert again.encode(samples[:count]) == expected[:count]
     assert [again.id_to_piece(i) for i in range(again.vocab_size())] == [*ours.vocab]
-    assert from_json.encode_batch(given).to_pylist() == expected
+    assert from_json.encode_batch(samples).to_pylist() == expected
     assert pickle.loads(pickle.dumps(ours)) == from_json
     assert len(ours) == theirs.vocab_size()
-    for text, ids in zip(given, expected, strict=True):
+    for text, ids in zip(samples, expected, strict=True):
         assert ours.encode(text) == ids, ascii(text)
         assert ours.encode_with_offsets(text)[1] == ids, ascii(text)
         # Hugging Face's decoders write the unknown token as it is.
@@ -122,7 +122,7 @@ def check(model: bytes, rng: random.Random, count: int = 150) -> Tokenizer:
     else:
         hugging_face = HuggingFace.from_str(ours.to_json())
         hugging_face.encode_special_tokens = True
-        for text, ids in zip(given, expected, strict=True):
+        for text, ids in zip(samples, expected, strict=True):
             assert hugging_face.encode(text, add_special_tokens=False).ids == ids, ascii(text)
     return ours
 
@@ -157,7 +157,7 @@ def test_rules(path: Path | None, model_type: int) -> None:
     """Every combination of the rules of spaces, with pieces that no trainer makes."""
     rng = random.Random(1)
     pieces = made_pieces(rng, byte_fallback=path is None)
-    given = texts(rng, 40)
+    samples = texts(rng, 40)
     for flags in itertools.product([0, 1], repeat=4):
         dummy, remove, escape, suffix = flags
         rules = {3: dummy, 4: remove, 5: escape} | ({2: path.read_bytes()} if path else {})
@@ -165,7 +165,7 @@ def test_rules(path: Path | None, model_type: int) -> None:
         model = made_model(pieces, model_type, trainer=trainer, normalizer=rules)
         theirs = sentencepiece.SentencePieceProcessor(model_proto=model)
         ours = Tokenizer(sentencepiece_file.read(model, "m.model"))
-        for text in given:
+        for text in samples:
             assert ours.encode(text) == theirs.encode(text), (flags, ascii(text))
             assert ours.decode(ours.encode(text)) == theirs.decode(theirs.encode(text))
 
@@ -282,8 +282,8 @@ def test_merges_that_are_written() -> None:
             refused.append(str(error))
             continue
         theirs = sentencepiece.SentencePieceProcessor(model_proto=model)
-        given = ["".join(rng.choices("▁  aabbcé", k=rng.randint(0, 14))) for _ in range(30)]
-        for text, ids in zip(given, theirs.encode(given), strict=True):
+        samples = ["".join(rng.choices("▁  aabbcé", k=rng.randint(0, 14))) for _ in range(30)]
+        for text, ids in zip(samples, theirs.encode(samples), strict=True):
             assert ours.encode(text) == ids, (ascii(text), spec)
     assert 20 < len(refused) < 150
     assert {reason.split(": ")[2][:9] for reason in refused} == {"by scores", "its pre-t"}

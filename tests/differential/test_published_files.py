@@ -39,10 +39,10 @@ def texts() -> list[str]:
 
 
 def check(files: list[Published], folder: Path) -> None:
-    given = texts()
+    samples = texts()
     different = {}
     for file, path in published_files.fetch(files, folder).items():
-        found = published_files.COMPARISONS[file.kind](path, file, given)
+        found = published_files.COMPARISONS[file.kind](path, file, samples)
         if found:
             different[file.name] = f"{len(found)} texts, as {ascii(found[0])[:300]}"
     assert different == {}

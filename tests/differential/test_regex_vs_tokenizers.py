@@ -90,7 +90,7 @@ class AsItIs(Pattern):  # type: ignore[misc]
 
     @property
     def expression(self) -> str:
-        """What was given."""
+        """The pattern itself."""
         return self.value
 
 

@@ -44,8 +44,8 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> Pat
     """One for those jobs that want one."""
     folder = tmp_path_factory.mktemp("tokenizer")
     corpus = write(folder / "a.txt", texts)
-    given = ("--input", corpus, "--vocab-size", "400", "--special-token", END)
-    run_whole("train", *given, "--output", folder / "tok")
+    arguments = ("--input", corpus, "--vocab-size", "400", "--special-token", END)
+    run_whole("train", *arguments, "--output", folder / "tok")
     return folder / "tok" / "tokenizer.json"
 
 
@@ -200,13 +200,13 @@ BAD_RECORDS: dict[str, tuple[tuple[str, bytes, int], str, bytes]] = {
 def test_a_bad_record_fails_the_job_with_its_place(name: str, place: Path, tokenizer: Path) -> None:
     (file, data, offset), reason, bad = BAD_RECORDS[name]
     (place / file).write_bytes(data)
-    given = ("--input", file, "--range-bytes", "100")
+    arguments = ("--input", file, "--range-bytes", "100")
     job = READERS[len(name) % 3]
-    ran = run(*job_args(job, tokenizer), *given)
+    ran = run(*job_args(job, tokenizer), *arguments)
     refuses(ran, job, 1, "1 of 21 records", f"{file} (1, the first at byte {offset}: ", reason)
     nothing_finished(place / "out")
     # Told that one may be lost, the same job goes on from there, and keeps the record.
-    run_whole(*job_args(job, tokenizer), *given, "--max-rejects", "1")
+    run_whole(*job_args(job, tokenizer), *arguments, "--max-rejects", "1")
     rejects = [
         json.loads(line)
         for path in (place / "out").rglob("rejects-*.jsonl")
@@ -254,17 +254,17 @@ def test_the_limit_of_rejects_is_exact(place: Path, tokenizer: Path) -> None:
     """2 of 1,000: 0.2 % is enough, 0.19 % is not, and the number 2 is, and 1 is not."""
     lines = [b"good\n"] * 998 + [b"\xff\n"] * 2
     (place / "a.txt").write_bytes(b"".join(lines))
-    given = (*job_args("tokenize", tokenizer), "--input", "a.txt", "--range-bytes", "1KB")
+    arguments = (*job_args("tokenize", tokenizer), "--input", "a.txt", "--range-bytes", "1KB")
     for limit in ("0.19%", "1", "0", "0.1%"):
-        refuses(run(*given, "--max-rejects", limit), "tokenize", 1, "2 of 1,000", limit)
+        refuses(run(*arguments, "--max-rejects", limit), "tokenize", 1, "2 of 1,000", limit)
         nothing_finished(place / "out")
     before = {path.name: path.stat().st_ino for path in (place / "out").rglob("shard-*.???")}
     assert len(before) == 10
-    ran = run_whole(*given, "--max-rejects", "0.2%")
+    ran = run_whole(*arguments, "--max-rejects", "0.2%")
     assert ran.summary["shards_kept_from_before"] == 5
     assert {path.name: path.stat().st_ino for path in (place / "out").glob("shard-*")} == before
     assert ran.summary["rejects"] == 2
-    run_whole(*given[:-6], "--output", "number", *given[-4:], "--max-rejects", "2")
+    run_whole(*arguments[:-6], "--output", "number", *arguments[-4:], "--max-rejects", "2")
     assert tree(place / "number") == tree(place / "out")
 
 
@@ -273,12 +273,14 @@ def test_a_finished_folder_meets_a_stricter_limit_of_rejects_too(
     job: str, place: Path, tokenizer: Path
 ) -> None:
     (place / "a.txt").write_bytes(b"good\n" * 8 + b"\xff\n" * 2)
-    given = (*job_args(job, tokenizer), "--input", "a.txt")
-    run_whole(*given, "--max-rejects", "20%")
+    arguments = (*job_args(job, tokenizer), "--input", "a.txt")
+    run_whole(*arguments, "--max-rejects", "20%")
     before = tree(place / "out")
-    refuses(run(*given, "--max-rejects", "1"), job, 1, "2 of 10", "a.txt (2, the first at byte 40")
+    refuses(
+        run(*arguments, "--max-rejects", "1"), job, 1, "2 of 10", "a.txt (2, the first at byte 40"
+    )
     assert tree(place / "out") == before
-    assert run_whole(*given, "--max-rejects", "2").summary["was_finished_before"]
+    assert run_whole(*arguments, "--max-rejects", "2").summary["was_finished_before"]
 
 
 # ---- output folders ----
@@ -292,13 +294,13 @@ def test_a_folder_that_holds_something_foreign(job: str, place: Path, tokenizer:
         (place / "out" / name).parent.mkdir(parents=True, exist_ok=True)
         (place / "out" / name).write_bytes(data)
     (place / "out" / "link").symlink_to(place / "a.txt")
-    given = (*job_args(job, tokenizer), "--input", "a.txt")
-    refuses(run(*given), job, 2, "output out holds files", "notes.txt", "--overwrite")
+    arguments = (*job_args(job, tokenizer), "--input", "a.txt")
+    refuses(run(*arguments), job, 2, "output out holds files", "notes.txt", "--overwrite")
     assert {path.name for path in (place / "out").iterdir()} == {
         *("notes.txt", "sub", "shard-x.bin", "link")
     }
     for _ in range(2):
-        run_whole(*given, "--overwrite")
+        run_whole(*arguments, "--overwrite")
         for name, data in foreign.items():
             assert (place / "out" / name).read_bytes() == data
         assert (place / "out" / "link").is_symlink()
@@ -313,9 +315,9 @@ def test_a_file_that_the_job_would_replace_is_refused_even_then(
     name = {"count": "manifest.json", "train": "vocab.json", "tokenize": "tokenizer.json"}[job]
     (place / "out").mkdir()
     (place / "out" / name).write_text("mine")
-    given = (*job_args(job, tokenizer), "--input", "a.txt")
-    refuses(run(*given), job, 2, name)
-    refuses(run(*given, "--overwrite"), job, 2, name, "move them away")
+    arguments = (*job_args(job, tokenizer), "--input", "a.txt")
+    refuses(run(*arguments), job, 2, name)
+    refuses(run(*arguments, "--overwrite"), job, 2, name, "move them away")
     assert tree(place / "out") == {name: b"mine"}
 
 
@@ -325,21 +327,21 @@ def test_the_output_of_another_job_names_what_differs(
 ) -> None:
     write(place / "a.txt", GOOD)
     write(place / "b.txt", GOOD[1:])
-    given = (*job_args(job, tokenizer), "--input")
-    run_whole(*given, "a.txt")
+    arguments = (*job_args(job, tokenizer), "--input")
+    run_whole(*arguments, "a.txt")
     before = tree(place / "out")
-    refuses(run(*given, "b.txt"), job, 2, "holds the work of another job", "plan.fingerprint")
+    refuses(run(*arguments, "b.txt"), job, 2, "holds the work of another job", "plan.fingerprint")
     other, key = {
         "count": (("--special-token", END), f'special_tokens: [] there, ["{END}"] now'),
         "train": (("--alphabet", "seen"), 'alphabet: "bytes" there, "seen" now'),
         "tokenize": (("--append", END), f'append: null there, "{END}" now'),
     }[job]
-    refuses(run(*given, "a.txt", *other), job, 2, key)
+    refuses(run(*arguments, "a.txt", *other), job, 2, key)
     another = {"count": "train", "train": "tokenize", "tokenize": "count"}[job]
     changed = run(*job_args(another, tokenizer), "--input", "a.txt")
     refuses(changed, another, 2, f'job: "{job}" there, "{another}" now')
     assert tree(place / "out") == before
-    run_whole(*given, "a.txt")
+    run_whole(*arguments, "a.txt")
     assert tree(place / "out") == before
 
 
@@ -348,9 +350,9 @@ def test_counts_are_not_overwritten_by_what_is_learned_from_them(place: Path) ->
     run_whole("count", "--input", "a.txt", "--output", "counts")
     before = tree(place / "counts")
     for name in ("counts", "./counts/", str(place / "counts")):
-        given = ("--counts", "counts", "--output", name, "--vocab-size", "300")
+        arguments = ("--counts", "counts", "--output", name, "--vocab-size", "300")
         refuses(
-            run("train", *given, "--overwrite"),
+            run("train", *arguments, "--overwrite"),
             "train",
             2,
             "must be a folder other than those that are read",
@@ -415,9 +417,9 @@ def test_a_vocabulary_below_the_alphabet(place: Path, tokenizer: Path) -> None:
 
 def test_special_tokens_that_the_tokenizer_has_not(place: Path, tokenizer: Path) -> None:
     write(place / "a.txt", GOOD)
-    given = (*job_args("tokenize", tokenizer), "--input", "a.txt")
+    arguments = (*job_args("tokenize", tokenizer), "--input", "a.txt")
     for option in ("--append", "--prepend", "--allowed-special"):
-        ran = run(*given, option, "<|nope|>")
+        ran = run(*arguments, option, "<|nope|>")
         refuses(ran, "tokenize", 2, option[2:].replace("-", "_"), "<|nope|>")
         assert not (place / "out").exists()
 
@@ -465,20 +467,20 @@ def test_counts_that_are_not_whole(place: Path, tokenizer: Path) -> None:
     run_whole("count", "--input", "a.txt", "--output", "counts")
     part = max((place / "counts").glob("part-*"), key=lambda path: path.stat().st_size)
     data = part.read_bytes()
-    given = ("train", "--counts", "counts", "--vocab-size", "300", "--output", "out")
+    arguments = ("train", "--counts", "counts", "--vocab-size", "300", "--output", "out")
     for damaged in (data[:-1], bytes([*data[:60], data[60] ^ 1, *data[61:]]), None):
         if damaged is None:
             part.unlink()
         else:
             part.write_bytes(damaged)
-        refuses(run(*given), "train", 1, part.name)
+        refuses(run(*arguments), "train", 1, part.name)
         nothing_finished(place / "out")
     # Counting again mends what is missing.
     run_whole("count", "--input", "a.txt", "--output", "counts")
     assert part.read_bytes() == data
     (place / "counts" / "manifest.json").unlink()
-    refuses(run(*given), "train", 2, "counts", "not finished")
-    refuses(run(*given[:2], "nowhere", *given[3:]), "train", 2, "nowhere")
+    refuses(run(*arguments), "train", 2, "counts", "not finished")
+    refuses(run(*arguments[:2], "nowhere", *arguments[3:]), "train", 2, "nowhere")
 
 
 @pytest.mark.parametrize(
@@ -587,17 +589,17 @@ def test_a_full_disk(
     job: str, small_disk: Callable[[str], Path], large: Path, tokenizer: Path, tmp_path: Path
 ) -> None:
     disk = small_disk("1m")
-    given = job_args(job, tokenizer)[:-2]
+    arguments = job_args(job, tokenizer)[:-2]
     reading = ("--input", large, "--range-bytes", "100KB")
-    ran = run(*given, *reading, "--output", disk / "out")
+    ran = run(*arguments, *reading, "--output", disk / "out")
     refuses(ran, job, 1, str(disk / "out"), "No space left on device")
     nothing_finished(disk / "out")
     # With room enough it goes on, and ends as if nothing had been.
     small_disk("30m")
-    ran = run_whole(*given, *reading, "--output", disk / "out")
+    ran = run_whole(*arguments, *reading, "--output", disk / "out")
     if job == "tokenize":
         assert ran.summary["shards_kept_from_before"] > 0
-    run_whole(*given, *reading, "--output", tmp_path / "plain")
+    run_whole(*arguments, *reading, "--output", tmp_path / "plain")
     assert tree(disk / "out") == tree(tmp_path / "plain")
 
 
@@ -606,16 +608,16 @@ def test_a_disk_that_is_full_at_the_very_end(
 ) -> None:
     """The words fit, the tokenizer does not."""
     run_whole("count", "--input", large, "--output", tmp_path / "counts")
-    given = ("train", "--counts", tmp_path / "counts", "--vocab-size", "5000", "--output")
+    arguments = ("train", "--counts", tmp_path / "counts", "--vocab-size", "5000", "--output")
     disk = small_disk("100k")
-    ran = run(*given, disk / "out")
+    ran = run(*arguments, disk / "out")
     refuses(ran, "train", 1, str(disk / "out"), "No space left on device")
     assert not (disk / "out" / "tokenizer.json").exists()
     assert not (disk / "out" / "summary.json").exists()
     assert not list((disk / "out").rglob("*.attempt-*"))
     small_disk("4m")
-    run_whole(*given, disk / "out")
-    run_whole(*given, tmp_path / "plain")
+    run_whole(*arguments, disk / "out")
+    run_whole(*arguments, tmp_path / "plain")
     assert tree(disk / "out") == tree(tmp_path / "plain")
 
 
@@ -654,17 +656,19 @@ def test_a_worker_that_fails_ends_the_job(
     job: str, error: str, how: tuple[str, ...], place: Path, tokenizer: Path
 ) -> None:
     write(place / "a.txt", documents(300))
-    given = (*job_args(job, tokenizer), "--input", "a.txt", "--range-bytes", "3KB")
+    arguments = (*job_args(job, tokenizer), "--input", "a.txt", "--range-bytes", "3KB")
     command = (sys.executable, "-c", _FAILING.format(error=error))
-    ran = run_process(*given, *how, command=command)
+    ran = run_process(*arguments, *how, command=command)
     assert (ran.code, ran.out) == (1, b"")
     assert ran.message.startswith(f"bpe-beam {job}: failed unexpectedly: ")
     assert error.partition("(")[0] in ran.message
     assert "--debug" in ran.message
     assert "Traceback" not in ran.err
     nothing_finished(place / "out")
-    run_whole(*given)
-    run_whole(*given[: given.index("out")], "fresh", *given[given.index("out") + 1 :])
+    run_whole(*arguments)
+    run_whole(
+        *arguments[: arguments.index("out")], "fresh", *arguments[arguments.index("out") + 1 :]
+    )
     assert tree(place / "out") == tree(place / "fresh")
 
 
@@ -674,7 +678,7 @@ def test_a_run_beside_this_one_is_named(
 ) -> None:
     """What one sees whose pieces another run took for left over, or had no more use for."""
     write(place / "a.txt", GOOD)
-    given = (*job_args(job, tokenizer), "--input", "a.txt")
+    arguments = (*job_args(job, tokenizer), "--input", "a.txt")
     real = corpus_job.run_steps  # type: ignore[attr-defined]
 
     def disturbed(*args: object, **more: Any) -> object:
@@ -684,9 +688,9 @@ def test_a_run_beside_this_one_is_named(
 
     with monkeypatch.context() as patch:
         patch.setattr(corpus_job, "run_steps", disturbed)
-        refuses(run(*given), job, 1, "out", "another run of this job")
+        refuses(run(*arguments), job, 1, "out", "another run of this job")
     nothing_finished(place / "out")
-    run_whole(*given)
+    run_whole(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -703,7 +707,7 @@ def test_an_interrupted_job_says_how_it_goes_on(
     job: str, how: tuple[str, ...], place: Path, tokenizer: Path
 ) -> None:
     write(place / "a.txt", documents(600))
-    given = (*job_args(job, tokenizer), "--input", "a.txt", "--range-bytes", "500", *how)
+    arguments = (*job_args(job, tokenizer), "--input", "a.txt", "--range-bytes", "500", *how)
     script = """
 import glob, os, signal, sys, threading, time
 from bpe_beam.cli import main as cli
@@ -717,11 +721,11 @@ threading.Thread(target=interrupt, daemon=True).start()
 sys.argv[0] = "bpe-beam"
 cli.run()
 """
-    ran = run_process(*given, command=(sys.executable, "-c", script))
+    ran = run_process(*arguments, command=(sys.executable, "-c", script))
     refuses(ran, job, 130, "interrupted", "the same command resumes")
     assert not (place / "out" / "manifest.json").exists()
-    ran = run_whole(*given)
+    ran = run_whole(*arguments)
     kept = "shards_kept_from_before" if job == "tokenize" else "splits_kept_from_before"
     assert ran.summary[kept] >= 20
-    run_whole(*(each if each != "out" else "fresh" for each in given))
+    run_whole(*(each if each != "out" else "fresh" for each in arguments))
     assert tree(place / "out") == tree(place / "fresh")

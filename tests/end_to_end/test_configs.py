@@ -31,8 +31,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> Path:
 def tokenizer(corpus: Path) -> Path:
     """A tokenizer for those configs that want one."""
     out = corpus.parent / "tok"
-    given = ("--input", corpus, "--special-token", END)
-    run_whole("train", *given, "--vocab-size", "400", "--output", out)
+    arguments = ("--input", corpus, "--special-token", END)
+    run_whole("train", *arguments, "--vocab-size", "400", "--output", out)
     return out / "tokenizer.json"
 
 
@@ -49,19 +49,19 @@ def test_it_runs_and_equals_its_settings_as_flags(
     job = str(keys.pop("job"))
     own = config.parent / "corpora" / f"{config.stem}.txt"
     corpus = own if own.exists() else corpus
-    given: tuple[str | Path, ...] = ("--input", corpus)
+    arguments: tuple[str | Path, ...] = ("--input", corpus)
     if own.with_suffix("").is_dir():
-        given = ("--input", f"{own.with_suffix('')}/**/*.txt")
+        arguments = ("--input", f"{own.with_suffix('')}/**/*.txt")
     if job == "tokenize":
-        given += ("--tokenizer", tokenizer)
-    run_whole(job, "--config", config, *given, "--output", tmp_path / "config")
+        arguments += ("--tokenizer", tokenizer)
+    run_whole(job, "--config", config, *arguments, "--output", tmp_path / "config")
     flags: list[str] = []
     for key, value in keys.items():
         if isinstance(value, dict):
             value = [f"{name}={each}" for name, each in value.items()]
         for each in value if isinstance(value, list) else [value]:
             flags += [f"--{key.replace('_', '-')}", str(each)]
-    run_whole(job, *flags, *given, "--output", tmp_path / "flags")
+    run_whole(job, *flags, *arguments, "--output", tmp_path / "flags")
     assert tree(tmp_path / "config") == tree(tmp_path / "flags")
 
 
@@ -80,9 +80,9 @@ def test_it_is_for_its_job_only(config: Path, tmp_path: Path) -> None:
 def test_one_of_a_runner_is_read_for_every_job(config: Path, job: str, tmp_path: Path) -> None:
     keys = settings(config)
     assert {"runner", "runner_options"} <= set(keys)
-    given = ("--config", config, "--input", tmp_path / "none", "--output", tmp_path / "out")
+    arguments = ("--config", config, "--input", tmp_path / "none", "--output", tmp_path / "out")
     more = {"train": ("--vocab-size", "300"), "tokenize": ("--tokenizer", tmp_path / "none.json")}
-    ran = run(job, *given, *more.get(job, ()))
+    ran = run(job, *arguments, *more.get(job, ()))
     assert ran.code in (1, 2)
     assert str(tmp_path / "none") in ran.err, "all of it was taken, and the job has begun"
 
@@ -105,8 +105,8 @@ def test_what_the_documented_ones_give(corpus: Path, tokenizer: Path, tmp_path: 
     assert "8,000" in ran.summary["warnings"][0], "so small a corpus has no so many pairs"
     vocab = json.loads((tok / "vocab.json").read_bytes())
     assert vocab[END] == 0
-    given = ("--tokenizer", tokenizer, "--input", corpus, "--output", tmp_path / "tokens")
-    run_whole("tokenize", "--config", configs["tokenize_megatron"], *given)
+    arguments = ("--tokenizer", tokenizer, "--input", corpus, "--output", tmp_path / "tokens")
+    run_whole("tokenize", "--config", configs["tokenize_megatron"], *arguments)
     last = read_shards(tmp_path / "tokens")[-1]
     assert last[-1] == 0, "the end-of-text token is appended"
     assert 0 not in last[:-1], "and is plain text where it stands in the text"
@@ -114,14 +114,14 @@ def test_what_the_documented_ones_give(corpus: Path, tokenizer: Path, tmp_path: 
 
 def test_flags_win_over_the_file(corpus: Path, tmp_path: Path) -> None:
     config = {path.stem: path for path in CONFIGS}["gpt2_8k"]
-    given = ("--config", config, "--input", corpus, "--output", tmp_path / "tok")
-    ran = run_whole("train", *given, "--vocab-size", "300")
+    arguments = ("--config", config, "--input", corpus, "--output", tmp_path / "tok")
+    ran = run_whole("train", *arguments, "--vocab-size", "300")
     assert ran.summary["vocab_size"] == 300
 
 
 def test_a_config_and_counts_that_agree(corpus: Path, tmp_path: Path) -> None:
     """What a config says of reading a corpus is not used with --counts; settings that the counts
-    have may be given with them if they are the same."""
+    have may be set beside them if they are the same."""
     counts, config = tmp_path / "counts", tmp_path / "train.yaml"
     run_whole("count", "--input", corpus, "--output", counts)
     config.write_text("input: nowhere/*.jsonl\ntext_field: body\npretokenizer: gpt2\n")

@@ -65,16 +65,16 @@ def parts(folder: Path) -> dict[str, bytes]:
 def test_slices_that_do_not_meet_are_read_again(misleading: Path, tmp_path: Path) -> None:
     made = {}
     for name, cut in (("whole", ("--range-bytes", "1MB")), ("cut", SMALL)):
-        given = ("--input", f"{misleading}/*", *ANYTHING, *cut)
-        counts = run_whole("count", *given, "--output", tmp_path / f"{name}-counts")
+        arguments = ("--input", f"{misleading}/*", *ANYTHING, *cut)
+        counts = run_whole("count", *arguments, "--output", tmp_path / f"{name}-counts")
         tokenizer = tmp_path / f"{name}-tok"
         run_whole(
             *("train", "--counts", tmp_path / f"{name}-counts"),
             *("--vocab-size", "300", "--output", tokenizer),
         )
         tokens = tmp_path / f"{name}-tokens"
-        given = (*given, "--tokenizer", tokenizer / "tokenizer.json", "--output", tokens)
-        summary = run_whole("tokenize", *given).summary
+        arguments = (*arguments, "--tokenizer", tokenizer / "tokenizer.json", "--output", tokens)
+        summary = run_whole("tokenize", *arguments).summary
         assert summary["rejects"] == counts.summary["rejects"] == 60
         run_whole("verify", tokens, "--full", "--input", f"{misleading}/*")
         alone = summary.get("files_read_by_one_worker")
@@ -98,14 +98,20 @@ def test_what_is_missing_of_such_a_folder_is_made_again(misleading: Path, tmp_pa
         *("train", "--input", f"{misleading}/a.txt", "--vocab-size", "300"),
         *("--output", tokenizer),
     )
-    given = ("--input", f"{misleading}/*", *ANYTHING, *SMALL)
-    given = (*given, "--tokenizer", tokenizer / "tokenizer.json", "--output", tmp_path / "tokens")
-    run_whole("tokenize", *given)
+    arguments = ("--input", f"{misleading}/*", *ANYTHING, *SMALL)
+    arguments = (
+        *arguments,
+        "--tokenizer",
+        tokenizer / "tokenizer.json",
+        "--output",
+        tmp_path / "tokens",
+    )
+    run_whole("tokenize", *arguments)
     before = {path.name: path.read_bytes() for path in (tmp_path / "tokens").glob("*.*")}
     shards = [name for name in sorted(before) if name.startswith("shard-")]
     for name in (shards[0], shards[7]):
         (tmp_path / "tokens" / name).unlink()
-        run_whole("tokenize", *given)
+        run_whole("tokenize", *arguments)
         after = {path.name: path.read_bytes() for path in (tmp_path / "tokens").glob("*.*")}
         assert after == before
 
@@ -123,15 +129,15 @@ def test_a_changed_file_is_read_again_when_a_job_goes_on(tmp_path: Path) -> None
     """A killed job's splits stand for the files as they were, and no longer."""
     write(tmp_path / "in" / "a.txt", TEXTS[:60])
     write(tmp_path / "in" / "b.txt", TEXTS[60:])
-    given = ("--input", f"{tmp_path}/in/*", "--range-bytes", "100KB", "--max-rejects", "0")
+    arguments = ("--input", f"{tmp_path}/in/*", "--range-bytes", "100KB", "--max-rejects", "0")
     (tmp_path / "in" / "b.txt").write_bytes(b"\xff" * (tmp_path / "in" / "b.txt").stat().st_size)
-    given = (*given, "--output", tmp_path / "out")
-    assert run("count", *given).code == 1  # too many rejects: all is counted, nothing finished
+    arguments = (*arguments, "--output", tmp_path / "out")
+    assert run("count", *arguments).code == 1  # too many rejects: all is counted, nothing finished
     data = (tmp_path / "in" / "b.txt").read_bytes()
     (tmp_path / "in" / "b.txt").write_bytes(b"x" * len(data))
-    ran = run_whole("count", *given)
+    ran = run_whole("count", *arguments)
     assert ran.summary["rejects"] == 0
-    fresh = run_whole("count", *given[:-1], tmp_path / "fresh")
+    fresh = run_whole("count", *arguments[:-1], tmp_path / "fresh")
     assert fresh.summary["words"] == ran.summary["words"]
     assert parts(tmp_path / "out") == parts(tmp_path / "fresh")
 
@@ -144,7 +150,7 @@ def test_killed_at_any_removal(
     misleading: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a folder whose files are read as one, and one of whose files has changed meanwhile."""
-    given = ("count", "--input", f"{misleading}/*", *ANYTHING, *SMALL)
+    arguments = ("count", "--input", f"{misleading}/*", *ANYTHING, *SMALL)
     changed = misleading / "a.txt"
     finish, remove = OutputFolder.finish, Storage.remove
 
@@ -152,10 +158,10 @@ def test_killed_at_any_removal(
         raise Killed
 
     monkeypatch.setattr(OutputFolder, "finish", killed)
-    assert run(*given, "--output", tmp_path / "begun").code == 1
+    assert run(*arguments, "--output", tmp_path / "begun").code == 1
     monkeypatch.setattr(OutputFolder, "finish", finish)
     changed.write_bytes(changed.read_bytes().translate(bytes.maketrans(b"e", b"x")))
-    run_whole(*given, "--output", tmp_path / "fresh")
+    run_whole(*arguments, "--output", tmp_path / "fresh")
     expected = parts(tmp_path / "fresh")
     moment = 0
     while True:
@@ -171,9 +177,9 @@ def test_killed_at_any_removal(
             remove(self, url)
 
         monkeypatch.setattr(Storage, "remove", dying)
-        code = run(*given, "--output", out).code
+        code = run(*arguments, "--output", out).code
         monkeypatch.setattr(Storage, "remove", remove)
-        run_whole(*given, "--output", out)
+        run_whole(*arguments, "--output", out)
         assert parts(out) == expected, moment
         if code == 0:
             break
@@ -185,8 +191,8 @@ def test_a_late_attempt_changes_nothing(
     misleading: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the first, cut reading made comes once more, after the second."""
-    given = ("count", "--input", f"{misleading}/*", *ANYTHING, *SMALL)
-    run_whole(*given, "--output", tmp_path / "alone")
+    arguments = ("count", "--input", f"{misleading}/*", *ANYTHING, *SMALL)
+    run_whole(*arguments, "--output", tmp_path / "alone")
     out = tmp_path / "out"
     passes: list[dict[Path, bytes]] = []
     real = corpus_job.run_steps  # type: ignore[attr-defined]
@@ -200,7 +206,7 @@ def test_a_late_attempt_changes_nothing(
         return done
 
     monkeypatch.setattr(corpus_job, "run_steps", run_steps)
-    run_whole(*given, "--output", out)
+    run_whole(*arguments, "--output", out)
     assert len(passes) == 2
     assert any(path.suffix == ".json" for path in passes[0])
     assert tree(out) == tree(tmp_path / "alone")
@@ -210,8 +216,8 @@ def test_parts_of_another_reading_are_made_again(
     misleading: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of two runs that were killed one leaves splits as they are right, the other its parts."""
-    given = ("count", "--input", f"{misleading}/*", *ANYTHING, *SMALL)
-    run_whole(*given, "--output", tmp_path / "alone")
+    arguments = ("count", "--input", f"{misleading}/*", *ANYTHING, *SMALL)
+    run_whole(*arguments, "--output", tmp_path / "alone")
     out = tmp_path / "out"
     real = corpus_job.run_steps  # type: ignore[attr-defined]
     passes: list[Path] = []
@@ -229,14 +235,14 @@ def test_parts_of_another_reading_are_made_again(
 
     with monkeypatch.context() as patch:
         patch.setattr(corpus_job, "run_steps", killed_in_the_second_pass)
-        assert run(*given, "--output", out).code == 1
+        assert run(*arguments, "--output", out).code == 1
     orphan = out / "work" / "run-000000000000"
     for path in (tmp_path / "orphan").rglob("part-*"):
         name = orphan / path.relative_to(tmp_path / "orphan")
         name.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, name)
     assert list(orphan.glob("work/part-*.json"))
-    run_whole(*given, "--output", out)
+    run_whole(*arguments, "--output", out)
     assert tree(out) == tree(tmp_path / "alone")
 
 
@@ -244,18 +250,18 @@ def test_rejects_of_nobody_are_removed(tmp_path: Path, monkeypatch: pytest.Monke
     """A split was killed between its rejects and its receipt; then its file was mended."""
     path = tmp_path / "a.txt"
     path.write_bytes(b"fine\n\xff\n")
-    given = ("count", "--input", path, *ANYTHING, "--output", tmp_path / "out")
+    arguments = ("count", "--input", path, *ANYTHING, "--output", tmp_path / "out")
     write_receipt = TaskFolder.write_receipt
 
     def killed(*_: object) -> None:
         raise Killed
 
     monkeypatch.setattr(TaskFolder, "write_receipt", killed)
-    assert run(*given).code == 1
+    assert run(*arguments).code == 1
     assert list((tmp_path / "out").glob("work/run-*/rejects/*"))
     monkeypatch.setattr(TaskFolder, "write_receipt", write_receipt)
     path.write_bytes(b"fine\nX\n")
-    assert run_whole(*given).summary["rejects"] == 0
+    assert run_whole(*arguments).summary["rejects"] == 0
     assert not (tmp_path / "out" / "rejects").exists()
 
 
@@ -266,16 +272,16 @@ def test_a_folder_is_not_mended_from_other_files(tmp_path: Path) -> None:
     path.write_bytes(data)
     tokenizer = tmp_path / "tok"
     run_whole("train", "--input", path, "--vocab-size", "300", "--output", tokenizer)
-    given = ("tokenize", "--input", path, *SMALL, "--tokenizer", tokenizer / "tokenizer.json")
-    run_whole(*given, "--output", tmp_path / "out")
+    arguments = ("tokenize", "--input", path, *SMALL, "--tokenizer", tokenizer / "tokenizer.json")
+    run_whole(*arguments, "--output", tmp_path / "out")
     shards = sorted((tmp_path / "out").glob("*.bin"))
     assert len(shards) > 5
     other = members(TEXTS[::-1], 500)[: len(data)]
     path.write_bytes(other + bytes(len(data) - len(other)))
     shards[2].unlink()
-    given = (*given, "--max-rejects", "100%", "--max-lost", "100%")
-    run_whole(*given, "--output", tmp_path / "out")
-    run_whole(*given, "--output", tmp_path / "fresh")
+    arguments = (*arguments, "--max-rejects", "100%", "--max-lost", "100%")
+    run_whole(*arguments, "--output", tmp_path / "out")
+    run_whole(*arguments, "--output", tmp_path / "fresh")
     assert read_shards(tmp_path / "out") == read_shards(tmp_path / "fresh")
 
 
@@ -297,8 +303,8 @@ def test_rejects_of_a_wrong_guess_do_not_count(tmp_path: Path) -> None:
 
 def test_training_says_of_its_inputs_what_counting_says(tmp_path: Path) -> None:
     write(tmp_path / "a.txt.gz", TEXTS)
-    given = ("--input", tmp_path / "a.txt.gz", tmp_path / "a*", *SMALL, "--vocab-size", "300")
-    summary = run_whole("train", *given, "--output", tmp_path / "out").summary
+    arguments = ("--input", tmp_path / "a.txt.gz", tmp_path / "a*", *SMALL, "--vocab-size", "300")
+    summary = run_whole("train", *arguments, "--output", tmp_path / "out").summary
     assert summary["duplicate_inputs"] == summary["files_read_by_one_worker"] == ["a.txt.gz"]
 
 

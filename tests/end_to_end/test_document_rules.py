@@ -48,10 +48,10 @@ class Ground:
 def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
     folder = tmp_path_factory.mktemp("ground")
     texts = ["", *documents(60, seed=4), "", ""]
-    given = ("--input", write(folder / "a.jsonl", texts), "--vocab-size", "400")
+    arguments = ("--input", write(folder / "a.jsonl", texts), "--vocab-size", "400")
     special = ("--special-token", BOS, "--special-token", EOS)
-    run_whole("train", *given, *special, "--template", f"{BOS} $A", "--output", folder / "tok")
-    run_whole("train", *given, *special, "--output", folder / "plain")
+    run_whole("train", *arguments, *special, "--template", f"{BOS} $A", "--output", folder / "tok")
+    run_whole("train", *arguments, *special, "--output", folder / "plain")
     tokenizer = Tokenizer.from_file(str(folder / "tok" / "tokenizer.json"))
     bos = tokenizer.token_to_id(BOS)
     assert bos is not None

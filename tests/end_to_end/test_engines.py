@@ -27,14 +27,14 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Path:
     corpus = write(folder / "a.jsonl", documents(300, seed=3))
     with corpus.open("ab") as file:
         file.write(b"{}\n")
-    given = ("--input", corpus, "--max-rejects", "1", "--pretokenizer", OWN_PATTERN)
-    run_whole("count", *given, "--output", folder / "counts")
+    arguments = ("--input", corpus, "--max-rejects", "1", "--pretokenizer", OWN_PATTERN)
+    run_whole("count", *arguments, "--output", folder / "counts")
     train = ("train", "--counts", folder / "counts", "--vocab-size", "300")
     run_whole(*train, "--output", folder / "tok")
     return folder
 
 
-def given(job: str, ground: Path) -> tuple[str | Path, ...]:
+def arguments(job: str, ground: Path) -> tuple[str | Path, ...]:
     reading = ("--input", ground / "a.jsonl", "--range-bytes", "8KB", "--max-rejects", "1")
     rounds = ("--vocab-size", "400", "--merge-rounds", "distributed", "--driver-memory", "1MB")
     return {  # type: ignore[return-value]
@@ -68,7 +68,7 @@ def test_the_engine_does_not_matter(job: str, ground: Path, tmp_path: Path) -> N
     for name, how in HOW.items():
         output = tmp_path / name
         more = ("--progress", "json", "--summary-file", tmp_path / "summary", *how)
-        ran = run(*given(job, ground), "--output", output, *more)
+        ran = run(*arguments(job, ground), "--output", output, *more)
         assert ran.code == 0, ran.err
         summary = json.loads((tmp_path / "summary").read_bytes())
         assert summary["runner"] == "in process"

@@ -32,39 +32,47 @@ def tokenizer(corpus: Path) -> Path:
 
 
 def options(job: str, corpus: Path, tokenizer: Path) -> list[Any]:
-    given: list[Any] = [job.split()[0], "--input", corpus, "--range-bytes", "1000"]
-    given += {
+    arguments: list[Any] = [job.split()[0], "--input", corpus, "--range-bytes", "1000"]
+    arguments += {
         "count": ["--tie-break", "first_seen"],
         "count by source": ["--source", "a=a*"],
         "tokenize": ["--tokenizer", tokenizer],
     }[job]
-    return given
+    return arguments
 
 
 @pytest.mark.parametrize("job", ["count", "count by source", "tokenize"])
 def test_labels_coders_and_types(job: str, corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
-    given = options(job, corpus, tokenizer)
+    arguments = options(job, corpus, tokenizer)
     recording_runner.PIPELINES.clear()
     for output in ("one", "two"):
-        run_whole(*given, "--output", tmp_path / output, *RUNNER, *STRICT)
+        run_whole(*arguments, "--output", tmp_path / output, *RUNNER, *STRICT)
     one, two = recording_runner.PIPELINES
     pipeline_checks.check(one)
     assert pipeline_checks.labels(one) == pipeline_checks.labels(two)
-    run_whole(*given, "--output", tmp_path / "unchecked")
+    run_whole(*arguments, "--output", tmp_path / "unchecked")
     assert tree(tmp_path / "one") == tree(tmp_path / "unchecked")
 
 
 def test_labels_coders_and_types_of_rounds(corpus: Path, tmp_path: Path) -> None:
     counts = tmp_path / "counts"
     run_whole("count", "--input", corpus, "--pretokenizer", "bert", "--output", counts)
-    given = ("train", "--counts", counts, "--vocab-size", "400", "--merge-rounds", "distributed")
+    arguments = (
+        "train",
+        "--counts",
+        counts,
+        "--vocab-size",
+        "400",
+        "--merge-rounds",
+        "distributed",
+    )
     recording_runner.PIPELINES.clear()
     small = ("--driver-memory", "1MB", *RUNNER, *STRICT)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "bpe_beam.training.trainer_limits.memory_of_tokens", lambda symbols, _: symbols * 2000
         )
-        run_whole(*given, "--output", tmp_path / "one", *small)
+        run_whole(*arguments, "--output", tmp_path / "one", *small)
     seeing, *rounds = recording_runner.PIPELINES
     assert len(rounds) > 1
     for pipeline in (seeing, *rounds):
@@ -72,7 +80,7 @@ def test_labels_coders_and_types_of_rounds(corpus: Path, tmp_path: Path) -> None
         assert pipeline is seeing or pipeline_checks.labels(pipeline) == pipeline_checks.labels(
             rounds[0]
         )
-    run_whole(*given[:-1], "local", "--output", tmp_path / "two")
+    run_whole(*arguments[:-1], "local", "--output", tmp_path / "two")
     for name in ("tokenizer.json", "vocab.json"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
@@ -82,7 +90,7 @@ def test_a_template_finishes_where_it_runs(
     job: str, corpus: Path, tokenizer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A launcher that only describes: here its pipeline runs at once, and nobody waits."""
-    given = options(job, corpus, tokenizer)
+    arguments = options(job, corpus, tokenizer)
     template = ("--template_location", tmp_path / "template", "--overwrite", *RUNNER, *STRICT)
     launched = []
     real = corpus_job.run_steps  # type: ignore[attr-defined]
@@ -92,27 +100,27 @@ def test_a_template_finishes_where_it_runs(
         real(*args, **more)
 
     monkeypatch.setattr(corpus_job, "run_steps", counting)
-    ran = run_whole(*given, "--output", tmp_path / "one", *template)
+    ran = run_whole(*arguments, "--output", tmp_path / "one", *template)
     assert len(launched) == 1, "the last step took over what was made, and made nothing again"
     assert ran.summary["template"] == str(tmp_path / "template")
     assert "documents" not in ran.summary, "who describes a job knows nothing of its results"
-    run_whole(*given, "--output", tmp_path / "two")
+    run_whole(*arguments, "--output", tmp_path / "two")
     assert tree(tmp_path / "one") == tree(tmp_path / "two")
     pipeline_checks.check(recording_runner.PIPELINES[-1])
 
 
 def test_what_cannot_be_a_template(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
     template = ("--template_location", tmp_path / "template", *RUNNER)
-    given = ("--input", corpus, "--vocab-size", "300", "--output", tmp_path / "out")
-    ran = run("train", *given, *template)
+    arguments = ("--input", corpus, "--vocab-size", "300", "--output", tmp_path / "out")
+    ran = run("train", *arguments, *template)
     assert ran.code == 2
     assert "make one of count" in ran.message
-    given = ("--input", corpus, "--tokenizer", tokenizer, "--output", tmp_path / "out")
-    ran = run("stream-tokenize", *given, *template)
+    arguments = ("--input", corpus, "--tokenizer", tokenizer, "--output", tmp_path / "out")
+    ran = run("stream-tokenize", *arguments, *template)
     assert ran.code == 2
     assert "templates exist of count and tokenize" in ran.message
     (tmp_path / "list").write_text(str(corpus))
-    given = ("--input", f"@{tmp_path / 'list'}", "--output", tmp_path / "out")
-    ran = run("count", *given, *template)
+    arguments = ("--input", f"@{tmp_path / 'list'}", "--output", tmp_path / "out")
+    ran = run("count", *arguments, *template)
     assert ran.code == 2
     assert "must be lists at URLs" in ran.message

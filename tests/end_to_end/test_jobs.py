@@ -247,9 +247,9 @@ def test_full_verification_knows_how_the_shards_were_made(tmp_path: Path) -> Non
     rows = [{"body": f"{text} {END} | {text}"} for text in documents(40, seed=3)]
     corpus = tmp_path / "a.txt"
     corpus.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    given = ("--input", corpus, "--input-format", "jsonl", "--text-field", "body")
+    arguments = ("--input", corpus, "--input-format", "jsonl", "--text-field", "body")
     train = ("--vocab-size", "300", "--special-token", END, "--output", tmp_path / "tok")
-    run_whole("train", *given, *train)
+    run_whole("train", *arguments, *train)
     use = ("--tokenizer", tmp_path / "tok" / "tokenizer.json")
     for name, more in {
         "framed": ("--append", END, "--prepend", END, "--range-bytes", "1KB"),
@@ -259,7 +259,7 @@ def test_full_verification_knows_how_the_shards_were_made(tmp_path: Path) -> Non
         "file": ("--input-format", "text", "--document-separator", "file"),
     }.items():
         out = tmp_path / name
-        run_whole("tokenize", *given, *use, *more, "--output", out)
+        run_whole("tokenize", *arguments, *use, *more, "--output", out)
         assert run_whole("verify", out, "--full", "--input", corpus).summary["whole"] is True
     made = {
         path: read_shards(tmp_path / path) for path in ("framed", "allowed", "separated", "file")
@@ -273,8 +273,8 @@ def test_names_of_any_kind(tmp_path: Path) -> None:
     texts = documents(30)
     corpus = write(folder / "what? *.jsonl", texts)
     write(folder / "what? other.jsonl", ["not meant"])
-    given = ("--input", corpus, "--vocab-size", "300", "--special-token", END)
-    run_whole("train", *given, "--output", folder / "tok #[1]?")
+    arguments = ("--input", corpus, "--vocab-size", "300", "--special-token", END)
+    run_whole("train", *arguments, "--output", folder / "tok #[1]?")
     use = ("--tokenizer", folder / "tok #[1]?" / "tokenizer.json", "--append", END)
     run_whole("tokenize", "--input", corpus, *use, "--output", folder / "tokens *")
     assert len(read_shards(folder / "tokens *")) == len(texts)

@@ -184,16 +184,16 @@ def allowed_losses(ground: Ground, job: str) -> None:
     whole = gzip.compress((ground.shared / "a.jsonl").read_bytes())
     damaged = ground.own / "damaged.jsonl.gz"
     damaged.write_bytes(whole[:-8] + bytes(8))  # a wrong checksum
-    given = ("--input", damaged, "--max-rejects", "100%")
-    assert ground.run(job, *given).code == 1
-    ran = ground.run(job, *given, "--max-lost", "50")
+    arguments = ("--input", damaged, "--max-rejects", "100%")
+    assert ground.run(job, *arguments).code == 1
+    ran = ground.run(job, *arguments, "--max-lost", "50")
     assert ran.code == 1
     assert "max_lost 50 is exceeded" in ran.message.replace("--max-lost", "max_lost")
     assert "damaged.jsonl.gz" in ran.message
-    assert ground.run(job, *given, "--max-lost", "100%").code == 0
-    assert ground.run(job, *given, "--max-lost", "1MB").code == 0
+    assert ground.run(job, *arguments, "--max-lost", "100%").code == 0
+    assert ground.run(job, *arguments, "--max-lost", "1MB").code == 0
     if job != "stream-tokenize":  # a finished window stays so
-        assert ground.run(job, *given, "--max-lost", "0%").code == 1
+        assert ground.run(job, *arguments, "--max-lost", "0%").code == 1
 
 
 def summary_in_a_file(ground: Ground, job: str) -> None:
@@ -282,12 +282,12 @@ def chosen_runner(ground: Ground, job: str) -> None:
 
 def threads(ground: Ground, job: str) -> None:
     """So many threads, where there is so much to do."""
-    given: list[int] = []
+    arguments: list[int] = []
     if job == "verify":
         real = verify.verify  # type: ignore[attr-defined]
 
         def counting(*args: object, workers: int, **more: Any) -> Any:
-            given.append(workers)
+            arguments.append(workers)
             return real(*args, workers=workers, **more)
 
         ground.patch.setattr(verify, "verify", counting)
@@ -295,14 +295,14 @@ def threads(ground: Ground, job: str) -> None:
         words = diff.word_differences  # type: ignore[attr-defined]
 
         def comparing(*args: object, workers: int, **more: Any) -> Any:
-            given.append(workers)
+            arguments.append(workers)
             return words(*args, workers=workers, **more)
 
         ground.patch.setattr(diff, "word_differences", comparing)
     else:
 
         def started(count: int, **more: bool) -> AbstractContextManager[LocalWorkers]:
-            given.append(count)
+            arguments.append(count)
             return local_workers(count, **more)
 
         ground.patch.setattr("bpe_beam.engines.run.local_workers", started)
@@ -311,7 +311,7 @@ def threads(ground: Ground, job: str) -> None:
         assert ground.run(job, *finely, "--workers", number, out=number).code == 0
     # The quickstart counts and tokenizes.
     expected = [1, 1, 3, 3] if job == "quickstart" else [1, 3]
-    assert given == expected
+    assert arguments == expected
     assert ground.run(job, "--workers", "0", out="never").code == 2
 
 
@@ -346,8 +346,8 @@ def special_tokens_are_cut(ground: Ground, job: str) -> None:
     if job == "train":
         added = ground.own / "added"
         size = ("--vocab-size", "300", "--output", added)
-        given = ("train", "--counts", ground.shared / "counts", *size)
-        ran = run(*given, "--special-token", "<pad>", "--summary-file", "-", "--quiet")
+        arguments = ("train", "--counts", ground.shared / "counts", *size)
+        ran = run(*arguments, "--special-token", "<pad>", "--summary-file", "-", "--quiet")
         assert "<pad>" in ran.summary["warnings"][0]
         assert json.loads((added / "vocab.json").read_bytes())["<pad>"] == 0
 
@@ -368,14 +368,14 @@ def where_words_stand_first(ground: Ground, job: str) -> None:
 def from_counts(ground: Ground, job: str) -> None:
     """The same tokenizer, and no counts of its own; nothing that counts already decided."""
     size = ("--vocab-size", "300")
-    given = ("train", "--counts", ground.shared / "counts", *size)
-    assert run(*given, "--output", ground.own / "tok").code == 0
+    arguments = ("train", "--counts", ground.shared / "counts", *size)
+    assert run(*arguments, "--output", ground.own / "tok").code == 0
     made = tree(ground.own / "tok", without=("summary.json", "job.json"))
     corpus = ground.seen(job)
     assert isinstance(corpus, dict)
     assert made == {n: d for n, d in corpus.items() if not n.startswith("counts/")}
     agreed = ("--pretokenizer", "gpt2", "--normalizer", "none", "--output", ground.own / "agreed")
-    assert run(*given, *agreed).code == 0
+    assert run(*arguments, *agreed).code == 0
     assert tree(ground.own / "agreed", without=("summary.json", "job.json")) == made
     for extra in (
         ("--pretokenizer", "bert"),
@@ -383,7 +383,7 @@ def from_counts(ground: Ground, job: str) -> None:
         ("--text-field", "text"),
         ("--input", str(ground.shared / "a.jsonl")),
     ):
-        ran = run(*given, *extra, "--output", ground.own / "never")
+        ran = run(*arguments, *extra, "--output", ground.own / "never")
         assert ran.code == 2
         assert not (ground.own / "never").exists()
 
@@ -393,12 +393,12 @@ def memory_of_the_learner(ground: Ground, job: str) -> None:
     command with more goes on."""
     words = [f"{chr(97 + i % 26)}{i * i}x{chr(97 + i * 7 % 26)}yz" for i in range(5000)]
     many = write(ground.own / "many.txt", [" ".join(w.translate(_LETTERS) for w in words)])
-    given = ("train", "--input", many, "--vocab-size", "300", "--output")
+    arguments = ("train", "--input", many, "--vocab-size", "300", "--output")
     for size, rounds, relation in (
         ("1MB", "distributed", "more than"),
         ("100MB", "local", "within"),
     ):
-        summary = run_whole(*given, ground.own / size, "--driver-memory", size).summary
+        summary = run_whole(*arguments, ground.own / size, "--driver-memory", size).summary
         assert summary["merge_rounds"] == rounds
         assert relation in summary["merge_rounds_because"]
         assert ("rounds" in summary) == (rounds == "distributed")
@@ -410,7 +410,7 @@ def memory_of_the_learner(ground: Ground, job: str) -> None:
         ("order", ("--tie-break", "first_seen"), "more than driver_memory"),
         ("score", (*WORDS, "--model", "wordpiece"), "--driver-memory must be about"),
     ):
-        refused = (*given, ground.own / name, *extra, "--driver-memory")
+        refused = (*arguments, ground.own / name, *extra, "--driver-memory")
         ran = run(*refused, "1MB")
         assert ran.code == 2
         assert said in ran.message
@@ -427,13 +427,13 @@ def memory_of_the_learner(ground: Ground, job: str) -> None:
 
 def learned_in_rounds(ground: Ground, job: str) -> None:
     """On the runner that was asked for, also from counts; the merges are the same."""
-    given = ("train", "--counts", ground.shared / "counts", "--vocab-size", "300")
+    arguments = ("train", "--counts", ground.shared / "counts", "--vocab-size", "300")
     runner = ("--runner", "recording_runner.RecordingRunner", "--direct_num_workers", "2")
     made = {}
     for way, ways_runs in (("auto", 0), ("local", 0), ("distributed", 1)):
         recording_runner.RAN.clear()
         more = ("--merge-rounds", way, "--output", ground.own / way)
-        summary = run_whole(*given, *more, *runner).summary
+        summary = run_whole(*arguments, *more, *runner).summary
         assert summary["merge_rounds"] == ("local" if way == "auto" else way)
         assert summary.get("jobs", 0) == ways_runs == len(recording_runner.RAN)
         made[way] = tree(ground.own / way, without=("summary.json",))
@@ -445,7 +445,7 @@ def learned_in_rounds(ground: Ground, job: str) -> None:
         (("--tie-break", "first_seen"), "first_seen needs to know"),
         (("--model", "word_level"), "has no merges"),
     ):
-        ran = run(*given, *refused, "--merge-rounds", "distributed", *own)
+        ran = run(*arguments, *refused, "--merge-rounds", "distributed", *own)
         assert ran.code == 2
         assert "--merge-rounds cannot be distributed: " in ran.message
         assert said in ran.message
@@ -559,8 +559,8 @@ def model_max_length(ground: Ground, job: str) -> None:
 def more_merges(ground: Ground, job: str) -> None:
     """All ids stay, and the merges go on; what the tokenizer decides cannot be told otherwise."""
     old = ground.shared / "tok" / "tokenizer.json"
-    given = ("--continue-from", old, "--vocab-size", "420")
-    assert ground.run(job, *given).code == 0
+    arguments = ("--continue-from", old, "--vocab-size", "420")
+    assert ground.run(job, *arguments).code == 0
     before, after = (
         json.loads(path.read_bytes())["model"]
         for path in (old, ground.own / "out" / "tokenizer.json")
@@ -574,7 +574,7 @@ def more_merges(ground: Ground, job: str) -> None:
         (("--normalizer", "nfc"), "with the normalizer of the words, 'nfc'"),
         (("--vocab-size", "399"), "--vocab-size must be at least 400"),
     ):
-        ran = ground.run(job, *given, *wrong, out="never")
+        ran = ground.run(job, *arguments, *wrong, out="never")
         assert ran.code == 2
         assert said in ran.message
         assert not (ground.own / "never").exists()
@@ -628,8 +628,8 @@ def words_of_counts(ground: Ground, job: str) -> None:
 
 def so_many_words(ground: Ground, job: str) -> None:
     """The most frequent words that are encoded otherwise, and how many there are more."""
-    given = [ground.shared / "tok", ground.shared / "other", *ground.base(job)[2:]]
-    lengths = [len(run(job, *given, "--top", top).out.splitlines()) for top in ("2", "3")]
+    arguments = [ground.shared / "tok", ground.shared / "other", *ground.base(job)[2:]]
+    lengths = [len(run(job, *arguments, "--top", top).out.splitlines()) for top in ("2", "3")]
     assert lengths[1] == lengths[0] + 1
 
 
@@ -750,8 +750,8 @@ def encoded_again(ground: Ground, job: str) -> None:
     ran = ground.run(job, "--full")
     assert ran.code == 2
     assert "--input" in ran.message
-    given = ("--input", ground.shared / "a.jsonl", "--summary-file", "-", "--quiet")
-    names, full = ground.run(job, *given), ground.run(job, *given, "--full")
+    arguments = ("--input", ground.shared / "a.jsonl", "--summary-file", "-", "--quiet")
+    names, full = ground.run(job, *arguments), ground.run(job, *arguments, "--full")
     assert names.summary["compared"] != full.summary["compared"]
 
 
@@ -802,8 +802,8 @@ def divided(ground: Ground, job: str) -> None:
     """So many shards."""
     for shards in (1, 3):
         out = ground.own / str(shards)
-        given = (ground.shared / "tokens", "--shards", shards, "--output", out)
-        assert run(job, *given).code == 0
+        arguments = (ground.shared / "tokens", "--shards", shards, "--output", out)
+        assert run(job, *arguments).code == 0
         assert len([*out.glob("*.bin")]) == shards
     assert ground.run(job, "--shards", "0").code == 2
 
@@ -1043,15 +1043,15 @@ def shared(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> Path:
     lines = [json.dumps(row) + "\n" for row in rows]
     (folder / "a.jsonl").write_text("".join(lines))
     write(folder / "b.txt", ["one | two", *texts[:20]])
-    given = ("--input", folder / "a.jsonl")
+    arguments = ("--input", folder / "a.jsonl")
     tokenizer = ("--tokenizer", folder / "tok" / "tokenizer.json")
     size = ("--vocab-size", "400", "--special-token", END)
     for job in (
-        ("count", *given, "--output", folder / "counts"),
-        ("train", *given, *size, "--output", folder / "tok"),
+        ("count", *arguments, "--output", folder / "counts"),
+        ("train", *arguments, *size, "--output", folder / "tok"),
         ("train", "--input", folder / "b.txt", *size, "--output", folder / "other"),
-        ("tokenize", *given, *tokenizer, "--output", folder / "tokens"),
-        ("tokenize", *given, *tokenizer, "--append", END, "--output", folder / "tokens2"),
+        ("tokenize", *arguments, *tokenizer, "--output", folder / "tokens"),
+        ("tokenize", *arguments, *tokenizer, "--append", END, "--output", folder / "tokens2"),
     ):
         assert run(*job).code == 0
     # Ids that mean other bytes.

@@ -53,7 +53,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def given(job: str) -> tuple[str, ...]:
+def arguments(job: str) -> tuple[str, ...]:
     more = {
         "count": ("--pretokenizer", OWN_PATTERN),
         "tokenize": ("--tokenizer", "tok/tokenizer.json"),
@@ -71,9 +71,9 @@ def watched(*args: str, kill: bool = False) -> tuple[int, str, dict[str, int]]:
 
 @pytest.mark.parametrize("job", ["count", "tokenize"])
 def test_patterns_of_ones_own_run_in_processes(job: str, place: Path) -> None:
-    code, _, processes = watched(*given(job), "out", "--workers", "2")
+    code, _, processes = watched(*arguments(job), "out", "--workers", "2")
     assert (code, processes) == (0, {"started": 2, "alive": 0})
-    code, _, processes = watched(*given(job), "here", *HERE)
+    code, _, processes = watched(*arguments(job), "here", *HERE)
     assert (code, processes) == (0, {"started": 0, "alive": 0})
     assert tree(place / "out") == tree(place / "here")
 
@@ -85,30 +85,30 @@ def test_scanners_run_in_threads(place: Path) -> None:
 
 @pytest.mark.parametrize("job", ["count", "tokenize"])
 def test_a_worker_process_that_is_killed_ends_the_job(job: str, place: Path) -> None:
-    code, message, processes = watched(*given(job), "out", "--workers", "2", kill=True)
+    code, message, processes = watched(*arguments(job), "out", "--workers", "2", kill=True)
     assert code == 1
     assert message.startswith(f"bpe-beam {job}: a worker process (")
     assert "died by signal 9" in message
     assert processes["alive"] == 0
     assert not (place / "out" / "manifest.json").exists()
-    run_whole(*given(job), "out")
-    run_whole(*given(job), "fresh")
+    run_whole(*arguments(job), "out")
+    run_whole(*arguments(job), "fresh")
     assert tree(place / "out") == tree(place / "fresh")
 
 
 @pytest.mark.parametrize("mode", [PROCESSES, HERE])
 def test_measures_and_errors_come_back_from_processes(mode: tuple[str, ...], place: Path) -> None:
-    summary = run_whole(*given("count"), "out", *mode).summary
+    summary = run_whole(*arguments("count"), "out", *mode).summary
     assert summary["counters"]["documents_read"] == summary["documents"] == 3000
     assert summary["distributions"]["split_documents"]["sum"] == 3000
     (place / "a.txt").write_bytes(b"good\n\xff\n" * 1000)
-    ran = run_process(*given("count"), "bad", *mode)
+    ran = run_process(*arguments("count"), "bad", *mode)
     assert ran.code == 1
     assert "invalid UTF-8" in ran.message
 
 
 def test_shards_are_compared_in_processes(place: Path) -> None:
-    run_whole(*given("tokenize"), "out")
+    run_whole(*arguments("tokenize"), "out")
     verify = ("verify", "out", "--full", "--input", "a.txt", "--workers", "2")
     code, _, processes = watched(*verify)
     assert (code, processes) == (0, {"started": 2, "alive": 0})

@@ -18,13 +18,13 @@ def test_jobs(tmp_path: Path) -> None:
     model, corpus, output = tmp_path / "m.model", tmp_path / "in.txt", tmp_path / "tokens"
     model.write_bytes(made_model(PIECES, UNIGRAM))
     corpus.write_text("ab  cab\n\nxyz ab\n" * 20)
-    given = ("--input", corpus, "--workers", 1)
+    arguments = ("--input", corpus, "--workers", 1)
     ran = run_whole(
-        "tokenize", "--tokenizer", model, *given, "--output", output, "--append", "</s>"
+        "tokenize", "--tokenizer", model, *arguments, "--output", output, "--append", "</s>"
     )
     assert any("for bpe-beam alone" in warning for warning in ran.warnings)
     assert ran.summary["tokens"] == 20 * (5 + 1 + 3 + 3 - 1)
-    run_whole("verify", output, "--full", *given[:2])
+    run_whole("verify", output, "--full", *arguments[:2])
     assert Tokenizer.from_file(str(output)) == Tokenizer.from_sentencepiece(str(model))
     assert run("encode", "--tokenizer", model, "ab  cab").out == b"3 4 7 5 6\n"
     assert run("decode", "--tokenizer", output, 3, 4, 7, 5, 6, 2).out == b"ab cab"
@@ -37,10 +37,10 @@ def test_training_writes_a_model(tmp_path: Path) -> None:
     """Its ids and texts are those of `sentencepiece` itself."""
     corpus, output = tmp_path / "in.txt", tmp_path / "tok"
     corpus.write_text("\n".join(documents(60)))
-    given = ("train", "--input", corpus, "--vocab-size", "700", "--unk-token", "<unk>")
-    given += ("--normalizer", "dummy_prefix", "--pretokenizer", "metaspace")
+    arguments = ("train", "--input", corpus, "--vocab-size", "700", "--unk-token", "<unk>")
+    arguments += ("--normalizer", "dummy_prefix", "--pretokenizer", "metaspace")
     roles = ("--bos-token", "<s>", "--pad-token", "<pad>")
-    run_whole(*given, *roles, "--byte-fallback", "--output", output)
+    run_whole(*arguments, *roles, "--byte-fallback", "--output", output)
     ours = Tokenizer.from_file(str(output))
     theirs = sentencepiece.SentencePieceProcessor(model_file=str(output / "tokenizer.model"))
     assert [theirs.id_to_piece(i) for i in range(len(ours))] == [*ours.vocab]
@@ -50,6 +50,6 @@ def test_training_writes_a_model(tmp_path: Path) -> None:
         assert ours.encode(text) == theirs.encode(text), text
         assert ours.decode(ours.encode(text)) == theirs.decode(theirs.encode(text)), text
     # Without bytes for unknown characters, no file says the same.
-    summary = run_whole(*given, "--output", tmp_path / "other").summary
+    summary = run_whole(*arguments, "--output", tmp_path / "other").summary
     assert any("not written: .model: " in warning for warning in summary["warnings"])
     assert not (tmp_path / "other" / "tokenizer.model").exists()

@@ -41,8 +41,8 @@ class Ground:
 def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
     folder = tmp_path_factory.mktemp("ground")
     corpus = write(folder / "a.jsonl", ["", *documents(150, seed=6), "", ""])
-    given = ("--input", corpus, "--vocab-size", "400", "--special-token", END)
-    run_whole("train", *given, "--output", folder / "tok")
+    arguments = ("--input", corpus, "--vocab-size", "400", "--special-token", END)
+    run_whole("train", *arguments, "--output", folder / "tok")
     made = Ground(folder, [])
     run_whole(*made.command("megatron", folder / "megatron"))
     made.documents = read_shards(folder / "megatron")

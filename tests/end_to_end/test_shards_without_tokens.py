@@ -52,13 +52,13 @@ def settings(tokenizer: str, out: Path, *inputs: Path, **reading: Any) -> Tokeni
     )
 
 
-def run(given: TokenizeSettings) -> dict[str, Any]:
-    return to_builtins(tokenize.run(given, QUIET))
+def run(job: TokenizeSettings) -> dict[str, Any]:
+    return to_builtins(tokenize.run(job, QUIET))
 
 
-def proven(given: TokenizeSettings) -> dict[str, Any]:
+def proven(job: TokenizeSettings) -> dict[str, Any]:
     """The summary of `verify --full --input`."""
-    settings = VerifySettings(given.output, full=True, input=given.input)
+    settings = VerifySettings(job.output, full=True, input=job.input)
     return to_builtins(verify.run(settings, QUIET))
 
 
@@ -107,8 +107,8 @@ def test_no_shard_is_empty(tmp_path: Path, tokenizer: str, make: Any, name: str)
     folders = []
     for workers in (1, 2):
         out = tmp_path / f"tokens-{workers}"
-        given = settings(tokenizer, out, source, range_bytes=400, workers=workers)
-        summary = run(given)
+        job = settings(tokenizer, out, source, range_bytes=400, workers=workers)
+        summary = run(job)
         folders.append(tree(out))
     assert folders[0] == folders[1]
     manifest = manifest_of(out)
@@ -121,8 +121,8 @@ def test_no_shard_is_empty(tmp_path: Path, tokenizer: str, make: Any, name: str)
     assert list(map(len, found)) == bytes_of_texts()
     empty = 3000 if make is blank_lines_between else 0
     assert summary["documents"] == manifest.totals.documents == len(TEXTS) + empty
-    assert proven(given)["shards"] == len(manifest.shards)
-    assert run(given)["was_finished_before"]
+    assert proven(job)["shards"] == len(manifest.shards)
+    assert run(job)["was_finished_before"]
     assert tree(out) == folders[0]
 
 
@@ -130,14 +130,14 @@ def test_no_shard_is_empty(tmp_path: Path, tokenizer: str, make: Any, name: str)
 def test_a_corpus_without_any_token(tmp_path: Path, tokenizer: str, append: str | None) -> None:
     source = tmp_path / "a.txt"
     source.write_text("\n" * 1000)
-    given = settings(tokenizer, tmp_path / "tokens", source, range_bytes=400)
+    job = settings(tokenizer, tmp_path / "tokens", source, range_bytes=400)
     if append is not None:
-        summary = run(replace(given, append=append))
+        summary = run(replace(job, append=append))
         assert (summary["tokens"], summary["shards"]) == (1000, 3)
         return
     for _ in range(2):
         with pytest.raises(DataError, match=r"there is no token: the 1,000 documents of .*a\.txt"):
-            run(given)
+            run(job)
     assert not (tmp_path / "tokens" / "manifest.json").exists()
     assert shard_names(tmp_path / "tokens") == []
 
@@ -170,7 +170,7 @@ def test_a_run_that_is_killed_between_two_renames(
     after: bool,
 ) -> None:
     out = tmp_path / "tokens"
-    given = settings(tokenizer, out, corpus, range_bytes=400)
+    job = settings(tokenizer, out, corpus, range_bytes=400)
     move, seen = Storage.move, []
 
     def moving(self: Storage, source: str, target: str) -> None:
@@ -186,9 +186,9 @@ def test_a_run_that_is_killed_between_two_renames(
     with monkeypatch.context() as patch:
         patch.setattr(Storage, "move", moving)
         with pytest.raises(_Killed):
-            run(given)
+            run(job)
     assert not (out / "manifest.json").exists()
-    summary = run(given)
+    summary = run(job)
     assert tree(out) == whole
     assert summary["shards_kept_from_before"] > 0, "not all is made again"
 
@@ -197,11 +197,11 @@ def test_a_finished_folder_is_mended(
     tmp_path: Path, tokenizer: str, corpus: Path, whole: dict[str, bytes]
 ) -> None:
     out = tmp_path / "tokens"
-    given = settings(tokenizer, out, corpus, range_bytes=400)
-    run(given)
+    job = settings(tokenizer, out, corpus, range_bytes=400)
+    run(job)
     (out / shard_names(out)[2]).unlink()
     (out / shard_names(out)[-1]).write_bytes(b"short")
-    summary = run(given)
+    summary = run(job)
     assert tree(out) == whole
     splits = len(manifest_of(out).plan["splits"])
     assert summary["shards_kept_from_before"] == splits - 2
@@ -221,20 +221,20 @@ def test_other_splits_have_tokens_after_the_corpus_changed(
 
     put()
     out = tmp_path / "tokens"
-    given = settings(tokenizer, out, *inputs, range_bytes=40)
+    job = settings(tokenizer, out, *inputs, range_bytes=40)
     with monkeypatch.context() as patch:
         patch.setattr(OutputFolder, "finish", lambda *_: (_ for _ in ()).throw(_Killed()))
         with pytest.raises(_Killed):
-            run(given)
+            run(job)
     assert shard_names(out) == expected_names(3)
     texts = ["a" * 39 + "\n", "\n" * 40, "c" * 39 + "\n", "d" * 39 + "\n", "\n" * 40]
     put()
-    assert run(given)["shards_kept_from_before"] == 3
+    assert run(job)["shards_kept_from_before"] == 3
     fresh = tmp_path / "fresh"
     run(settings(tokenizer, fresh, *inputs, range_bytes=40))
     assert tree(out) == tree(fresh)
     assert [len(ids) for ids in read_shards(out)][-1] == 39
-    proven(given)
+    proven(job)
 
 
 def as_earlier_version(out: Path) -> None:
@@ -259,14 +259,14 @@ def test_a_folder_of_an_earlier_version(tmp_path: Path, tokenizer: str, damaged:
     source = tmp_path / "a.txt"
     source.write_text("".join(f"{text}\n" for text in TEXTS), newline="")
     out = tmp_path / "tokens"
-    given = settings(tokenizer, out, source, range_bytes=400)
-    run(given)
+    job = settings(tokenizer, out, source, range_bytes=400)
+    run(job)
     whole = tree(out)
     as_earlier_version(out)
     earlier = tree(out)
     if damaged:
         (out / shard_names(out)[0]).unlink()
-    summary = run(given)
+    summary = run(job)
     assert tree(out) == (whole if damaged else earlier)
     assert bool(summary["was_finished_before"]) == (not damaged)
-    proven(given)
+    proven(job)

@@ -64,8 +64,8 @@ def twin(texts: dict[str, list[str]]) -> dict[str, Counter[str]]:
 
 
 def count(corpus: Path, output: Path, *extra: str) -> Any:
-    given = ("--input", f"{corpus}/**/*.*", "--output", output, *WORDS)
-    return run_whole("count", *given, *extra).summary
+    arguments = ("--input", f"{corpus}/**/*.*", "--output", output, *WORDS)
+    return run_whole("count", *arguments, *extra).summary
 
 
 def parts(folder: Path) -> dict[str, bytes]:
@@ -137,8 +137,8 @@ def test_the_sum_is_what_is_counted_without_sources(corpus: Path, tmp_path: Path
     for key in ("unique_words", "word_bytes", "fingerprint"):
         assert manifests[0][key] == manifests[1][key]
     for name in ("plain", "by_source"):
-        given = ("--counts", tmp_path / name, "--vocab-size", "400", "--alphabet", "bytes")
-        run_whole("train", *given, "--output", tmp_path / f"tok-{name}")
+        arguments = ("--counts", tmp_path / name, "--vocab-size", "400", "--alphabet", "bytes")
+        run_whole("train", *arguments, "--output", tmp_path / f"tok-{name}")
     files = [tmp_path / f"tok-{name}" / "tokenizer.json" for name in ("plain", "by_source")]
     assert files[0].read_bytes() == files[1].read_bytes()
 
@@ -148,8 +148,8 @@ def test_first_occurrences_are_those_of_the_corpus(corpus: Path, tmp_path: Path)
     first = ("--tie-break", "first_seen")
     for name, extra in (("by_source", SOURCES), ("plain", ())):
         count(corpus, tmp_path / name, *first, *extra)
-        given = ("--counts", tmp_path / name, "--vocab-size", "120", *first)
-        run_whole("train", *given, "--output", tmp_path / f"tok-{name}")
+        arguments = ("--counts", tmp_path / name, "--vocab-size", "120", *first)
+        run_whole("train", *arguments, "--output", tmp_path / f"tok-{name}")
     assert merges(tmp_path / "tok-plain") == merges(tmp_path / "tok-by_source") != []
 
 
@@ -162,16 +162,16 @@ def test_a_job_that_broke_goes_on(
     def broken(*_: Any) -> Any:
         raise DataError("the disk is full")
 
-    given = ("--input", f"{corpus}/**/*.*", "--output", tmp_path / "out", *WORDS, *SOURCES)
-    given += ("--range-bytes", "2KB", "--quiet")
+    arguments = ("--input", f"{corpus}/**/*.*", "--output", tmp_path / "out", *WORDS, *SOURCES)
+    arguments += ("--range-bytes", "2KB", "--quiet")
     with monkeypatch.context() as patch:
         patch.setattr(counting, "write_part", broken)
-        ran = run("count", *given)
+        ran = run("count", *arguments)
     assert (ran.code, ran.err) == (1, "bpe-beam count: the disk is full\n")
     receipts = list((tmp_path / "out").glob("work/run-*/work/counts-*.json"))
     assert len(receipts) > 3
     monkeypatch.setattr(split_reader, "read_split", broken)  # nothing is read again
-    assert run("count", *given).code == 0
+    assert run("count", *arguments).code == 0
     assert parts(tmp_path / "out") == parts(tmp_path / "whole")
     part = tmp_path / "whole" / "part-00007-of-00032.parquet"
     part.unlink()
@@ -204,7 +204,7 @@ def test_a_source_that_nothing_is_of_is_told(corpus: Path, tmp_path: Path) -> No
         tokenizer / "tokenizer.json",
     )
     for job in (("count", "--input", f"{corpus}/**/*.*"), train, tokenize):
-        for number, (given, said) in enumerate(
+        for number, (arguments, said) in enumerate(
             (
                 (SOURCES, None),
                 ((*SOURCES, "--source=zz=*zz/*"), ["no document has the source zz"]),
@@ -216,7 +216,9 @@ def test_a_source_that_nothing_is_of_is_told(corpus: Path, tmp_path: Path) -> No
         ):
             output = tmp_path / f"{job[0]}{number}"
             for _ in range(2):
-                assert run_whole(*job, *given, "--output", output).summary.get("warnings") == said
+                assert (
+                    run_whole(*job, *arguments, "--output", output).summary.get("warnings") == said
+                )
 
 
 def test_too_many_sources(tmp_path: Path) -> None:
@@ -238,8 +240,8 @@ def counts(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 class TestWeights:
     def train(self, counts: Path, output: Path, *extra: str) -> Any:
-        given = ("--counts", counts, "--vocab-size", "420", "--symbols", "characters")
-        return run_whole("train", *given, "--output", output, *extra).summary
+        arguments = ("--counts", counts, "--vocab-size", "420", "--symbols", "characters")
+        return run_whole("train", *arguments, "--output", output, *extra).summary
 
     @pytest.mark.parametrize(
         "model",
@@ -262,8 +264,8 @@ class TestWeights:
         lines = [line for name, texts in texts_of(corpus).items() for line in texts * weights[name]]
         write(tmp_path / "repeated.txt", lines)
         size = ("--vocab-size", "420", *model)
-        given = ("--input", tmp_path / "repeated.txt", *WORDS, *size)
-        learned = run_whole("train", *given, "--output", tmp_path / "repeated")
+        arguments = ("--input", tmp_path / "repeated.txt", *WORDS, *size)
+        learned = run_whole("train", *arguments, "--output", tmp_path / "repeated")
         weights = ("--weights", "en=2,zh=3,code=0")
         weighted = run_whole(
             "train", "--counts", counts, *size, *weights, "--output", tmp_path / "w"
@@ -330,23 +332,23 @@ class TestWeights:
         assert kept["weights"] == summary["weights"]
         job = json.loads((tmp_path / "out" / "job.json").read_bytes())
         assert job["settings"]["weights"] == {"en": 314573, "zh": 1 << 21}
-        given = ("--counts", counts, "--vocab-size", "420", "--symbols", "characters")
-        given += ("--output", tmp_path / "out")
+        arguments = ("--counts", counts, "--vocab-size", "420", "--symbols", "characters")
+        arguments += ("--output", tmp_path / "out")
         # The same weights in other words are the same job, and others are not.
-        assert run("train", *given, "--weights", "zh=2.0,en=0.30").code == 0
-        ran = run("train", *given, "--weights", "en=0.3,zh=3")
+        assert run("train", *arguments, "--weights", "zh=2.0,en=0.30").code == 0
+        ran = run("train", *arguments, "--weights", "en=0.3,zh=3")
         assert ran.code == 2
         assert "weights.zh: 2097152 there, 3145728 now" in ran.message
-        ran = run("train", *given, "--temperature", "0.5")
+        ran = run("train", *arguments, "--temperature", "0.5")
         assert ran.code == 2
         assert 'temperature: nothing there, "0.5" now' in ran.message
 
     def test_from_a_corpus_as_from_counts(self, corpus: Path, counts: Path, tmp_path: Path) -> None:
         extra = ("--temperature", "0.3")
         self.train(counts, tmp_path / "counts", *extra)
-        given = ("--input", f"{corpus}/**/*.*", *WORDS, *SOURCES, "--vocab-size", "420", *extra)
-        given += ("--symbols", "characters", "--output", tmp_path / "corpus")
-        summary = run_whole("train", *given).summary
+        arguments = ("--input", f"{corpus}/**/*.*", *WORDS, *SOURCES, "--vocab-size", "420", *extra)
+        arguments += ("--symbols", "characters", "--output", tmp_path / "corpus")
+        summary = run_whole("train", *arguments).summary
         assert merges(tmp_path / "corpus") == merges(tmp_path / "counts")
         assert parts(tmp_path / "corpus" / "counts") == parts(counts)
         shares = {n: row["share"] for n, row in summary["sources"].items()}
@@ -354,7 +356,7 @@ class TestWeights:
         assert weights[min(shares, key=shares.__getitem__)] > 1 > weights["en"]
 
     @pytest.mark.parametrize(
-        ("given", "said"),
+        ("arguments", "said"),
         [
             (("--weights", "fr=1,en=2"), "name 'fr', but the sources are 'code', 'en', '"),
             (("--weights", "en=1,en=2"), "--weights must not repeat 'en'"),
@@ -371,11 +373,11 @@ class TestWeights:
         ids=str,
     )  # fmt: skip
     def test_what_is_refused(
-        self, counts: Path, tmp_path: Path, given: tuple[str, ...], said: str
+        self, counts: Path, tmp_path: Path, arguments: tuple[str, ...], said: str
     ) -> None:
         """And the folder is as free as before."""
         base = ("--counts", counts, "--vocab-size", "400", "--output", tmp_path / "out")
-        ran = run("train", *base, *given)
+        ran = run("train", *base, *arguments)
         assert ran.code == 2
         assert said in ran.message
         assert not (tmp_path / "out").exists()
@@ -386,8 +388,8 @@ class TestWeights:
         weight = (2**63 - 1) // (words << 20) - 1
         base = ("--counts", counts, "--vocab-size", "400", "--output", tmp_path / "out")
         # The odd numerator leaves nothing to take out.
-        given = ("--weights", f"en={weight},zh=0,other=0,code=0.000001")
-        ran = run("train", *base, *given)
+        arguments = ("--weights", f"en={weight},zh=0,other=0,code=0.000001")
+        ran = run("train", *base, *arguments)
         assert ran.code == 2
         assert "the weighted counts are too large to train from" in ran.message
         assert not (tmp_path / "out").exists()
@@ -404,13 +406,13 @@ class TestWeights:
 class TestTokens:
     def test_of_each_source_as_tokenize_makes_them(self, corpus: Path, tmp_path: Path) -> None:
         """What train foretells, what tokenize finds, and what stands in the shards: one."""
-        given = ("--input", f"{corpus}/**/*.*", *SOURCES)
+        arguments = ("--input", f"{corpus}/**/*.*", *SOURCES)
         trained = run_whole(
-            "train", *given, "--vocab-size", "500", "--output", tmp_path / "tok"
+            "train", *arguments, "--vocab-size", "500", "--output", tmp_path / "tok"
         ).summary
         tokenizer = tmp_path / "tok" / "tokenizer.json"
         made = run_whole(
-            "tokenize", *given, "--tokenizer", tokenizer, "--output", tmp_path / "tokens"
+            "tokenize", *arguments, "--tokenizer", tokenizer, "--output", tmp_path / "tokens"
         ).summary
         for name, row in made["sources"].items():
             assert {key: trained["sources"][name][key] for key in row} == row
@@ -423,30 +425,30 @@ class TestTokens:
         assert {name: row["tokens"] for name, row in made["sources"].items()} == expected
         assert made["tokens"] == sum(expected.values())
         assert made["tokens"] == sum(map(len, read_shards(tmp_path / "tokens")))
-        assert run("verify", tmp_path / "tokens", "--full", *given[:2]).code == 0
+        assert run("verify", tmp_path / "tokens", "--full", *arguments[:2]).code == 0
 
     def test_shards_of_any_size_and_a_job_that_is_done(self, corpus: Path, tmp_path: Path) -> None:
-        given = ("--input", f"{corpus}/**/*.*", *SOURCES)
-        run_whole("train", *given, "--vocab-size", "400", "--output", tmp_path / "tok")
+        arguments = ("--input", f"{corpus}/**/*.*", *SOURCES)
+        run_whole("train", *arguments, "--vocab-size", "400", "--output", tmp_path / "tok")
         tokenizer = ("--tokenizer", tmp_path / "tok" / "tokenizer.json")
         found = []
         for size in ("1MB", "1KB"):
             out = ("--output", tmp_path / size, "--range-bytes", size)
-            found.append(run_whole("tokenize", *given, *tokenizer, *out).summary["sources"])
+            found.append(run_whole("tokenize", *arguments, *tokenizer, *out).summary["sources"])
             # Again, from the manifest; and mended, from what it says of the shards that stand.
             before = tree(tmp_path / size)
-            found.append(run_whole("tokenize", *given, *tokenizer, *out).summary["sources"])
+            found.append(run_whole("tokenize", *arguments, *tokenizer, *out).summary["sources"])
             (tmp_path / size / next(n for n in before if n.endswith(".bin"))).unlink()
-            found.append(run_whole("tokenize", *given, *tokenizer, *out).summary["sources"])
+            found.append(run_whole("tokenize", *arguments, *tokenizer, *out).summary["sources"])
             assert tree(tmp_path / size) == before
         assert all(row == found[0] for row in found)
 
     def test_a_manifest_whose_sources_do_not_add_up(self, corpus: Path, tmp_path: Path) -> None:
-        given = ("--input", f"{corpus}/**/*.*", *SOURCES)
-        run_whole("train", *given, "--vocab-size", "400", "--output", tmp_path / "tok")
+        arguments = ("--input", f"{corpus}/**/*.*", *SOURCES)
+        run_whole("train", *arguments, "--vocab-size", "400", "--output", tmp_path / "tok")
         out = tmp_path / "tokens"
         tokenizer = ("--tokenizer", tmp_path / "tok" / "tokenizer.json")
-        run_whole("tokenize", *given, *tokenizer, "--output", out)
+        run_whole("tokenize", *arguments, *tokenizer, "--output", out)
         document = json.loads((out / "manifest.json").read_bytes())
         del document["sha256"]
         document["shards"][0]["sources"]["en"]["tokens"] += 1
@@ -464,10 +466,17 @@ class TestTokens:
         """Left out of training, its characters may be unknown."""
         write(tmp_path / "a.txt", ["abc abd"] * 5)
         write(tmp_path / "b.txt", ["xyz"] * 5)
-        given = ("--input", tmp_path / "a.txt", tmp_path / "b.txt", *WORDS)
-        given += ("--source=a=a*", "--source=b=b*", "--symbols", "characters")
+        arguments = ("--input", tmp_path / "a.txt", tmp_path / "b.txt", *WORDS)
+        arguments += ("--source=a=a*", "--source=b=b*", "--symbols", "characters")
         summary = run_whole(
-            "train", *given, "--vocab-size", "20", "--weights", "b=0", "--output", tmp_path / "t"
+            "train",
+            *arguments,
+            "--vocab-size",
+            "20",
+            "--weights",
+            "b=0",
+            "--output",
+            tmp_path / "t",
         ).summary
         assert summary["sources"]["b"]["tokens"] is None
         assert summary["sources"]["b"]["bytes_per_token"] is None
@@ -490,8 +499,8 @@ class TestTokens:
         made = random.Random(5)
         lines = [" ".join(made.choices(["abc", "abd", "xyz", "x", "zzz"], k=6)) for _ in range(30)]
         path = write(tmp_path / "a.txt", lines)
-        given = ("--input", path, *WORDS, "--source=a=a*", "--vocab-size", "300", *extra)
-        summary = run_whole("train", *given, "--output", tmp_path / "t").summary
+        arguments = ("--input", path, *WORDS, "--source=a=a*", "--vocab-size", "300", *extra)
+        summary = run_whole("train", *arguments, "--output", tmp_path / "t").summary
         tokenizer = Tokenizer.from_file(str(tmp_path / "t" / "tokenizer.json"))
         expected = sum(len(tokenizer.encode(line)) for line in lines)
         assert summary["sources"]["a"]["tokens"] == expected
@@ -501,8 +510,8 @@ def test_the_worked_example_of_the_docs(tmp_path: Path) -> None:
     """Its commands, its table, its figures."""
     page = (ROOT / "docs" / "sources.md").read_text("utf-8").split("## Worked example")[1]
     own = ROOT / "configs" / "corpora" / "weighted_sources"
-    given = ("--input", f"{own}/**/*.txt", "--source", "en=en/*", "--source", "de=de/*")
-    run_whole("count", *given, "--output", tmp_path / "counts")
+    arguments = ("--input", f"{own}/**/*.txt", "--source", "en=en/*", "--source", "de=de/*")
+    run_whole("count", *arguments, "--output", tmp_path / "counts")
     shown = run("counts", "show", tmp_path / "counts", "--top", "6").out.decode()
     assert f"```\n{shown}```" in page
     rows: dict[str, list[str]] = {"de": [], "en": [], "other": []}
@@ -520,5 +529,5 @@ def test_the_worked_example_of_the_docs(tmp_path: Path) -> None:
     for source, row in summary["weights"].items():
         assert f"| {source} | {row['numerator']} | {row['decimal']} |" in page
     config = ROOT / "configs" / "weighted_sources.yaml"
-    run_whole("train", "--config", config, *given[:2], "--output", tmp_path / "config")
+    run_whole("train", "--config", config, *arguments[:2], "--output", tmp_path / "config")
     assert merges(tmp_path / "config") == merges(tmp_path / "weighted")

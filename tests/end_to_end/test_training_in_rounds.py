@@ -40,10 +40,10 @@ def rounds_of(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", WAYS)
 def test_the_same_bytes(name: str, corpus: Path, tmp_path: Path) -> None:
-    given = ("train", "--input", corpus, *WHOLE, *WAYS[name])
-    run_whole(*given, "--output", tmp_path / "here")
+    arguments = ("train", "--input", corpus, *WHOLE, *WAYS[name])
+    run_whole(*arguments, "--output", tmp_path / "here")
     run_whole(
-        *(*given, "--merge-rounds", "distributed"),
+        *(*arguments, "--merge-rounds", "distributed"),
         *("--driver-memory", "3MB" if name == "WordPiece" else "1MB"),
         *("--output", tmp_path / "there"),
     )
@@ -81,13 +81,13 @@ def test_going_on_with_a_tokenizer_and_weighted_sources(corpus: Path, tmp_path: 
     both.write_text("".join(json.dumps(row) + "\n" for row in rows))
     run_whole("count", "--input", both, "--source-field", "of", "--output", tmp_path / "counts")
     run_whole("train", "--input", corpus, "--vocab-size", "400", "--output", tmp_path / "old")
-    given = (
+    arguments = (
         *("train", "--counts", tmp_path / "counts", *WHOLE, "--weights", "a=0.5"),
         *("--continue-from", tmp_path / "old" / "tokenizer.json"),
     )
-    run_whole(*given, "--output", tmp_path / "here")
+    run_whole(*arguments, "--output", tmp_path / "here")
     run_whole(
-        *given, "--merge-rounds", "distributed", "--driver-memory", "1MB",
+        *arguments, "--merge-rounds", "distributed", "--driver-memory", "1MB",
         "--output", tmp_path / "there",
     )  # fmt: skip
     for name in ("tokenizer.json", "merges.txt"):
@@ -95,35 +95,38 @@ def test_going_on_with_a_tokenizer_and_weighted_sources(corpus: Path, tmp_path: 
 
 
 def test_words_beyond_the_memory_are_learned_in_rounds(corpus: Path, tmp_path: Path) -> None:
-    given = ("train", "--input", corpus, *WHOLE, "--driver-memory", "1MB")
-    ran = run_whole(*given, "--output", tmp_path / "auto").summary
+    arguments = ("train", "--input", corpus, *WHOLE, "--driver-memory", "1MB")
+    ran = run_whole(*arguments, "--output", tmp_path / "auto").summary
     assert ran["merge_rounds"] == "distributed"
     assert "more than driver_memory 1.0 MB" in ran["merge_rounds_because"]
-    refused = run(*given, "--merge-rounds", "local", "--output", tmp_path / "local")
+    refused = run(*arguments, "--merge-rounds", "local", "--output", tmp_path / "local")
     assert refused.code == 2
     said = r"give --driver-memory (\d+MB), or --merge-rounds distributed"
     asked = re.search(said, refused.message)
     assert asked is not None, refused.message
-    local = (*given[:-1], asked[1], "--merge-rounds", "local", "--output", tmp_path / "local")
+    local = (*arguments[:-1], asked[1], "--merge-rounds", "local", "--output", tmp_path / "local")
     assert run_whole(*local).summary["merge_rounds"] == "local"
     enough = ("--driver-memory", "1GB", "--overwrite")
     assert (
-        run_whole(*given[:-2], *enough, "--output", tmp_path / "auto").summary["merge_rounds"]
+        run_whole(*arguments[:-2], *enough, "--output", tmp_path / "auto").summary["merge_rounds"]
         == "local"
     )
 
 
 def test_a_refusal_leaves_what_a_killed_run_has_learned(corpus: Path, tmp_path: Path) -> None:
     run_whole("count", "--input", corpus, "--output", tmp_path / "counts")
-    given = ("train", "--counts", tmp_path / "counts", *WHOLE, "--output", tmp_path / "tok")
+    arguments = ("train", "--counts", tmp_path / "counts", *WHOLE, "--output", tmp_path / "tok")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bpe_beam.jobs.train.commits.RoundsFolder.new_run", lambda _: 1 / 0)
-        assert run(*given, "--driver-memory", "1MB").code == 1
+        assert run(*arguments, "--driver-memory", "1MB").code == 1
     assert (tmp_path / "tok" / "rounds" / "start.json").exists()
-    assert run(*given, "--driver-memory", "1MB", "--merge-rounds", "local").code == 2
+    assert run(*arguments, "--driver-memory", "1MB", "--merge-rounds", "local").code == 2
     assert (tmp_path / "tok" / "rounds" / "start.json").exists()
-    assert "another job" in run(*given[:-2], "--tie-break", "greatest_bytes", *given[-2:]).message
-    run_whole(*given, "--driver-memory", "1MB")
+    assert (
+        "another job"
+        in run(*arguments[:-2], "--tie-break", "greatest_bytes", *arguments[-2:]).message
+    )
+    run_whole(*arguments, "--driver-memory", "1MB")
     assert not (tmp_path / "tok" / "rounds").exists()
 
 
@@ -131,20 +134,22 @@ def test_a_refusal_takes_nothing_away(corpus: Path, tmp_path: Path) -> None:
     """Neither what has finished, nor the claim of a run that was killed."""
     run_whole("count", "--input", corpus, "--output", tmp_path / "counts")
     out = tmp_path / "tok"
-    given = ("train", "--counts", tmp_path / "counts", "--output", out)
-    run_whole(*given, *WHOLE)
+    arguments = ("train", "--counts", tmp_path / "counts", "--output", out)
+    run_whole(*arguments, *WHOLE)
     made = (out / "tokenizer.json").read_bytes()
     for refused in (("--tie-break", "first_seen"), ("--model", "word_level")):
-        ran = run(*given, *WHOLE, *refused, "--merge-rounds", "distributed", "--overwrite")
+        ran = run(*arguments, *WHOLE, *refused, "--merge-rounds", "distributed", "--overwrite")
         assert ran.code == 2
         assert (out / "tokenizer.json").read_bytes() == made
     # What is finished is told, though it could not be learned so.
-    again = run_whole(*given, *WHOLE, "--merge-rounds", "local", "--driver-memory", "1MB").summary
+    again = run_whole(
+        *arguments, *WHOLE, "--merge-rounds", "local", "--driver-memory", "1MB"
+    ).summary
     assert again["was_finished_before"]
 
 
 def test_settings_alone_are_refused_before_a_corpus_is_read(corpus: Path, tmp_path: Path) -> None:
-    given = ("train", "--input", corpus, *WHOLE, "--merge-rounds", "distributed")
+    arguments = ("train", "--input", corpus, *WHOLE, "--merge-rounds", "distributed")
     for refused in (("--tie-break", "first_seen"), ("--model", "word_level")):
-        assert run(*given, *refused, "--output", tmp_path / "tok").code == 2
+        assert run(*arguments, *refused, "--output", tmp_path / "tok").code == 2
         assert not (tmp_path / "tok").exists()

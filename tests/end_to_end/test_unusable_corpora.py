@@ -25,8 +25,8 @@ def lines(field: str, count: int) -> bytes:
 @pytest.mark.parametrize("job", JOBS)
 def test_a_wrong_field_is_named_before_the_corpus_is_read(tmp_path: Path, job: str) -> None:
     (tmp_path / "a.jsonl").write_bytes(lines("content", 20_000))
-    given = (job, "--input", tmp_path / "a.jsonl", *JOBS[job], "--output", tmp_path / "out")
-    ran = run(*given)
+    arguments = (job, "--input", tmp_path / "a.jsonl", *JOBS[job], "--output", tmp_path / "out")
+    ran = run(*arguments)
     assert ran.code == 1
     assert (
         " records, the first of 1 of the 1 files, all fail for one reason: field missing: "
@@ -34,7 +34,7 @@ def test_a_wrong_field_is_named_before_the_corpus_is_read(tmp_path: Path, job: s
         'byte 0, which begins b\'{"id": 0, "content": '
     ) in ran.message
     assert not (tmp_path / "out").exists()
-    assert run_whole(*given, "--text-field", "content").code == 0
+    assert run_whole(*arguments, "--text-field", "content").code == 0
 
 
 def test_a_few_records_without_the_field_are_named_too(tmp_path: Path) -> None:
@@ -54,16 +54,16 @@ def test_two_damaged_files_of_twenty(tmp_path: Path) -> None:
         if number in (3, 11):
             data = data[: len(data) // 3]
         (tmp_path / "in" / f"{number:02}.jsonl.gz").write_bytes(data)
-    given = ("count", "--input", f"{tmp_path}/in/*", "--output", tmp_path / "out")
-    ran = run(*given)
+    arguments = ("count", "--input", f"{tmp_path}/in/*", "--output", tmp_path / "out")
+    ran = run(*arguments)
     assert ran.code == 1
     assert "are lost, in 2 damaged files: 03.jsonl.gz (" in (ran.message)
     assert "the gzip stream ends too soon" in ran.message
     assert not (tmp_path / "out" / "manifest.json").exists()
-    summary = run_whole(*given, "--max-lost", "1%").summary
+    summary = run_whole(*arguments, "--max-lost", "1%").summary
     assert summary["lost"]["files"] == 2
     assert summary["lost"]["names"] == ["03.jsonl.gz", "11.jsonl.gz"]
     assert "are lost, in 2 damaged files" in summary["warnings"][0]
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
     assert [row["file"] for row in manifest["lost"]] == ["03.jsonl.gz", "11.jsonl.gz"]
-    assert run(*given).code == 1  # a finished folder knows its losses
+    assert run(*arguments).code == 1  # a finished folder knows its losses

@@ -92,8 +92,8 @@ def check(example: Example, tokenizer: Tokenizer) -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_by_the_command_line(example: Example, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text(example.text)
-    given = ("--input", tmp_path / "text.txt", *STEPS)
-    run_whole("train", *given, *example.options, "--output", tmp_path / "tok")
+    arguments = ("--input", tmp_path / "text.txt", *STEPS)
+    run_whole("train", *arguments, *example.options, "--output", tmp_path / "tok")
     for name, data in example.golden.items():
         assert (tmp_path / "tok" / name).read_bytes() == data
     file = tmp_path / "tok" / "tokenizer.json"
@@ -107,9 +107,9 @@ def test_by_the_command_line(example: Example, tmp_path: Path) -> None:
 
     # From counts, the same.
     rule = ("--tie-break", "first_seen")
-    run_whole("count", *given, *rule, "--output", tmp_path / "counts")
-    given = ("--counts", tmp_path / "counts")
-    run_whole("train", *given, *example.options, "--output", tmp_path / "again")
+    run_whole("count", *arguments, *rule, "--output", tmp_path / "counts")
+    arguments = ("--counts", tmp_path / "counts")
+    run_whole("train", *arguments, *example.options, "--output", tmp_path / "again")
     assert (tmp_path / "again" / "tokenizer.json").read_bytes() == file.read_bytes()
 
 
@@ -138,21 +138,28 @@ def test_from_python(example: Example) -> None:
 )
 def test_the_configs_of_the_examples(config: str, golden: str, tmp_path: Path) -> None:
     corpus = ROOT / "configs" / "corpora" / f"{config}.txt"
-    given = ("--config", ROOT / "configs" / f"{config}.yaml", "--input", corpus)
-    run_whole("train", *given, "--output", tmp_path / "tok")
+    arguments = ("--config", ROOT / "configs" / f"{config}.yaml", "--input", corpus)
+    run_whole("train", *arguments, "--output", tmp_path / "tok")
     for path in (GOLDEN / golden).iterdir():
         assert (tmp_path / "tok" / path.name).read_bytes() == path.read_bytes()
 
 
 def test_the_end_of_word_symbol_in_the_text(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("cam ca_m")
-    given = ("--input", tmp_path / "text.txt", "--vocab-size", "20", "--end-of-word-symbol", "_")
-    ran = run("train", *given, *STEPS, "--output", tmp_path / "tok")
+    arguments = (
+        "--input",
+        tmp_path / "text.txt",
+        "--vocab-size",
+        "20",
+        "--end-of-word-symbol",
+        "_",
+    )
+    ran = run("train", *arguments, *STEPS, "--output", tmp_path / "tok")
     assert ran.code == 2
     assert "got '_', which the word 'ca_m' has" in ran.message
     # And the folder is free again for another symbol.
-    run_whole("train", *given[:-1], "~", *STEPS, "--output", tmp_path / "tok")
-    ran = run("train", *given, "--pretokenizer", "bert", "--output", tmp_path / "other")
+    run_whole("train", *arguments[:-1], "~", *STEPS, "--output", tmp_path / "tok")
+    ran = run("train", *arguments, "--pretokenizer", "bert", "--output", tmp_path / "other")
     assert ran.code == 2
     assert "needs the pre-tokenizer whitespace_split, got bert" in ran.message
     assert not (tmp_path / "other").exists()

@@ -29,8 +29,8 @@ def test_a_look_that_fails_fails_nothing() -> None:
         pass
 
 
-def flags(*given: str, workers: int = 9) -> list[str]:
-    run = RunSettings(runner="FnApiRunner", runner_options=given)
+def flags(*flag_text: str, workers: int = 9) -> list[str]:
+    run = RunSettings(runner="FnApiRunner", runner_options=flag_text)
     return running._flags(run, workers)
 
 

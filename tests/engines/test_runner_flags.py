@@ -17,7 +17,7 @@ def test_known_flags_tell_what_takes_a_value() -> None:
     assert known["--parallelism"] is True
     assert known["--flink_submit_uber_jar"] is False
     assert "--project" in known
-    # A setting of ours, and not to be given in two ways.
+    # A setting of ours, and not to be set in two ways.
     assert "--runner" not in known
 
 

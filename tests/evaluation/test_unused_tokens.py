@@ -43,9 +43,9 @@ def test_against_all_short_texts() -> None:
     ]  # fmt: skip
     tokenizer = Tokenizer.from_learned(vocab, merges)
     texts = ["".join(t) for n in range(6) for t in itertools.product("abc ", repeat=n)]
-    given = reference.given_by(tokenizer, texts)
+    used = reference.given_by(tokenizer, texts)
     assert unreachable(tokenizer) == {
-        token for token, i in tokenizer.vocab.items() if i not in given
+        token for token, i in tokenizer.vocab.items() if i not in used
     }
     assert unreachable(tokenizer) == {"abc", "a\u0120a"}
 

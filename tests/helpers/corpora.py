@@ -107,10 +107,10 @@ class Long:
         """Return a job without its output and its runner."""
         data = self.folder / "data.jsonl"
         size = -(-data.stat().st_size // self.splits)
-        given = (job, "--input", str(data), "--range-bytes", str(size))
+        arguments = (job, "--input", str(data), "--range-bytes", str(size))
         if job == "count":
-            return (*given, "--tie-break", "first_seen")
-        return (*given, "--tokenizer", str(self.folder / tokenizer / "tokenizer.json"))
+            return (*arguments, "--tie-break", "first_seen")
+        return (*arguments, "--tokenizer", str(self.folder / tokenizer / "tokenizer.json"))
 
     def undisturbed(self, job: str, tokenizer: str = "one") -> dict[str, bytes]:
         """Return the files that the job writes in process."""
@@ -124,6 +124,6 @@ def make_long(folder: Path, splits: int) -> Long:
     """Write the corpus, and train two tokenizers."""
     data = write(folder / "data.jsonl", documents(splits * 8, seed=5))
     for name, size in (("one", "400"), ("other", "300")):
-        given = ("--input", data, "--vocab-size", size, "--alphabet", "bytes")
-        run_whole("train", *given, "--output", folder / name)
+        arguments = ("--input", data, "--vocab-size", size, "--alphabet", "bytes")
+        run_whole("train", *arguments, "--output", folder / name)
     return Long(folder, splits)

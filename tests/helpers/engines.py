@@ -101,8 +101,8 @@ class Cluster:
 
     def start(self) -> None:
         """Start the cluster."""
-        given = ("--task-managers", str(TASK_MANAGERS), "--slots", str(SLOTS))
-        started = script("start", "--home", self.home, *given)
+        arguments = ("--task-managers", str(TASK_MANAGERS), "--slots", str(SLOTS))
+        started = script("start", "--home", self.home, *arguments)
         self.flags = (*flags_of(started), temporary_files(self.home / "tmp"))
 
     def stop(self) -> None:

@@ -163,7 +163,7 @@ _made = cache(lambda name: MODELS[name]())
 
 
 def tokenizer(model: str, **parts: Any) -> Tokenizer:
-    """Return a new tokenizer with a trained model and the given parts only."""
+    """Return a new tokenizer with a trained model and these parts only."""
     made = Tokenizer.from_str(_made(model))
     made.pre_tokenizer = None
     for name, part in parts.items():

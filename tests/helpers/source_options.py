@@ -29,8 +29,8 @@ def _names(manifest: Any) -> set[str]:
 
 def sources_by_name(ground: Any, job: str) -> None:
     """Each source has the words of its files; the rest is of the source other."""
-    given = ("--input", ground.shared / "b.txt", *BY_NAME)
-    assert ground.run(job, *given).code == 0
+    arguments = ("--input", ground.shared / "b.txt", *BY_NAME)
+    assert ground.run(job, *arguments).code == 0
     assert _names(_manifest(ground, job)) == {"a", "b"}
     ran = ground.run(job, *BY_NAME, "--source-field", "lang", out="never")
     assert ran.code == 2
@@ -80,8 +80,8 @@ def _counts(ground: Any, name: str, texts: list[str]) -> Path:
     folder: Path = ground.own / name
     if not folder.exists():
         corpus = write(ground.own / "corpora" / f"{name}.txt", texts)
-        given = ("--input", corpus, "--source", f"{name}=*", "--output", folder, "--quiet")
-        assert run("count", *given).code == 0
+        arguments = ("--input", corpus, "--source", f"{name}=*", "--output", folder, "--quiet")
+        assert run("count", *arguments).code == 0
     return folder
 
 

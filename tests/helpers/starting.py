@@ -132,7 +132,7 @@ def started(command: Callable[[int], list[str]], folder: Path) -> Iterator[int]:
     """Run a server until the block ends; yield its port of loopback.
 
     Args:
-        command: The server and its arguments, given the port.
+        command: Returns the server and its arguments for a port.
         folder: Its working directory, which gets its log.
     """
     folder.mkdir(parents=True, exist_ok=True)

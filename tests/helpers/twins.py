@@ -52,7 +52,7 @@ class LateWriter(Storage):
 
     Attributes:
         late: The end of the file's name.
-        failure: An error's message: the file is not given its name at all.
+        failure: An error's message: the file never gets its name.
         writing: Set when the file is written and has no name yet.
         other_is_done: What is waited for then.
         attempts: The attempts at files beside it that there are after that.

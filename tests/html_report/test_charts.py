@@ -33,7 +33,7 @@ def test_bars_have_labels() -> None:
     svg = charts.bars(points, Axis("x"), Axis("", zero=True))
     assert marks(svg).keys() == {"b0", "b1", "a<0", "a<1"}
     texts = [e.text for e in ElementTree.fromstring(svg).iter("text")]
-    assert texts.index("b") < texts.index("a<")  # in the order given
+    assert texts.index("b") < texts.index("a<")  # in the order of the arguments
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

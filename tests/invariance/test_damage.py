@@ -57,12 +57,12 @@ class Made:
     """What small jobs left."""
 
     folder: Path
-    given: TokenizeSettings
+    job: TokenizeSettings
     counts: CountSettings
 
     @property
     def tokens(self) -> Path:
-        return Path(self.given.output)
+        return Path(self.job.output)
 
 
 @pytest.fixture(scope="module")
@@ -74,11 +74,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     with inputs[1].open("a") as file:
         file.write('{"text": ""}\n' * 60)  # A split without tokens.
     read = InputSettings(tuple(map(str, inputs)), range_bytes=600)
-    given = TokenizeSettings(read, str(folder / "tokenizer.json"), str(folder / "tokens"), RUN)
-    tokenize.run(given, QUIET)
+    job = TokenizeSettings(read, str(folder / "tokenizer.json"), str(folder / "tokens"), RUN)
+    tokenize.run(job, QUIET)
     counts = CountSettings(read, str(folder / "counts"), RUN)
     count.run(counts, QUIET)
-    return Made(folder, given, counts)
+    return Made(folder, job, counts)
 
 
 def passing(
@@ -126,7 +126,7 @@ def test_job_file(made: Made) -> None:
     check(*passing(path, edits, lambda: is_proven(made)), least=100)
 
     def is_resumed() -> bool:
-        return bool(to_builtins(tokenize.run(made.given, QUIET))["was_finished_before"])
+        return bool(to_builtins(tokenize.run(made.job, QUIET))["was_finished_before"])
 
     edits = all_edits(path.read_bytes(), 3, pretty)
     check(*passing(path, edits, is_resumed), least=100)
@@ -147,7 +147,7 @@ def test_counts_manifest(made: Made) -> None:
 def test_window_log(made: Made, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     watched = Watched.of(STORAGE, [str(made.folder / "*.jsonl")])
-    stream = stream_of(watched, tmp_path / "out", Tokenizer.from_file(made.given.tokenizer))
+    stream = stream_of(watched, tmp_path / "out", Tokenizer.from_file(made.job.tokenizer))
     watcher = Watcher(stream)
     watcher.look(1.0)
     works = watcher.look(2.0)
@@ -189,18 +189,18 @@ def test_window_log(made: Made, tmp_path: Path) -> None:
 
 
 def test_receipts_of_a_job(made: Made, tmp_path: Path) -> None:
-    given = replace(made.given, output=str(tmp_path / "tokens"))
+    settings = replace(made.job, output=str(tmp_path / "tokens"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(OutputFolder, "finish", lambda *_: (_ for _ in ()).throw(DataError("stop")))
         with pytest.raises(DataError, match="stop"):
-            tokenize.run(given, QUIET)
+            tokenize.run(settings, QUIET)
     receipt = sorted((tmp_path / "tokens" / "work").glob("shard-*.json"))[0]
     record = OutputFolder.claim(STORAGE, str(tmp_path / "other"), {"job": "x"}, ["y"]).record
     value = json.loads(receipt.read_bytes())
     names = frozenset(re.sub("^work/run-[^/]+/", "", file["name"]) for file in value["files"])
     job = json.loads((tmp_path / "tokens" / "job.json").read_bytes())
     record = structs.replace(record, job=job["job"], settings=job["settings"], names=names)
-    folder = JobFolder(STORAGE, given.output, record)
+    folder = JobFolder(STORAGE, settings.output, record)
 
     def is_believed() -> bool:
         return value["piece"] in folder.receipts()
@@ -265,13 +265,13 @@ def test_a_shard_dropped_from_manifest_and_folder_alike(
 ) -> None:
     inputs = [write(tmp_path / f"{name}.jsonl", documents(9, seed=5)) for name in "abc"]
     read = InputSettings(tuple(map(str, inputs)), range_bytes=inputs[0].stat().st_size)
-    given = replace(made.given, input=read, output=str(tmp_path / "tokens"))
-    tokenize.run(given, QUIET)
-    folder = Path(given.output)
+    job = replace(made.job, input=read, output=str(tmp_path / "tokens"))
+    tokenize.run(job, QUIET)
+    folder = Path(job.output)
     damaged = without_a_shard(folder, from_plan, from_files)
     (folder / "manifest.json").write_bytes(damaged.to_bytes())
     for full in (False, True):
-        asked = VerifySettings(given.output, full, read if full else None, RUN)
+        asked = VerifySettings(job.output, full, read if full else None, RUN)
         with pytest.raises(DataError, match=message):
             verify.run(asked, QUIET)
     if from_files:
@@ -280,15 +280,15 @@ def test_a_shard_dropped_from_manifest_and_folder_alike(
         with pytest.raises(
             DataError, match=r"c\.jsonl is [0-9,]+ bytes of jsonl here and was miss"
         ):
-            verify.run(VerifySettings(given.output, True, read, RUN), QUIET)
+            verify.run(VerifySettings(job.output, True, read, RUN), QUIET)
 
 
 @pytest.mark.parametrize("what", ["documents", "text_bytes", "text_bytes of a shard"])
 def test_numbers_that_only_the_input_can_prove(made: Made, tmp_path: Path, what: str) -> None:
     """Of a split without tokens there is no file to compare with."""
-    given = replace(made.given, output=str(tmp_path / "tokens"))
-    tokenize.run(given, QUIET)
-    path = Path(given.output) / "manifest.json"
+    job = replace(made.job, output=str(tmp_path / "tokens"))
+    tokenize.run(job, QUIET)
+    path = Path(job.output) / "manifest.json"
     manifest = Manifest.from_bytes(path.read_bytes())
     row = manifest.tokenless[0]
     if what != "text_bytes of a shard":
@@ -301,17 +301,17 @@ def test_numbers_that_only_the_input_can_prove(made: Made, tmp_path: Path, what:
         shards = (structs.replace(first, text_bytes=first.text_bytes - 1), *manifest.shards[1:])
         totals = Totals.of(shards, manifest.tokenless)
         path.write_bytes(structs.replace(manifest, shards=shards, totals=totals).to_bytes())
-    verify.run(VerifySettings(given.output, run=RUN), QUIET)
+    verify.run(VerifySettings(job.output, run=RUN), QUIET)
     with pytest.raises(
         DataError, match=r": the input has [0-9,]+ (documents|text_bytes); manifest"
     ):
-        verify.run(VerifySettings(given.output, True, given.input, RUN), QUIET)
+        verify.run(VerifySettings(job.output, True, job.input, RUN), QUIET)
 
 
 def test_a_split_that_is_said_to_have_no_tokens(made: Made, tmp_path: Path) -> None:
-    given = replace(made.given, output=str(tmp_path / "tokens"))
-    tokenize.run(given, QUIET)
-    folder = Path(given.output)
+    job = replace(made.job, output=str(tmp_path / "tokens"))
+    tokenize.run(job, QUIET)
+    folder = Path(job.output)
     manifest = Manifest.from_bytes((folder / "manifest.json").read_bytes())
     first, *rest = manifest.shards
     row = TokenlessSplit(first.split, first.slices, first.documents, first.text_bytes, 0)
@@ -325,11 +325,11 @@ def test_a_split_that_is_said_to_have_no_tokens(made: Made, tmp_path: Path) -> N
         for file, other in zip(shard.files, renamed.files, strict=True):
             (folder / file.name).rename(folder / other.name)
     (folder / "manifest.json").write_bytes(damaged.to_bytes())
-    verify.run(VerifySettings(given.output, run=RUN), QUIET)
+    verify.run(VerifySettings(job.output, run=RUN), QUIET)
     with pytest.raises(
         DataError, match=r"split 0: has no shard, and its document [0-9]+ has tokens"
     ):
-        verify.run(VerifySettings(given.output, True, given.input, RUN), QUIET)
+        verify.run(VerifySettings(job.output, True, job.input, RUN), QUIET)
 
 
 @pytest.mark.parametrize("version", [1, 3])

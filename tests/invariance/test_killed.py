@@ -58,8 +58,8 @@ class Corpus:
 
 def make_corpus(folder: Path, splits: int) -> Corpus:
     corpus = write(folder / "a.jsonl", documents(splits * 6, seed=9))
-    given = ("--input", corpus, "--vocab-size", "500", "--special-token", END)
-    run_whole("train", *given, "--output", folder / "tok")
+    arguments = ("--input", corpus, "--vocab-size", "500", "--special-token", END)
+    run_whole("train", *arguments, "--output", folder / "tok")
     return Corpus(folder, splits)
 
 

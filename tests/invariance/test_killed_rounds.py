@@ -53,8 +53,8 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> Counted:
     folder = tmp_path_factory.mktemp("counted")
     corpus = write(folder / "a.jsonl", documents(3000, seed=9))
     run_whole("count", "--input", corpus, "--output", folder / "counts")
-    given = ("train", "--counts", folder / "counts", "--vocab-size", "1200")
-    run_whole(*given, "--merge-rounds", "local", "--output", folder / "local")
+    arguments = ("train", "--counts", folder / "counts", "--vocab-size", "1200")
+    run_whole(*arguments, "--merge-rounds", "local", "--output", folder / "local")
     return Counted(folder / "counts", tree(folder / "local"))
 
 

@@ -30,8 +30,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     corpus = write(folder / "a.jsonl", documents(60, seed=3))
     corpus.write_bytes(corpus.read_bytes() + b"no JSON\n")
-    given = ("--input", str(corpus), *VOCABULARY, "--max-rejects", "9")
-    run_whole("train", *given, "--output", folder / "tok")
+    arguments = ("--input", str(corpus), *VOCABULARY, "--max-rejects", "9")
+    run_whole("train", *arguments, "--output", folder / "tok")
     return folder
 
 
@@ -114,9 +114,9 @@ def test_the_words_of_merge_rounds_are_never_lost(
     top = tmp_path / "disk"
     top.mkdir()
     disk = Disk(top)
-    given = ("--counts", made / "tok" / "counts", "--vocab-size", "300", "--quiet")
+    arguments = ("--counts", made / "tok" / "counts", "--vocab-size", "300", "--quiet")
     with disk.watched(monkeypatch):
-        done = run("train", *given, "--merge-rounds", "distributed", "--output", top / "out")
+        done = run("train", *arguments, "--merge-rounds", "distributed", "--output", top / "out")
     assert done.code == 0, done.err
     for held in (disk.early, disk.late):
         begun = False

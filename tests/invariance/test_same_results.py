@@ -88,8 +88,8 @@ def reading(folder: Path, way: str) -> list[str | Path]:
 
 def make_all(folder: Path, way: str) -> None:
     """Counts with and without places, a tokenizer under each tie rule, and shards."""
-    given = reading(folder, way)
-    counting = ("count", *given, "--special-token", END)
+    arguments = reading(folder, way)
+    counting = ("count", *arguments, "--special-token", END)
     run_whole(*counting, "--output", folder / "counts")
     run_whole(*counting, "--tie-break", "first_seen", "--output", folder / "placed")
     for rule in RULES:
@@ -97,7 +97,7 @@ def make_all(folder: Path, way: str) -> None:
         recipe = ("--tie-break", rule, "--vocab-size", "450", "--output", folder / rule)
         run_whole("train", "--counts", counts, *recipe)
     tokenizer = ("--tokenizer", folder / "lowest_id" / "tokenizer.json", "--append", END)
-    run_whole("tokenize", *given, *tokenizer, "--output", folder / "tokens")
+    run_whole("tokenize", *arguments, *tokenizer, "--output", folder / "tokens")
 
 
 def parts(counts: Path) -> dict[str, bytes]:
@@ -151,13 +151,13 @@ def test_equal_plans_give_equal_folders(tmp_path: Path) -> None:
         folder = tmp_path / place
         inputs = several_files(folder / "data")
         if shuffled:
-            # The root is that of the files that are read, not of those that were given.
+            # The root is that of the files that are read, not of the arguments.
             inputs = [Path(path.parent, "..", path.parent.name, path.name) for path in inputs[::-1]]
-        given = ("--input", *inputs, "--range-bytes", "4KB", *how)
+        arguments = ("--input", *inputs, "--range-bytes", "4KB", *how)
         train = ("--vocab-size", "400", "--special-token", END, "--tie-break", "first_seen")
-        run_whole("train", *given, *train, "--output", folder / "tok")
+        run_whole("train", *arguments, *train, "--output", folder / "tok")
         tokenizer = ("--tokenizer", folder / "tok" / "tokenizer.json")
-        run_whole("tokenize", *given, *tokenizer, "--output", folder / "tokens")
+        run_whole("tokenize", *arguments, *tokenizer, "--output", folder / "tokens")
         shutil.rmtree(folder / "data")
         made[place] = tree(folder)
     assert made["here"] == made["over/there"] == made["beam"]

@@ -54,8 +54,8 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
     folder = tmp_path_factory.mktemp("ground")
     texts = ["", *documents(150, seed=6), " ".join(documents(12, seed=7)), ""]
     corpus = write(folder / "train.jsonl", texts)
-    given = ("--input", corpus, "--vocab-size", "400", "--special-token", END)
-    run_whole("train", *given, "--output", folder / "tok")
+    arguments = ("--input", corpus, "--vocab-size", "400", "--special-token", END)
+    run_whole("train", *arguments, "--output", folder / "tok")
     with (folder / "a.jsonl").open("w") as file:
         for number, text in enumerate(texts):
             file.write(json.dumps({"id": f"d{number}", "text": text}) + "\n")

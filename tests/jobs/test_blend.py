@@ -18,8 +18,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, tokenizer: str) -> Path:
     folder = tmp_path_factory.mktemp("folder")
     for name, count, range_bytes in (("a", 40, "2KB"), ("b", 5, "1MB")):
         corpus = write(folder / f"{name}.jsonl", ["", *documents(count, seed=count)])
-        given = ("--input", corpus, "--range-bytes", range_bytes, "--tokenizer", tokenizer)
-        assert run("tokenize", *given, "--output", folder / name).code == 0
+        arguments = ("--input", corpus, "--range-bytes", range_bytes, "--tokenizer", tokenizer)
+        assert run("tokenize", *arguments, "--output", folder / name).code == 0
     assert run("convert", folder / "b", "--format", "flat", "--output", folder / "flat").code == 0
     return folder
 

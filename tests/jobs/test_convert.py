@@ -45,8 +45,8 @@ class Ground:
 def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
     folder = tmp_path_factory.mktemp("ground")
     corpus = write(folder / "a.jsonl", ["", *documents(90, seed=6), "", ""])
-    given = ("--input", corpus, "--vocab-size", "400", "--special-token", END)
-    run_whole("train", *given, "--output", folder / "tok")
+    arguments = ("--input", corpus, "--vocab-size", "400", "--special-token", END)
+    run_whole("train", *arguments, "--output", folder / "tok")
     with corpus.open("a") as file:
         file.write('{"no text": 1}\n')
     return Ground(folder)

@@ -24,46 +24,44 @@ QUIET = Progress("none", stream=io.StringIO())
 
 
 @pytest.fixture
-def given(tmp_path: Path) -> CountSettings:
+def job(tmp_path: Path) -> CountSettings:
     inputs = [write(tmp_path / f"{name}.jsonl", documents(8, seed=1)) for name in "abc"]
     read = InputSettings(tuple(map(str, inputs)), range_bytes=inputs[0].stat().st_size)
     return CountSettings(read, str(tmp_path / "counts"), RunSettings(workers=1, quiet=True))
 
 
-def receipts_of_stopped_run(given: CountSettings) -> list[Path]:
+def receipts_of_stopped_run(job: CountSettings) -> list[Path]:
     """Run a job up to its manifest; return the receipts of its splits."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(OutputFolder, "finish", lambda *_: (_ for _ in ()).throw(DataError("stop")))
         with pytest.raises(DataError, match="stop"):
-            count.run(given, QUIET)
-    splits = len(json.loads((Path(given.output) / "plan.json").read_bytes())["splits"])
-    receipts = sorted((Path(given.output) / "work").glob("counts-*.json"))
+            count.run(job, QUIET)
+    splits = len(json.loads((Path(job.output) / "plan.json").read_bytes())["splits"])
+    receipts = sorted((Path(job.output) / "work").glob("counts-*.json"))
     assert len(receipts) == splits > 1
     return receipts
 
 
-def test_a_resumed_run_says_how_many_splits_it_kept(given: CountSettings, tmp_path: Path) -> None:
-    receipts = receipts_of_stopped_run(given)
+def test_a_resumed_run_says_how_many_splits_it_kept(job: CountSettings, tmp_path: Path) -> None:
+    receipts = receipts_of_stopped_run(job)
     receipts[0].unlink()
-    summary = to_builtins(count.run(given, QUIET))
+    summary = to_builtins(count.run(job, QUIET))
     assert summary["splits_kept_from_before"] == len(receipts) - 1
     assert not summary["was_finished_before"]
-    again = to_builtins(count.run(given, QUIET))
+    again = to_builtins(count.run(job, QUIET))
     assert again["was_finished_before"]
     assert again["splits_kept_from_before"] is None
-    fresh = replace(given, output=str(tmp_path / "fresh"))
+    fresh = replace(job, output=str(tmp_path / "fresh"))
     assert to_builtins(count.run(fresh, QUIET))["splits_kept_from_before"] is None
 
 
-def test_a_receipt_of_another_version_is_done_again(given: CountSettings) -> None:
-    receipts = receipts_of_stopped_run(given)
-    folder = TaskFolder(
-        Storage(), given.output, json.loads(receipts[0].read_bytes())["fingerprint"]
-    )
+def test_a_receipt_of_another_version_is_done_again(job: CountSettings) -> None:
+    receipts = receipts_of_stopped_run(job)
+    folder = TaskFolder(Storage(), job.output, json.loads(receipts[0].read_bytes())["fingerprint"])
     receipt = folder.read_receipt(receipts[0].stem)
     assert receipt is not None
     folder.write_receipt(receipt.task, receipt.files, {"documents": 1})
     said = io.StringIO()
-    summary = to_builtins(count.run(given, Progress("none", stream=said)))
+    summary = to_builtins(count.run(job, Progress("none", stream=said)))
     assert summary["splits_kept_from_before"] == len(receipts) - 1
     assert said.getvalue().count("1 finished tasks run again") == 1

@@ -20,8 +20,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_corpus(root / "corpus")
     count(root / "corpus", root / "counts", tuple(TEXTS), *SOURCES)
     for name, size, token in (("a", 300, "<s>"), ("b", 340, "<\x1b[2J>")):
-        given = ("--vocab-size", size, "--special-token", token)
-        run_whole("train", "--counts", root / "counts", *given, "--output", root / name)
+        arguments = ("--vocab-size", size, "--special-token", token)
+        run_whole("train", "--counts", root / "counts", *arguments, "--output", root / name)
     return root
 
 
@@ -113,8 +113,8 @@ def test_errors_are_not_differences(made: Path) -> None:
 
 
 def test_words_of_another_pre_tokenizer(made: Path) -> None:
-    given = ("--vocab-size", 300, "--pretokenizer", "whitespace_split", "--alphabet", "seen")
-    run_whole("train", "--input", made / "corpus", *given, "--output", made / "c")
+    arguments = ("--vocab-size", 300, "--pretokenizer", "whitespace_split", "--alphabet", "seen")
+    run_whole("train", "--input", made / "corpus", *arguments, "--output", made / "c")
     ran = run("diff", made / "a", made / "c", "--counts", made / "counts")
     assert ran.code == 1
     assert "c: the tokenizer splits text in another way than the counts" in ran.err

@@ -67,13 +67,13 @@ def test_parameters_are_options_and_as_required(job: str) -> None:
     allowed = {"name", "label", "helpText", "isOptional", "regexes"}
     assert all(each.keys() <= allowed for each in parameters(job))
     required = [each["name"] for each in parameters(job) if not each.get("isOptional")]
-    given = {name: f"--{name}=memory://nowhere/{name}" for name in required}
+    flags = {name: f"--{name}=memory://nowhere/{name}" for name in required}
     for left_out in required:
-        some = [flag for name, flag in given.items() if name != left_out]
+        some = [flag for name, flag in flags.items() if name != left_out]
         ran = run(job, *some)
         assert ran.code == 2
         assert f"--{left_out} is required" in ran.message
-    assert "is required" not in run(job, *given.values()).message
+    assert "is required" not in run(job, *flags.values()).message
 
 
 @pytest.mark.parametrize("job", TEMPLATES)
@@ -99,9 +99,9 @@ def test_patterns_take_what_the_job_takes(job: str) -> None:
 
 def test_underscores_mean_dashes(tmp_path: Path) -> None:
     corpus = write(tmp_path / "a.jsonl", ["one", "two"])
-    given = ("count", "--input", corpus)
-    run_whole(*given, "--output", tmp_path / "a", "--max-rejects", "3", "--range-bytes=1000")
-    run_whole(*given, "--output", tmp_path / "b", "--max_rejects", "3", "--range_bytes=1000")
+    arguments = ("count", "--input", corpus)
+    run_whole(*arguments, "--output", tmp_path / "a", "--max-rejects", "3", "--range-bytes=1000")
+    run_whole(*arguments, "--output", tmp_path / "b", "--max_rejects", "3", "--range_bytes=1000")
     assert tree(tmp_path / "a") == tree(tmp_path / "b")
-    ran = run(*given, "--output", tmp_path / "c", "--max_reject", "3")
+    ran = run(*arguments, "--output", tmp_path / "c", "--max_reject", "3")
     assert ran.code == 2

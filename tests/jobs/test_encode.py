@@ -131,8 +131,8 @@ def test_tokens_of_the_post_processor_are_inserted(tmp_path: Path, tokenizer: st
     }
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(document))
-    for given, added in (("--add-special-tokens",), b"0 260\n"), ((), b"260\n"):
-        out, _ = run("encode", "--tokenizer", str(path), *given, "hel")
+    for arguments, added in (("--add-special-tokens",), b"0 260\n"), ((), b"260\n"):
+        out, _ = run("encode", "--tokenizer", str(path), *arguments, "hel")
         assert out == added
     out, _ = run("encode", "--tokenizer", str(path), "--add-special-tokens", "--show", "hel")
     assert [line.split()[:3] for line in out.decode().splitlines()[1:]] == [

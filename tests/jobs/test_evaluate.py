@@ -27,8 +27,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_corpus(root / "corpus")
     count(root / "corpus", root / "counts", tuple(TEXTS), *SOURCES)
     for size in SIZES:
-        given = ("--vocab-size", size, "--special-token", "<s>")
-        run_whole("train", "--counts", root / "counts", *given, "--output", root / f"tok-{size}")
+        arguments = ("--vocab-size", size, "--special-token", "<s>")
+        run_whole(
+            "train", "--counts", root / "counts", *arguments, "--output", root / f"tok-{size}"
+        )
     return root
 
 
@@ -36,8 +38,8 @@ def report(made: Path, *extra: object) -> Any:
     return evaluated("--counts", made / "counts", *extra)
 
 
-def evaluated(*given: object) -> Any:
-    ran = run("evaluate", *given)
+def evaluated(*arguments: object) -> Any:
+    ran = run("evaluate", *arguments)
     assert ran.code == 0, ran.err
     return json.loads(ran.out)
 
@@ -75,8 +77,8 @@ def test_metrics_by_source_against_the_reference(made: Path) -> None:
 
 
 def test_the_curve_is_that_of_tokenizers_trained_to_these_sizes(made: Path) -> None:
-    given = ("--tokenizer", *(made / f"tok-{size}" for size in SIZES))
-    whole = report(made, *given)["tokenizers"]
+    arguments = ("--tokenizer", *(made / f"tok-{size}" for size in SIZES))
+    whole = report(made, *arguments)["tokenizers"]
     sizes = ",".join(map(str, SIZES))
     (curve,) = report(made, "--tokenizer", made / "tok-400", "--vocab-sizes", sizes)["tokenizers"]
     assert [one["name"] for one in whole] == ["tok-300", "tok-330", "tok-400"]
@@ -85,15 +87,15 @@ def test_the_curve_is_that_of_tokenizers_trained_to_these_sizes(made: Path) -> N
 
 
 def test_nothing_depends_on_the_threads(made: Path) -> None:
-    given = ("evaluate", "--counts", made / "counts", "--tokenizer", made / "tok-300")
-    outputs = {run(*given, "--workers", workers).out for workers in (1, 4)}
+    arguments = ("evaluate", "--counts", made / "counts", "--tokenizer", made / "tok-300")
+    outputs = {run(*arguments, "--workers", workers).out for workers in (1, 4)}
     assert len(outputs) == 1
 
 
 def test_csv_has_a_row_for_each_size_and_source(made: Path, tmp_path: Path) -> None:
-    given = ("--tokenizer", made / "tok-400", "--vocab-sizes", "300")
-    found = report(made, *given)["tokenizers"][0]
-    ran = run("evaluate", "--counts", made / "counts", *given, "--output", tmp_path / "r.csv")
+    arguments = ("--tokenizer", made / "tok-400", "--vocab-sizes", "300")
+    found = report(made, *arguments)["tokenizers"][0]
+    ran = run("evaluate", "--counts", made / "counts", *arguments, "--output", tmp_path / "r.csv")
     assert ran.code == 0
     assert ran.out == b""
     table = list(csv.DictReader(io.StringIO((tmp_path / "r.csv").read_text("utf-8"))))
@@ -107,18 +109,18 @@ def test_csv_has_a_row_for_each_size_and_source(made: Path, tmp_path: Path) -> N
 
 
 def test_people_see_a_line_of_each_tokenizer(made: Path, tmp_path: Path) -> None:
-    given = ("--counts", made / "counts", "--tokenizer", made / "tok-300", made / "tok-400")
-    ran = run("evaluate", *given, "--output", tmp_path / "r.json")
+    arguments = ("--counts", made / "counts", "--tokenizer", made / "tok-300", made / "tok-400")
+    ran = run("evaluate", *arguments, "--output", tmp_path / "r.json")
     lines = [line for line in ran.err.splitlines() if line.startswith("    tok-")]
     assert len(lines) == 2
     assert "never used" in ran.err
-    quiet = run("evaluate", *given, "--output", tmp_path / "r.json", "--quiet")
+    quiet = run("evaluate", *arguments, "--output", tmp_path / "r.json", "--quiet")
     assert quiet.err == ""
 
 
 def test_a_tokenizer_of_other_words_is_reported_with_a_warning(made: Path, tmp_path: Path) -> None:
-    given = ("--vocab-size", "330", "--pretokenizer", "cl100k", "--output", tmp_path / "tok")
-    run_whole("train", "--input", made / "corpus" / "en-1.txt", *given)
+    arguments = ("--vocab-size", "330", "--pretokenizer", "cl100k", "--output", tmp_path / "tok")
+    run_whole("train", "--input", made / "corpus" / "en-1.txt", *arguments)
     ran = run("evaluate", "--counts", made / "counts", "--tokenizer", tmp_path / "tok")
     assert [w for w in ran.warnings if w.startswith("tok: the tokenizer splits text")]
     assert not json.loads(ran.out)["tokenizers"][0]["exact"]
@@ -137,15 +139,15 @@ def test_a_tokenizer_of_other_words_is_reported_with_a_warning(made: Path, tmp_p
     ],
 )
 def test_wrong_use(made: Path, extra: tuple[str, ...], message: str) -> None:
-    given = ("--counts", made / "counts", "--tokenizer", made / "tok-300")
-    ran = run("evaluate", *given, *extra)
+    arguments = ("--counts", made / "counts", "--tokenizer", made / "tok-300")
+    ran = run("evaluate", *arguments, *extra)
     assert ran.code == 2
     assert message in ran.message
 
 
 def test_a_tokenizer_twice_and_one_without_merges(made: Path, tmp_path: Path) -> None:
-    given = ("evaluate", "--counts", made / "counts", "--tokenizer", made / "tok-300")
-    assert "--tokenizer must not repeat" in run(*given, made / "tok-300").message
+    arguments = ("evaluate", "--counts", made / "counts", "--tokenizer", made / "tok-300")
+    assert "--tokenizer must not repeat" in run(*arguments, made / "tok-300").message
     words = ("--model", "word_level", "--vocab-size", "50", "--output", tmp_path / "words")
     run_whole("train", "--counts", made / "counts", *words)
     own = ("evaluate", "--counts", made / "counts", "--tokenizer", tmp_path / "words")
@@ -175,26 +177,28 @@ def test_a_few_sources_at_a_time_give_the_same_report(
 
 
 def test_formats_by_ending_and_by_option(made: Path, tmp_path: Path) -> None:
-    given = ("evaluate", "--counts", made / "counts", "--tokenizer", made / "tok-300")
+    arguments = ("evaluate", "--counts", made / "counts", "--tokenizer", made / "tok-300")
     for ending, kind in ((".html", "html"), (".json", "json"), (".csv", "csv"), (".txt", "text")):
         output = tmp_path / f"report{ending}"
-        assert run(*given, "--output", output).code == 0
-        assert run(*given, "--format", kind).out == output.read_bytes()
+        assert run(*arguments, "--output", output).code == 0
+        assert run(*arguments, "--format", kind).out == output.read_bytes()
     assert (tmp_path / "report.html").read_bytes().startswith(b"<!DOCTYPE html>")
     heading, row = (tmp_path / "report.txt").read_text("utf-8").splitlines()
     assert heading.split()[:3] == ["tokenizer", "vocabulary", "bytes/token"]
     assert row.split()[:2] == ["tok-300", "300"]
-    assert run(*given, "--format", "json", "--output", tmp_path / "r").code == 0
+    assert run(*arguments, "--format", "json", "--output", tmp_path / "r").code == 0
     assert (tmp_path / "r").read_bytes() == (tmp_path / "report.json").read_bytes()
     for wrong in (("--output", tmp_path / "r.pdf"), ("--sample", tmp_path / "r")):
-        assert run(*given, *wrong).code == 2
+        assert run(*arguments, *wrong).code == 2
 
 
 def test_a_page_of_sources_sizes_and_samples(made: Path, tmp_path: Path) -> None:
     sample = tmp_path / "own.txt"
     sample.write_text("whether \u202e <b>", "utf-8")
-    given = ("--tokenizer", made / "tok-400", made / "tok-300", "--vocab-sizes", "290")
-    ran = run("evaluate", "--counts", made / "counts", *given, "--sample", sample, "--format=html")
+    arguments = ("--tokenizer", made / "tok-400", made / "tok-300", "--vocab-sizes", "290")
+    ran = run(
+        "evaluate", "--counts", made / "counts", *arguments, "--sample", sample, "--format=html"
+    )
     assert ran.code == 0, ran.err
     page = ran.out.decode()
     for name in ("tok-400", "tok-300", str(sample), "What each size costs, tok-300"):

@@ -22,13 +22,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("evaluated")
     write_corpus(root / "corpus")
     count(root / "corpus", root / "counts", tuple(TEXTS), *SOURCES)
-    given = ("--vocab-size", "300", "--special-token", "<s>", "--output", root / "tok-300")
-    run_whole("train", "--counts", root / "counts", *given)
+    arguments = ("--vocab-size", "300", "--special-token", "<s>", "--output", root / "tok-300")
+    run_whole("train", "--counts", root / "counts", *arguments)
     return root
 
 
-def evaluated(*given: object) -> Any:
-    ran = run("evaluate", *given)
+def evaluated(*arguments: object) -> Any:
+    ran = run("evaluate", *arguments)
     assert ran.code == 0, ran.err
     return json.loads(ran.out)
 
@@ -46,8 +46,8 @@ def slow_entropy(counts: Counter[int]) -> float:
 def test_a_tokens_folder_has_the_figures_of_its_ids(made: Path, tmp_path: Path) -> None:
     for name, extra in {"plain": (), "sequences": ("--sequence-length", "64")}.items():
         tokens = tmp_path / name
-        given = ("--input", made / "corpus", "--tokenizer", made / "tok-300", *extra)
-        run_whole("tokenize", *given, "--output", tokens)
+        arguments = ("--input", made / "corpus", "--tokenizer", made / "tok-300", *extra)
+        run_whole("tokenize", *arguments, "--output", tokens)
         (one,) = evaluated("--tokens", tokens)["tokenizers"]
         ids = Counter(token for document in read_shards(tokens) for token in document)
         total = one["figures"]["total"]
@@ -61,8 +61,8 @@ def test_a_tokens_folder_has_the_figures_of_its_ids(made: Path, tmp_path: Path) 
 
 
 def test_token_counts_by_source(made: Path, tmp_path: Path) -> None:
-    given = ("--input", made / "corpus", *SOURCES, "--tokenizer", made / "tok-300")
-    run_whole("tokenize", *given, "--output", tmp_path / "tokens")
+    arguments = ("--input", made / "corpus", *SOURCES, "--tokenizer", made / "tok-300")
+    run_whole("tokenize", *arguments, "--output", tmp_path / "tokens")
     (of_ids,) = evaluated("--tokens", tmp_path / "tokens")["tokenizers"]
     (of_words,) = report(made, "--tokenizer", made / "tok-300")["tokenizers"]
     for source, figures in of_words["figures"]["sources"].items():
@@ -74,9 +74,9 @@ def test_token_counts_by_source(made: Path, tmp_path: Path) -> None:
 def test_texts_are_evaluated_exactly_by_any_tokenizer(made: Path, tmp_path: Path) -> None:
     run_whole("train", "--input", made / "corpus", "--vocab-size", "290", "--pretokenizer",
         "whitespace_split", "--symbols", "bytes", "--output", tmp_path / "other")  # fmt: skip
-    given = ("--input", made / "corpus", *SOURCES, "--tokenizer", made / "tok-300")
+    arguments = ("--input", made / "corpus", *SOURCES, "--tokenizer", made / "tok-300")
     work = ("--work", tmp_path / "work", "--range-bytes", "2KB")
-    found = evaluated(*given, tmp_path / "other", *work)
+    found = evaluated(*arguments, tmp_path / "other", *work)
     same, other = found["tokenizers"]
     assert (same["exact"], other["exact"]) == (True, True)
     assert same == report(made, "--tokenizer", made / "tok-300")["tokenizers"][0]
@@ -92,6 +92,6 @@ def test_texts_are_evaluated_exactly_by_any_tokenizer(made: Path, tmp_path: Path
         assert figures["tokens"] == ids.total()
         assert figures["entropy"] == pytest.approx(slow_entropy(ids))
         assert figures["words"] == same["figures"]["sources"][source]["words"]
-    assert evaluated(*given, tmp_path / "other", *work) == found
+    assert evaluated(*arguments, tmp_path / "other", *work) == found
     runner = ("--runner", "FnApiRunner", "--work", tmp_path / "beam")
-    assert evaluated(*given, tmp_path / "other", *runner) == found
+    assert evaluated(*arguments, tmp_path / "other", *runner) == found

@@ -32,8 +32,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     reading = ["--input", str(root / "in.jsonl"), "--quiet", "--workers", "1"]
     train = ["--vocab-size", "270", "--special-token", "<|end|>", "--output", str(root / "tok")]
     assert cli.main(["train", *reading, *train]) == 0
-    given = ["--tokenizer", str(root / "tok/tokenizer.json"), "--output", str(root / "tokens")]
-    assert cli.main(["tokenize", *reading, *given, "--append", "<|end|>"]) == 0
+    arguments = ["--tokenizer", str(root / "tok/tokenizer.json"), "--output", str(root / "tokens")]
+    assert cli.main(["tokenize", *reading, *arguments, "--append", "<|end|>"]) == 0
     return root
 
 
@@ -147,10 +147,10 @@ def test_shards(made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) 
 
 
 def test_sequences(made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    given = ["--tokenizer", str(made / "tok"), "--output", str(tmp_path / "packed")]
+    arguments = ["--tokenizer", str(made / "tok"), "--output", str(tmp_path / "packed")]
     reading = ["--input", str(made / "in.jsonl"), "--quiet", "--workers", "1"]
     arranged = ["--append", "<|end|>", "--sequence-length", "16"]
-    assert cli.main(["tokenize", *reading, *given, *arranged]) == 0
+    assert cli.main(["tokenize", *reading, *arguments, *arranged]) == 0
     _, facts = inspect(tmp_path / "packed", capsys, tmp_path)
     assert [line.split(":")[0].split(", ")[1] for line in facts["sample"]] == ["16 tokens"] * 3
     assert all(line.startswith("sequence ") for line in facts["sample"])

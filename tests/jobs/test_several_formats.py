@@ -14,8 +14,8 @@ FORMATS = ("megatron", "llmc", "parquet")
 
 
 @pytest.fixture(scope="module")
-def given(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
-    folder = tmp_path_factory.mktemp("given")
+def arguments(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    folder = tmp_path_factory.mktemp("arguments")
     corpus = write(folder / "a.jsonl", ["", *documents(60, seed=6), ""])
     size = ("--vocab-size", "400", "--special-token", END)
     run_whole("train", "--input", corpus, *size, "--output", folder / "tok")
@@ -27,51 +27,53 @@ def formats(*names: str) -> list[str]:
     return [part for name in names for part in ("--format", name)]
 
 
-def test_each_folder_is_that_of_a_run_to_it_alone(given: tuple[str, ...], tmp_path: Path) -> None:
+def test_each_folder_is_that_of_a_run_to_it_alone(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
     out = tmp_path / "out"
-    summary = run_whole(*given, *formats(*FORMATS), "--output", out).summary
+    summary = run_whole(*arguments, *formats(*FORMATS), "--output", out).summary
     assert summary["formats"] == {name: f"{out}/{name}" for name in FORMATS}
     assert {path.name for path in out.iterdir()} == set(FORMATS)
     for name in FORMATS:
-        run_whole(*given, "--format", name, "--output", tmp_path / name)
+        run_whole(*arguments, "--format", name, "--output", tmp_path / name)
         without = ("job.json",)
         assert tree(out / name, without=without) == tree(tmp_path / name, without=without)
         assert run("verify", out / name).code == 0
     min((out / "llmc").glob("shard-*")).unlink()
     before = tree(out / "llmc")
-    run_whole(*given, *formats(*FORMATS), "--output", out)
+    run_whole(*arguments, *formats(*FORMATS), "--output", out)
     assert len(tree(out / "llmc")) == len(before) + 1
-    one = run(*given, "--output", out)
+    one = run(*arguments, "--output", out)
     assert one.code == 2
-    several = run(*given, *formats(*FORMATS), "--output", tmp_path / "llmc")
+    several = run(*arguments, *formats(*FORMATS), "--output", tmp_path / "llmc")
     assert several.code == 2
     assert "holds the shards of one format" in several.message
 
 
 def test_what_cannot_be_written_is_refused_before_work(
-    given: tuple[str, ...], tmp_path: Path
+    arguments: tuple[str, ...], tmp_path: Path
 ) -> None:
-    bare = [part for part in given if part not in ("--prepend", END)]
+    bare = [part for part in arguments if part not in ("--prepend", END)]
     for args, said in (
         ([*bare, *formats("flat", "llmc")], "--prepend must be given for shards of llmc"),
-        ([*given, *formats("flat", "flat")], "--format must not repeat 'flat'"),
-        ([*given, *formats("flat", "tape")], "--format must be one of megatron"),
+        ([*arguments, *formats("flat", "flat")], "--format must not repeat 'flat'"),
+        ([*arguments, *formats("flat", "tape")], "--format must be one of megatron"),
     ):
         ran = run(*args, "--output", tmp_path / "out")
         assert (ran.code, said in ran.message) == (2, True), ran.message
         assert not (tmp_path / "out").exists()
 
 
-def test_arranged_documents(given: tuple[str, ...], tmp_path: Path) -> None:
+def test_arranged_documents(arguments: tuple[str, ...], tmp_path: Path) -> None:
     """The folders for training and validation of each format."""
     out, names = tmp_path / "out", ("flat", "arrow")
     order = ("--shuffle-seed", "3", "--validation-share", "20%")
-    told = run_whole(*given, *formats(*names), *order, "--dry-run", "--output", out).summary
+    told = run_whole(*arguments, *formats(*names), *order, "--dry-run", "--output", out).summary
     assert told["next"] == ["the same without --dry-run"]
-    summary = run_whole(*given, *formats(*names), *order, "--output", out).summary
+    summary = run_whole(*arguments, *formats(*names), *order, "--output", out).summary
     assert len(summary["next"]) == 4
     for name in names:
-        run_whole(*given, "--format", name, *order, "--output", tmp_path / name)
+        run_whole(*arguments, "--format", name, *order, "--output", tmp_path / name)
         for part in ("train", "validation"):
             one, other = out / name / part, tmp_path / name / part
             assert tree(one, without=("job.json",)) == tree(other, without=("job.json",))

@@ -34,7 +34,7 @@ def run_job(
     tokenizer: str, folder: Path, output: str, pattern: str = "*.jsonl"
 ) -> tuple[dict[str, Any], str]:
     """Run the job until there is nothing more; gives its summary, and what it said."""
-    given = StreamTokenizeSettings(
+    job = StreamTokenizeSettings(
         TokenizeSettings(
             InputSettings((str(folder / pattern),)),
             tokenizer,
@@ -45,7 +45,7 @@ def run_job(
         until_idle_seconds=0,
     )
     said = io.StringIO()
-    summary = stream_tokenize.run(given, Progress("none", stream=said))
+    summary = stream_tokenize.run(job, Progress("none", stream=said))
     return to_builtins(summary), said.getvalue()
 
 

@@ -26,14 +26,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows.append({"text": "", "language": "silent"})
     lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     (folder / "c.jsonl").write_text("".join(lines))
-    given = ("--input", folder / "c.jsonl", "--vocab-size", "400", "--special-token", END)
-    run_whole("train", *given, "--output", folder / "tok")
+    arguments = ("--input", folder / "c.jsonl", "--vocab-size", "400", "--special-token", END)
+    run_whole("train", *arguments, "--output", folder / "tok")
     return folder
 
 
 def tokenize(made: Path, output: Path, *extra: object) -> Path:
-    given = ("--input", made / "c.jsonl", "--tokenizer", made / "tok", "--output", output)
-    run_whole("tokenize", *given, "--range-bytes", "2KB", *extra)
+    arguments = ("--input", made / "c.jsonl", "--tokenizer", made / "tok", "--output", output)
+    run_whole("tokenize", *arguments, "--range-bytes", "2KB", *extra)
     return output
 
 

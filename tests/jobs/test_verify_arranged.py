@@ -33,15 +33,15 @@ def test_the_corpus_proves_what_is_arranged(
     corpus: Path, tokenizer: str, tmp_path: Path, arranging: tuple[object, ...]
 ) -> None:
     """In the folder of a part, also after a conversion to other shards; changes are named."""
-    part, other, given = tmp_path / "out" / "train", tmp_path / "other", ("--input", corpus)
+    part, other, arguments = tmp_path / "out" / "train", tmp_path / "other", ("--input", corpus)
     settings = ("--tokenizer", tokenizer, "--max-rejects", 1, "--range-bytes", "5KB")
     rows = ("--shard-tokens", 900, "--validation-share", "20%", "--output", tmp_path / "out")
-    run_whole("tokenize", *given, *settings, *arranging, *rows)
+    run_whole("tokenize", *arguments, *settings, *arranging, *rows)
     run_whole("convert", part, "--format", "arrow", "--shards", 2, "--output", other)
     for folder in (part, other):
-        summary = run_whole("verify", folder, "--full", *given).summary
+        summary = run_whole("verify", folder, "--full", *arguments).summary
         assert summary["compared"] == "every token, with the corpus encoded and arranged again"
-    refused = run("verify", part, *given)
+    refused = run("verify", part, *arguments)
     assert refused.code == 2
     assert refused.message.endswith("; give --full too")
 

@@ -11,7 +11,7 @@
 #include "exact_copy.hpp"
 #include "normalize/normalizers.hpp"
 
-/// A character of the result and its place in the text given.
+/// A character of the result and its offset in the input.
 struct Placed {
   std::string character;
   std::size_t begin;

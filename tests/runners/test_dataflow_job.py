@@ -112,8 +112,8 @@ def stores() -> None:
 @pytest.fixture
 def tokenizer(tmp_path: Path) -> Path:
     (tmp_path / "text").write_text("low lower lowest " * 50)
-    given = ("--input", tmp_path / "text", "--vocab-size", "262")
-    run_whole("train", *given, "--output", tmp_path / "local-tokenizer")
+    arguments = ("--input", tmp_path / "text", "--vocab-size", "262")
+    run_whole("train", *arguments, "--output", tmp_path / "local-tokenizer")
     return tmp_path / "local-tokenizer/tokenizer.json"
 
 
@@ -123,12 +123,12 @@ def build(caught: Caught, stores: None, tokenizer: Path) -> Callable[..., Caught
     number = iter(range(100))
 
     def build(job: str, *more: str | Path) -> Caught:
-        given: list[str | Path] = ["--input", f"{CORPUS}/*.txt"]
-        given += ["--output", f"memory://out/{next(number)}", *DATAFLOW, *more]
+        arguments: list[str | Path] = ["--input", f"{CORPUS}/*.txt"]
+        arguments += ["--output", f"memory://out/{next(number)}", *DATAFLOW, *more]
         if job == "tokenize":
-            given += ["--tokenizer", tokenizer]
+            arguments += ["--tokenizer", tokenizer]
         caught.files.clear()
-        ran = run(job, *given)
+        ran = run(job, *arguments)
         assert ran.code == 1, ran.err
         assert "enough" in ran.message
         return caught
@@ -223,8 +223,8 @@ def test_a_job_by_config_is_the_same(
     workers = (ROOT / "configs/runners/dataflow-workers.txt").read_bytes()
     assert sent.files["requirements.txt"] == workers
     options = json.loads(sent.job)["environment"]["sdkPipelineOptions"]["options"]
-    given = yaml.safe_load((ROOT / config).read_text())["runner_options"]
-    assert {name: options[name] for name in given} == given
+    arguments = yaml.safe_load((ROOT / config).read_text())["runner_options"]
+    assert {name: options[name] for name in arguments} == arguments
 
 
 @pytest.mark.parametrize("job", ["count", "tokenize"])
@@ -233,12 +233,18 @@ def test_a_template_is_the_same_job_and_its_end(
 ) -> None:
     plain = pipeline_checks.labels(build(job).pipeline)
     caught.files.clear()
-    given = ["--input", f"{CORPUS}/*.txt", "--output", f"memory://out/template-{job}", *DATAFLOW]
+    arguments = [
+        "--input",
+        f"{CORPUS}/*.txt",
+        "--output",
+        f"memory://out/template-{job}",
+        *DATAFLOW,
+    ]
     more = ["--tokenizer", str(tokenizer)] if job == "tokenize" else []
     location = "gs://bucket/templates/one"
     summary = tokenizer.parent / "summary.json"
     more += ["--template_location", location, "--summary-file", str(summary), "--overwrite"]
-    assert run(job, *given, *more).code == 0
+    assert run(job, *arguments, *more).code == 0
     assert json.loads(summary.read_bytes())["template"] == location
     assert set(caught.files) == {"pipeline.pb", "one"}
     pipeline_checks.check(caught.pipeline)

@@ -39,8 +39,8 @@ def test_too_many_rejects(
 ) -> None:
     """The driver judges what the receipts say, whatever the runner."""
     engine = local_engine("prism")
-    given = (*made.command("count"), "--max-rejects", "1")
-    said = fails(engine, *given, "--output", tmp_path / "out")
+    arguments = (*made.command("count"), "--max-rejects", "1")
+    said = fails(engine, *arguments, "--output", tmp_path / "out")
     assert "records could not be used, most of them in " in said
     assert not (tmp_path / "out" / "manifest.json").exists()
 
@@ -48,11 +48,17 @@ def test_too_many_rejects(
 def test_a_worker_that_raises(engine: Engine, tmp_path: Path) -> None:
     (tmp_path / "seen.txt").write_text("hello\n")
     (tmp_path / "other.txt").write_text("hello\nh\u00f6\n")
-    given = ("--pretokenizer", "whitespace", "--alphabet", "seen", "--vocab-size", "20")
-    run_whole("train", "--input", tmp_path / "seen.txt", *given, "--output", tmp_path / "tok")
-    given = ("--tokenizer", str(tmp_path / "tok" / "tokenizer.json"))
+    arguments = ("--pretokenizer", "whitespace", "--alphabet", "seen", "--vocab-size", "20")
+    run_whole("train", "--input", tmp_path / "seen.txt", *arguments, "--output", tmp_path / "tok")
+    arguments = ("--tokenizer", str(tmp_path / "tok" / "tokenizer.json"))
     said = fails(
-        engine, "tokenize", *given, "--input", tmp_path / "other.txt", "--output", tmp_path / "out"
+        engine,
+        "tokenize",
+        *arguments,
+        "--input",
+        tmp_path / "other.txt",
+        "--output",
+        tmp_path / "out",
     )
     assert "other.txt: the record at byte 6: character '\u00f6' (U+00F6)" in said
     assert not (tmp_path / "out" / "manifest.json").exists()

@@ -65,8 +65,8 @@ def test_a_client_is_killed_and_started_again(
     expected = long.undisturbed(job)
     orphan(job, cluster, long, out)
     cluster.wait_until_idle()  # or it ends well, or by itself
-    given = (*long.command(job), *cluster.engine(2).flags, "--output", out)
-    ran = run_process(*given, "--quiet", timeout=SECONDS)
+    arguments = (*long.command(job), *cluster.engine(2).flags, "--output", out)
+    ran = run_process(*arguments, "--quiet", timeout=SECONDS)
     assert (ran.code, ran.err) == (0, "")
     assert tree(out) == expected
 
@@ -85,8 +85,8 @@ def test_beside_a_job_whose_client_died(
     out = tmp_path / "out"
     expected = long.undisturbed(job)
     orphan(job, cluster, long, out)
-    given = (*long.command(job), *cluster.engine(2).flags, "--output", out)
-    ran = run_process(*given, "--quiet", timeout=SECONDS)
+    arguments = (*long.command(job), *cluster.engine(2).flags, "--output", out)
+    ran = run_process(*arguments, "--quiet", timeout=SECONDS)
     assert (ran.code, ran.err) == (0, "")
     assert published(out) == expected
     cluster.wait_until_idle()
@@ -98,8 +98,8 @@ def test_over_a_job_whose_client_died(cluster: Cluster, long: Long, tmp_path: Pa
     expected = long.undisturbed("tokenize", "other")
     assert expected != long.undisturbed("tokenize")
     orphan("tokenize", cluster, long, out)
-    given = (*long.command("tokenize", "other"), *cluster.engine(2).flags, "--output", out)
-    ran = run_process(*given, "--overwrite", "--quiet", timeout=SECONDS)
+    arguments = (*long.command("tokenize", "other"), *cluster.engine(2).flags, "--output", out)
+    ran = run_process(*arguments, "--overwrite", "--quiet", timeout=SECONDS)
     assert (ran.code, ran.err) == (0, "")
     assert published(out) == expected
     cluster.wait_until_idle()

@@ -58,8 +58,8 @@ class Counted:
     ) -> AbstractContextManager[subprocess.Popen[bytes]]:
         """Start to learn in rounds; the client is gone when the block ends."""
         learning = ("--merge-rounds", "distributed", "--driver-memory", "1MB")
-        given = ("train", "--counts", self.folder, "--vocab-size", str(self.size), *learning)
-        return launched(*given, *engine.flags, "--output", out, command=SMALL_PIECES)
+        arguments = ("train", "--counts", self.folder, "--vocab-size", str(self.size), *learning)
+        return launched(*arguments, *engine.flags, "--output", out, command=SMALL_PIECES)
 
     def look(self, out: Path) -> dict[str, Any]:
         """Looks at what came of it; gives the summary."""
@@ -79,8 +79,8 @@ def counts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def learned_here(counts: Path, size: int, rounds: int) -> Counted:
     out = counts.parent / f"learned-{size}"
-    given = ("train", "--counts", counts, "--vocab-size", str(size), "--merge-rounds", "local")
-    run_whole(*given, "--output", out)
+    arguments = ("train", "--counts", counts, "--vocab-size", str(size), "--merge-rounds", "local")
+    run_whole(*arguments, "--output", out)
     return Counted(counts, size, rounds, tree(out))
 
 

@@ -34,8 +34,8 @@ def run_on(engine: Engine, made: Made, job: str, out: Path, *more: str) -> str:
         What the job wrote to stderr.
     """
     summary = out.with_suffix(".json")
-    given = (*made.command(job), *engine.flags, *more, "--summary-file", summary)
-    ran = run_process(*given, "--output", out.name, cwd=out.parent, timeout=SECONDS)
+    arguments = (*made.command(job), *engine.flags, *more, "--summary-file", summary)
+    ran = run_process(*arguments, "--output", out.name, cwd=out.parent, timeout=SECONDS)
     assert ran.code == 0, ran.err
     assert tree(out) == made.results[job]
     assert measured_of(json.loads(summary.read_text())) == made.measured[job]

@@ -38,8 +38,8 @@ class Streaming:
         tokenizer = ("--tokenizer", folder / "tok" / "tokenizer.json", "--append", END)
         watching = ("--input", folder / "in" / "**" / "*.jsonl", "--range-bytes", "1KB")
         times = ("--poll-seconds", "1", "--window-seconds", "1", "--summary-file", "-")
-        given = (*flags, *tokenizer, *watching, *times, "--output", self.out)
-        self.command = (*LAUNCHER, *map(str, given))
+        arguments = (*flags, *tokenizer, *watching, *times, "--output", self.out)
+        self.command = (*LAUNCHER, *map(str, arguments))
 
     def put(self, name: str, count: int) -> None:
         """A new file."""

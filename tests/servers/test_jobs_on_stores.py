@@ -150,8 +150,8 @@ def test_configs_lists_and_summaries_on_a_store(
     config = f"job: count\ninput: '@{folder}/inputs'\nrange_bytes: 5KB\noutput: {folder}/counts\n"
     store.storage.write_bytes(f"{folder}/count.yaml", config.encode())
     where = f"{folder}/summary of it.json"
-    given = ("--config", f"{folder}/count.yaml", "--summary-file", where)
-    ran = run("count", *given, *store.arguments, "--quiet")
+    arguments = ("--config", f"{folder}/count.yaml", "--summary-file", where)
+    ran = run("count", *arguments, *store.arguments, "--quiet")
     assert ran.code == 0, ran.err
     assert stored(store, f"{folder}/counts") == local.results["counts"]
     assert json.loads(store.storage.read_bytes(where))["job"] == "count"
@@ -225,7 +225,7 @@ def test_a_killed_job_goes_on(
 
 @pytest.fixture
 def wrong(start_store: Callable[[str], Store], local: Made) -> tuple[Store, str]:
-    """A store with the corpus in a folder, whose name is given too."""
+    """A store with the corpus in a folder, and the name of that folder."""
     store = start_store("versitygw")
     return store, upload(store, local)
 
@@ -254,11 +254,15 @@ def test_no_secret_is_shown_or_kept(
     debug: tuple[str, ...], wrong: tuple[Store, str], tmp_path: Path
 ) -> None:
     store, folder = wrong
-    given, env = (*store.arguments, *debug), environment()
+    arguments, env = (*store.arguments, *debug), environment()
     out, summary = f"{folder}/out", tmp_path / "summary.json"
     args = ["--input", f"{folder}/data/*", "--output", out, "--summary-file", str(summary)]
     good = subprocess.run(
-        [*COMMAND, "count", *args, *given], capture_output=True, env=env, check=False, timeout=600
+        [*COMMAND, "count", *args, *arguments],
+        capture_output=True,
+        env=env,
+        check=False,
+        timeout=600,
     )
     assert good.returncode == 0, good.stderr
     texts = [good.stdout, good.stderr, summary.read_bytes(), *stored(store, out).values()]
@@ -271,7 +275,7 @@ def test_no_secret_is_shown_or_kept(
             ["--input", f"{folder}/data/*", "--output", there],
         ):
             failed = subprocess.run(
-                [*COMMAND, "count", *more, *given],
+                [*COMMAND, "count", *more, *arguments],
                 capture_output=True,
                 env=env,
                 check=False,

@@ -35,8 +35,8 @@ class Made:
 def make(folder: Path, texts: int, size: str) -> Made:
     corpus = write(folder / "a.jsonl", documents(texts, seed=9))
     run_whole("count", "--input", corpus, "--output", folder / "counts")
-    given = ("train", "--counts", folder / "counts", "--vocab-size", size)
-    run_whole(*given, "--merge-rounds", "local", "--output", folder / "local")
+    arguments = ("train", "--counts", folder / "counts", "--vocab-size", size)
+    run_whole(*arguments, "--merge-rounds", "local", "--output", folder / "local")
     return Made(size, tree(folder / "counts"), tree(folder / "local"))
 
 
@@ -57,8 +57,8 @@ def upload(store: Store, made: Made) -> tuple[str, ...]:
     folder = store.folder()
     for name, data in made.counts.items():
         store.storage.write_bytes(f"{folder}/counts/{name}", data)
-    given = ("train", "--counts", f"{folder}/counts", "--vocab-size", made.size, *LEARNING)
-    return (*given, *store.arguments, "--output", f"{folder}/out")
+    arguments = ("train", "--counts", f"{folder}/counts", "--vocab-size", made.size, *LEARNING)
+    return (*arguments, *store.arguments, "--output", f"{folder}/out")
 
 
 def stored(store: Store, out: str) -> dict[str, bytes]:

@@ -96,7 +96,7 @@ def test_every_job_asks(job: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "text").write_text("a b")
     (tmp_path / "list").write_text(str(tmp_path / "text"))
     if job[0] == "count":
-        given = ("--input", f"@{tmp_path / 'list'}", "--output", "memory://out/refused")
-        ran = run(*job, *given, "--runner", "DataflowRunner")
+        arguments = ("--input", f"@{tmp_path / 'list'}", "--output", "memory://out/refused")
+        ran = run(*job, *arguments, "--runner", "DataflowRunner")
         assert ran.code == 2
         assert f"--input must be in a bucket for Dataflow, got {tmp_path}" in ran.message

@@ -70,8 +70,8 @@ def test_qwen2_and_roberta(tmp_path: Path) -> None:
         files["vocab.json"][token] = number
     read = Tokenizer.from_pretrained(write(tmp_path, files))
     assert len(read.special_tokens) == 5
-    given = read.encode("ab <mask>", allowed_special="all", add_special_tokens=True)
-    assert given == [258, 256, 262, 260]
+    ids = read.encode("ab <mask>", allowed_special="all", add_special_tokens=True)
+    assert ids == [258, 256, 262, 260]
 
 
 def test_bert(tmp_path: Path) -> None:

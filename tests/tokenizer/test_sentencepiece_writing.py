@@ -80,11 +80,11 @@ def test_every_byte() -> None:
 def test_it_reads_the_same(normalizer: Any, pre_tokenizer: Any, prefix: bool) -> None:
     spec = trained(normalizer=normalizer, pre_tokenizer=pre_tokenizer)
     data = sentencepiece_writing.write(spec)
-    given, read = Tokenizer(spec), Tokenizer(sentencepiece_file.read(data, "m.model"))
-    assert (read.vocab, read.merges) == (given.vocab, given.merges)
+    written, read = Tokenizer(spec), Tokenizer(sentencepiece_file.read(data, "m.model"))
+    assert (read.vocab, read.merges) == (written.vocab, written.merges)
     assert isinstance(read.spec.normalizer, NormalizerSequence) == prefix
     for text in ("", " ", "ab", " ab", "  ab  cab", "▁▁ab", "é ab\n", "<s>ab</s> <0x41>"):
-        assert read.encode(text) == given.encode(text), text
+        assert read.encode(text) == written.encode(text), text
         assert (read.encode(text)[:1] == [len(SPECIAL) + 256]) <= prefix | (text[:1] in " ▁")
 
 
@@ -95,10 +95,10 @@ def test_a_model_that_was_read(model_type: int, tmp_path: Path) -> None:
     rules: Values = {3: 0, 4: 1, 5: 0}
     trainer: Values = {24: 1, 35: 1, 44: b"?"}
     data = made_model(pieces, model_type, trainer=trainer, normalizer=rules)
-    given = Tokenizer(sentencepiece_file.read(data, "m.model"))
+    written = Tokenizer(sentencepiece_file.read(data, "m.model"))
     path = tmp_path / "tokenizer.model"
-    Tokenizer.from_json(given.to_json()).save_sentencepiece(str(path), pad_token="</s>")
-    assert Tokenizer.from_sentencepiece(str(path)) == given
+    Tokenizer.from_json(written.to_json()).save_sentencepiece(str(path), pad_token="</s>")
+    assert Tokenizer.from_sentencepiece(str(path)) == written
     assert b"?" in path.read_bytes()
 
 
@@ -106,22 +106,22 @@ def test_runs_of_one_score() -> None:
     """Those of Llama 2: the leftmost first."""
     runs: list[Piece] = [("▁" * size, -1, NORMAL) for size in (2, 3, 4)]
     pieces: list[Piece] = [*PIECES[:-3], *runs, ("ab", -2, NORMAL)]
-    given = Tokenizer(
+    written = Tokenizer(
         sentencepiece_file.read(made_model(pieces, normalizer={4: 0}, trainer={35: 1}), "m.model")
     )
-    assert given.spec.model.json_type == "BPE"
-    read = Tokenizer(sentencepiece_file.read(sentencepiece_writing.write(given.spec), "m.model"))
-    assert read.vocab == given.vocab
+    assert written.spec.model.json_type == "BPE"
+    read = Tokenizer(sentencepiece_file.read(sentencepiece_writing.write(written.spec), "m.model"))
+    assert read.vocab == written.vocab
     for text in (" " * size + "ab" * (size % 3) + " " * 5 for size in range(20)):
-        assert read.encode(text) == given.encode(text)
+        assert read.encode(text) == written.encode(text)
 
 
 def test_merges_whose_parts_come_later() -> None:
-    given = Tokenizer(trained(merges=[("▁", "ab"), ("c", "a"), ("a", "b")]))
-    read = Tokenizer(sentencepiece_file.read(sentencepiece_writing.write(given.spec), "m.model"))
-    assert read.merges == given.merges
+    written = Tokenizer(trained(merges=[("▁", "ab"), ("c", "a"), ("a", "b")]))
+    read = Tokenizer(sentencepiece_file.read(sentencepiece_writing.write(written.spec), "m.model"))
+    assert read.merges == written.merges
     for text in ("ab cab", "cabab ca b"):
-        assert read.encode(text) == given.encode(text)
+        assert read.encode(text) == written.encode(text)
 
 
 def refusal(spec: TokenizerSpec, **roles: str) -> str:

@@ -68,9 +68,9 @@ def made() -> TokenizerSpec:
 
 
 def test_every_byte() -> None:
-    given = ModelInput({"bos_token": "<s>", "eos_token": "<s>"}, 2048)
-    assert tokenizer_config(made(), given) == CONFIG
-    assert special_tokens_map(made(), given) == SPECIAL_TOKENS
+    model_input = ModelInput({"bos_token": "<s>", "eos_token": "<s>"}, 2048)
+    assert tokenizer_config(made(), model_input) == CONFIG
+    assert special_tokens_map(made(), model_input) == SPECIAL_TOKENS
 
 
 def test_without_roles_and_length() -> None:

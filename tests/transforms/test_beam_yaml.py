@@ -41,14 +41,14 @@ def test_read_documents(run: Run, tmp_path: Path) -> None:
 
 
 def test_count_words(run: Run) -> None:
-    given = rows({"n": 1, "text": "a b a"}, {"n": 2, "text": "a"})
-    found, _ = run(lambda p: p | given | beam_yaml.CountWords(pretokenizer="whitespace_split"))
+    source = rows({"n": 1, "text": "a b a"}, {"n": 2, "text": "a"})
+    found, _ = run(lambda p: p | source | beam_yaml.CountWords(pretokenizer="whitespace_split"))
     assert sorted((row.word, row.count) for row in found) == [("a", 3), ("b", 1)]
 
 
 def test_tokenize_adds_a_field(run: Run, tokenizer: str) -> None:
-    given = rows({"n": 1, "text": "abab"}, {"n": 2, "text": ""}, {"n": 3, "text": "ba"})
-    found, sums = run(lambda p: p | given | beam_yaml.Tokenize(tokenizer, into="ids", append="b"))
+    source = rows({"n": 1, "text": "abab"}, {"n": 2, "text": ""}, {"n": 3, "text": "ba"})
+    found, sums = run(lambda p: p | source | beam_yaml.Tokenize(tokenizer, into="ids", append="b"))
     assert sorted((row.n, row.text, list(row.ids)) for row in found) == [
         (1, "abab", [2, 2, 1]),
         (2, "", [1]),
@@ -60,11 +60,11 @@ def test_tokenize_adds_a_field(run: Run, tokenizer: str) -> None:
 
 def test_write_tokens(run: Run, tokenizer: str, tmp_path: Path) -> None:
     out = tmp_path / "tokens"
-    given = rows({"n": 1, "text": "abab"}, {"n": 2, "text": "ba"})
+    source = rows({"n": 1, "text": "abab"}, {"n": 2, "text": "ba"})
     found, _ = run(
         lambda p: (
             p
-            | given
+            | source
             | beam_yaml.Tokenize(tokenizer)
             | beam_yaml.WriteTokens(str(out), tokenizer, shards=2)
         )
@@ -74,8 +74,8 @@ def test_write_tokens(run: Run, tokenizer: str, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be(tokenizer: str, tmp_path: Path) -> None:
-    def build(step: beam.PTransform, given: beam.PTransform | None = None) -> None:
-        beam.Pipeline(runner=FnApiRunner()) | (given or rows()) | step
+    def build(step: beam.PTransform, source: beam.PTransform | None = None) -> None:
+        beam.Pipeline(runner=FnApiRunner()) | (source or rows()) | step
 
     with pytest.raises(UsageError, match="field must be one of n, text, got body"):
         build(beam_yaml.Tokenize(tokenizer, field="body"))
@@ -90,6 +90,6 @@ def test_what_cannot_be(tokenizer: str, tmp_path: Path) -> None:
 
 
 def test_null_is_named(run: Run, tokenizer: str) -> None:
-    given = rows({"text": None}, fields={"text": str | None})
+    source = rows({"text": None}, fields={"text": str | None})
     with pytest.raises(Exception, match="a row has null as its text"):
-        run(lambda p: p | given | beam_yaml.Tokenize(tokenizer))
+        run(lambda p: p | source | beam_yaml.Tokenize(tokenizer))

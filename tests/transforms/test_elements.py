@@ -64,7 +64,7 @@ def plain(value: Any) -> Any:
     return value.to_pydict() if hasattr(value, "to_pydict") else value
 
 
-def given(*elements: Any) -> Callable[[beam.Pipeline], beam.PCollection]:
+def created(*elements: Any) -> Callable[[beam.Pipeline], beam.PCollection]:
     """Elements of which Beam does not know the type, since Create would look at them."""
     return lambda p: (
         p | beam.Create([0]) | beam.FlatMap(lambda _: elements).with_output_types(typing.Any)
@@ -77,7 +77,7 @@ def given(*elements: Any) -> Callable[[beam.Pipeline], beam.PCollection]:
 )
 def test_each_kind_is_tokenized(run, element: Any, made: Any, keyed: bool) -> None:
     element, made = (("k", element), ("k", made)) if keyed else (element, made)
-    (kept,), _ = run(lambda p: given(element)(p) | Tokenize(TOKENIZER, text_field="body"), 1)
+    (kept,), _ = run(lambda p: created(element)(p) | Tokenize(TOKENIZER, text_field="body"), 1)
     assert plain(kept) == made
 
 
@@ -89,8 +89,8 @@ def test_each_kind_is_counted(run, dead_letters: bool) -> None:
 
     def build(p: beam.Pipeline) -> beam.PCollection:
         if not dead_letters:
-            return given(*elements)(p) | count
-        words, dead = given(*elements)(p) | count.with_dead_letters()
+            return created(*elements)(p) | count
+        words, dead = created(*elements)(p) | count.with_dead_letters()
         dead | beam.Map(lambda letter: pytest.fail(str(letter)))
         return words
 
@@ -125,7 +125,7 @@ def test_bad_elements_are_dead_letters(run, transform: Any, keyed: bool) -> None
     bad = [("k", element) if keyed else element for _, element, _ in BAD]
 
     def build(p: beam.Pipeline) -> beam.PCollection:
-        good, dead = given(TEXT, *bad, TEXT)(p) | transform.with_dead_letters()
+        good, dead = created(TEXT, *bad, TEXT)(p) | transform.with_dead_letters()
         return (good | beam.Map(lambda e: (e, ""))), dead
 
     def both(p: beam.Pipeline) -> beam.PCollection:
@@ -160,7 +160,7 @@ def test_rows_that_cannot_be_used_are_taken_out_of_their_batch(run) -> None:
     batch = pa.RecordBatch.from_pydict({"id": [1, 2, 3, 4], "text": ["ab", None, "é", "c"]})
 
     def build(p: beam.Pipeline) -> beam.PCollection:
-        tokens, dead = given(("k", batch))(p) | Tokenize(TOKENIZER).with_dead_letters()
+        tokens, dead = created(("k", batch))(p) | Tokenize(TOKENIZER).with_dead_letters()
         return (tokens | beam.Map(lambda e: (e, ""))), dead
 
     kept, counted = run(lambda p: build(p) | beam.Flatten(), 1)
@@ -177,7 +177,7 @@ def test_a_document_that_already_has_tokens_is_not_counted(run) -> None:
     elements = [{"text": "ab", "tokens": [1]}, {"text": "ab"}]
 
     def build(p: beam.Pipeline) -> Any:
-        return given(*elements)(p) | Tokenize(TOKENIZER).with_dead_letters() | beam.Flatten()
+        return created(*elements)(p) | Tokenize(TOKENIZER).with_dead_letters() | beam.Flatten()
 
     kept, counted = run(build, 1)
     ids = TOKENIZER.encode("ab")
@@ -190,7 +190,7 @@ def test_a_document_that_cannot_be_encoded_among_others(run) -> None:
     texts = [{"text": "ab"}, {"text": "é"}, {"text": "c"}]
 
     def build(p: beam.Pipeline) -> beam.PCollection:
-        stamped = given(*texts)(p) | beam.Map(lambda e: TimestampedValue(e, 25))
+        stamped = created(*texts)(p) | beam.Map(lambda e: TimestampedValue(e, 25))
         windows = stamped | beam.WindowInto(FixedWindows(10))
         return windows | Tokenize(TOKENIZER).with_dead_letters()
 

@@ -30,11 +30,11 @@ class Give(beam.DoFn):
 
     def process(self, element: int) -> Iterator[tuple[int, int]]:
         end = time.monotonic() + SECONDS
-        given = 0
+        emitted = 0
         while time.monotonic() < end:
-            given += 1
-            yield given % 7, 1
-        (self.folder / f"given-{element}").write_text(str(given))
+            emitted += 1
+            yield emitted % 7, 1
+        (self.folder / f"emitted-{element}").write_text(str(emitted))
 
 
 @beam.typehints.with_input_types(tuple[int, Iterable[int]])
@@ -56,16 +56,16 @@ def run(folder: Path) -> tuple[int, int]:
     flags = ["--direct_num_workers=2", "--direct_running_mode=multi_threading"]
     with beam.Pipeline(runner=FnApiRunner(), options=PipelineOptions(flags)) as pipeline:
         works = pipeline | "Two" >> beam.Create([1, 2]) | "Spread" >> beam.Reshuffle()
-        given = works | "Give" >> beam.ParDo(Give(folder))
-        given | "Gather" >> beam.GroupByKey() | "Keep" >> beam.ParDo(Keep(folder))
-    sums = [sum(int(p.read_text()) for p in folder.glob(f"{n}-*")) for n in ("given", "kept")]
+        emitted = works | "Give" >> beam.ParDo(Give(folder))
+        emitted | "Gather" >> beam.GroupByKey() | "Keep" >> beam.ParDo(Keep(folder))
+    sums = [sum(int(p.read_text()) for p in folder.glob(f"{n}-*")) for n in ("emitted", "kept")]
     return sums[0], sums[1]
 
 
 def test_no_element_is_lost(tmp_path: Path) -> None:
-    given, kept = run(tmp_path)
-    assert given > 0
-    assert kept == given
+    emitted, kept = run(tmp_path)
+    assert emitted > 0
+    assert kept == emitted
 
 
 def test_no_stream_is_sent_off_by_the_clock(
@@ -80,6 +80,6 @@ def test_no_stream_is_sent_off_by_the_clock(
 
     monkeypatch.setattr(data_plane.TimeBasedBufferingClosableOutputStream, "__init__", recorded)
     monkeypatch.setattr(sys.modules[__name__], "SECONDS", 0.05)
-    given, kept = run(tmp_path)
-    assert kept == given > 0
+    emitted, kept = run(tmp_path)
+    assert kept == emitted > 0
     assert not clocks

@@ -23,8 +23,8 @@ def counts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for seed in range(3):
         write(root / "in" / f"s{seed}.txt", documents(60, seed=seed))
     named = [f"--source=s{seed}=s{seed}*" for seed in range(3)]
-    given = ("--input", f"{root}/in/*", "--tie-break", "first_seen", *named)
-    run_whole("count", *given, "--output", root / "counts")
+    arguments = ("--input", f"{root}/in/*", "--tie-break", "first_seen", *named)
+    run_whole("count", *arguments, "--output", root / "counts")
     return root / "counts"
 
 

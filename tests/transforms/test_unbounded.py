@@ -199,7 +199,7 @@ def test_a_few_are_held(monkeypatch) -> None:
 
 
 def test_the_latest_update_of_the_window_counts(stream: Stream, tmp_path: Path) -> None:
-    """By the time that updates have, not by their order; given as texts or paths."""
+    """By the time that updates have, not by their order; from texts or paths."""
     third = tmp_path / "third.json"
     third.write_text(THIRD.to_json())
     texts = [("the dog", 1), ("the dog", 12), ("the dog", 8), ("the birds", 25), ("the cat", 39)]

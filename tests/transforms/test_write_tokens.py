@@ -151,8 +151,8 @@ def test_whatever_tokenize_gives_is_written(run, tokenizer, tmp_path) -> None:
     elements += [("key", element) for element in elements]
 
     def build(p: beam.Pipeline) -> beam.PCollection:
-        given = p | beam.Create([0]) | beam.FlatMap(lambda _: elements)
-        return given | Tokenize(tokenizer) | WriteTokens(str(tmp_path / "out"), tokenizer)
+        elements_in = p | beam.Create([0]) | beam.FlatMap(lambda _: elements)
+        return elements_in | Tokenize(tokenizer) | WriteTokens(str(tmp_path / "out"), tokenizer)
 
     run(build)
     with MegatronReader(Storage(), str(tmp_path / "out"), "shard-00000-of-00001") as reader:

@@ -57,13 +57,13 @@ def test_a_document_of_too_many_tokens_is_a_reject_with_its_place(
         path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
     else:
         pq.write_table(pa.table({"text": TEXTS}), path)
-    given = TokenizeSettings(
+    job = TokenizeSettings(
         InputSettings((str(path),), max_rejects="50%"),
         tokenizer,
         str(tmp_path / "out"),
         RunSettings(workers=1, quiet=True),
     )
-    summary = to_builtins(tokenize.run(given, QUIET))
+    summary = to_builtins(tokenize.run(job, QUIET))
     assert (summary["documents"], summary["rejects"]) == (4, 2)
     kept = [text for text in TEXTS if len(text) <= LIMIT]
     read = Tokenizer.from_file(tokenizer)
@@ -77,4 +77,4 @@ def test_a_document_of_too_many_tokens_is_a_reject_with_its_place(
     assert "has 11 tokens; a shard holds at most 10 a document" in rows[0]["detail"]
     assert rows[1]["bytes_total"] == len("and a much longer one")
     # Who reads the corpus again finds the same documents and the same rejects.
-    verify.run(VerifySettings(given.output, full=True, input=given.input), QUIET)
+    verify.run(VerifySettings(job.output, full=True, input=job.input), QUIET)

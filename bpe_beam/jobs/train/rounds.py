@@ -349,7 +349,7 @@ class RoundsJob:
             manifest=structs.replace(self.counts.manifest, inputs=()),
             factors=self.counts.factors,
             start=(self.folder.start, self._start_sha256),
-            given=round_sha256,
+            round_file_sha256=round_sha256,
             word_batches=word_batches,
             floor=floor,
             divisor=divisor if self._by_count else _ALL_PAIRS,

@@ -15,7 +15,7 @@ from bpe_beam.counts.artifact import read_part
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.weights import (
     Weights,
-    given_weights,
+    explicit_weights,
     parse_temperature,
     parse_weight,
     tempered_weights,
@@ -74,7 +74,7 @@ class WeightRules:
                 "count again with {sources} or {source_field}",
             )
         if self.temperature is None:
-            weights = given_weights(self.numerators, dict.fromkeys(manifest.sources, 1))
+            weights = explicit_weights(self.numerators, dict.fromkeys(manifest.sources, 1))
         else:
             sizes = {name: totals.text_bytes for name, totals in manifest.sources.items()}
             weights = tempered_weights(self.temperature, sizes)

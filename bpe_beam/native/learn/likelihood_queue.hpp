@@ -78,7 +78,7 @@ class LikelihoodQueue {
     for (const std::uint32_t index : lent) {
       Pair& pair = table_.pairs()[index];
       if (pair.count < min_frequency_) {
-        // Should it ever be frequent again, it is given an owner again.
+        // If it is frequent again later, it gets an owner again.
         --tokens_[pair.mark.owner].owned;
         pair.mark = {};
         continue;

@@ -108,7 +108,7 @@ def _round_file(task: RoundTask) -> RoundFile:
     def read() -> RoundFile:
         storage, url = task.folder.storage, task.folder.path(ROUND_FILE)
         require_visible(storage, task.folder.url, task.counts)
-        return RoundFile.from_bytes(read_hashed(storage, url, task.given))
+        return RoundFile.from_bytes(read_hashed(storage, url, task.round_file_sha256))
 
     return _once_a_round(task, "file", read)
 

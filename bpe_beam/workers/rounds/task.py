@@ -66,7 +66,7 @@ class RoundTask:
         manifest: The manifest of the counts, without its inputs.
         factors: The factor of the counts of each source; None: 1 for all.
         start: URL and SHA-256 of the file of the `InitialVocabulary`.
-        given: SHA-256 of the run's `ROUND_FILE`.
+        round_file_sha256: SHA-256 of the run's `ROUND_FILE`.
         floor: The least count of a frequent pair.
         divisor: See `training.rounds.threshold`.
         room: The limits of the driver's trainer: words that fit are not segmented.
@@ -79,7 +79,7 @@ class RoundTask:
     manifest: CountsManifest
     factors: Mapping[str, int] | None
     start: tuple[str, str]
-    given: str
+    round_file_sha256: str
     word_batches: int
     floor: int
     divisor: int

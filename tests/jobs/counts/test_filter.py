@@ -15,8 +15,8 @@ from made_text import write
 def test_rare_words(corpus: Path, tmp_path: Path, kind: str, least: int) -> None:
     """Against the rows themselves; a word goes or stays in all sources together."""
     folder = count(corpus, tmp_path / "in", tuple(TEXTS), *KINDS[kind])
-    given = ("--output", tmp_path / "out", "--min-count", f"{least}")
-    summary = run_whole("counts", "filter", folder, *given).summary
+    arguments = ("--output", tmp_path / "out", "--min-count", f"{least}")
+    summary = run_whole("counts", "filter", folder, *arguments).summary
     total = words(folder)
     kept = {word for word, times in total.items() if times >= least}
     assert rows(tmp_path / "out") == [row for row in rows(folder) if row["word"] in kept]
@@ -40,8 +40,8 @@ def test_rare_words(corpus: Path, tmp_path: Path, kind: str, least: int) -> None
 def test_one_source_is_what_is_counted_of_it_alone(corpus: Path, tmp_path: Path) -> None:
     folder = count(corpus, tmp_path / "in", tuple(TEXTS), *SOURCES)
     alone = count(corpus, tmp_path / "alone", ("zh-1", "zh-2"), *SOURCES)
-    given = ("--output", tmp_path / "out", "--source", "zh")
-    run_whole("counts", "filter", folder, *given)
+    arguments = ("--output", tmp_path / "out", "--source", "zh")
+    run_whole("counts", "filter", folder, *arguments)
     assert parts(tmp_path / "out") == parts(alone)
     new, expected = manifest(tmp_path / "out"), manifest(alone)
     assert new["filtered"].pop()["sources"] == ["zh"]
@@ -52,8 +52,8 @@ def test_one_source_is_what_is_counted_of_it_alone(corpus: Path, tmp_path: Path)
 def test_min_count_is_about_the_sources_that_are_kept(tmp_path: Path) -> None:
     for name, text in (("en", "a a b"), ("zh", "a b b c c c")):
         write(tmp_path / f"{name}.txt", [text])
-    given = ("--pretokenizer", "whitespace_split", *SOURCES, "--output", tmp_path / "in")
-    run_whole("count", "--input", tmp_path / "en.txt", tmp_path / "zh.txt", *given)
+    arguments = ("--pretokenizer", "whitespace_split", *SOURCES, "--output", tmp_path / "in")
+    run_whole("count", "--input", tmp_path / "en.txt", tmp_path / "zh.txt", *arguments)
     for sources, expected in (((), {"a", "b", "c"}), (("zh",), {"c"}), (("en",), set())):
         out = ("--output", tmp_path / f"out-{'-'.join(sources)}", "--min-count", "3")
         extra = [word for name in sources for word in ("--source", name)]
@@ -69,8 +69,8 @@ def test_again_and_trained_from(corpus: Path, tmp_path: Path) -> None:
     run_whole("counts", "filter", one, "--source", "en", "--output", two)
     assert [row["min_count"] for row in manifest(two)["filtered"]] == [3, 1]
     assert run("inspect", two).out.decode().count("occurrences: those below") == 2
-    given = ("--vocab-size", "300", "--weights", "en=2", "--output", tmp_path / "tok")
-    assert run_whole("train", "--counts", two, *given).summary["vocab_size"] == 300
+    arguments = ("--vocab-size", "300", "--weights", "en=2", "--output", tmp_path / "tok")
+    assert run_whole("train", "--counts", two, *arguments).summary["vocab_size"] == 300
     ran = run_whole("counts", "merge", one, two, "--output", tmp_path / "three")
     assert "counts filter dropped words of" in ran.summary["warnings"][-1]
 

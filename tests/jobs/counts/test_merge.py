@@ -58,8 +58,8 @@ def test_merged_of_merged(corpus: Path, tmp_path: Path) -> None:
     whole = count(corpus, tmp_path / "whole", tuple(TEXTS), *KINDS["both"])
     run_whole("counts", "merge", *names[:2], "--output", tmp_path / "first")
     run_whole("counts", "merge", *names[2:4], "--output", tmp_path / "second")
-    given = (tmp_path / "first", tmp_path / "second", names[4])
-    run_whole("counts", "merge", *given, "--output", tmp_path / "merged")
+    arguments = (tmp_path / "first", tmp_path / "second", names[4])
+    run_whole("counts", "merge", *arguments, "--output", tmp_path / "merged")
     assert parts(tmp_path / "merged") == parts(whole)
 
 
@@ -103,8 +103,8 @@ def test_inputs_in_both_get_a_warning(corpus: Path, tmp_path: Path) -> None:
 def test_rejects_are_added(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / f"{name}.txt").write_bytes(b"fine\n\xff\n")
-        given = ("--input", tmp_path / f"{name}.txt", "--output", tmp_path / name)
-        run_whole("count", *given, "--max-rejects", "50%")
+        arguments = ("--input", tmp_path / f"{name}.txt", "--output", tmp_path / name)
+        run_whole("count", *arguments, "--max-rejects", "50%")
     folders = (tmp_path / "a", tmp_path / "b")
     ran = run_whole("counts", "merge", *folders, "--output", tmp_path / "out")
     assert ran.summary["rejects"] == 2
@@ -115,7 +115,7 @@ def test_a_merge_that_broke_goes_on_and_one_that_is_done_is_mended(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folders = [count(corpus, tmp_path / n, (n,), *SOURCES) for n in ("en-1", "zh-1")]
-    given = ("counts", "merge", *folders, "--output", tmp_path / "out")
+    arguments = ("counts", "merge", *folders, "--output", tmp_path / "out")
     done: list[int] = []
     make = counts_merge._merge_part
 
@@ -127,7 +127,7 @@ def test_a_merge_that_broke_goes_on_and_one_that_is_done_is_mended(
 
     with monkeypatch.context() as patch:
         patch.setattr(counts_merge, "_merge_part", some)
-        ran = run(*given, "--quiet")
+        ran = run(*arguments, "--quiet")
     assert (ran.code, ran.err) == (1, "bpe-beam counts merge: the disk is full\n")
     again: list[int] = []
     monkeypatch.setattr(
@@ -135,15 +135,15 @@ def test_a_merge_that_broke_goes_on_and_one_that_is_done_is_mended(
         "_merge_part",
         lambda *args: (again.append(args[-1]), make(*args))[1],  # type: ignore[func-returns-value]
     )
-    assert run(*given).code == 0
+    assert run(*arguments).code == 0
     assert (done, again) == ([*range(5)], [*range(5, 32)])
     before = tree(tmp_path / "out")
     assert "work" not in {name.split("/")[0] for name in before}
     (tmp_path / "out" / "part-00009-of-00032.parquet").unlink()
-    assert run(*given).code == 0
+    assert run(*arguments).code == 0
     assert again[27:] == [9]
     assert tree(tmp_path / "out") == before
-    assert run_whole(*given).summary["was_finished_before"]
+    assert run_whole(*arguments).summary["was_finished_before"]
     assert again[28:] == []
 
 

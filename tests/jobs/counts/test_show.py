@@ -42,8 +42,8 @@ def test_against_a_dict(corpus: Path, tmp_path: Path, kind: str) -> None:
 
 def test_some_sources(corpus: Path, tmp_path: Path) -> None:
     folder = count(corpus, tmp_path / "in", tuple(TEXTS), *SOURCES)
-    given = ("--source", "zh", "--source", "en", "--top", "1000000", "--min-count", "2")
-    ran = run("counts", "show", folder, *given, "--summary-file", tmp_path / "s.json")
+    arguments = ("--source", "zh", "--source", "en", "--top", "1000000", "--min-count", "2")
+    ran = run("counts", "show", folder, *arguments, "--summary-file", tmp_path / "s.json")
     facts = json.loads((tmp_path / "s.json").read_bytes())
     total: Counter[str] = Counter()
     for row in rows(folder):
@@ -57,8 +57,8 @@ def test_some_sources(corpus: Path, tmp_path: Path) -> None:
 
 def test_words_that_a_terminal_would_obey(tmp_path: Path) -> None:
     write(tmp_path / "a.txt", ["\x1b[2J \x1b[2J"])
-    given = ("--pretokenizer", "whitespace_split", "--source", "\x1b[1m=*")
-    run_whole("count", "--input", tmp_path / "a.txt", *given, "--output", tmp_path / "in")
+    arguments = ("--pretokenizer", "whitespace_split", "--source", "\x1b[1m=*")
+    run_whole("count", "--input", tmp_path / "a.txt", *arguments, "--output", tmp_path / "in")
     for job in (("counts", "show"), ("inspect",)):
         ran = run(*job, tmp_path / "in")
         assert ran.code == 0

@@ -75,18 +75,18 @@ def test_what_others_put_there_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["local", "distributed"])
 def test_a_job_ends_without_them(mode: str, corpus: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    given = ("train", "--input", corpus, "--vocab-size", "280", "--merge-rounds", mode)
+    arguments = ("train", "--input", corpus, "--vocab-size", "280", "--merge-rounds", mode)
     leave(out / "rounds")
-    run_whole(*given, "--output", out)
+    run_whole(*arguments, "--output", out)
     assert not (out / "rounds").exists()
 
 
 def test_a_job_that_was_killed_at_its_very_end(corpus: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    given = ("train", "--input", corpus, "--vocab-size", "280", "--output", out)
-    run_whole(*given)
+    arguments = ("train", "--input", corpus, "--vocab-size", "280", "--output", out)
+    run_whole(*arguments)
     leave(out / "rounds")
-    assert run_whole(*given).summary["was_finished_before"] is True
+    assert run_whole(*arguments).summary["was_finished_before"] is True
     assert not (out / "rounds").exists()
 
 
@@ -95,8 +95,10 @@ def test_a_job_that_is_refused_keeps_no_words(tmp_path: Path) -> None:
     made = random.Random(1)
     words = {"".join(made.choices("abcdefgh", k=9)): 2 for _ in range(5000)}
     counts = counts_folder(tmp_path / "counts", words, "bert")
-    given = ("train", "--counts", counts, "--model", "wordpiece", "--vocab-size", "200")
-    ran = run(*given, "--merge-rounds", "distributed", "--driver-memory", "1MB", "--output", out)
+    arguments = ("train", "--counts", counts, "--model", "wordpiece", "--vocab-size", "200")
+    ran = run(
+        *arguments, "--merge-rounds", "distributed", "--driver-memory", "1MB", "--output", out
+    )
     assert (ran.code, "--driver-memory must be about" in ran.message) == (2, True), ran.err
     assert not out.exists()
 

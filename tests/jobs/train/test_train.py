@@ -40,15 +40,15 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with counts and a finished training from them."""
     folder = tmp_path_factory.mktemp("finished")
     run_whole("count", "--input", corpus(folder), "--output", folder / "counts")
-    given = ("--counts", folder / "counts", "--vocab-size", "280", "--output", folder / "tok")
-    run_whole("train", *given)
+    arguments = ("--counts", folder / "counts", "--vocab-size", "280", "--output", folder / "tok")
+    run_whole("train", *arguments)
     return folder
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_run_of_one_letter_makes_a_long_token(way: str, tmp_path: Path) -> None:
-    given = ("train", "--input", corpus(tmp_path), "--vocab-size", "400", *WAYS[way])
-    summary = run_whole(*given, "--output", tmp_path / "tok").summary
+    arguments = ("train", "--input", corpus(tmp_path), "--vocab-size", "400", *WAYS[way])
+    summary = run_whole(*arguments, "--output", tmp_path / "tok").summary
     path = str(tmp_path / "tok" / "tokenizer.json")
     ours, theirs = Tokenizer.from_file(path), tokenizers.Tokenizer.from_file(path)
     longest = max(map(len, ours.vocab))
@@ -71,9 +71,9 @@ def test_special_tokens_that_counting_did_not_extract(finished: Path, tmp_path: 
 @pytest.mark.parametrize("way", ["bytes", "prefix_bpe"])
 def test_the_summary_tells_bytes_a_token(rounds: str, way: str, tmp_path: Path) -> None:
     """Exactly those of the text: here the merges give what the tokenizer does."""
-    given = ("train", "--input", corpus(tmp_path), "--vocab-size", "280", *WAYS[way])
-    given += ("--merge-rounds", rounds, "--output", tmp_path / "tok")
-    summary = run_whole(*given).summary
+    arguments = ("train", "--input", corpus(tmp_path), "--vocab-size", "280", *WAYS[way])
+    arguments += ("--merge-rounds", rounds, "--output", tmp_path / "tok")
+    summary = run_whole(*arguments).summary
     made = Tokenizer.from_file(str(tmp_path / "tok" / "tokenizer.json"))
     kept = (line if way == "bytes" else line.replace(" ", "") for line in LINES)
     size = sum(map(len, kept))
@@ -87,10 +87,10 @@ def test_nearly_single_characters_are_warned_of(tmp_path: Path) -> None:
     rare = ["".join(made.choices(letters, k=made.randint(2, 8))) for _ in range(600)]
     frequent = ["the", "of", "and", "all", "their", "houses"] * 3_000
     (tmp_path / "a.txt").write_text(" ".join([*frequent, *rare * 5]))
-    given = ("train", "--input", tmp_path / "a.txt", "--pretokenizer", "bert")
-    given += ("--vocab-size", "2500", "--min-frequency", "5")
+    arguments = ("train", "--input", tmp_path / "a.txt", "--pretokenizer", "bert")
+    arguments += ("--vocab-size", "2500", "--min-frequency", "5")
     for model, told in (("wordpiece", True), ("prefix_bpe", False)):
-        ran = run_whole(*given, "--model", model, "--output", tmp_path / model)
+        ran = run_whole(*arguments, "--model", model, "--output", tmp_path / model)
         vocab = json.loads((tmp_path / model / "vocab.json").read_text())
         assert ("the" in vocab and "houses" in vocab) != told
         said = f"{ran.summary['bytes_per_token']:.2f} bytes a token: nearly single characters"
@@ -98,9 +98,9 @@ def test_nearly_single_characters_are_warned_of(tmp_path: Path) -> None:
 
 
 def test_a_run_of_one_letter_in_rounds(tmp_path: Path) -> None:
-    given = ("train", "--input", corpus(tmp_path), "--vocab-size", "400")
-    run_whole(*given, "--output", tmp_path / "here")
-    run_whole(*given, "--merge-rounds", "distributed", "--output", tmp_path / "there")
+    arguments = ("train", "--input", corpus(tmp_path), "--vocab-size", "400")
+    run_whole(*arguments, "--output", tmp_path / "here")
+    run_whole(*arguments, "--merge-rounds", "distributed", "--output", tmp_path / "there")
     made = [(tmp_path / name / "tokenizer.json").read_bytes() for name in ("here", "there")]
     assert made[0] == made[1]
 
@@ -122,10 +122,10 @@ def continued_from(folder: Path) -> Path:
 
 def test_a_text_that_spells_an_added_token(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("covid19 xcovid the covid19 covid\n" * 3)
-    given = ("train", "--input", tmp_path / "a.txt", "--vocab-size", "300", "--continue-from")
-    given += (continued_from(tmp_path),)
-    run_whole(*given, "--output", tmp_path / "here")
-    run_whole(*given, "--merge-rounds", "distributed", "--output", tmp_path / "there")
+    arguments = ("train", "--input", tmp_path / "a.txt", "--vocab-size", "300", "--continue-from")
+    arguments += (continued_from(tmp_path),)
+    run_whole(*arguments, "--output", tmp_path / "here")
+    run_whole(*arguments, "--merge-rounds", "distributed", "--output", tmp_path / "there")
     path = tmp_path / "here" / "tokenizer.json"
     assert path.read_bytes() == (tmp_path / "there" / "tokenizer.json").read_bytes()
     ours, theirs = Tokenizer.from_file(str(path)), tokenizers.Tokenizer.from_file(str(path))
@@ -139,8 +139,8 @@ def test_a_text_that_spells_an_added_token(tmp_path: Path) -> None:
 
 
 def test_what_no_tokenizer_can_hold_is_refused_first(tmp_path: Path) -> None:
-    given = ("train", "--input", corpus(tmp_path), "--vocab-size", "400")
-    ran = run(*given, "--special-token", "x" * 4_097, "--output", tmp_path / "tok")
+    arguments = ("train", "--input", corpus(tmp_path), "--vocab-size", "400")
+    ran = run(*arguments, "--special-token", "x" * 4_097, "--output", tmp_path / "tok")
     assert ran.code == 2
     assert "at most 4,096 characters long, got" in ran.message
     assert "of 4,097" in ran.message
@@ -152,12 +152,20 @@ def test_a_special_token_that_words_spell_in_bytes(
     rounds: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would be one entry with two meanings; what no word holds is none."""
-    given = ("train", "--input", corpus(tmp_path), "--vocab-size", "400", "--merge-rounds", rounds)
+    arguments = (
+        "train",
+        "--input",
+        corpus(tmp_path),
+        "--vocab-size",
+        "400",
+        "--merge-rounds",
+        rounds,
+    )
     told = ("--special-token", "tĠthe", "--special-token", "café")
-    assert run_whole(*given, *told, "--output", tmp_path / "tok").summary["merges"] > 20
+    assert run_whole(*arguments, *told, "--output", tmp_path / "tok").summary["merges"] > 20
     # Nothing is learned first.
     monkeypatch.setattr("bpe_beam._native.BpeLearner", lambda *_, **__: 1 / 0)
-    ran = run(*given, "--special-token", "Ġthe", "--output", tmp_path / "refused")
+    ran = run(*arguments, "--special-token", "Ġthe", "--output", tmp_path / "refused")
     assert ran.code == 2
     assert "must not contain 'Ġthe', which is also how the bytes b' the' are written" in ran.message
     assert not (tmp_path / "refused" / "rounds").exists()
@@ -166,19 +174,19 @@ def test_a_special_token_that_words_spell_in_bytes(
 def test_rounds_stay_when_the_tokenizer_cannot_be_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = ("train", "--input", corpus(tmp_path), "--vocab-size", "400")
-    given += ("--merge-rounds", "distributed", "--output", tmp_path / "tok")
+    arguments = ("train", "--input", corpus(tmp_path), "--vocab-size", "400")
+    arguments += ("--merge-rounds", "distributed", "--output", tmp_path / "tok")
 
     def refuse(*_: Any) -> Any:
         raise UsageError("no such tokenizer")
 
     with monkeypatch.context() as patch:
         patch.setattr(train, "tokenizer_of", refuse)
-        assert run(*given).code == 2
+        assert run(*arguments).code == 2
     assert list((tmp_path / "tok" / "rounds").glob("commit-*.json"))
     # The same command makes it from the merges that were learned, without another round.
     monkeypatch.setattr(RoundsFolder, "new_run", lambda _: 1 / 0)
-    assert run_whole(*given).summary["merges"] > 20
+    assert run_whole(*arguments).summary["merges"] > 20
     assert not (tmp_path / "tok" / "rounds").exists()
 
 
@@ -189,8 +197,15 @@ def test_a_summary_of_an_earlier_version_is_read(finished: Path, tmp_path: Path)
     for later in ("weights", "lost", "bytes_per_token", "merge_rounds_because"):
         summary.pop(later, None)
     path.write_text(json.dumps(summary))
-    given = ("--counts", finished / "counts", "--vocab-size", "280", "--output", tmp_path / "tok")
-    assert run_whole("train", *given).summary["was_finished_before"] is True
+    arguments = (
+        "--counts",
+        finished / "counts",
+        "--vocab-size",
+        "280",
+        "--output",
+        tmp_path / "tok",
+    )
+    assert run_whole("train", *arguments).summary["was_finished_before"] is True
     assert json.loads(path.read_text()) == summary
 
 
@@ -200,11 +215,18 @@ def test_a_damaged_summary_is_written_again(damaged: str, finished: Path, tmp_pa
     shutil.copytree(finished / "tok", tmp_path / "tok")
     before = json.loads((tmp_path / "tok" / "summary.json").read_text())
     (tmp_path / "tok" / "summary.json").write_text(damaged)
-    given = ("--counts", finished / "counts", "--vocab-size", "280", "--output", tmp_path / "tok")
-    assert "was_finished_before" not in run_whole("train", *given).summary
+    arguments = (
+        "--counts",
+        finished / "counts",
+        "--vocab-size",
+        "280",
+        "--output",
+        tmp_path / "tok",
+    )
+    assert "was_finished_before" not in run_whole("train", *arguments).summary
     after = json.loads((tmp_path / "tok" / "summary.json").read_text())
     assert (after["files"], list(after)) == (before["files"], list(before))
-    again = run_whole("train", *given).summary
+    again = run_whole("train", *arguments).summary
     assert again["was_finished_before"] is True
     left_out = ("counting_seconds", "learning_seconds", "files")
     names = [name for name in before if name not in left_out]

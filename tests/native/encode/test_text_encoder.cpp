@@ -90,7 +90,7 @@ void the_cache_tells_words_apart() {
   }
 }
 
-/// The place of a missing symbol is in the text given, and the ids before it are there.
+/// The offset of a missing symbol is in the input, and the ids before it are there.
 void missing_symbols() {
   const auto model = byte_bpe({{'a', 'b', 256}});
   model->byte_ids['z'] = kNoId;

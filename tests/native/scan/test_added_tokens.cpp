@@ -72,7 +72,7 @@ void one() {
   CHECK(parts_of(tokens, "<<s>") == (Cuts{{kPlain, 0, 1}, {7, 1, 4}}));
 }
 
-/// Whatever order they are given in.
+/// The order of the tokens does not matter.
 void the_longest_of_those_that_begin_together() {
   const std::vector<std::vector<AddedToken>> orders = {
       {plain("<a", 1), plain("<a>", 2), plain("<a>>", 3)},
