@@ -147,12 +147,14 @@ def counted(folder: Path, text: str) -> tuple[counting.CountTask, str]:
 def driver(folder: Path) -> Found:
     """Measure the plan and the receipts of a count job of many splits and sources."""
     files, splits, sources = 50_000, 500, 200
-    facts = {f"source {i}": {"documents": i, "text_bytes": i, "words": i} for i in range(sources)}
+    sources_info = {
+        f"source {i}": {"documents": i, "text_bytes": i, "words": i} for i in range(sources)
+    }
 
     def receipt(plan: Plan, split: int) -> Mapping[str, Any]:
         return {
             "documents": 7,
-            "sources": json.dumps(facts),
+            "sources": json.dumps(sources_info),
             "ranges": [[p, p * 1_000_000, 999_999] for p in range(PARTITIONS)],
             **msgspec.to_builtins(SplitReading.of(plan, plan.splits[split], ())),
         }
@@ -398,8 +400,8 @@ def watcher(folder: Path) -> Found:
     )  # fmt: skip
     Watcher(replace(stream, watched=replace(stream.watched, patterns=()))).look(0)  # imports
 
-    # While a window is made or read all that is said of its files is held: here few, so that what
-    # stays is seen.
+    # While a window is made or read, the statistics of all its files are in memory. A small limit
+    # keeps that below the memory that remains between windows.
     watching.MAX_WINDOW_FILES = 1000
     first = Watcher(stream)
     for now in range(2 + files // 1000):

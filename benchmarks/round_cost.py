@@ -146,25 +146,25 @@ def run_here(arguments: argparse.Namespace) -> None:
 
 def timed(run: RunSettings, files: list[str], rounds: int) -> dict[str, float]:
     """Run one job, as the jobs of bpe-beam are run."""
-    facts: dict[str, float] = {}
+    seconds_by_step: dict[str, float] = {}
     began = time.perf_counter()
 
     class Rounds(beam.PTransform):
         def expand(self, begin: beam.pvalue.PBegin) -> None:
             build(begin.pipeline, files, rounds)
-            facts["built"] = time.perf_counter() - began
+            seconds_by_step["built"] = time.perf_counter() - began
             running = begin.pipeline.run
 
             def submit() -> Any:
                 result = running()
-                facts["taken"] = time.perf_counter() - began
+                seconds_by_step["taken"] = time.perf_counter() - began
                 return result
 
             begin.pipeline.run = submit
 
     run_pipeline(run, "Rounds", Rounds(), len(files), Measured(), lambda: None)
-    facts["ended"] = time.perf_counter() - began
-    return facts
+    seconds_by_step["ended"] = time.perf_counter() - began
+    return seconds_by_step
 
 
 class KindSampler(Sampler):
@@ -213,8 +213,8 @@ def row(way: str, jobs: str, out: str, seen: KindSampler) -> str:
     head = f"{way:27}{jobs:>7}"
     if not out.startswith("{"):
         return f"{head}  {out}\n{'':34}{peaks}"
-    facts = json.loads(out)
-    each = facts["jobs"]
+    measured = json.loads(out)
+    each = measured["jobs"]
     later = each[1:] or each
     rounds = int(jobs.split("x")[1])
 
@@ -222,7 +222,7 @@ def row(way: str, jobs: str, out: str, seen: KindSampler) -> str:
         return statistics.median(job[name] for job in later)
 
     return (
-        f"{head}{facts['seconds']:9.1f}{each[0]['ended']:9.2f}{middle('ended'):9.2f}"
+        f"{head}{measured['seconds']:9.1f}{each[0]['ended']:9.2f}{middle('ended'):9.2f}"
         f"{middle('ended') / rounds:9.2f}{middle('built'):9.2f}{middle('taken'):9.2f}"
         f"{seen.cpu_seconds:9.1f}{peaks}"
     )

@@ -23,7 +23,7 @@ from pathlib import Path
 POM = Path(__file__).parent / "runners" / "pom.xml"
 FLINK = "1.19.3"
 GO = "1.26.8"
-"""What an old Go is told to bring."""
+"""The toolchain that an old Go downloads."""
 JAVA = 17
 BUILD_SECONDS = 1800
 PARTS = ("flink-job-server", "spark-job-server", "prism", "boot", "flink")
@@ -162,7 +162,7 @@ def _go_program(name: str, half: Path) -> Path:
 
 
 def _go() -> str:
-    """Return a Go that downloads the toolchain that a module needs; old ones must be told to."""
+    """Return a Go that downloads the toolchain of a module; old ones need a setting."""
     go = shutil.which("go", path=f"{os.environ['PATH']}:/usr/local/go/bin")
     if go is None:
         raise Missing("there is no go: install Go (Debian, Ubuntu: apt-get install golang-go)")

@@ -325,8 +325,10 @@ def _arguments() -> argparse.Namespace:
     one = actions.add_parser("command", help="prints the command for a runner inside one process")
     one.add_argument("runner", choices=("flink", "prism", "spark"))
     one = actions.add_parser("start", help="starts a Flink cluster, and prints a command for it")
-    one.add_argument("--task-managers", type=int, default=2, metavar="N", help="2 unless told")
-    one.add_argument("--slots", type=int, default=1, metavar="N", help="of each; 1 unless told")
+    one.add_argument("--task-managers", type=int, default=2, metavar="N", help="default 2")
+    one.add_argument(
+        "--slots", type=int, default=1, metavar="N", help="slots of each task manager, default 1"
+    )
     one.add_argument("--port", type=int, metavar="P", help="of the web page; a free one")
     ending = actions.add_parser("stop", help="ends the cluster")
     for each in (one, ending):

@@ -78,8 +78,8 @@ def test_a_wheel_of_an_archive_holds_all_that_is_needed(clone: Path, tmp_path: P
     compiled = [name for name in names if name.endswith((".so", ".pyd"))]
     assert len(compiled) == 1
     assert compiled[0].startswith("bpe_beam/_native.")
-    facts = f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"
-    assert {name.partition("/")[0] for name in names} == {"bpe_beam", facts}
+    metadata = f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"
+    assert {name.partition("/")[0] for name in names} == {"bpe_beam", metadata}
 
     site = tmp_path / "site"
     with zipfile.ZipFile(wheel) as files:

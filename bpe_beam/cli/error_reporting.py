@@ -31,12 +31,12 @@ def report(
     ours = our_error(error)
     if ours is not None:
         code = 2 if isinstance(ours, UsageError) else 1
-        return say(f"{command}: {ours.message(name_of)}", code)
+        return write_message(f"{command}: {ours.message(name_of)}", code)
     hint = "" if debug else "; run with --debug for more"
-    return say(f"{command}: failed unexpectedly: {describe(error)}{hint}", 1)
+    return write_message(f"{command}: failed unexpectedly: {describe(error)}{hint}", 1)
 
 
-def say(message: str, code: int = 0) -> int:
+def write_message(message: str, code: int = 0) -> int:
     """Write a message to stderr, unless it is closed.
 
     Args:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from bpe_beam.cli.error_reporting import report, say
+from bpe_beam.cli.error_reporting import report, write_message
 from bpe_beam.cli.help import COMMAND, first_steps, job_lines, overview
 from bpe_beam.cli.process import INTERRUPTED, READER_GONE, drop_stdout, quiet_beam, run_and_exit
 from bpe_beam.errors import UsageError
@@ -59,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
         again = " without --overwrite" if "--overwrite" in argv else ""
         resumable = job and JOBS[job].shows_summary
         resumes = f"; the same command{again} resumes" if resumable else ""
-        return say(f"{command}: interrupted{resumes}", INTERRUPTED)
+        return write_message(f"{command}: interrupted{resumes}", INTERRUPTED)
     except BrokenPipeError:
         drop_stdout()
         return READER_GONE
@@ -94,7 +94,7 @@ def _answer(argv: Sequence[str]) -> int:
             raise UsageError(f"{first} is the first word of these jobs:\n{jobs}")
         print(f"{jobs}\n\nbpe-beam {GROUPS[first][0]} --help shows its options")
     elif not argv:
-        return say(f"bpe-beam: no job given\n{first_steps()}", 2)
+        return write_message(f"bpe-beam: no job given\n{first_steps()}", 2)
     else:
         names = [*(name for name in JOBS if " " not in name), *GROUPS, COMMAND]
         jobs = ", ".join(names)
@@ -121,7 +121,7 @@ def _run_job(job: str, settings: Any) -> int:
         module = importlib.import_module(f"bpe_beam.jobs.{job.translate(_MODULE_NAME)}")
         summary = msgspec.to_builtins(module.run(settings, progress))
     for warning in summary.get("warnings") or ():
-        say(f"bpe-beam {job}: warning: {warning}")
+        write_message(f"bpe-beam {job}: warning: {warning}")
     if job == "inspect":
         shown = dict(summary)
         if shown.get("text_bytes", 0) is None:
@@ -133,7 +133,7 @@ def _run_job(job: str, settings: Any) -> int:
     elif not run.quiet and (
         JOBS[job].shows_summary or (job == "evaluate" and settings.output is not None)
     ):
-        say(format_summary(f"bpe-beam {job}", for_people(summary), exact=False))
+        write_message(format_summary(f"bpe-beam {job}", for_people(summary), exact=False))
     if run.summary_file is not None:
         write_json(summary, run.summary_file, run.storage_options)
     verdict = JOBS[job].verdict

@@ -49,7 +49,7 @@ class Weights(Struct, frozen=True):
     def _shared(self) -> int:
         return math.gcd(DENOMINATOR, *self.numerators.values())
 
-    def facts(self) -> dict[str, dict[str, object]]:
+    def summary(self) -> dict[str, dict[str, object]]:
         """Return the weights for a summary; decimals are exact, since the denominator is 2^20."""
         return {
             name: {

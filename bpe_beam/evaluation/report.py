@@ -68,7 +68,7 @@ class TokenizerReport(Struct, frozen=True):
     curve: list[Figures]
 
 
-class WordsFacts(Struct, frozen=True):
+class WordsSummary(Struct, frozen=True):
     """The words of a report.
 
     Attributes:
@@ -96,7 +96,7 @@ class Report(Struct, frozen=True):
     """
 
     version: int
-    words: WordsFacts | None
+    words: WordsSummary | None
     tokenizers: list[TokenizerReport]
 
 

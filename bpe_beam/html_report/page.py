@@ -199,19 +199,19 @@ class _Page:
         }
 
     def _subtitle(self) -> str:
-        facts = self._report["words"]
-        if not facts:
+        words = self._report["words"]
+        if not words:
             return ""
         amounts = [
-            f"{facts[key]:,} {title}"
+            f"{words[key]:,} {title}"
             for key, title in (
                 ("words", "words"),
                 ("unique_words", "different ones"),
                 ("documents", "documents"),
             )
-            if facts.get(key) is not None
+            if words.get(key) is not None
         ]
-        rules = [facts.get("normalizer"), facts.get("pretokenizer")]
+        rules = [words.get("normalizer"), words.get("pretokenizer")]
         named = "+".join(visible(rule) for rule in rules if rule and rule != "none")
         return ", ".join(amounts) + (f"; divided by {named}" if named else "")
 

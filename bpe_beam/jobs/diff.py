@@ -131,8 +131,8 @@ def _warnings(pair: Pair, words: WordDifferences | None) -> list[str]:
 def _lines(found: Differences, words: WordDifferences | None, terminal: Terminal) -> Iterator[str]:
     names = (found.a.name, found.b.name)
     for sign, style, one in (("-", "red", found.a), ("+", "green", found.b)):
-        facts = f"{one.vocab_size:,} tokens, {one.merges:,} merges, {one.fingerprint[:12]}"
-        yield terminal.paint(f"{sign} {one.name}: {facts}", style)
+        figures = f"{one.vocab_size:,} tokens, {one.merges:,} merges, {one.fingerprint[:12]}"
+        yield terminal.paint(f"{sign} {one.name}: {figures}", style)
     if found.same:
         yield "no part, token, id or merge differs"
     if found.parts:

@@ -132,7 +132,7 @@ class _Sample:
         """Return an amount of the whole corpus, from that of the sample."""
         return round(amount / self.share)
 
-    def facts(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """Return the rows of the summary about the input."""
         rows = inputs_summary(self.plan, ())
         del rows["files_read_by_one_worker"]
@@ -334,7 +334,7 @@ def _counting(words: _Words, run: RunSettings) -> dict[str, Any]:
     part = _BYTES_PER_WORD * unique // PARTITIONS
     merging = words.row_seconds * in_splits / min(workers, PARTITIONS)
     return {
-        **sample.facts(),
+        **sample.summary(),
         "words": sample.whole(words.words),
         "unique_words": unique,
         "workers": workers,
@@ -388,8 +388,8 @@ def estimate_training(
     words = _count_sample(storage, plan, input_settings, run, rules)
     rows = _counting(words, run)
     unique = words.unique(1.0)
-    learning = _learning(words.table, recipe, unique, words.word_bytes, driver_memory)
-    return Estimate(job="train", **_joined(rows, learning))
+    training = _training(words.table, recipe, unique, words.word_bytes, driver_memory)
+    return Estimate(job="train", **_joined(rows, training))
 
 
 def estimate_training_from_words(
@@ -406,14 +406,14 @@ def estimate_training_from_words(
     """
     rows = {"unique_words": unique_words, "workers": 1, "seconds": 0.0, "storage_bytes": 0}
     rows["memory_bytes"] = _memory_now()
-    learning = _learning(job_words, recipe, unique_words, word_bytes, driver_memory)
-    return Estimate(job="train", **_joined(rows, learning))
+    training = _training(job_words, recipe, unique_words, word_bytes, driver_memory)
+    return Estimate(job="train", **_joined(rows, training))
 
 
-def _learning(
+def _training(
     words: pa.Table, recipe: Recipe, unique: int, word_bytes: int, driver_memory: int
 ) -> dict[str, Any]:
-    """Return seconds, memory and storage of learning, from those of learning some words."""
+    """Return seconds, memory and storage of training, from those of training on some words."""
     needed = memory_needed(word_bytes, unique, recipe.vocab_size)
     started = time.monotonic()
     found = learn(gather_words([words], "first_document" in words.schema.names), recipe)
@@ -429,14 +429,14 @@ def _learning(
     }
 
 
-def _joined(counting: dict[str, Any], learning: dict[str, Any]) -> dict[str, Any]:
-    seconds = learning["seconds"]
+def _joined(counting: dict[str, Any], training: dict[str, Any]) -> dict[str, Any]:
+    seconds = training["seconds"]
     return {
         **counting,
-        "merge_rounds": learning["merge_rounds"],
+        "merge_rounds": training["merge_rounds"],
         "seconds": None if seconds is None else round(counting["seconds"] + seconds, 1),
-        "memory_bytes": max(counting["memory_bytes"], _memory_now() + learning["memory_bytes"]),
-        "storage_bytes": counting["storage_bytes"] + learning["storage_bytes"],
+        "memory_bytes": max(counting["memory_bytes"], _memory_now() + training["memory_bytes"]),
+        "storage_bytes": counting["storage_bytes"] + training["storage_bytes"],
     }
 
 
@@ -505,7 +505,7 @@ def estimate_tokenizing(
     size = sum(file.bytes for own in shards for shard in own for file in shard.files)
     return Estimate(
         job="tokenize",
-        **sample.facts(),
+        **sample.summary(),
         tokens=sample.whole(sum(own[0].tokens for own in shards)),
         workers=workers,
         seconds=round(plan.size / sample.rate, 1),

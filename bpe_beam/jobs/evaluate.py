@@ -16,7 +16,7 @@ from bpe_beam.evaluation.report import (
     Figures,
     Report,
     TokenizerReport,
-    WordsFacts,
+    WordsSummary,
     derivations_for,
     report_of,
 )
@@ -64,9 +64,9 @@ def run(settings: EvaluateSettings, progress: Progress) -> EvaluateSummary:
     storage = Storage(settings.run.storage_options)
     output = ReportOutput(settings, storage)
     if settings.tokens:
-        facts, reports = None, _of_tokens(storage, settings, output, progress)
+        counted, reports = None, _of_tokens(storage, settings, output, progress)
     else:
-        facts, reports = _of_words(storage, settings, output, progress)
+        counted, reports = _of_words(storage, settings, output, progress)
     return EvaluateSummary(
         job="evaluate",
         counts=None if settings.counts is None else redact(settings.counts),
@@ -74,8 +74,8 @@ def run(settings: EvaluateSettings, progress: Progress) -> EvaluateSummary:
         inputs=UNSET if settings.input is None else [*map(redact, settings.input.inputs)],
         output=settings.output,
         warnings=[f"{one.name}: {_INEXACT}" for one in reports if not one.exact] or None,
-        words=0 if facts is None else facts.words,
-        unique_words=0 if facts is None else facts.unique_words,
+        words=0 if counted is None else counted.words,
+        unique_words=0 if counted is None else counted.unique_words,
         tokenizers={label: row for one in reports for label, row in _rows(one)},
         seconds=round(time.monotonic() - started, 3),
     )
@@ -83,7 +83,7 @@ def run(settings: EvaluateSettings, progress: Progress) -> EvaluateSummary:
 
 def _of_words(
     storage: Storage, settings: EvaluateSettings, output: ReportOutput, progress: Progress
-) -> tuple[WordsFacts, list[TokenizerReport]]:
+) -> tuple[WordsSummary, list[TokenizerReport]]:
     """Write the reports on the words of counts, or of texts; return them."""
     names = _names(settings.tokenizers, "tokenizers")
     tokenizers = [Tokenizer.from_file(path, storage=storage) for path in settings.tokenizers]
@@ -109,7 +109,7 @@ def _of_words(
                 shown = output.seen(vocabulary, tallies)
                 reports.append(_report(settings, name, vocabulary, shown, exact=exact))
         manifest = words.manifest
-        facts = WordsFacts(
+        figures = WordsSummary(
             manifest.normalizer,
             manifest.pretokenizer,
             manifest.documents,
@@ -117,8 +117,8 @@ def _of_words(
             manifest.unique_words,
         )
         folder_of_words = WordsFolder(storage, counts, manifest, workers_of(settings.run))
-        output.write(Report(VERSION, facts, reports), folder_of_words)
-    return facts, reports
+        output.write(Report(VERSION, figures, reports), folder_of_words)
+    return figures, reports
 
 
 def _of_tokens(

@@ -194,7 +194,7 @@ class TokensFolder:
     def tallies(self, on_shard: Callable[[], None]) -> Tallies:
         """Yield the sources with their tallies, without words and characters.
 
-        Without token counts, all shards are read, and no source is told from others.
+        Without token counts, all shards are read, and sources are not separated.
 
         Args:
             on_shard: Called after each shard, of those that are read.

@@ -71,10 +71,10 @@ def _figures(storage: Storage, path: str) -> Figures:
 def _folder_figures(storage: Storage, path: str) -> Figures:
     """Return the figures of a tokenizer's folder: also what its files tell `transformers`."""
     figures = _tokenizer_figures(Tokenizer.from_pretrained(path, storage=storage))
-    told = model_input(path, storage)
+    input_rules = model_input(path, storage)
     more = {
-        "roles": [f"{role} {token}" for role, token in told.roles.items()] or None,
-        "model_max_length": told.max_length,
+        "roles": [f"{role} {token}" for role, token in input_rules.roles.items()] or None,
+        "model_max_length": input_rules.max_length,
         "chat_template": storage.exists(storage.join(path, CHAT_TEMPLATE_FILE)) or None,
     }
     return {**figures, **{name: value for name, value in more.items() if value is not None}}

@@ -33,7 +33,7 @@ Batch = TypeVar("Batch")
 Item = TypeVar("Item")
 
 MEMORY = 64 << 20
-"""The bytes of blocks of remote files that are in memory, unless told otherwise."""
+"""The bytes of blocks of remote files in memory, by default."""
 
 _POSITIONS = 4096
 """The positions of an order that are computed at a time by iterators."""

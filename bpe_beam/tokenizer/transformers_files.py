@@ -1,6 +1,6 @@
 """The files beside a `tokenizer.json` by which `transformers` opens a folder.
 
-They say what each special token is for, and how long the input of a model may be: what
+They contain the purpose of each special token, and how long the input of a model may be: what
 `tokenizer.json` has no place for.
 """
 

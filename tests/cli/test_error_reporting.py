@@ -7,7 +7,7 @@ from typing import TextIO, cast
 
 import pytest
 
-from bpe_beam.cli.error_reporting import WithoutTracebacks, describe, say
+from bpe_beam.cli.error_reporting import WithoutTracebacks, describe, write_message
 
 pytestmark = pytest.mark.quick
 
@@ -23,10 +23,10 @@ def test_descriptions() -> None:
 def test_a_closed_stderr_does_not_undo_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr("sys.stderr", stream)
-    assert say("a (b)", 2) == 2
+    assert write_message("a (b)", 2) == 2
     assert stream.getvalue() == "a (b)\n"
     stream.close()
-    assert say("c") == 0
+    assert write_message("c") == 0
 
 
 def test_a_stream_without_tracebacks() -> None:

@@ -103,13 +103,13 @@ def expected(texts: dict[str, list[str]]) -> dict[str, Counter[str]]:
     return {name: Counter(" ".join(lines).split()) for name, lines in texts.items()}
 
 
-def rewrite(folder: Path, table: pa.Table, **facts: Any) -> CountsManifest:
+def rewrite(folder: Path, table: pa.Table, **changes: Any) -> CountsManifest:
     """Puts another table there, with the hash that it has."""
     manifest = read_manifest(STORAGE, str(folder))
     pq.write_table(table, folder / NAME)
     data = (folder / NAME).read_bytes()
     digest = hashlib.sha256(data).hexdigest()
-    part = replace(manifest.parts[0], bytes=len(data), sha256=digest, **facts)
+    part = replace(manifest.parts[0], bytes=len(data), sha256=digest, **changes)
     return replace(manifest, parts=(part,))
 
 

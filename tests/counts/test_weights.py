@@ -83,14 +83,14 @@ def test_what_all_share_is_taken_out(numerators: list[int], factors: list[int], 
 
 
 def test_the_decimal_is_exact() -> None:
-    facts = Weights({"a": 314573, "b": 1 << 20, "c": 0, "d": 1, "e": 10 << 20}).facts()
-    assert facts["a"] == {
+    figures = Weights({"a": 314573, "b": 1 << 20, "c": 0, "d": 1, "e": 10 << 20}).summary()
+    assert figures["a"] == {
         "numerator": 314573, "denominator": 1 << 20, "decimal": "0.30000019073486328125",
     }  # fmt: skip
-    for row in facts.values():
+    for row in figures.values():
         assert Fraction(str(row["decimal"])) == Fraction(int(str(row["numerator"])), 1 << 20)
-    assert [row["decimal"] for row in facts.values()][1:3] == ["1", "0"]
-    assert facts["e"]["decimal"] == "10"
+    assert [row["decimal"] for row in figures.values()][1:3] == ["1", "0"]
+    assert figures["e"]["decimal"] == "10"
 
 
 def test_counts_beyond_64_bits() -> None:

@@ -54,8 +54,8 @@ def inspected(ground: Ground) -> dict[str, Any]:
     path = ground.folder / "facts.json"
     if not path.exists():
         assert run("inspect", ground.folder / "megatron", "--summary-file", path).code == 0
-    facts: dict[str, Any] = json.loads(path.read_bytes())
-    return facts
+    figures: dict[str, Any] = json.loads(path.read_bytes())
+    return figures
 
 
 def flat_offsets(ids: Path) -> list[int]:
@@ -111,10 +111,10 @@ def test_the_documents_are_those_of_megatron_shards(
     proof = run_whole("verify", out, "--full", "--input", ground.folder / "a.jsonl").summary
     assert proof["whole"] is True
     assert run("inspect", out, "--summary-file", tmp_path / "facts.json").code == 0
-    facts = json.loads((tmp_path / "facts.json").read_bytes())
-    assert (facts["format"], facts["documents"]) == (format_name, len(ground.documents))
+    figures = json.loads((tmp_path / "facts.json").read_bytes())
+    assert (figures["format"], figures["documents"]) == (format_name, len(ground.documents))
     for kind in ("first_documents", "sample"):
-        assert facts[kind] == inspected(ground)[kind]
+        assert figures[kind] == inspected(ground)[kind]
     before = tree(out)
     assert run_whole(*command).summary["was_finished_before"]
     (lost := max(out.glob("shard-00000-*"))).unlink()

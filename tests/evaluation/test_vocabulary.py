@@ -1,4 +1,4 @@
-"""Facts of tokens: their bytes, scripts and positions."""
+"""Properties of tokens: their bytes, scripts and positions."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import msgspec
 from counts_folders import STORAGE, write_folder
 from small_tokenizers import learn
 
-from bpe_beam.evaluation.report import VERSION, Report, WordsFacts, report_of
+from bpe_beam.evaluation.report import VERSION, Report, WordsSummary, report_of
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.texts import tally_of_texts
 from bpe_beam.evaluation.vocabulary import Vocabulary
@@ -69,7 +69,7 @@ def html_page(folder: Path, names: Sequence[str] = ("bytes", HOSTILE[0])) -> byt
         sizes = SIZES if name == names[0] else ()
         reports.append(report_of(name, vocabulary, tallies.items(), sizes, exact=name == names[0]))
         evaluated.append(Evaluated(vocabulary, total))
-    report = Report(VERSION, WordsFacts("none", "gpt2", 15, 100, 40), reports)
+    report = Report(VERSION, WordsSummary("none", "gpt2", 15, 100, 40), reports)
     samples = {**SAMPLES, HOSTILE[1]: "".join(HOSTILE)}
     words = WordsFolder(STORAGE, str(folder), manifest)
     return page(msgspec.to_builtins(report), evaluated, samples, words)

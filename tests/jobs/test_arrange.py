@@ -330,9 +330,9 @@ def test_killed_and_resumed(ground: Ground, tmp_path: Path) -> None:
 
 def test_inspect_shows_how_documents_were_arranged(ground: Ground, tmp_path: Path) -> None:
     ground.make(tmp_path / "out", *ALL)
-    facts = tmp_path / "facts.json"
-    run("inspect", tmp_path / "out" / "train", "--summary-file", facts)
-    shown = json.loads(facts.read_text())["arranged"]
+    summary_file = tmp_path / "facts.json"
+    run("inspect", tmp_path / "out" / "train", "--summary-file", summary_file)
+    shown = json.loads(summary_file.read_text())["arranged"]
     assert shown["packing"] == "best_fit"
     assert shown["shuffle_seed"] == 9
     assert shown["part"] == "train"

@@ -40,13 +40,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def inspect(
     path: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> tuple[str, dict[str, Any]]:
-    facts = tmp_path / "facts.json"
+    figures = tmp_path / "facts.json"
     capsys.readouterr()  # what the pipeline before has written, such as Beam's own messages
-    assert cli.main(["inspect", str(path), "--summary-file", str(facts)]) == 0
+    assert cli.main(["inspect", str(path), "--summary-file", str(figures)]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
     assert captured.out.startswith(f"bpe-beam inspect {path}\n")
-    return captured.out, json.loads(facts.read_text())
+    return captured.out, json.loads(figures.read_text())
 
 
 def test_a_folder_of_a_tokenizer(
@@ -63,9 +63,9 @@ def test_a_folder_of_a_tokenizer(
     config = {"eos_token": "<|end|>", "model_max_length": 512}
     (other / "tokenizer_config.json").write_text(json.dumps(config))
     (other / "chat_template.jinja").write_text("a")
-    _, facts = inspect(other, capsys, tmp_path)
+    _, figures = inspect(other, capsys, tmp_path)
     added = {"roles": ["eos_token <|end|>"], "model_max_length": 512, "chat_template": True}
-    assert facts == of_file | added
+    assert figures == of_file | added
     # A folder that train did not finish has these files too, and is none.
     (other / "job.json").write_text('{"job": "train"}')
     assert cli.main(["inspect", str(other)]) == 2
@@ -74,30 +74,36 @@ def test_a_folder_of_a_tokenizer(
 
 
 def test_a_tokenizer(made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    text, facts = inspect(made / "tok" / "tokenizer.json", capsys, tmp_path)
-    assert (facts["kind"], facts["vocab_size"], facts["highest_id"]) == ("tokenizer", 270, 269)
-    assert facts["special_tokens"] == ["0 <|end|>"]
-    merges = facts["merges_first_and_last"]
+    text, figures = inspect(made / "tok" / "tokenizer.json", capsys, tmp_path)
+    assert (figures["kind"], figures["vocab_size"], figures["highest_id"]) == (
+        "tokenizer",
+        270,
+        269,
+    )
+    assert figures["special_tokens"] == ["0 <|end|>"]
+    merges = figures["merges_first_and_last"]
     assert isinstance(merges, list)
-    assert facts["merges"] == len(merges) == 13
+    assert figures["merges"] == len(merges) == 13
     assert merges[0] == "' ' + 'a' = ' a'"  # 299 times, more than any other
-    longest = facts["longest_tokens"]
+    longest = figures["longest_tokens"]
     assert isinstance(longest, list)
     assert longest[0] == "' the'"
     assert "'<|end|>'" not in longest
-    assert facts["parts_of_characters"] == 128  # the bytes beyond ASCII
-    assert facts["decoder"] == ("ByteLevel (add_prefix_space no, trim_offsets yes, use_regex yes)")
+    assert figures["parts_of_characters"] == 128  # the bytes beyond ASCII
+    assert figures["decoder"] == (
+        "ByteLevel (add_prefix_space no, trim_offsets yes, use_regex yes)"
+    )
     assert "  vocab size" in text
-    assert inspect(made / "tok", capsys, tmp_path)[1] == facts
+    assert inspect(made / "tok", capsys, tmp_path)[1] == figures
 
 
 def test_counts(made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    text, facts = inspect(made / "tok" / "counts", capsys, tmp_path)
-    assert facts["kind"] == "counts"
-    assert (facts["documents"], facts["pretokenizer"]) == (4, "gpt2")
-    assert facts["special_tokens"] == ["<|end|>"]
-    assert facts["text_bytes"] == sum(map(len, DOCUMENTS))
-    best = facts["most_frequent_words"]
+    text, figures = inspect(made / "tok" / "counts", capsys, tmp_path)
+    assert figures["kind"] == "counts"
+    assert (figures["documents"], figures["pretokenizer"]) == (4, "gpt2")
+    assert figures["special_tokens"] == ["<|end|>"]
+    assert figures["text_bytes"] == sum(map(len, DOCUMENTS))
+    best = figures["most_frequent_words"]
     assert isinstance(best, list)
     # Equal counts by their text; the words are "a", 299 times with a space before it.
     assert best[:4] == ["299 ' a'", "2 'the'", "1 '\\x1b['", "1 ' '"]
@@ -111,7 +117,7 @@ def test_counts(made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         expected: Counter[str] = Counter()
         unique: Counter[str] = Counter()
         bounds = {}
-        for label in facts[key]:
+        for label in figures[key]:
             first, _, last = label.replace(",", "").removesuffix(" or more").partition(" to ")
             end = int(last) if last else math.inf if "more" in label else int(first)
             bounds[label] = (int(first), end)
@@ -119,7 +125,7 @@ def test_counts(made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) 
             (label,) = (b for b, (first, last) in bounds.items() if first <= of(word) <= last)
             expected[label] += n
             unique[label] += 1
-        assert facts[key] == {
+        assert figures[key] == {
             label: {"unique_words": unique[label], "words": expected[label]} for label in bounds
         }
     assert "    100 to 999" in text
@@ -127,20 +133,20 @@ def test_counts(made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) 
 
 
 def test_shards(made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    text, facts = inspect(made / "tokens", capsys, tmp_path)
-    assert (facts["kind"], facts["format"], facts["documents"]) == ("shards", "megatron", 4)
-    first = facts["first_documents"]
+    text, figures = inspect(made / "tokens", capsys, tmp_path)
+    assert (figures["kind"], figures["format"], figures["documents"]) == ("shards", "megatron", 4)
+    first = figures["first_documents"]
     assert isinstance(first, list)
     assert [line.split(": ", 1)[1] for line in first] == [
         repr(text + "<|end|>") for text in DOCUMENTS[:3]
     ]
     assert first[2].startswith("1 tokens: ")
-    sample = facts["sample"]
+    sample = figures["sample"]
     assert [line.split(",")[0] for line in sample] == [f"document {n}" for n in (0, 2, 3)]
     for line, number in zip(sample[:2], (0, 2), strict=True):
         assert line.split(" tokens: ", 1)[1] == repr(DOCUMENTS[number] + "<|end|>")
     assert sample[2].endswith(" a a' ...")
-    settings = facts["settings"]
+    settings = figures["settings"]
     assert isinstance(settings, dict)
     assert settings["append"] == "<|end|>"
     assert "\x1b" not in text
@@ -151,14 +157,14 @@ def test_sequences(made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Pat
     reading = ["--input", str(made / "in.jsonl"), "--quiet", "--workers", "1"]
     arranged = ["--append", "<|end|>", "--sequence-length", "16"]
     assert cli.main(["tokenize", *reading, *arguments, *arranged]) == 0
-    _, facts = inspect(tmp_path / "packed", capsys, tmp_path)
-    assert [line.split(":")[0].split(", ")[1] for line in facts["sample"]] == ["16 tokens"] * 3
-    assert all(line.startswith("sequence ") for line in facts["sample"])
+    _, figures = inspect(tmp_path / "packed", capsys, tmp_path)
+    assert [line.split(":")[0].split(", ")[1] for line in figures["sample"]] == ["16 tokens"] * 3
+    assert all(line.startswith("sequence ") for line in figures["sample"])
     tokenizer = Tokenizer.from_file(str(made / "tok"))
     packed = shards.open(str(tmp_path / "packed"))
-    assert [line.split(": ", 1)[1] for line in facts["sample"]] == [
+    assert [line.split(": ", 1)[1] for line in figures["sample"]] == [
         repr(tokenizer.decode(packed[int(line.split(",")[0].split()[1])].tolist()))
-        for line in facts["sample"]
+        for line in figures["sample"]
     ]
 
 
@@ -178,9 +184,9 @@ def test_shards_of_a_pipeline(
     with beam.Pipeline(runner="FnApiRunner") as pipeline:
         ids = pipeline | beam.Create(DOCUMENTS) | Tokenize(tokenizer)
         ids | WriteTokens(str(tmp_path / "tokens"), tokenizer)
-    text, facts = inspect(tmp_path / "tokens", capsys, tmp_path)
-    assert facts["documents"] == len(DOCUMENTS)
-    assert facts["text_bytes"] is facts["bytes_per_token"] is None
+    text, figures = inspect(tmp_path / "tokens", capsys, tmp_path)
+    assert figures["documents"] == len(DOCUMENTS)
+    assert figures["text_bytes"] is figures["bytes_per_token"] is None
     lines = [line.split() for line in text.splitlines()]
     assert ["text", "bytes", "unknown"] in lines
     assert ["bytes", "per", "token", "unknown"] in lines
@@ -218,10 +224,10 @@ def test_a_model_that_knows_special_tokens_as_words(
     specials = ["--unk-token", "<unk>", "--special-token", "<s>", "--output", str(tmp_path / "tok")]
     reading = ["--input", str(tmp_path / "in.txt"), "--quiet", "--workers", "1"]
     assert cli.main(["train", *reading, *train, *specials]) == 0
-    text, facts = inspect(tmp_path / "tok", capsys, tmp_path)
-    assert facts["model"] == "WordLevel"
-    assert facts["merges"] == 0
-    assert "the special tokens <unk>, <s>" in str(facts["warning"])
+    text, figures = inspect(tmp_path / "tok", capsys, tmp_path)
+    assert figures["model"] == "WordLevel"
+    assert figures["merges"] == 0
+    assert "the special tokens <unk>, <s>" in str(figures["warning"])
     assert "WhitespaceSplit" in text
 
 
@@ -235,15 +241,15 @@ def test_a_token_is_shown_as_the_text_that_it_stands_for(
     merges = [(full_stop[0], full_stop[1]), (full_stop[:2], full_stop[2]), (full_stop, full_stop)]
     path = tmp_path / "tokenizer.json"
     Tokenizer.from_learned(vocab, merges).save(str(path))
-    text, facts = inspect(path, capsys, tmp_path)
-    assert facts["merges_first_and_last"] == [
+    text, figures = inspect(path, capsys, tmp_path)
+    assert figures["merges_first_and_last"] == [
         r"b'\xe3' + b'\x80' = b'\xe3\x80'",
         r"b'\xe3\x80' + b'\x82' = '。'",
         "'。' + '。' = '。。'",
     ]
-    assert facts["longest_tokens"][0] == "'。。'"
-    assert facts["tokens_by_characters"] == {"1": 129, "2": 1}
-    assert facts["parts_of_characters"] == 129
+    assert figures["longest_tokens"][0] == "'。。'"
+    assert figures["tokens_by_characters"] == {"1": 129, "2": 1}
+    assert figures["parts_of_characters"] == 129
     assert full_stop not in text
 
 

@@ -264,7 +264,7 @@ def _publish(
         words=manifest.words,
         unique_words=manifest.unique_words,
         sources=source_facts(manifest, tokens),
-        weights=weights.facts() if weights else None,
+        weights=weights.summary() if weights else None,
         rejects=sum(manifest.rejects.values()),
         lost=losses_summary(manifest.lost),
         model=settings.model,
@@ -295,11 +295,11 @@ def _finished_before(plan: TrainingPlan, folder: OutputFolder, started: float) -
     )
 
 
-def _measured(counting: Mapping[str, Any], learning: Mapping[str, Any]) -> dict[str, Any]:
+def _measured(counting: Mapping[str, Any], training: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the pipelines of counting and of training measured; their names differ."""
-    measured = {name: counting[name] for name in _MEASURED if name in counting} | {**learning}
+    measured = {name: counting[name] for name in _MEASURED if name in counting} | {**training}
     for name in ("counters", "distributions") if measured else ():
-        measured[name] = {**(counting.get(name) or {}), **(learning.get(name) or {})} or None
+        measured[name] = {**(counting.get(name) or {}), **(training.get(name) or {})} or None
     return measured
 
 

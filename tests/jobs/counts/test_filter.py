@@ -31,10 +31,10 @@ def test_rare_words(corpus: Path, tmp_path: Path, kind: str, least: int) -> None
     assert new["word_bytes"] == sum(len(word.encode()) for word in kept)
     assert (new["documents"], new["text_bytes"]) == (old["documents"], old["text_bytes"])
     if old["sources"] is not None:
-        for name, facts in new["sources"].items():
+        for name, figures in new["sources"].items():
             own = [row for row in rows(tmp_path / "out") if row["source"] == name]
-            assert facts["unique_words"] == len(own)
-            assert facts["words"] == sum(row["count"] for row in own)
+            assert figures["unique_words"] == len(own)
+            assert figures["words"] == sum(row["count"] for row in own)
 
 
 def test_one_source_is_what_is_counted_of_it_alone(corpus: Path, tmp_path: Path) -> None:

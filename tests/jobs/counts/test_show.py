@@ -44,13 +44,13 @@ def test_some_sources(corpus: Path, tmp_path: Path) -> None:
     folder = count(corpus, tmp_path / "in", tuple(TEXTS), *SOURCES)
     arguments = ("--source", "zh", "--source", "en", "--top", "1000000", "--min-count", "2")
     ran = run("counts", "show", folder, *arguments, "--summary-file", tmp_path / "s.json")
-    facts = json.loads((tmp_path / "s.json").read_bytes())
+    figures = json.loads((tmp_path / "s.json").read_bytes())
     total: Counter[str] = Counter()
     for row in rows(folder):
         if row["source"] != "other":
             total[row["word"]] += row["count"]
-    assert facts["words_of_sources"] == total.total()
-    found = {row["word"]: row["count"] for row in facts["most_frequent_words"]}
+    assert figures["words_of_sources"] == total.total()
+    found = {row["word"]: row["count"] for row in figures["most_frequent_words"]}
     assert found == {word: times for word, times in total.items() if times > 1}
     assert ran.out.decode().splitlines()[0].split() == ["count", "share", "en", "zh", "word"]
 

@@ -42,12 +42,12 @@ def decided(recipe: Recipe, merge_rounds: str, word_bytes: int = MANY) -> dict[s
 
 
 def test_words_beyond_one_learner_are_learned_in_rounds() -> None:
-    facts = decided(BYTES, "auto")
-    assert facts["merge_rounds"] == "distributed"
-    assert "5,000,000,000 bytes have more than the 4,294,967,295" in facts["merge_rounds_because"]
-    facts = decided(CHARACTERS, "auto")
-    assert facts["merge_rounds"] == "distributed"
-    assert "bytes may have more than" in facts["merge_rounds_because"]
+    figures = decided(BYTES, "auto")
+    assert figures["merge_rounds"] == "distributed"
+    assert "5,000,000,000 bytes have more than the 4,294,967,295" in figures["merge_rounds_because"]
+    figures = decided(CHARACTERS, "auto")
+    assert figures["merge_rounds"] == "distributed"
+    assert "bytes may have more than" in figures["merge_rounds_because"]
     assert decided(BYTES, "auto", MANY // 2)["merge_rounds"] == "local"
 
 
