@@ -148,11 +148,11 @@ def check_first_records(storage: Storage, plan: Plan, input_settings: InputSetti
         return
     first, files = rejects[0], len({reject.file for reject in rejects})
     begins = f", which begins {first.data[:_SHOWN_BYTES]!r}" if first.data else ""
-    fields = names_in(first.to_json(), input_settings.text_field)
+    near_names = names_in(first.to_json(), input_settings.text_field)
     arrays = ARRAYS if first.data.startswith(b"[") else ""
     raise DataError(
         f"{len(rejects):,} records, the first of {files:,} of the {len(plan.files):,} files, all "
-        f"fail for one reason: {first.reason}{fields}. The first is in {first.file} at "
+        f"fail for one reason: {first.reason}{near_names}. The first is in {first.file} at "
         f"{first.position}{begins}. No more was read",
         remedy=f"check {{text_field}} and {{input_format}}{arrays}, or read everything with "
         "{max_rejects} 10% or more",
