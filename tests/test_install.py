@@ -132,7 +132,7 @@ def test_a_missing_compiler_is_named(clone: Path, tmp_path: Path, compiler: str)
 
 @pytest.fixture(scope="module")
 def staged(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What Beam packs on a machine without pybind11 that is told `--setup_file ./setup.py`."""
+    """What Beam packs on a machine without pybind11 with `--setup_file ./setup.py`."""
     target = tmp_path_factory.mktemp("staged")
     hidden = tmp_path_factory.mktemp("hidden")
     (hidden / "pybind11.py").write_text("raise ModuleNotFoundError('hidden', name='pybind11')")

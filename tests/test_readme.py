@@ -19,7 +19,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("exam
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where a user of the README stands: a corpus, the configs, and `bpe-beam` on the path."""
+    """The folder of a user of the README: a corpus, the configs, and `bpe-beam` on the path."""
     folder = tmp_path_factory.mktemp("readme")
     for part in range(2):
         texts = made_text.documents(300, seed=part)

@@ -1,4 +1,4 @@
-"""Texts, files and counts are told apart."""
+"""Texts, files and counts are recognised as such."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def as_the_job_reads(plan: Plan) -> tuple[list[str], frozenset[int]]:
 
 @pytest.mark.parametrize("kind", PACKERS)
 def test_what_only_looks_like_a_member_is_found_out(tmp_path: Path, kind: str) -> None:
-    # Stored without compression, the inner file's beginning stands there as it is.
+    # Stored without compression, the inner file's first bytes are there unchanged.
     inner = next(
         packed for i in range(1000) if b"\n" not in (packed := PACKERS[kind](b"inner %d" % i))
     )

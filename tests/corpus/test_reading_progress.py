@@ -1,4 +1,4 @@
-"""How much of a split is read is told while it is read, and adds up to the split."""
+"""The share of a split that is read is reported while it is read, and adds up to the split."""
 
 from __future__ import annotations
 
@@ -51,6 +51,6 @@ def test_reads_add_up_to_each_split(name: str, range_bytes: int | None, tmp_path
         ]
         assert sum(reads) == split.size
         assert min(reads) > 0
-        # With several batches to come, neither nothing nor all is told of the first.
+        # With several batches to come, the first reports neither nothing nor all.
         if len(at_batches) > 2 and name != "a.jsonl.gz":
             assert 0 < at_batches[0] < split.size

@@ -533,7 +533,7 @@ def test_the_folder_of_another_job(place: Path) -> None:
     refuses(
         run("count", "--input", ".", "--output", "out"), "count", 2, "out is in the input folder ."
     )
-    # What was killed is told by its job; what is broken is not taken for something else.
+    # A killed folder is recognised by its job; a broken one is not taken for another kind.
     (place / "kt" / "tokenizer.json").unlink()
     refuses(run("verify", "kt"), "verify", 2, "kt holds a tokenizer, not shards")
     (place / "m2" / "manifest.json").write_text('{"shards": []}')

@@ -126,7 +126,7 @@ def test_a_file_of_one_member_is_said(tmp_path: Path) -> None:
 
 
 def test_a_changed_file_is_read_again_when_a_job_goes_on(tmp_path: Path) -> None:
-    """A killed job's splits stand for the files as they were, and no longer."""
+    """A killed job's splits are kept only while the files are unchanged."""
     write(tmp_path / "in" / "a.txt", TEXTS[:60])
     write(tmp_path / "in" / "b.txt", TEXTS[60:])
     arguments = ("--input", f"{tmp_path}/in/*", "--range-bytes", "100KB", "--max-rejects", "0")

@@ -20,7 +20,7 @@ RUNNER = ("--runner", "recording_runner.RecordingRunner")
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> Path:
-    """Compressed, and so cut where it must be guessed whether the slices meet."""
+    """Compressed, and so divided into speculative slices."""
     return write(tmp_path_factory.mktemp("corpus") / "a.jsonl.gz", texts)
 
 

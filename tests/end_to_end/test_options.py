@@ -492,7 +492,7 @@ def prefixes(ground: Ground, job: str) -> None:
 
 
 def unknown_tokens(ground: Ground, job: str) -> None:
-    """It stands first, in every model."""
+    """The token is the first, in every model."""
     for model in ("bpe", "wordpiece", "prefix_bpe", "word_level"):
         assert ground.run(job, *WORDS, "--model", model, "--unk-token", "<?>", out=model).code == 0
         document = json.loads((ground.own / model / "tokenizer.json").read_bytes())
@@ -518,7 +518,7 @@ def template(ground: Ground, job: str) -> None:
 
 
 def role(flag: str) -> Case:
-    """The token is special, and `transformers` is told what it is for."""
+    """The token is special, and `transformers` knows its purpose."""
 
     def case(ground: Ground, job: str) -> None:
         assert ground.run(job, "--special-token", END, flag, "<x>").code == 0
@@ -703,7 +703,7 @@ def report_in_a_file(ground: Ground, job: str) -> None:
 
 
 def frame(option: str) -> Case:
-    """The token stands once around each document, and is counted."""
+    """The token occurs once around each document, and is counted."""
 
     def case(ground: Ground, job: str) -> None:
         ground.seen(job, out="bare")

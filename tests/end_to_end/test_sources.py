@@ -405,7 +405,7 @@ class TestWeights:
 
 class TestTokens:
     def test_of_each_source_as_tokenize_makes_them(self, corpus: Path, tmp_path: Path) -> None:
-        """What train foretells, what tokenize finds, and what stands in the shards: one."""
+        """The predictions of train, the counts of tokenize, and the shards are equal."""
         arguments = ("--input", f"{corpus}/**/*.*", *SOURCES)
         trained = run_whole(
             "train", *arguments, "--vocab-size", "500", "--output", tmp_path / "tok"

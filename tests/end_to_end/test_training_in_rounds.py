@@ -141,7 +141,7 @@ def test_a_refusal_takes_nothing_away(corpus: Path, tmp_path: Path) -> None:
         ran = run(*arguments, *WHOLE, *refused, "--merge-rounds", "distributed", "--overwrite")
         assert ran.code == 2
         assert (out / "tokenizer.json").read_bytes() == made
-    # What is finished is told, though it could not be learned so.
+    # A finished folder is reported, also with settings that could not train it.
     again = run_whole(
         *arguments, *WHOLE, "--merge-rounds", "local", "--driver-memory", "1MB"
     ).summary

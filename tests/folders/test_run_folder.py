@@ -87,7 +87,7 @@ def test_temporary_files_of_a_run_stay_where_they_are(tmp_path: Path) -> None:
 
 
 def test_a_file_that_a_run_has_lost_is_made_again(tmp_path: Path, whole: dict[str, bytes]) -> None:
-    """After a loss of power, or by hand: a receipt stands, and its file does not."""
+    """After a loss of power, or by hand: a receipt exists, and its file does not."""
     _, run = begun(tmp_path / "out", 0, 1)
     Path(run.path("shard-00001-of-00003.idx")).unlink()
     assert run_job(tmp_path / "out") == [1, 2]

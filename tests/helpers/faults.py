@@ -32,7 +32,7 @@ class Toxiproxy:
     """A running toxiproxy.
 
     Attributes:
-        port: Where it is told what to do.
+        port: The port of its commands.
     """
 
     port: int

@@ -242,7 +242,7 @@ def frequencies(counted: Iterable[CountedWord]) -> dict[str, int]:
 
 
 def merge_pair(symbols: Sequence[Symbol], pair: Pair, rules: Rules) -> list[Symbol]:
-    """Joins a pair wherever it stands, left to right, non-overlapping: `a a a` gives `aa a`."""
+    """Joins a pair at every position, left to right, non-overlapping: `a a a` gives `aa a`."""
     merged: list[Symbol] = []
     place = 0
     while place < len(symbols):

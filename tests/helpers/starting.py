@@ -38,7 +38,7 @@ GO_SERVERS = {
 }
 """Program: its module and version; `server` is toxiproxy's."""
 GO = "1.26.8"
-"""What an old Go is told to bring."""
+"""The toolchain that an old Go downloads."""
 AZURITE = "3.35.0"
 
 

@@ -57,9 +57,9 @@ def stream_of(watched: Watched, output: Path, tokenizer: Tokenizer, **settings: 
     return Stream(**{**defaults, **settings})
 
 
-def work_off(stream: Stream, works: list[tuple[int, str]]) -> list[str]:
+def work_off(stream: Stream, tasks: list[tuple[int, str]]) -> list[str]:
     """Run the tasks that a watcher handed out; return the names of the shards."""
-    made = [tokenize_window_split(stream, text) for _, text in works]
+    made = [tokenize_window_split(stream, text) for _, text in tasks]
     return [name for shard in made if shard is not None for name in shard.outputs]
 
 

@@ -150,7 +150,7 @@ def test_window_log(made: Made, tmp_path: Path) -> None:
     stream = stream_of(watched, tmp_path / "out", Tokenizer.from_file(made.job.tokenizer))
     watcher = Watcher(stream)
     watcher.look(1.0)
-    works = watcher.look(2.0)
+    tasks = watcher.look(2.0)
     path = tmp_path / "out" / "window-00000000" / "window.json"
     whole = path.read_bytes()
 
@@ -163,7 +163,7 @@ def test_window_log(made: Made, tmp_path: Path) -> None:
     check(*passing(path, edits, is_read), least=40)
 
     # A receipt that was edited is removed, and its shard is made again.
-    for _, work in works:
+    for _, work in tasks:
         tokenize_window_split(stream, work)
     receipt = next((path.parent / "work").glob("*.json"))
     folder = watcher._log.folder(watcher._log.open[0])

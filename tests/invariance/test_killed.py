@@ -1,9 +1,9 @@
 """A job that is killed at any moment and started again ends with the bytes of an undisturbed one,
 whichever engine each run is on.
 
-Moments are told by what the job has finished, not by the clock: a share of its pieces, drawn from a
-seed and spread over the whole of it, and a few milliseconds more. So they fall where they should on
-a machine of any speed and load.
+Moments are chosen by what the job has finished, not by the clock: a share of its outputs, drawn
+from a seed and spread over the whole of it, and a few milliseconds more. So they fall where they
+should on a machine of any speed and load.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Distributed training that is killed at any moment ends with the bytes of local training.
 
-Moments are told by what the job has committed, and in a round by the receipts of its pieces, never
-by the clock.
+Moments are chosen by what the job has committed, and in a round by the receipts of its word
+batches, never by the clock.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Runs:
         return None
 
     def _look(self) -> None:
-        """What was committed before stands, and was not made again."""
+        """Committed files are kept, and were not made again."""
         commit = self._commit()
         if commit is not None:
             assert commit["history"][: len(self.history)] == self.history

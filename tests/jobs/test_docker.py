@@ -36,7 +36,7 @@ def test_what_is_copied_exists_and_is_enough() -> None:
 
 
 def test_workers_start_where_no_module_hides_another() -> None:
-    """Beam's boot starts Python's module as it stands: its folder is the first on the path."""
+    """Beam's boot starts Python's module unchanged: its folder is the first on the path."""
     stages = DOCKERFILE.split("\nFROM ")[1:]
     ours = [stage for stage in stages if "AS launcher" not in stage]
     folders = [re.findall(r"^WORKDIR (\S+)$", stage, re.MULTILINE) for stage in ours]

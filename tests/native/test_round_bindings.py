@@ -180,10 +180,10 @@ class TestRewriter:
 class TestFrequentPairs:
     def test_what_it_gives(self) -> None:
         words = packed([1, 2, 300, 1], [2], [300, 1, 2])
-        hot = _native.FrequentPairs(ids(1, 1), ids(2, 300))
-        data, offsets, left = hot.segments(*words, counts(5, 6, 7), False)
+        frequent = _native.FrequentPairs(ids(1, 1), ids(2, 300))
+        data, offsets, left = frequent.segments(*words, counts(5, 6, 7), False)
         assert (words_of(data, offsets), left.tolist()) == ([[1, 2], [1, 2]], [5, 7])
-        data, offsets, left = hot.segments(*words, counts(5, 6, 7), True)
+        data, offsets, left = frequent.segments(*words, counts(5, 6, 7), True)
         assert words_of(data, offsets) == [[1, 2], [300], [1], [2], [300], [1, 2]]
         assert left.tolist() == [5, 5, 5, 6, 7, 7]
 

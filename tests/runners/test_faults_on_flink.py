@@ -1,7 +1,7 @@
 """Task managers and clients that are killed in the middle of a job, and jobs that outlive them: the
 bytes of an undisturbed run.
 
-The middle is told by what the job has finished, never by the clock.
+The middle is chosen by what the job has finished, never by the clock.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Distributed training on every runner: the tokenizer of a learner in one process.
 
-Python workers, a task manager and clients are killed while rounds run. When is told by what the job
-has committed and finished, never by the clock.
+Python workers, a task manager and clients are killed while rounds run. The moment is chosen
+by what the job has committed and finished, never by the clock.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def ended(client: subprocess.Popen[bytes]) -> None:
 def last_commit(out: Path) -> dict[str, Any]:
     """What was committed last; {}: nothing yet."""
     while True:
-        with contextlib.suppress(FileNotFoundError):  # removed just now: the next one stands
+        with contextlib.suppress(FileNotFoundError):  # removed just now: the next one is there
             newest = max((out / "rounds").glob("commit-*.json"), default=None)
             found: dict[str, Any] = json.loads(newest.read_text())["commit"] if newest else {}
             return found

@@ -178,8 +178,8 @@ def test_wrong_credentials_fail_at_once_and_show_none(
     store = start_store("versitygw")
     url = f"{store.folder()}/file"
     store.storage.write_bytes(url, b"text")
-    door = Throttle(store, 0)
-    with door.before() as behind:
+    throttle = Throttle(store, 0)
+    with throttle.before() as behind:
         for wrong in ({"secret": "not-the-secret"}, {"key": "not-the-user"}):
             storage = Storage(s3_options(behind.port, **wrong))
             for call in (
@@ -188,16 +188,16 @@ def test_wrong_credentials_fail_at_once_and_show_none(
                 lambda storage: storage.expand(url),
                 lambda storage: storage.list_names(store.top),
             ):
-                asked = door.asked
+                asked = throttle.asked
                 with pytest.raises(DataError, match=r"cannot \w+( for)? s3://") as caught:
                     call(storage)
                 assert "not-the" not in str(caught.value)
-                assert door.asked - asked <= 2, "nothing is tried again"
+                assert throttle.asked - asked <= 2, "nothing is tried again"
     assert store.storage.read_bytes(url) == b"text"
 
 
 def use_all(store: Store, behind: Store) -> None:
-    """Does everything with a store behind a door; each answer must be the right one."""
+    """Does everything with a store behind a throttle; each answer must be the right one."""
     folder = store.folder()
     store.storage.write_bytes(f"{folder}/sub/in", DATA[:50_000])
     storage = behind.storage

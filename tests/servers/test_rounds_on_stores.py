@@ -80,7 +80,7 @@ def test_rounds_on_a_store(name: str, start_store: Callable[[str], Store], made:
 
 def last_commit(store: Store, out: str) -> dict[str, Any]:
     """What was committed last; {}: nothing yet."""
-    with contextlib.suppress(DataError):  # removed just now: the next one stands
+    with contextlib.suppress(DataError):  # removed just now: the next one is there
         names = store.storage.list_names(f"{out}/rounds")
         commits = [name for name in names if name.startswith("commit-")]
         if commits:

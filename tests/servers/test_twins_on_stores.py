@@ -52,8 +52,8 @@ def test_both_end_well(name: str, at: str, start_store: Callable[[str], Store]) 
     meeting = Meeting(store.options, at=at)
     watchers = [Watcher(replace(stream, storage=meeting)) for _ in range(2)]
     with ThreadPoolExecutor(2) as pool:
-        works = list(pool.map(lambda watcher: watcher.look(3.0), watchers))
-    assert works == [[], []]
+        tasks = list(pool.map(lambda watcher: watcher.look(3.0), watchers))
+    assert tasks == [[], []]
     assert not meeting.barrier.broken
     window = f"{folder}/out/window-00000000"
     assert verify(storage, window).problems == ()

@@ -39,7 +39,7 @@ def test_local_globs_end_on_circles_and_know_links(storage: Storage, tmp_path: P
     found = [url for url, _ in listed(storage, f"{tmp_path}/**")]
     assert found == [str(tmp_path / "a" / "b" / "file"), str(tmp_path / "linked")]
     assert storage.expand(str(tmp_path / "pipe")) == []
-    # a folder that is named may be a link, and ".." is what stands above its target
+    # a folder that is named may be a link, and ".." is the parent of its target
     fill(storage, str(tmp_path), "other/deep/x", "other/y")
     (tmp_path / "way").symlink_to(tmp_path / "other" / "deep")
     assert listed(storage, f"{tmp_path}/way/*") == [

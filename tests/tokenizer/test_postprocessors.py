@@ -34,7 +34,7 @@ TRIMS_ALL = ByteLevelPostProcessor(add_prefix_space=False)
         (TRIMS_ALL, 1, "aĠĠ", (0, 1), (0, 1)),  # more spaces than stand before its end
         (TRIMS_ALL, 0, "Ġa", (0, 2), (1, 2)),
         (KEEPS_ONE, 0, "Ġa", (0, 2), (0, 2)),
-        (KEEPS_ONE, 0, "Ġa", (3, 5), (3, 5)),  # the first token, wherever it stands
+        (KEEPS_ONE, 0, "Ġa", (3, 5), (3, 5)),  # the first token, at any position
         (KEEPS_ONE, 1, "Ġa", (0, 2), (0, 2)),  # another one that begins with the text
         (KEEPS_ONE, 1, "Ġa", (2, 4), (3, 4)),
         (KEEPS_ONE, 0, "ĠĠa", (0, 3), (2, 3)),  # two were not added, so both go

@@ -30,7 +30,7 @@ def test_pretokenize(text: str, words: list[str]) -> None:
 
 
 def test_lowest_rank_first() -> None:
-    """(b, c) ranks before (a, b), though (a, b) stands first."""
+    """(b, c) ranks before (a, b), though (a, b) is first in the text."""
     assert encode_word("abc", {"a", "b", "c", "ab", "bc"}, [("b", "c"), ("a", "b")]) == ["a", "bc"]
 
 

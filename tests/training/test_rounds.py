@@ -42,7 +42,7 @@ ALL_PAIRS = 1 << 30
 def by_segments(
     vocabulary: Vocabulary, words: Columns, table: _native.PairTable, made: random.Random
 ) -> Merges:
-    """A round over cold cuts."""
+    """A round over words that are split at infrequent pairs."""
     least = max(1, vocabulary.recipe.min_frequency)
     most = int(table.best(1, None)[2].max(initial=0))
     floor = threshold([ShardPairs(least, most)], made.choice([1, 2, 4, 64]))

@@ -55,8 +55,8 @@ def run(folder: Path) -> tuple[int, int]:
     """How many elements two threads gave, and how many of them came."""
     flags = ["--direct_num_workers=2", "--direct_running_mode=multi_threading"]
     with beam.Pipeline(runner=FnApiRunner(), options=PipelineOptions(flags)) as pipeline:
-        works = pipeline | "Two" >> beam.Create([1, 2]) | "Spread" >> beam.Reshuffle()
-        emitted = works | "Give" >> beam.ParDo(Give(folder))
+        tasks = pipeline | "Two" >> beam.Create([1, 2]) | "Spread" >> beam.Reshuffle()
+        emitted = tasks | "Give" >> beam.ParDo(Give(folder))
         emitted | "Gather" >> beam.GroupByKey() | "Keep" >> beam.ParDo(Keep(folder))
     sums = [sum(int(p.read_text()) for p in folder.glob(f"{n}-*")) for n in ("emitted", "kept")]
     return sums[0], sums[1]

@@ -43,7 +43,7 @@ def tokenizer() -> Tokenizer:
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    """Compressed, and so cut where it must be guessed whether the slices meet."""
+    """Compressed, and so divided into speculative slices."""
     return write(tmp_path / "a.jsonl.gz", ["ab ba", "abab", "b"] * 200)
 
 

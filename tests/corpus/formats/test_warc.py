@@ -1,4 +1,4 @@
-"""WARC and WET: texts out of web archives, cut anywhere, with whatever stands between them."""
+"""WARC and WET: texts out of web archives, divided anywhere, with any bytes between them."""
 
 from __future__ import annotations
 

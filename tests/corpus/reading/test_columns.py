@@ -289,7 +289,7 @@ def test_truncation_anywhere(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_damage_anywhere(tmp_path: Path, kind: str) -> None:
-    """What is found or lost is told, and nothing but our own errors is raised."""
+    """What is found or lost is reported, and only our own errors are raised."""
     drawn = random.Random(5)
     table = table_of(20)
     content = write(tmp_path / f"x.{kind}", table, rows=5).read_bytes()

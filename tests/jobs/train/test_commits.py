@@ -31,7 +31,7 @@ LEFT = (
     *(f"work/run-0123456789ab/work/{name}-00002-of-00007.json" for name in ("words", "cut")),
     f"work/run-0123456789ab/work/seen-00002-of-00007.json{ATTEMPT}",
 )
-"""Of a try over other counts, killed in the middle of its writes."""
+"""Files of a run over other counts, killed in the middle of its writes."""
 
 
 def leave(rounds: Path) -> Path:

@@ -81,7 +81,7 @@ def test_all_strings_of_what_contractions_and_spaces_are_made_of() -> None:
 
 
 def in_texts_of(contexts: list[str], characters: list[str]) -> None:
-    """Compares texts in which each character stands in each context, 20,000 characters a text."""
+    """Compares texts in which each character is in each context, 20,000 characters a text."""
     for start in range(0, len(characters), 20_000):
         some = characters[start : start + 20_000]
         check("".join(context.replace("_", c) for c in some for context in contexts))

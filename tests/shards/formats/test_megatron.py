@@ -365,7 +365,7 @@ def test_a_refused_batch_leaves_the_writer_whole(tmp_path: Path) -> None:
 
 
 def test_a_bin_that_cannot_be_published(tmp_path: Path) -> None:
-    (tmp_path / f"{NAME}.bin").mkdir()  # a folder stands where the file must go
+    (tmp_path / f"{NAME}.bin").mkdir()  # a folder is where the file must go
     (tmp_path / f"{NAME}.bin" / "other").touch()
     with (
         pytest.raises((DataError, OSError), match=rf"{NAME}\.bin"),

@@ -94,13 +94,13 @@ def test_a_receipt_of_another_window_is_none(stream: Stream) -> None:
     """As when a window's folder was put together from two."""
     put(stream, "a.jsonl", 0)
     watcher = Watcher(stream)
-    works = watcher.look(1.0, 0)
-    work_off(stream, works)
+    tasks = watcher.look(1.0, 0)
+    work_off(stream, tasks)
     receipt = next((windows(stream)[0] / "work").glob("*.json"))
     text = receipt.read_text()
     for other in (text.replace('"fingerprint": "', '"fingerprint": "0'), "{", "[]", "{}"):
         receipt.write_text(other)
-        assert len(work_off(stream, works)) == 1
+        assert len(work_off(stream, tasks)) == 1
         assert receipt.read_text() == text
     watcher.look(2.0, 1)
     assert texts(stream) == expected(0)
@@ -113,8 +113,8 @@ def test_the_wall_clock_may_be_set_back(stream: Stream, calls: Any, monkeypatch)
     monkeypatch.setattr(time, "time", lambda: now - day)
     time.sleep(0.02)
     put(stream, "a.jsonl", 0)
-    works, wait = calls(1)
-    assert len(works) == 1
+    tasks, wait = calls(1)
+    assert len(tasks) == 1
     assert wait is not None
     assert wait < 1
 
@@ -197,10 +197,10 @@ def test_elements_are_small_though_files_are_many(stream: Stream, monkeypatch) -
             InputFile(name, file.size, "jsonl", "none", file.tag) for name, file in files
         ),
     )
-    works = Watcher(stream).look(0.0)
-    assert max(len(text.encode()) for _, text in works) < 1 << 20
-    assert 2 < len(works) < 20
-    splits = [SplitTask.from_json(WindowTask(*json.loads(text)).split) for _, text in works]
+    tasks = Watcher(stream).look(0.0)
+    assert max(len(text.encode()) for _, text in tasks) < 1 << 20
+    assert 2 < len(tasks) < 20
+    splits = [SplitTask.from_json(WindowTask(*json.loads(text)).split) for _, text in tasks]
     assert sorted(
         work.plan.files[piece.file].name for work in splits for piece in work.split.slices
     ) == sorted(found)

@@ -37,8 +37,8 @@ def test_two_watchers_in_the_midst_of_one_window(stream: Stream, at: str) -> Non
     storage = Meeting(at=at)
     watchers = [Watcher(replace(stream, storage=storage)) for _ in range(2)]
     with ThreadPoolExecutor(2) as pool:
-        works = list(pool.map(lambda watcher: watcher.look(3.0), watchers))
-    assert works == [[], []]
+        tasks = list(pool.map(lambda watcher: watcher.look(3.0), watchers))
+    assert tasks == [[], []]
     assert storage.barrier.broken is False
     (window,) = windows(stream)
     manifest = read_manifest(Storage(), str(window))

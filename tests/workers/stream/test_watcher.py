@@ -111,10 +111,10 @@ def test_a_file_that_changes_before_it_is_read_ends_the_stream(stream: Stream) -
     put(stream, "a.jsonl", 0)
     watcher = Watcher(stream)
     watcher.look(1.0)
-    works = watcher.look(2.0)
+    tasks = watcher.look(2.0)
     put(stream, "a.jsonl", 0, 1)
     with pytest.raises(DataError, match=r"a\.jsonl"):
-        work_off(stream, works)
+        work_off(stream, tasks)
     put(stream, "a.jsonl", 0)
     with pytest.raises(DataError, match=r"a\.jsonl"):
         run_stream(stream)  # its time is another, too
@@ -259,22 +259,22 @@ def test_of_two_watchers_one_has_each_file(stream: Stream, monkeypatch) -> None:
     old, new = Watcher(stream), Watcher(stream)
     assert old.look(1.0) == new.look(1.0) == []
     describe = watching.described  # type: ignore[attr-defined]
-    works: list[Any] = []
+    tasks: list[Any] = []
 
     def meanwhile(*args):
         monkeypatch.setattr(watching, "described", describe)
         put(stream, "b.jsonl", 1)
         new.look(2.0)
-        works.extend(new.look(3.0))
+        tasks.extend(new.look(3.0))
         return describe(*args)
 
     monkeypatch.setattr(watching, "described", meanwhile)
     late = old.look(4.0)
-    assert len(works) > 0
+    assert len(tasks) > 0
     for now in range(5, 9):
         late += old.look(float(now))
-        works += new.look(float(now))
-        work_off(stream, works + late)
+        tasks += new.look(float(now))
+        work_off(stream, tasks + late)
     run_stream(stream)
     assert sorted(name for names in file_names(stream) for name in names) == ["a.jsonl", "b.jsonl"]
     assert sorted(texts(stream)) == expected(0, 1)
@@ -284,11 +284,11 @@ def test_an_attempt_that_is_late_changes_nothing(stream: Stream) -> None:
     put(stream, "a.jsonl", 0)
     watcher = Watcher(stream)
     watcher.look(1.0)
-    works = watcher.look(2.0)
-    assert work_off(stream, works) == ["window-00000000/shard-00000-of-00001"]
-    assert work_off(stream, works) == [], "it is there already"
+    tasks = watcher.look(2.0)
+    assert work_off(stream, tasks) == ["window-00000000/shard-00000-of-00001"]
+    assert work_off(stream, tasks) == [], "it is there already"
     watcher.look(3.0)
-    assert work_off(stream, works) == []
+    assert work_off(stream, tasks) == []
     assert sorted(texts(stream)) == expected(0)
 
 
@@ -316,9 +316,9 @@ def test_a_file_that_changes_in_an_open_window_does_not_hold_it_for_ever(
     put(stream, "a.jsonl", 0, 1)
     path = put(stream, "b.jsonl", *range(2, 7))
     watcher = Watcher(stream)
-    now, works = 1000.0, []  # type: ignore[var-annotated]
-    while not works:
-        works = watcher.look(now)
+    now, tasks = 1000.0, []  # type: ignore[var-annotated]
+    while not tasks:
+        tasks = watcher.look(now)
         now = watcher.next_look
     if becomes == "gone":
         path.unlink()
