@@ -125,6 +125,20 @@ def _cased(upper: str, lower: str, contraction: str, numbers: str, lines: str) -
     )
 
 
+def _end_spaces_spellings() -> Iterator[str]:
+    """Yield the known spellings of tiktoken's newest pattern of cl100k.
+
+    It makes one word of spaces and line breaks at a text's end, where the older spellings make two
+    of `"\\n "`. In tiktoken it has `\\p{N}{1,3}+`, which means numbers of any length in a file.
+    """
+    for contraction in _CL100K_CONTRACTIONS[::-1]:
+        for numbers in (_GROUPS_OF_THREE, rf"(?>{_GROUPS_OF_THREE})"):
+            yield (
+                rf"{contraction}|{_BEFORE}+\p{{L}}++|{numbers}|{_SIGNS}++[\r\n]*+"
+                r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+            )
+
+
 _CL100K = tuple(_cl100k_spellings(_GROUPS_OF_THREE))
 _O200K = _cased(_UPPER, _LOWER, _CONTRACTION + "?", _GROUPS_OF_THREE, r"[\r\n/]")
 _O200K_RIGHT = _cased(_UPPER, _LOWER, _CONTRACTION + "?", _FROM_RIGHT, r"[\r\n/]")
@@ -166,6 +180,9 @@ NAMED_PATTERNS: dict[str, NamedPattern] = {
             cuts_before_upper=False,
             cuts_before_number=False,
         ),
+        NamedPattern(
+            "cl100k+end_spaces", "cl100k_end_spaces", tuple(_end_spaces_spellings()), lookahead=2
+        ),
         NamedPattern("nanochat", "nanochat", tuple(_cl100k_spellings(r"\p{N}{1,2}")), lookahead=2),
         NamedPattern("qwen35", "qwen35", tuple(_qwen35_spellings()), lookahead=2),
         NamedPattern("tekken", "tekken", (_TEKKEN,), lookahead=3, cuts_before_upper=False),
@@ -177,7 +194,8 @@ NAMED_PATTERNS: dict[str, NamedPattern] = {
 }
 """The registry of named patterns: names on the command line, pre-tokenizers, scanners and safe cuts
 follow from it. Qwen 2's pattern serves Qwen 2.5 and 3 too, Tekken's Mistral and Nemotron 3.
-`+digits_right` groups the numbers of a pattern from the right: 12 and 345 of 12345."""
+`+digits_right` groups the numbers of a pattern from the right: 12 and 345 of 12345,
+`+end_spaces` makes one word of spaces and line breaks at a text's end."""
 
 GPT2_PATTERN = NAMED_PATTERNS["gpt2"].expression
 
@@ -188,9 +206,8 @@ SCANNER_BY_SPELLING: dict[str, str] = {
 }
 """The scanner of each known spelling; any other spelling runs on `regex`.
 
-Not here: tiktoken's newest spelling of cl100k, with `\\s++$`. At a text's end it makes one word of
-`"\\n "`, where all others make two. Nor spellings that write out both cases of the contractions:
-the long s is an s to `(?i:...)` only.
+Not here: spellings that write out both cases of the contractions. The long s is an s to `(?i:...)`
+only.
 """
 
 

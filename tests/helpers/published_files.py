@@ -185,10 +185,17 @@ def _tiktoken(
     import tiktoken
 
     theirs = tiktoken.Encoding("t", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
-    found = _compare(
-        texts, ours.encode, lambda text: [first + rank for rank in theirs.encode_ordinary(text)]
-    )
-    return found + _compare(texts, lambda text: ours.decode(ours.encode(text)), lambda text: text)
+
+    def here(text: str) -> Any:
+        _, ids, offsets = ours.encode_with_offsets(text)
+        assert ours.encode(text) == ids
+        return ids, [start for start, _ in offsets], ours.decode(ids)
+
+    def there(text: str) -> Any:
+        ids = theirs.encode_ordinary(text)
+        return [first + rank for rank in ids], theirs.decode_with_offsets(ids)[1], text
+
+    return _compare(texts, here, there)
 
 
 def _as_tekken(path: Path, file: Published, texts: Sequence[str]) -> Differences:

@@ -57,6 +57,7 @@ bool mark(const Character& c) { return (c.bits & kMark) != 0; }
 struct Rules {
   std::size_t numbers = 3;
   bool from_right = false;
+  bool end_spaces = false;
   bool marks_are_letters = false;
   bool contractions = true;
   bool slash = false;
@@ -96,6 +97,7 @@ std::size_t rest(const Text& text, std::size_t at, const Rules& rules) {
     }
   }
   const std::size_t spaces = run(text, at, space);
+  if (rules.end_spaces && at + spaces == text.size()) return spaces;  // \s++$
   for (std::size_t size = spaces + 1; size-- > 0;) {  // \s*[\r\n]+
     if (const std::size_t lines = run(text, at + size, newline)) return size + lines;
   }
@@ -157,6 +159,7 @@ void compare(std::string_view bytes, Match match, const Rules& rules) {
 void check(std::string_view bytes) {
   compare<Cl100k>(bytes, match_cl100k, {});
   compare<Cl100kRight>(bytes, match_cl100k, {.from_right = true});
+  compare<Cl100kEndSpaces>(bytes, match_cl100k, {.end_spaces = true});
   compare<Qwen2>(bytes, match_cl100k, {.numbers = 1});
   compare<Nanochat>(bytes, match_cl100k, {.numbers = 2});
   compare<Qwen35>(bytes, match_cl100k, {.numbers = 1, .marks_are_letters = true});

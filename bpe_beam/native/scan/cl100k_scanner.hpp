@@ -3,7 +3,8 @@
 //   \s*[\r\n]+|\s+(?!\S)|\s+
 // Qwen 2 has \p{N} for \p{N}{1,3}, nanochat \p{N}{1,2}. Qwen 3.5 has the numbers of Qwen 2, and in
 // all the rest marks are letters. Groups of numbers may begin at the right of a run:
-// \p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N})).
+// \p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N})). With `kEndSpaces` spaces and line breaks up to the text's end
+// are one word, by \s++$ before \s*[\r\n]+.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,7 @@
 
 namespace bpe_beam {
 
-template <NumberRule kNumbers, bool kMarksAreLetters = false>
+template <NumberRule kNumbers, bool kMarksAreLetters = false, bool kEndSpaces = false>
 class LinesScanner {
  public:
   /// The end of the word that begins at `begin` < text.size(). Every byte belongs to one word.
@@ -25,7 +26,8 @@ class LinesScanner {
     return static_cast<std::size_t>(word_end(text.data(), start, end) - text.data());
   }
 
-  /// Where words begin in the 64 bytes at `at`, where one begins.
+  /// Where words begin in the 64 bytes at `at`, where one begins. Spaces that may go on to the text's
+  /// end are not decided, so `kEndSpaces` changes nothing.
   static WordStarts starts(const char* at, const BlockClasses& classes) {
     ClassMasks masks = class_masks<MaskKinds{}>(at, classes);
     if constexpr (kMarksAreLetters) masks.letters |= masks.marks;
@@ -47,7 +49,7 @@ class LinesScanner {
     if (first.kind == CharClass::kLetter) return class_end(after, end, CharClass::kLetter);
     if (first.kind == CharClass::kNumber) return group_end<kNumbers>(begin, start, end);
     if (const std::size_t size = any_case_contraction(start, end)) return start + size;
-    if (is_newline(*start)) return spaces_or_lines_end(start, end);
+    if (is_newline(*start)) return spaces_end(start, end);
     if (after < end) {
       const Char second = class_at(after, end);
       if (second.kind == CharClass::kLetter) {
@@ -56,6 +58,14 @@ class LinesScanner {
       if (*start == ' ' && second.kind == CharClass::kOther) return signs_end(after, end);
     }
     if (first.kind == CharClass::kOther) return signs_end(start, end);
+    return spaces_end(start, end);
+  }
+
+  /// The end of what the alternatives for spaces take.
+  static const char* spaces_end(const char* start, const char* end) {
+    if constexpr (kEndSpaces) {
+      if (class_end(start, end, CharClass::kSpace) == end) return end;
+    }
     return spaces_or_lines_end(start, end);
   }
 
@@ -69,6 +79,7 @@ class LinesScanner {
 
 using Cl100kScanner = LinesScanner<NumberRule{3}>;
 using Cl100kRightScanner = LinesScanner<NumberRule{3, true}>;
+using Cl100kEndSpacesScanner = LinesScanner<NumberRule{3}, false, true>;
 using Qwen2Scanner = LinesScanner<NumberRule{1}>;
 using NanochatScanner = LinesScanner<NumberRule{2}>;
 using Qwen35Scanner = LinesScanner<NumberRule{1}, true>;

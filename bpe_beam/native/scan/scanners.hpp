@@ -45,6 +45,7 @@ using Gpt2 = Contiguous<Gpt2Scanner>;
 using DigitsGpt2 = Contiguous<DigitsGpt2Scanner>;
 using Cl100k = Contiguous<Cl100kScanner>;
 using Cl100kRight = Contiguous<Cl100kRightScanner>;
+using Cl100kEndSpaces = Contiguous<Cl100kEndSpacesScanner>;
 using Qwen2 = Contiguous<Qwen2Scanner>;
 using Nanochat = Contiguous<NanochatScanner>;
 using Qwen35 = Contiguous<Qwen35Scanner>;
@@ -219,6 +220,7 @@ inline constexpr std::tuple kScanners{
     NamedScanner<DigitsGpt2>{"digits_gpt2"},
     NamedScanner<Cl100k>{"cl100k"},
     NamedScanner<Cl100kRight>{"cl100k_right"},
+    NamedScanner<Cl100kEndSpaces>{"cl100k_end_spaces"},
     NamedScanner<Qwen2>{"qwen2"},
     NamedScanner<Nanochat>{"nanochat"},
     NamedScanner<Qwen35>{"qwen35"},

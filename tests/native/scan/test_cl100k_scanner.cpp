@@ -38,6 +38,17 @@ void signs_and_lines() {
   CHECK(gives<Cl100k>("a\u3000b\u3000\u3000 ", {"a", "\u3000b", "\u3000\u3000 "}));
 }
 
+/// Up to the text's end they are one word, but not those that belong to signs.
+void spaces_at_the_end() {
+  CHECK(gives<Cl100kEndSpaces>("a \n ", {"a", " \n "}));
+  CHECK(gives<Cl100kEndSpaces>("a\n\u3000", {"a", "\n\u3000"}));
+  CHECK(gives<Cl100kEndSpaces>("a!\n ", {"a", "!\n", " "}));
+  CHECK(gives<Cl100kEndSpaces>("a\n  b", {"a", "\n", " ", " b"}));
+  const std::string many(100, ' ');
+  CHECK(gives<Cl100kEndSpaces>("a\n" + many, {"a", "\n" + many}));
+  CHECK(gives<Cl100kEndSpaces>("a\n" + many + "b", {"a", "\n", many.substr(1), " b"}));
+}
+
 /// A byte that is not UTF-8 is neither letter, number nor space: it may open a word.
 void malformed_bytes() {
   CHECK(
@@ -57,5 +68,6 @@ int main() {
   letters_and_numbers();
   contractions();
   signs_and_lines();
+  spaces_at_the_end();
   malformed_bytes();
 }
