@@ -12,9 +12,9 @@ token whose symbols do not become this token occurs nowhere.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from functools import cached_property
 from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -52,23 +52,32 @@ class Derivations:
         model = vocabulary.tokenizer.spec.model
         assert isinstance(model, BPE)
         self._size = len(vocabulary)
-        position_of = vocabulary.position_of
-        self._ranks: dict[tuple[int, int], int] = {}
-        """Rank by pair; a pair listed twice has its last rank."""
-        self._merged: list[int] = []
-        """The token that each merge makes, by rank."""
+        self._merges = _merges_of(model, vocabulary)
+        """int64[merges, 3]: the left token, the right token and their merge, by rank."""
+        self._no_rank = len(self._merges)
         self._symbols: dict[int, list[int]] = {}
-        makers: defaultdict[int, list[Made]] = defaultdict(list)
-        for rank, (left, right) in enumerate(model.merges):
-            self._merged.append(position_of[model.joined(left, right)])
-            self._ranks[position_of[left], position_of[right]] = rank
-        self._no_rank = len(self._merged)
-        for pair, rank in self._ranks.items():
-            token = self._merged[rank]
-            if token not in pair:  # the right token may be no more than the mark that is dropped
-                makers[token].append(Made(token, *pair, rank))
-        self._first = {token: min(made, key=lambda one: one.rank) for token, made in makers.items()}
-        self._several = [token for token, made in makers.items() if len(made) > 1]
+        left, right, merged = self._merges.T
+        ranks = _last_of_equal(left * self._size + right)
+        # The right token may be no more than the mark that is dropped.
+        ranks = ranks[(merged[ranks] != left[ranks]) & (merged[ranks] != right[ranks])]
+        tokens, first, makers = np.unique(merged[ranks], return_index=True, return_counts=True)
+        first = ranks[first]
+        columns = (tokens.tolist(), left[first].tolist(), right[first].tolist(), first.tolist())
+        self._first = {made[0]: Made(*made) for made in zip(*columns, strict=True)}
+        """The first merge that makes a token, by token."""
+        self._several: list[int] = tokens[makers > 1].tolist()
+
+    @cached_property
+    def _ranks(self) -> dict[tuple[int, int], int]:
+        """Rank by pair; a pair listed twice has its last rank."""
+        left, right, _ = self._merges.T.tolist()
+        return {pair: rank for rank, pair in enumerate(zip(left, right, strict=True))}
+
+    @cached_property
+    def _merged(self) -> list[int]:
+        """The token that each merge makes, by rank."""
+        merged: list[int] = self._merges[:, 2].tolist()
+        return merged
 
     @cached_property
     def order(self) -> list[Made]:
@@ -78,7 +87,7 @@ class Derivations:
             last = self._encoded(token)[1]
             if last is not None and last.token == token:
                 made[token] = last
-        return sorted(made.values(), key=lambda one: one.rank)
+        return sorted(made.values(), key=attrgetter("rank"))
 
     def is_made(self, token: int) -> bool:
         """Return whether the symbols of a token, encoded on their own, become this token."""
@@ -126,12 +135,12 @@ class Derivations:
         Args:
             tokens: How often each token occurs in the end, by position.
         """
-        made = tokens.tolist()
-        for one in reversed(self.order):
-            if times := made[one.token]:
-                made[one.left] += times
-                made[one.right] += times
-        return [int(times) for times in made]
+        made: list[int] = tokens.tolist()
+        for token, left, right, _ in reversed(self.order):
+            if times := made[token]:
+                made[left] += times
+                made[right] += times
+        return made
 
     # ---- smaller vocabularies ----
 
@@ -193,3 +202,20 @@ class Derivations:
         flags = np.ones(self._size, np.bool_)
         flags[[one.token for one in self.order[size - self.least_size :]]] = False
         return flags
+
+
+def _merges_of(model: BPE, vocabulary: Vocabulary) -> Integers:
+    """Return the merges of a model as positions: int64[merges, 3], left, right and joined."""
+    lefts, rights = zip(*model.merges, strict=True) if len(model.merges) else ((), ())
+    merges = np.empty((len(lefts), 3), np.int64)
+    for column, tokens in enumerate((lefts, rights, map(model.joined, lefts, rights))):
+        merges[:, column] = np.fromiter(
+            map(vocabulary.position_of.__getitem__, tokens), np.int64, len(lefts)
+        )
+    return merges
+
+
+def _last_of_equal(keys: Integers) -> Integers:
+    """Return the positions of keys without an equal one behind them, ascending."""
+    _, from_end = np.unique(keys[::-1], return_index=True)
+    return np.sort(len(keys) - 1 - from_end)

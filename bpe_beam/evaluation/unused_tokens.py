@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from bpe_beam.errors import DataError
 from bpe_beam.evaluation.derivations import Derivations
-from bpe_beam.evaluation.vocabulary import Integers, Vocabulary, is_within_utf8
+from bpe_beam.evaluation.vocabulary import Flags, Integers, Vocabulary, is_within_utf8
 from bpe_beam.tokenizer.models import BPE
 
 MOST_LISTED = 100
@@ -160,23 +160,32 @@ def _not_given(vocabulary: Vocabulary, positions: list[int], context: str) -> li
     for start in range(0, len(positions), _AT_ONCE):
         batch = positions[start : start + _AT_ONCE]
         texts = [f"{context}{vocabulary.texts[position]}" for position in batch]
-        encoded = _encoded(vocabulary, texts)
-        for position, ids in zip(batch, encoded, strict=True):
-            if int(vocabulary.ids[position]) not in ids:
-                missing.append(position)
+        given = _given(vocabulary, texts, vocabulary.ids[batch]).tolist()
+        missing += [position for position, found in zip(batch, given, strict=True) if not found]
     return missing
 
 
-def _encoded(vocabulary: Vocabulary, texts: list[str]) -> list[list[int]]:
-    """Return the ids of texts; none of a text that the vocabulary cannot represent."""
+def _given(vocabulary: Vocabulary, texts: list[str], ids: Integers) -> Flags:
+    """Return which texts have an id among theirs, each its own.
+
+    A text that the vocabulary cannot represent has no ids.
+    """
     tokenizer = vocabulary.tokenizer
     try:
-        found: list[list[int]] = tokenizer.encode_batch(
-            pa.array(texts, pa.large_string())
-        ).to_pylist()
-        return found
+        encoded = tokenizer.encode_batch(pa.array(texts, pa.large_string()))
     except DataError:
-        return [_ids_or_none(vocabulary, text) for text in texts]
+        return np.array(
+            [
+                token_id in _ids_or_none(vocabulary, text)
+                for text, token_id in zip(texts, ids.tolist(), strict=True)
+            ],
+            np.bool_,
+        )
+    ends = encoded.offsets.to_numpy()
+    equal = encoded.values.to_numpy() == np.repeat(ids, np.diff(ends))
+    before: Integers = np.concatenate(([0], np.cumsum(equal)))
+    found: Flags = before[ends[1:]] > before[ends[:-1]]
+    return found
 
 
 def _ids_or_none(vocabulary: Vocabulary, text: str) -> list[int]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,15 @@ SCRIPTS = (
 )  # fmt: skip
 """The scripts that are named; letters of any other are of the script "other"."""
 
+_NOT_OF_ONE = ("none", "several")
+
+_ALPHABET_END = 0x200
+"""A code point behind all characters of the byte-level alphabet."""
+
+_NO_BYTE = 256
+
+_FEW_IDS = 1024
+
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
@@ -41,21 +51,32 @@ class Vocabulary:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
-        tokens = sorted((number, token) for token, number in tokenizer.vocab.items())
-        self.ids: Integers = np.array([number for number, _ in tokens], np.int64)
-        self.tokens = [token for _, token in tokens]
-        self._dense = len(tokens) == 0 or tokenizer.max_id + 1 == len(tokens)
-        added = {token.id for token in tokenizer.spec.added_tokens}
-        self.added = np.array([number in added for number, _ in tokens], np.bool_)
+        vocab = tokenizer.vocab
+        ids: Integers = np.fromiter(vocab.values(), np.int64, len(vocab))
+        order = np.argsort(ids)
+        self.ids: Integers = ids[order]
+        tokens = list(vocab)
+        self.tokens = [tokens[number] for number in order.tolist()]
+        self.added: Flags = np.isin(self.ids, [token.id for token in tokenizer.spec.added_tokens])
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     def positions(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.signedinteger]:
         """Return the positions of ids that the tokenizer has."""
-        if self._dense:
-            return ids.astype(np.int64)
-        return np.searchsorted(self.ids, ids)
+        if self._position_of_id is None:
+            return np.searchsorted(self.ids, ids)
+        return self._position_of_id[ids]
+
+    @cached_property
+    def _position_of_id(self) -> Integers | None:
+        """int64[greatest id + 1], the position of each id; None if most ids are unused."""
+        last = self.tokenizer.max_id
+        if last >= 2 * len(self) + _FEW_IDS:
+            return None
+        positions = np.zeros(last + 1, np.int64)
+        positions[self.ids] = np.arange(len(self))
+        return positions
 
     @cached_property
     def position_of(self) -> dict[str, int]:
@@ -87,9 +108,13 @@ class Vocabulary:
         in_bytes = self.tokenizer.spec.model_reads_bytes
         fallback = isinstance(model, BPE | Unigram | SentencePiece) and model.byte_fallback
         found = []
-        for token, added in zip(self.tokens, self.added.tolist(), strict=True):
-            if not added and in_bytes and byte_level.is_byte_level(token):
-                found.append(byte_level.to_bytes(token))
+        of_chars: Iterable[bytes | None] = repeat(None)
+        if in_bytes:
+            of_chars = _bytes_of_chars(self.tokens)
+        # Not strict: without bytes `of_chars` has no end.
+        for token, data, added in zip(self.tokens, of_chars, self.added.tolist(), strict=False):
+            if data is not None and not added:
+                found.append(data)
             elif fallback and (match := _BYTE_TOKEN.fullmatch(token)):
                 found.append(bytes([int(match[1], 16)]))
             elif added:
@@ -113,7 +138,9 @@ class Vocabulary:
     @cached_property
     def single_byte(self) -> Flags:
         """Which tokens are one byte of text."""
-        return np.array([len(data) == 1 for data in self.token_bytes], np.bool_)
+        lengths: Integers = np.fromiter(map(len, self.token_bytes), np.int64, len(self))
+        single: Flags = lengths == 1
+        return single
 
     @cached_property
     def partial(self) -> Flags:
@@ -124,6 +151,29 @@ class Vocabulary:
         """Return a token as people read it: its text quoted, or its bytes."""
         text = self.texts[position]
         return repr(self.token_bytes[position]) if text is None else shortened(text)
+
+
+def _bytes_of_chars(tokens: list[str]) -> Iterator[bytes | None]:
+    """Yield the bytes of tokens in the byte-level alphabet; None for those with other characters.
+
+    All tokens at once: one by one takes many times as long.
+    """
+    byte_of = np.full(_ALPHABET_END + 1, _NO_BYTE, np.uint16)
+    for char, byte in byte_level.CHAR_TO_BYTE.items():
+        byte_of[ord(char)] = byte
+    values = byte_of[np.minimum(_code_points(tokens), _ALPHABET_END)]
+    others = np.concatenate(([0], np.cumsum(values == _NO_BYTE)))
+    ends = np.cumsum(np.fromiter(map(len, tokens), np.int64, len(tokens)))
+    data = values.astype(np.uint8).tobytes()
+    begin = 0
+    for end, known in zip(ends.tolist(), np.diff(others[ends], prepend=0) == 0, strict=True):
+        yield data[begin:end] if known else None
+        begin = end
+
+
+def _code_points(texts: list[str]) -> npt.NDArray[np.uint32]:
+    """Return the code points of texts, one text behind the other."""
+    return np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
 def is_within_utf8(data: bytes) -> bool:
@@ -150,22 +200,31 @@ def tokens_by_script(vocabulary: Vocabulary) -> dict[str, int]:
 
     names = {"": "Common", **{name: name for name in SCRIPTS}}
     patterns = {shown: regex.compile(rf"\p{{Script={name}}}") for shown, name in names.items()}
-    known: dict[str, str] = {}
 
     def script_of(letter: str) -> str:
         """Return the script of a letter; "" for letters that all scripts share."""
-        if letter not in known:
-            found = (name for name, pattern in patterns.items() if pattern.match(letter))
-            known[letter] = next(found, "other")
-        return known[letter]
+        found = (name for name, pattern in patterns.items() if pattern.match(letter))
+        return next(found, "other")
 
-    numbers: Counter[str] = Counter()
-    for text, added in zip(vocabulary.texts, vocabulary.added.tolist(), strict=True):
-        if added:
-            continue
-        if text is None:
-            numbers["partial_character"] += 1
-            continue
-        scripts = {script_of(letter) for letter in text if letter.isalpha()} - {""}
-        numbers[next(iter(scripts), "none") if len(scripts) < 2 else "several"] += 1
-    return dict(sorted(numbers.items(), key=lambda row: (-row[1], row[0])))
+    texts = [
+        text
+        for text, added in zip(vocabulary.texts, vocabulary.added.tolist(), strict=True)
+        if not added
+    ]
+    # A character that is no letter ends each, so that none is empty.
+    whole = [f"{text}\0" for text in texts if text is not None]
+    points = _code_points(whole)
+    kinds = [*_NOT_OF_ONE, *SCRIPTS, "other"]
+    kind_of = np.zeros(int(points.max(initial=0)) + 1, np.int64)
+    for point in np.flatnonzero(np.bincount(points)).tolist():
+        if chr(point).isalpha() and (script := script_of(chr(point))):
+            kind_of[point] = kinds.index(script)
+    of_letters = kind_of[points]
+    starts = np.cumsum([0, *map(len, whole)])[:-1]
+    greatest = np.maximum.reduceat(of_letters, starts)
+    least = np.minimum.reduceat(np.where(of_letters == 0, len(kinds), of_letters), starts)
+    found = np.where(least < greatest, kinds.index("several"), greatest)
+    numbers = dict(zip(kinds, np.bincount(found, minlength=len(kinds)).tolist(), strict=True))
+    numbers["partial_character"] = len(texts) - len(whole)
+    rows = [(kind, number) for kind, number in numbers.items() if number]
+    return dict(sorted(rows, key=lambda row: (-row[1], row[0])))

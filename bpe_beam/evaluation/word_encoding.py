@@ -72,7 +72,10 @@ class WordEncoder:
                 normalizer=_unprefixed_normalizer(spec.normalizer),
                 pre_tokenizer=_unprefixed(spec.pre_tokenizer),
             )
-        self._words = Tokenizer(words)
+            equal = (words.normalizer, words.pre_tokenizer) == (spec.normalizer, spec.pre_tokenizer)
+            words = spec if equal else words
+        # The tokenizer at hand may have its native encoder.
+        self._words = tokenizer if words is spec else Tokenizer(words)
         self._marks_spaces = pretokenizer == "metaspace"
 
     def encode(self, words: pa.Array) -> pa.LargeListArray:

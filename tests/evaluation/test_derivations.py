@@ -17,6 +17,8 @@ from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.models import BPE
+from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 # Other words than those of the training, too: pieces of its words.
@@ -83,6 +85,14 @@ def test_a_token_that_two_merges_make_is_of_the_merge_that_happens() -> None:
     assert derivations.is_made(vocabulary.position_of["abc"])
     tally = derivations.shrunk(tally_of(vocabulary, Counter({"abc": 5, "ab": 1})), [5])[5]
     assert by_token(vocabulary, tally.tokens.tolist()) == {"a": 5, "bc": 5, "ab": 1}
+
+
+def test_a_pair_listed_twice_has_its_last_rank() -> None:
+    vocab = {token: number for number, token in enumerate(["a", "b", "c", "ab", "bc"])}
+    model = BPE(vocab, [("a", "b"), ("b", "c"), ("a", "b")])
+    vocabulary = Vocabulary(Tokenizer(TokenizerSpec(model)))
+    made = {vocabulary.tokens[one.token]: one.rank for one in Derivations(vocabulary).order}
+    assert made == {"bc": 1, "ab": 2}
 
 
 def test_merges_out_of_order_are_refused() -> None:

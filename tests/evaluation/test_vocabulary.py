@@ -6,10 +6,12 @@ import random
 
 import numpy as np
 import pytest
+import reference_evaluation as reference
 
 from bpe_beam.evaluation.vocabulary import Vocabulary, is_within_utf8, tokens_by_script
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.models import BPE, Unigram, WordPiece
+from bpe_beam.tokenizer.pretokenizers import ByteLevelPreTokenizer
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
@@ -35,11 +37,32 @@ def test_bytes_of_tokens_of_characters() -> None:
     assert Vocabulary(Tokenizer(TokenizerSpec(ends))).token_bytes == [b"a", b"a"]
 
 
+def test_all_tokens_at_once_against_one_by_one() -> None:
+    made = random.Random(3)
+    chars = [*byte_level.BYTE_TO_CHAR, "\u8a9e", "\U0001f600", "\u0145", "\u0430", " "]
+    others = {"".join(made.choices(chars, k=made.randint(2, 5))) for _ in range(400)}
+    texts = ("\u0434\u0430a", "\u65e5\u672c", "a1", "\u0627\u0644", "42", "\u00e9\u00df")
+    words = [byte_level.to_chars(text.encode()) for text in texts]
+    tokens = dict.fromkeys([*byte_level.BYTE_TO_CHAR, *words, *sorted(others)])
+    model = BPE({token: number for number, token in enumerate(tokens)}, [])
+    byte_level_steps = ByteLevelPreTokenizer(add_prefix_space=False)
+    vocabulary = Vocabulary(Tokenizer(TokenizerSpec(model, pre_tokenizer=byte_level_steps)))
+    expected = [
+        byte_level.to_bytes(token) if byte_level.is_byte_level(token) else token.encode()
+        for token in tokens
+    ]
+    assert vocabulary.token_bytes == expected
+    assert tokens_by_script(vocabulary) == reference.tokens_by_script(expected)
+
+
 def test_positions_of_ids_with_holes() -> None:
     vocabulary = Vocabulary(Tokenizer(TokenizerSpec(BPE({"a": 7, "b": 3, "c": 2**30}, []))))
     assert vocabulary.tokens == ["b", "a", "c"]
     ids = np.array([2**30, 3, 7, 7], np.uint32)
     assert vocabulary.positions(ids).tolist() == [2, 0, 1, 1]
+    few = Vocabulary(Tokenizer(TokenizerSpec(BPE({"a": 7, "b": 3, "c": 900}, []))))
+    ids = np.array([[900, 3], [7, 7]], np.uint32)
+    assert few.positions(ids).tolist() == [[2, 0], [1, 1]]
 
 
 def test_tokens_by_script() -> None:

@@ -12,6 +12,9 @@ from fractions import Fraction
 from itertools import combinations, pairwise
 from typing import Any
 
+import regex
+
+from bpe_beam.evaluation.vocabulary import SCRIPTS
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 
@@ -106,3 +109,28 @@ def tokens_made(
 def given_by(tokenizer: Tokenizer, texts: Collection[str]) -> set[int]:
     """Return the ids that some texts give."""
     return {token_id for text in texts for token_id in tokenizer.encode(text)}
+
+
+def tokens_by_script(tokens: Sequence[bytes]) -> dict[str, int]:
+    """Return the number of tokens of each script, by Unicode's property of each letter.
+
+    Args:
+        tokens: The bytes of the tokens' texts.
+    """
+    numbers: Counter[str] = Counter()
+    for data in tokens:
+        try:
+            letters = [char for char in data.decode() if char.isalpha()]
+        except UnicodeDecodeError:
+            numbers["partial_character"] += 1
+            continue
+        found = {_script_of(letter) for letter in letters} - {"Common"}
+        numbers["several" if len(found) > 1 else next(iter(found), "none")] += 1
+    return dict(sorted(numbers.items(), key=lambda row: (-row[1], row[0])))
+
+
+def _script_of(letter: str) -> str:
+    for script in ("Common", *SCRIPTS):
+        if regex.match(rf"\p{{Script={script}}}", letter):
+            return script
+    return "other"
