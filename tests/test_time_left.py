@@ -3,7 +3,8 @@
 A moment is the seconds since a stage began and the megabytes read until then; of `count`, also the
 megabytes of counted splits, their words, and the number of parts that are written. They were
 recorded on two cores: `count` and `tokenize` of 1.9 GB of many sources, and `tokenize` of 0.5 GB in
-which each file is of other languages, at other speeds.
+which each file is of other languages, at other speeds. `LEARN_CHINESE` and `LEARN_LANGUAGES` are the
+CPU seconds and merges of a trainer that learns 32,000 tokens.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.jobs.corpus_job import SplitsLeft
 from bpe_beam.jobs.count import _CountJob
+from bpe_beam.jobs.train.trainer import _merging_work
 from bpe_beam.progress import Progress, Snapshot
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.count import CountSettings
@@ -65,6 +67,19 @@ LANGUAGES: Moments = [
     (6.372, 413), (6.581, 420), (6.785, 442), (6.991, 458), (7.145, 469), (7.346, 489),
     (7.547, 495), (7.741, 511),
 ]
+LEARN_CHINESE: Moments = [
+    (0.127, 1), (0.155, 15), (0.183, 33), (0.215, 64), (0.247, 102), (0.337, 162), (0.375, 257),
+    (0.404, 365), (0.432, 518), (0.465, 735), (0.493, 1045), (0.527, 1671), (0.817, 2674),
+    (0.847, 3807), (0.88, 5282), (0.912, 7282), (0.944, 9782), (0.973, 12282), (1.004, 15282),
+    (1.034, 18282), (1.064, 21782), (1.094, 22782), (1.124, 26782), (1.152, 30782), (1.159, 31744),
+    (1.232, 31744),
+]
+LEARN_LANGUAGES: Moments = [
+    (0.074, 1), (0.089, 27), (0.104, 57), (0.12, 114), (0.139, 229), (0.194, 325), (0.209, 518),
+    (0.226, 929), (0.244, 1671), (0.26, 2674), (0.277, 4282), (0.398, 6282), (0.416, 8782),
+    (0.432, 10782), (0.449, 13282), (0.465, 15782), (0.482, 18282), (0.499, 20782), (0.525, 21782),
+    (0.542, 24282), (0.557, 27782), (0.572, 31282), (0.574, 31744), (0.647, 31744),
+]
 # fmt: on
 
 
@@ -74,6 +89,7 @@ def errors_of(
     work: progress.Work | None = None,
     kept: int = 0,
     after: float = 0.1,
+    warm_up: float | None = None,
 ) -> list[tuple[float, float]]:
     """Return how far each estimate is off, over all time, and when, after a share of it."""
     now = [0.0]
@@ -82,6 +98,7 @@ def errors_of(
     found = []
     with Progress("none").stage("count", total + kept, "bytes") as stage:
         stage.work = work
+        stage.warm_up = stage.warm_up if warm_up is None else warm_up
         stage.done_before(kept)
         for seconds, done, *counters in moments:
             now[0] = seconds
@@ -137,3 +154,17 @@ def test_files_of_other_speeds(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_earlier_runs_have_done_is_no_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = errors_of(TOKENIZE, monkeypatch, after=0.0)
     assert errors_of(TOKENIZE, monkeypatch, kept=5000, after=0.0) == plain
+
+
+@pytest.mark.parametrize(
+    ("moments", "most", "mean"), [(LEARN_CHINESE, 0.4, 0.15), (LEARN_LANGUAGES, 0.3, 0.1)]
+)
+def test_learning(
+    moments: Moments, most: float, mean: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first merges and what precedes them take a share of the time far beyond their number."""
+    found = [abs(error) for _, error in errors_of(moments, monkeypatch, _merging_work, warm_up=0.0)]
+    even = [abs(error) for _, error in errors_of(moments, monkeypatch, warm_up=0.0)]
+    assert max(found) < most
+    assert sum(found) / len(found) < mean
+    assert sum(even) > 10 * sum(found)

@@ -19,7 +19,10 @@ MAX_TEXT = 1 << 26
 before the merge that exceeds it: a text of one letter makes tokens as long as itself, and no
 program could read their file."""
 
-_MERGES_A_STEP = 500
+_MOST_MERGES_A_STEP = 500
+"""The most merges that are learned between two reports of progress."""
+_STEP_SHARE = 8
+"""A step has this fraction of the merges learned so far: the first merges take longest."""
 
 Progress = Callable[[int], None]
 
@@ -263,7 +266,8 @@ def find_merges(learner: _native.BpeLearner, on_progress: Progress | None = None
     rows: list[Row] = []
     counts: list[int] = []
     while True:
-        step, step_counts = learner.learn(_MERGES_A_STEP)
+        limit = min(_MOST_MERGES_A_STEP, max(1, len(rows) // _STEP_SHARE))
+        step, step_counts = learner.learn(limit)
         if not len(step):
             break
         rows += zip(*step.T.tolist(), strict=True)
