@@ -10,6 +10,17 @@ import re
 
 _TIKTOKEN_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} [0-9]+\r?\n?")
 _BESIDE = "give the tokenizer.json that is published beside it"
+_BY_BEGINNING = {
+    b"\x1f\x8b": "this file is compressed by gzip: decompress it first",
+    b"PK\x03\x04": "this is a zip archive: give the file in it",
+    b"\xef\xbb\xbf": "the file begins with a byte order mark: save it as UTF-8 without one",
+    b"\xff\xfe": "this is UTF-16: save it as UTF-8",
+    b"\xfe\xff": "this is UTF-16: save it as UTF-8",
+    b"version https://git-lfs": "this is a pointer of Git LFS: get the file itself by git lfs pull",
+    b"<!doctype html": "this is a page of HTML, not the file: download the file itself",
+    b"<html": "this is a page of HTML, not the file: download the file itself",
+    b"[PAD]": "this is a vocab.txt: give its folder, which Tokenizer.from_pretrained reads",
+}
 
 
 def describe_foreign_file(text: bytes | str) -> str | None:
@@ -19,6 +30,9 @@ def describe_foreign_file(text: bytes | str) -> str | None:
         text: The whole file.
     """
     data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+    for beginning, found in _BY_BEGINNING.items():
+        if data[: len(beginning)].lower() == beginning.lower():
+            return found
     if _TIKTOKEN_LINE.fullmatch(data[: data.find(b"\n") + 1] or data):
         return (
             "this is a .tiktoken file, which has tokens and ranks but no pre-tokenizer: read it in "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 
 from bpe_beam import Tokenizer
@@ -26,8 +28,30 @@ SENTENCEPIECE = b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\n\x0c\n\x03<s>\x15\0\0\0
             "this is a tekken.json.*from_tekken",
         ),
         (b'{"tokenizer_class": "GPT2Tokenizer"}', "this is a tokenizer_config.json"),
+        (gzip.compress(b"{}"), "this file is compressed by gzip"),
+        (b"PK\x03\x04", "this is a zip archive"),
+        (b"\xef\xbb\xbf{}", "the file begins with a byte order mark"),
+        ("{}".encode("utf-16"), "this is UTF-16"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "this is a pointer of Git LFS"),
+        (b"<!DOCTYPE html>", "this is a page of HTML"),
+        (b"[PAD]\n[UNK]\n", "this is a vocab.txt: give its folder"),
     ],
-    ids=["tiktoken", "one rank", "sentencepiece", "merges", "vocab", "tekken", "config"],
+    ids=[
+        "tiktoken",
+        "one rank",
+        "sentencepiece",
+        "merges",
+        "vocab",
+        "tekken",
+        "config",
+        "gzip",
+        "zip",
+        "mark",
+        "utf16",
+        "lfs",
+        "html",
+        "vocab.txt",
+    ],
 )
 def test_a_file_of_another_kind(data: bytes, said: str) -> None:
     with pytest.raises(UsageError, match=said):

@@ -416,7 +416,7 @@ def test_the_file_is_named(tmp_path: Any) -> None:
     ("data", "message"),
     [
         (b"", "line 1, column 1: not JSON"),
-        (b"\xef\xbb\xbf{}", "not JSON: Unexpected UTF-8 BOM"),
+        (b"\xef\xbb\xbf{}", "begins with a byte order mark"),
         (b'{"version": \xff}', "byte 12: not UTF-8"),
         (b'{\n  "version": "1.0",\n}', "line [23], column .*: not JSON"),
         (GOLDEN.encode()[:-40], r"line \d+, column \d+: not JSON"),
