@@ -27,11 +27,11 @@ from bpe_beam.training.seen_symbols import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.trainer_limits import DRIVER_SHARE, too_many
 from bpe_beam.training.words import gather_words, memory_needed
 
-_BEFORE_MERGES, _AFTER_MERGES = 0.12, 0.1
+_BEFORE_MERGES, _AFTER_MERGES = 0.15, 0.1
 """The shares of a training's time before its first merge and after its last one."""
 _LOGARITHMIC = 0.8
 """The share of the time between them that grows with the logarithm of the number of merges."""
-_EVEN_MERGES = 100.0
+_EVEN_MERGES = 300.0
 """The number of merges up to which that share grows about evenly. All four were fitted to recorded
 trainings of 32,000 tokens; see `tests/test_time_left.py`."""
 
