@@ -126,7 +126,7 @@ def report_of(
     """
     derivations = derivations_for(vocabulary, vocab_sizes)
     whole = _Sources(vocabulary, len(vocabulary))
-    sizes = sorted(set(vocab_sizes))
+    sizes = sorted(set(vocab_sizes) - {len(vocabulary)})  # that size is the tokenizer itself
     smaller = {size: _Sources(vocabulary, size) for size in sizes}
     for source, tally in tallies:
         whole.add(source, tally)
