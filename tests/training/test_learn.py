@@ -138,3 +138,12 @@ def test_empty() -> None:
     assert not learn(words_of([]), BpeRecipe(9, symbols="characters")).vocab
     assert list(learn(words_of([]), WordPieceRecipe(9)).vocab) == ["[UNK]"]
     assert list(learn(words_of([]), WordLevelRecipe(9)).vocab) == ["<unk>"]
+
+
+def test_the_first_merge_is_reported_alone() -> None:
+    reported: list[int] = []
+    words = [(f"{number:b}", 1) for number in range(1, 600)]
+    learned = learn(words_of(words), BpeRecipe(700, symbols="characters"), reported.append)
+    assert reported[:3] == [1, 1, 1]
+    assert max(reported) > 10
+    assert sum(reported) == len(learned.merges)
