@@ -147,7 +147,7 @@ class TableWriter(OneFileWriter):
                 continue
             stop = max(stop, start + 1)
             self._group.add(
-                ids[offsets[start] : offsets[stop]].astype(_INT32),
+                ids[offsets[start] : offsets[stop]],
                 np.diff(offsets[start : stop + 1]).astype(_INT32),
                 [column.slice(start, stop - start) for column in columns],
                 int(ends[stop] - ends[start]),
@@ -171,25 +171,31 @@ class _Group:
 
     def __init__(self) -> None:
         self.size = 0
-        self._ids, self._lengths = bytearray(), bytearray()
+        # Only the part that is filled takes memory.
+        self._ids = np.empty(GROUP_BYTES // 4, _INT32)
+        self._filled = 0
+        self._lengths = bytearray()
         self._labels: list[list[pa.Array]] = []
 
     def add(
         self,
-        ids: NDArray[np.int32],
+        ids: NDArray[np.uint32],
         lengths: NDArray[np.int32],
         labels: list[pa.Array],
         size: int,
     ) -> None:
-        """Append rows."""
+        """Append rows; a row longer than GROUP_BYTES must be the only one of its group."""
         self.size += size
-        self._ids += ids.data
+        filled, self._filled = self._filled, self._filled + ids.size
+        if self._filled > self._ids.size:
+            self._ids = np.empty(ids.size, _INT32)
+        self._ids[filled : self._filled] = ids
         self._lengths += lengths.data
         self._labels.append(labels)
 
     def table(self, schema: pa.Schema) -> pa.Table:
         """Return the rows in one chunk."""
-        ids, lengths = (np.frombuffer(data, _INT32) for data in (self._ids, self._lengths))
+        ids, lengths = self._ids[: self._filled], np.frombuffer(self._lengths, _INT32)
         offsets = np.concatenate((np.zeros(1, _INT32), np.cumsum(lengths, dtype=_INT32)))
         columns = [
             pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids)),
