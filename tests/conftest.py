@@ -26,6 +26,11 @@ ENOUGH = 12_000_000_000
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse sources that were not built: each import would fail."""
     _keep_temporary_folders_in_memory()
+    if importlib.util.find_spec("hypothesis") is not None:
+        from hypothesis import settings
+
+        settings.register_profile("loaded machine", deadline=None)
+        settings.load_profile("loaded machine")
     if importlib.util.find_spec("bpe_beam") is None:
         raise pytest.UsageError("bpe-beam is not installed: pip install -e '.[test]'")
     if importlib.util.find_spec("bpe_beam._native") is None:

@@ -382,11 +382,14 @@ class _Arranging:
         return left
 
     def _run(self, steps: Callable[[ArrangeTask], Steps], tasks: int, tokens: int) -> None:
-        """Run steps in a folder of their own; `tokens` is what they report, or 0."""
+        """Run steps in a folder of their own; `tokens` is what they report, or 0.
+
+        They read each token twice.
+        """
         folder, job = self._folder, self._job
         run = folder.new_run()
         task = replace(self._task, folder=run.for_workers())
-        with job.progress.stage(STAGE, tokens, "tokens") if tokens else nullcontext():
+        with job.progress.stage(STAGE, tokens, "tokens read") if tokens else nullcontext():
             run_steps(
                 job.settings.run,
                 "Arrange",

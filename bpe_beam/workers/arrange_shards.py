@@ -6,8 +6,8 @@
    that they are for, to one file; see `_PiecesFile`.
 4. A worker reads the pieces of one new shard from all those files, and writes it.
 
-Only names of files travel. A worker has the pieces of one new shard in memory, or BUFFER_BYTES of
-pieces to be written. Every step writes the same bytes however often it runs.
+Only names of files travel. A worker has the pieces of one new shard in memory, once, or
+BUFFER_BYTES of pieces to be written. Every step writes the same bytes however often it runs.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ BUFFER_BYTES = 32 << 20
 """The bytes of pieces that a worker has in memory before it writes them."""
 
 _BLOCK_TOKENS = 1 << 20
+_COPIED_BYTES = 4 << 20
 
 _LABELS = pa.schema(
     [("id", pa.large_string()), ("source", pa.large_string()), ("text_bytes", pa.int64())]
@@ -387,9 +388,7 @@ def write_new_shard(
     name = part.task(new.shard)
     files = [json_structs.decode(each, Pieces) for each in (*known, *scattered)]
     check_pieces(files, task.shards)
-    batches = list(_read_pieces(task, files, bucket))
-    table = pa.Table.from_batches(batches, schema=task.pieces_schema)
-    del batches
+    table = _all_pieces(task, files, bucket)
     units = _Units(table, task.id_type.itemsize, *part.bounds(new.shard))
     del table
     format_ = shard_format(task.shard_format)
@@ -678,6 +677,72 @@ class _PiecesFile:
 
     def _spooling(self) -> AbstractContextManager[None]:
         return spool_errors("the pieces of documents", "about the bytes of the shard's ids")
+
+
+def _all_pieces(task: ArrangeTask, files: Sequence[Pieces], bucket: int) -> pa.Table:
+    """Return the pieces of a new shard, whose ids are one array.
+
+    What was read is copied in blocks of about _COPIED_BYTES, so that ids are in memory once.
+    """
+    schema = task.pieces_schema
+    ids = _GrowingIds(task.arrangement.shard_tokens * task.id_type.itemsize * 5 // 4)
+    others = [schema.empty_table().drop_columns("ids")]
+    for batches in _blocks_of(_read_pieces(task, files, bucket)):
+        for each in batches:
+            ids.add(each.column("ids"))
+        rows = pa.Table.from_batches(batches).drop_columns("ids")
+        others.append(rows.take(pa.array(np.arange(len(rows)))))
+    at = schema.get_field_index("ids")
+    return pa.concat_tables(others).add_column(at, schema.field(at), ids.column())
+
+
+def _blocks_of(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Yield the batches in lists of about _COPIED_BYTES; the last list has the rest."""
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        waiting.append(batch)
+        size += batch.nbytes
+        if size > _COPIED_BYTES:
+            yield waiting
+            waiting, size = [], 0
+    if waiting:
+        yield waiting
+
+
+class _GrowingIds:
+    """Columns of ids one after the other, in one array.
+
+    Args:
+        capacity: The bytes that are expected. Memory is only used as far as it is written, and goes
+            back to the system; more bytes than expected are copied once to a larger array.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._bytes = np.empty(capacity, np.uint8)
+        self._size = 0
+        self._ends: list[NDArray[np.int64]] = [np.zeros(1, np.int64)]
+
+    def add(self, column: pa.Array) -> None:
+        """Append a column of a file of pieces."""
+        _, ends, data = column.buffers()
+        bounds = np.frombuffer(ends, np.int64)[column.offset : column.offset + len(column) + 1]
+        self._ends.append(bounds[1:] - bounds[0] + self._size)
+        size = self._size + int(bounds[-1] - bounds[0])
+        if size > self._bytes.size:
+            larger = np.empty(2 * size, np.uint8)
+            larger[: self._size] = self._bytes[: self._size]
+            self._bytes = larger
+        if data is not None:
+            added = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
+            self._bytes[self._size : size] = added
+        self._size = size
+
+    def column(self) -> pa.Array:
+        """Return all as one column."""
+        ends = np.concatenate(self._ends)
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(self._bytes[: self._size])]
+        return pa.Array.from_buffers(pa.large_binary(), len(ends) - 1, buffers)
 
 
 def _read_pieces(

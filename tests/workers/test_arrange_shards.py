@@ -22,9 +22,9 @@ from bpe_beam.workers.arrange_shards import (
     PartPlan,
     PartSums,
     Pieces,
+    _all_pieces,
     _Division,
     _PiecesFile,
-    _read_pieces,
     _Units,
     check_pieces,
 )
@@ -71,6 +71,7 @@ def test_the_pieces_of_a_new_shard_are_one_range(
 ) -> None:
     """However often the buffer is full, every new shard gets its pieces in their order."""
     monkeypatch.setattr(arrange_shards, "BUFFER_BYTES", most)
+    monkeypatch.setattr(arrange_shards, "_COPIED_BYTES", 500)
     rng = np.random.default_rng(4)
     schema = pa.schema([("position", pa.int64()), ("ids", pa.large_binary())])
     buckets = [rng.integers(0, 7, size) for size in (100, 0, 1, 300, 50)]
@@ -86,11 +87,16 @@ def test_the_pieces_of_a_new_shard_are_one_range(
             file.add(rows.slice(start, each.size), each)
             start += each.size
         table_at = file.finish()
-    task = SimpleNamespace(folder=SimpleNamespace(storage=Storage()), pieces_schema=schema)
+    task = SimpleNamespace(
+        folder=SimpleNamespace(storage=Storage()),
+        pieces_schema=schema,
+        arrangement=Arrangement(shard_tokens=500),  # some new shards have more
+        id_type=np.dtype(np.uint16),
+    )
     all_buckets = np.concatenate(buckets)
     for bucket in range(8):
-        batches = list(_read_pieces(task, [Pieces(str(path), table_at)], bucket))
-        found = pa.Table.from_batches(batches, schema=schema)
+        found = _all_pieces(task, [Pieces(str(path), table_at)], bucket)
+        assert found["ids"].num_chunks == 1
         chosen = np.flatnonzero(all_buckets == bucket)
         assert found.to_pylist() == rows.take(pa.array(chosen)).to_pylist()
 
