@@ -37,7 +37,7 @@ from bpe_beam.tokenizer.pretokenizers import (
     pretokenizer_from_name,
 )
 from bpe_beam.tokenizer.spec import TokenizerSpec
-from bpe_beam.tokenizer.transformers_files import TOKENIZER_FILE, ModelInput
+from bpe_beam.tokenizer.transformers_files import ROLES, TOKENIZER_FILE, ModelInput
 
 _SENTENCEPIECE_FILES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "config.json")
@@ -53,7 +53,6 @@ FILES = (
 """The files that are read, if a folder has them; of several tokenizers the first one."""
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
-_ROLES = re.compile(r"(bos|eos|unk|sep|pad|cls|mask)_token")
 
 
 def find(name: str, revision: str | None, storage: Storage) -> str:
@@ -287,7 +286,7 @@ class _Settings:
         """Yield the special tokens that have a role; those of `tokenizer_config.json` last."""
         for settings in (self._object("special_tokens_map.json"), self._config):
             for key, value in settings.object().items():
-                if _ROLES.fullmatch(key) and value is not None:
+                if key in ROLES and value is not None:
                     yield key, _token(settings.field(key))
 
     def _without_role(self) -> Iterator[_Token]:

@@ -1,6 +1,6 @@
 """`tokenize` killed in the middle and started again: in any format, the bytes of an unbroken run.
 
-The middle is told by what the job has finished: a share of its tasks, drawn from a seed, and a few
+The middle is known by what the job has finished: a share of its tasks, drawn from a seed, and a few
 milliseconds more, so that some kills fall into the writing of a file.
 """
 

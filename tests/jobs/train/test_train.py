@@ -35,12 +35,16 @@ def corpus(folder: Path) -> Path:
     return file
 
 
+def arguments_of(counts: Path, output: Path) -> tuple[str | Path, ...]:
+    return ("--counts", counts, "--vocab-size", "280", "--output", output)
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with counts and a finished training from them."""
     folder = tmp_path_factory.mktemp("finished")
     run_whole("count", "--input", corpus(folder), "--output", folder / "counts")
-    arguments = ("--counts", folder / "counts", "--vocab-size", "280", "--output", folder / "tok")
+    arguments = arguments_of(folder / "counts", folder / "tok")
     run_whole("train", *arguments)
     return folder
 
@@ -60,8 +64,8 @@ def test_a_run_of_one_letter_makes_a_long_token(way: str, tmp_path: Path) -> Non
 
 
 def test_special_tokens_that_counting_did_not_extract(finished: Path, tmp_path: Path) -> None:
-    given = ("train", "--counts", finished / "counts", "--vocab-size", "280")
-    summary = run_whole(*given, "--special-token", "<end>", "--output", tmp_path / "tok").summary
+    arguments = arguments_of(finished / "counts", tmp_path / "tok")
+    summary = run_whole("train", *arguments, "--special-token", "<end>").summary
     found = [text for text in summary["warnings"] if text.startswith("<end>: not extracted")]
     assert len(found) == 1
     assert "count with --special-token" in found[0]
@@ -197,14 +201,7 @@ def test_a_summary_of_an_earlier_version_is_read(finished: Path, tmp_path: Path)
     for later in ("weights", "lost", "bytes_per_token", "merge_rounds_because"):
         summary.pop(later, None)
     path.write_text(json.dumps(summary))
-    arguments = (
-        "--counts",
-        finished / "counts",
-        "--vocab-size",
-        "280",
-        "--output",
-        tmp_path / "tok",
-    )
+    arguments = arguments_of(finished / "counts", tmp_path / "tok")
     assert run_whole("train", *arguments).summary["was_finished_before"] is True
     assert json.loads(path.read_text()) == summary
 
@@ -215,14 +212,7 @@ def test_a_damaged_summary_is_written_again(damaged: str, finished: Path, tmp_pa
     shutil.copytree(finished / "tok", tmp_path / "tok")
     before = json.loads((tmp_path / "tok" / "summary.json").read_text())
     (tmp_path / "tok" / "summary.json").write_text(damaged)
-    arguments = (
-        "--counts",
-        finished / "counts",
-        "--vocab-size",
-        "280",
-        "--output",
-        tmp_path / "tok",
-    )
+    arguments = arguments_of(finished / "counts", tmp_path / "tok")
     assert "was_finished_before" not in run_whole("train", *arguments).summary
     after = json.loads((tmp_path / "tok" / "summary.json").read_text())
     assert (after["files"], list(after)) == (before["files"], list(before))
