@@ -50,11 +50,16 @@ class _HelpFormatter(argparse.HelpFormatter):
 class _Parser(argparse.ArgumentParser):
     """argparse, except that an error is raised and not printed with the whole usage."""
 
+    files: tuple[str, ...] = ()
+    """The options by which files are given, in a job that takes none without an option."""
+
     def error(self, message: str) -> NoReturn:
         leftover = "unrecognized arguments: "
         if message.startswith(leftover):
+            files = f" give files by {' or '.join(self.files)}, and" if self.files else ""
             message = (
-                f"unexpected: {message.removeprefix(leftover)}; quote a value that contains spaces"
+                f"unexpected: {message.removeprefix(leftover)};{files} quote a value that contains"
+                " spaces"
             )
         raise UsageError(message)
 
@@ -77,6 +82,8 @@ def job_parser(job: str) -> argparse.ArgumentParser:
         allow_abbrev=False,
         argument_default=argparse.SUPPRESS,
     )
+    if not names:
+        parser.files = tuple(f for f in ("--tokenizer", "--input", "--counts") if f in spec.options)
     for heading in dict.fromkeys(option.group for option in options):
         section = parser.add_argument_group(heading)
         for option in options:

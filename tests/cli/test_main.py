@@ -62,6 +62,7 @@ Refused = Callable[..., str]
         (["encode", "--shwo", "x"], "--shwo is not an option of encode; did you mean --show?"),
         (["encode", "--tokenizer", "t", "a", "b"], "unexpected: b; quote a value"),
         ([*COUNT, "-x"], "unexpected: -x"),
+        (["evaluate", "t.json"], "t.json; give files by --tokenizer or --input or --counts, and"),
         ([*COUNT, "--inptu", "x"], "nor of a Beam runner; did you mean --input?"),
         ([*COUNT, "--inp", "x"], "--inp is an option neither of count"),
         ([*COUNT, "--range-byte", "3"], "did you mean --range-bytes?"),
