@@ -1,7 +1,8 @@
 """The local engine: the steps of a job on this machine, without Beam.
 
 Tasks run on threads, since the native kernels release the GIL. Tasks that keep the GIL run in
-worker processes instead, one for each thread. A step begins when the step before it has ended.
+worker processes instead, one for each thread. There may be spare threads, whose tasks run while
+others wait for the disk. A step begins when the step before it has ended.
 After an error no task starts; running tasks finish first. After Ctrl-C the engine does not wait: a
 file that a task leaves incomplete is ignored by later runs.
 """
@@ -17,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from bpe_beam.storage.waits import core_taken
 from bpe_beam.workers.measured import Measured, TaskResult
 
 if TYPE_CHECKING:
@@ -40,11 +42,15 @@ class LocalWorkers:
 
     Args:
         threads: The threads.
+        cores: How many of the threads run at once.
         processes: The worker processes, one for each thread; None: the threads call the functions.
     """
 
-    def __init__(self, threads: ThreadPoolExecutor, processes: WorkerProcesses | None) -> None:
+    def __init__(
+        self, threads: ThreadPoolExecutor, cores: int, processes: WorkerProcesses | None
+    ) -> None:
         self._threads = threads
+        self._cores = threading.Semaphore(cores)
         self._processes = processes
 
     def map(self, function: Callable[..., R], *arguments: Iterable[Any]) -> list[R]:
@@ -56,12 +62,13 @@ class LocalWorkers:
         stopped = threading.Event()
 
         def call(*values: Any) -> R | None:
-            if stopped.is_set():
-                return None
             try:
-                if self._processes is None:
-                    return function(*values)
-                return self._processes.call(function, *values)
+                with core_taken(self._cores):
+                    if stopped.is_set():
+                        return None
+                    if self._processes is None:
+                        return function(*values)
+                    return self._processes.call(function, *values)
             except BaseException as error:
                 stopped.set()
                 if isinstance(error, Exception):
@@ -81,14 +88,18 @@ class LocalWorkers:
 
 
 @contextlib.contextmanager
-def local_workers(count: int, *, in_processes: bool = False) -> Iterator[LocalWorkers]:
+def local_workers(
+    count: int, *, in_processes: bool = False, spare: int = 0
+) -> Iterator[LocalWorkers]:
     """Yield workers for the time of a block.
 
     Args:
         count: How many tasks run at once, at least 1.
         in_processes: Whether worker processes run the tasks. With `count` 1, the thread runs them.
+        spare: How many more tasks may have begun, so that some run while others wait for the disk.
+            Each needs memory. Worker processes have none.
     """
-    threads = ThreadPoolExecutor(count, "worker")
+    threads = ThreadPoolExecutor(count if in_processes else count + spare, "worker")
     wait_for_tasks = True
     try:
         with contextlib.ExitStack() as stack:
@@ -97,7 +108,7 @@ def local_workers(count: int, *, in_processes: bool = False) -> Iterator[LocalWo
                 from bpe_beam.workers.processes import WorkerProcesses
 
                 processes = stack.enter_context(WorkerProcesses(count))
-            yield LocalWorkers(threads, processes)
+            yield LocalWorkers(threads, count, processes)
     except KeyboardInterrupt:
         wait_for_tasks = False
         raise

@@ -69,6 +69,7 @@ def run_steps(
     *,
     min_ram: str,
     holds_gil: bool = False,
+    spare: int = 0,
     finish: tuple[str, CountSettings | TokenizeSettings] | None = None,
 ) -> None:
     """Run the steps of a job to their end.
@@ -82,6 +83,7 @@ def run_steps(
         watch: Called every few seconds where workers are elsewhere and cannot report.
         min_ram: The memory that a worker needs, such as "2GB", for runners that choose machines.
         holds_gil: Whether tasks hold the GIL, so that worker processes must run them.
+        spare: See `local_workers`.
         finish: The job's name and settings, with which a template's pipeline ends: on a worker, its
             last step runs the job again on the same folder, where it takes over the results.
 
@@ -94,7 +96,7 @@ def run_steps(
     if run.is_local:
         # Threads without a task cost nothing, and later steps may have more tasks.
         count = workers_of(run, tasks if holds_gil else None)
-        with local_workers(count, in_processes=holds_gil) as workers:
+        with local_workers(count, in_processes=holds_gil, spare=spare) as workers:
             steps(LocalEngine(workers, measured))
         return
     from bpe_beam.engines.beam import StepsTransform, run_pipeline

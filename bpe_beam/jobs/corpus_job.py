@@ -129,6 +129,7 @@ class CorpusJob(ABC, Generic[S, M]):
         merged_stats: What a receipt says of a task that merges all splits.
         text_counter: The counter of the bytes of text.
         min_ram: The memory that a worker needs, for runners that choose machines.
+        spare: See `local_workers`.
         merged: The names of the tasks that merge all splits.
         identity: What the results depend on beside the input, for `job.json`.
         names: Every file that the job may write, without rejects and manifest.
@@ -144,6 +145,7 @@ class CorpusJob(ABC, Generic[S, M]):
     merged_stats: ClassVar[type[Struct]] = Struct
     text_counter: ClassVar[str]
     min_ram: ClassVar[str]
+    spare: ClassVar[int] = 0
     merged: ClassVar[Sequence[str]] = ()
     identity: Mapping[str, Any]
     names: Sequence[str]
@@ -382,6 +384,7 @@ class CorpusJob(ABC, Generic[S, M]):
                 lambda: stage.at_least(bytes_done(left.run.finished_tasks())),
                 min_ram=self.min_ram,
                 holds_gil=self.holds_gil,
+                spare=self.spare,
                 finish=(self.name, self.worker_settings()),
             )
 

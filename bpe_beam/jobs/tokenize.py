@@ -203,6 +203,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
     stats: ClassVar = TokenizeStats
     text_counter = metric_names.TEXT_BYTES_TOKENIZED
     min_ram = "1GB"
+    spare = 1
 
     def __init__(
         self,

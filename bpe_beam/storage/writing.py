@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from bpe_beam.storage.error_messages import named_errors
+from bpe_beam.storage.waits import core_free
 
 WRITE_BUFFER = 1 << 20
 """Bytes that are gathered before they are handed on."""
@@ -124,7 +125,8 @@ def sync_file(descriptor: int) -> None:
         OSError: The disk is full or fails.
     """
     try:
-        os.fsync(descriptor)
+        with core_free():
+            os.fsync(descriptor)
     except OSError as error:
         if error.errno not in _CANNOT_SYNC:
             raise

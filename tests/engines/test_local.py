@@ -12,6 +12,7 @@ from called_elsewhere import fail_or_write_later, kill_oneself, pid_of
 
 from bpe_beam.engines.local import LocalEngine, local_workers
 from bpe_beam.errors import DataError
+from bpe_beam.storage.writing import sync_file
 from bpe_beam.workers.measured import Measured, TaskResult
 
 pytestmark = pytest.mark.quick
@@ -50,6 +51,39 @@ def test_after_an_error_running_calls_end_and_no_other_starts() -> None:
         workers.map(call, range(100))
     assert set(started) <= {0, 1, 2}
     assert set(ended) == set(started) - {1}
+
+
+@pytest.mark.parametrize("spare", [0, 1])
+def test_a_spare_task_runs_while_another_waits_for_the_disk(
+    spare: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting, other_ran = threading.Event(), threading.Event()
+    running: list[int] = []
+
+    def wait_for_disk(descriptor: int) -> None:
+        waiting.set()
+        other_ran.wait(WAIT if spare else 0.1)
+
+    def call(number: int) -> tuple[bool, int]:
+        running.append(number)
+        at_once = len(running)
+        if number == 0:
+            with (tmp_path / "file").open("w") as file:
+                running.remove(number)
+                sync_file(file.fileno())
+                running.append(number)
+            at_once = max(at_once, len(running))
+        else:
+            assert waiting.wait(WAIT)
+            other_ran.set()
+        running.remove(number)
+        return other_ran.is_set(), at_once
+
+    monkeypatch.setattr("os.fsync", wait_for_disk)
+    with local_workers(1, spare=spare) as workers:
+        first, *others = workers.map(call, range(5))
+    assert first == (bool(spare), 1)
+    assert others == [(True, 1)] * 4
 
 
 def test_an_interrupt_waits_for_nothing() -> None:
