@@ -20,6 +20,9 @@ from bpe_beam.corpus.streams.stored import ChangedFileError, ignore
 from bpe_beam.errors import NotFoundError
 from bpe_beam.storage import Storage
 
+BATCH_BYTES = 1 << 20
+"""The approximate bytes of text of a batch."""
+
 _FIELD_FLAWS = (RejectReason.FIELD_MISSING.value, RejectReason.FIELD_NOT_A_STRING.value)
 
 
@@ -76,7 +79,7 @@ def read_split(
     on_reject: Callable[[Reject], None],
     on_boundaries: Callable[[Boundaries], None] = ignore,
     *,
-    batch_bytes: int = 1 << 20,
+    batch_bytes: int = BATCH_BYTES,
     only_text: bool = False,
     on_read: Callable[[int], None] = ignore,
     lose_changed: bool = False,

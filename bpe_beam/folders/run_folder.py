@@ -123,11 +123,15 @@ class RunFolder(TaskFolder):
 class JobFolder(RunFolder):
     """The folder of a job, with the folders of its runs in `work/`."""
 
-    def new_run(self) -> RunFolder:
-        """Make the folder of a pipeline that is to be launched."""
+    def new_run(self, *, synced: bool = True) -> RunFolder:
+        """Make the folder of a pipeline that is to be launched.
+
+        Args:
+            synced: See `Storage.make_folder`.
+        """
         run = self.run(f"run-{secrets.token_hex(6)}")
         for folder in sorted(run.folders):
-            self.storage.make_folder(run.path(folder))
+            self.storage.make_folder(run.path(folder), synced=synced)
         return run
 
     def run(self, name: str) -> RunFolder:

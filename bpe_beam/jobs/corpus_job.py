@@ -290,7 +290,7 @@ class CorpusJob(ABC, Generic[S, M]):
     def _finish(self, progress: Progress, measured: Measured) -> list[str]:
         """Run the tasks that are left, finish the folder, and return the `_not_split` files."""
         folder = self.folder
-        self.storage.make_folder(folder.path("rejects"))
+        self.storage.make_folder(folder.path("rejects"), synced=False)  # `take` syncs it
         plan, receipts = self._read_contiguous(progress, measured)
         splits = [receipts[name] for name in self._split_tasks(plan)]
         merged = [receipts[name] for name in self.merged]
@@ -336,7 +336,8 @@ class CorpusJob(ABC, Generic[S, M]):
                 for index, name in enumerate(names)
                 if index not in done and (receipt := known.get(name))
             )
-            run = folder.new_run()
+            # Nothing relies on it after a power cut: the tasks that it had run again.
+            run = folder.new_run(synced=False)
             self._run_tasks(
                 SplitsLeft(plan, split_tasks(plan, done), done, run), progress, measured
             )

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from importlib import import_module
+from threading import Thread
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from msgspec import UNSET, structs, to_builtins
@@ -280,6 +282,8 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
             shard_format=self.settings.format,
             count_tokens=True,
         )
+        # What `publish` writes with is slow to import: beside the tasks, nobody waits for it.
+        Thread(target=import_module, args=("pyarrow.parquet",), daemon=True).start()
         return lambda engine: engine.run(
             "TokenizeSplit",
             partial(tokenize_split, task),

@@ -233,9 +233,15 @@ class Storage:
         """Remove a file; do nothing if it does not exist."""
         self._ask("remove", url, lambda store: store.remove(url))
 
-    def make_folder(self, url: str) -> None:
-        """Make a folder and those above it, where the store has folders."""
-        self._ask("make folder", url, lambda store: store.make_folder(url))
+    def make_folder(self, url: str, *, synced: bool = True) -> None:
+        """Make a folder and those above it, where the store has folders.
+
+        Args:
+            url: The folder.
+            synced: Whether new folders survive a power cut from now on. Otherwise the caller syncs
+                the folders above before it relies on anything in this one.
+        """
+        self._ask("make folder", url, lambda store: store.make_folder(url, synced=synced))
 
     def sync_folders(self, *urls: str) -> None:
         """Make the names of new and moved files in folders survive a power cut.

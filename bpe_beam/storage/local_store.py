@@ -87,10 +87,9 @@ class LocalStore:
     def remove(self, url: str) -> None:
         local_path(url).unlink(missing_ok=True)
 
-    def make_folder(self, url: str) -> None:
-        """Make a folder and those above it, each of which survives a power cut."""
+    def make_folder(self, url: str, *, synced: bool) -> None:
         path = local_path(url)
-        missing = [each for each in (path, *path.parents) if not each.exists()]
+        missing = [each for each in (path, *path.parents) if synced and not each.exists()]
         path.mkdir(parents=True, exist_ok=True)
         for each in missing:
             sync_folder(each.parent)

@@ -161,7 +161,7 @@ class RemoteStore:
         with contextlib.suppress(FileNotFoundError):
             fs.rm_file(path)
 
-    def make_folder(self, url: str) -> None:
+    def make_folder(self, url: str, *, synced: bool) -> None:
         if protocol_of(url) not in OBJECT_STORES:
             fs, path = self.connect(url)
             fs.makedirs(path, exist_ok=True)

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from bpe_beam import progress
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.readers import BATCH_BYTES, read_split
 from bpe_beam.corpus.rejects import RejectWriter
 from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.folders.file_info import FileInfo
@@ -60,8 +60,15 @@ class SplitReader:
         self.documents = 0
         self.text_bytes = 0
 
-    def batches(self, *, labelled: bool = False) -> Iterator[pa.RecordBatch]:
-        """Yield the documents in batches; `labelled` tells whether with their ids and sources."""
+    def batches(
+        self, *, labelled: bool = False, batch_bytes: int = BATCH_BYTES
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the documents in batches.
+
+        Args:
+            labelled: Whether with their ids and sources.
+            batch_bytes: See `read_split`.
+        """
         return read_split(
             self._folder.storage,
             self.task.plan,
@@ -69,6 +76,7 @@ class SplitReader:
             self._settings,
             self.rejects.add,
             self._boundaries.append,
+            batch_bytes=batch_bytes,
             only_text=not labelled,
             on_read=lambda count: progress.report(self._stage, done=count),
             lose_changed=self._lose_changed,

@@ -32,6 +32,9 @@ from bpe_beam.workers.split_reader import SplitReader
 from bpe_beam.workers.split_stats import SplitStats
 from bpe_beam.workers.token_counter import TokenCounter, id_columns
 
+_BATCH_BYTES = 2 << 20
+"""The text that is encoded at once: Python needs half a millisecond a batch, whatever its size."""
+
 
 class TokenizeStats(SplitStats, frozen=True, kw_only=True):
     """What a receipt says of a tokenized split.
@@ -105,7 +108,7 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
             if labelled is None
             else labelled(*target, origin_of(task.encoding))
         )
-        for texts in split.batches(labelled=labelled is not None):
+        for texts in split.batches(labelled=labelled is not None, batch_bytes=_BATCH_BYTES):
             batch, ids, changed = encode_documents(
                 task.encoding,
                 texts,

@@ -137,9 +137,9 @@ class DyingStorage(Storage):
         self.step()
         super().remove(url)
 
-    def make_folder(self, url: str) -> None:
+    def make_folder(self, url: str, *, synced: bool = True) -> None:
         self.step()
-        super().make_folder(url)
+        super().make_folder(url, synced=synced)
 
 
 def survives(run: Callable[[Storage], None], moment: int) -> bool:

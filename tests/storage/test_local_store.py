@@ -30,6 +30,18 @@ def test_a_local_file_that_is_replaced_stays_the_one_that_was_opened(
     assert found == before != storage.stat(url)
 
 
+def test_a_new_folder_survives_a_power_cut_unless_the_caller_sees_to_it(
+    storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(local_store, "sync_folder", lambda path: synced.append(path.name))
+    storage.make_folder(str(tmp_path / "a" / "b"))
+    assert synced == ["a", tmp_path.name]
+    storage.make_folder(str(tmp_path / "c" / "d"), synced=False)
+    assert synced == ["a", tmp_path.name]
+    assert (tmp_path / "c" / "d").is_dir()
+
+
 def test_local_globs_end_on_circles_and_know_links(storage: Storage, tmp_path: Path) -> None:
     fill(storage, str(tmp_path), "a/b/file")
     (tmp_path / "a" / "b" / "up").symlink_to(tmp_path / "a")
