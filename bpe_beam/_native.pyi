@@ -35,6 +35,19 @@ def read_tf_records(
 def scan_words(text: _Bytes, scanner: str) -> NDArray[np.int64]: ...
 def char_bits(code_point: int) -> int: ...
 def texts_ascend(data: _Bytes, offsets: NDArray[np.int64]) -> bool: ...
+def add_word_tokens(
+    data: _Bytes,
+    offsets: NDArray[np.int64],
+    times: NDArray[np.int64],
+    ids: NDArray[np.uint32],
+    ends: NDArray[np.int64],
+    positions: NDArray[np.int64],
+    known: NDArray[np.int64],
+    unknown: int | None,
+    with_tokens: bool,
+    tokens: NDArray[np.int64],
+    whole: NDArray[np.int64],
+) -> tuple[int, int, int, int, float]: ...
 def add_id_counts(
     ids: NDArray[np.uint32],
     offsets: NDArray[np.int64],
@@ -255,6 +268,9 @@ class Encoder:
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64]]: ...
     def encode_batch(
         self, data: _Bytes, offsets: NDArray[np.int64], allowed: Sequence[int] = ...
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]: ...
+    def encode_words(
+        self, data: _Bytes, offsets: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]: ...
     def encode_texts(
         self, texts: list[str], allowed: Sequence[int] = ...

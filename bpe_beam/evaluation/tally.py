@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from bpe_beam import _native
+from bpe_beam.counts.word_table import string_buffers
 from bpe_beam.errors import DataError
 from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
 
@@ -63,25 +64,25 @@ class Tally:
         Raises:
             DataError: A sum could be beyond 64 bits.
         """
-        starts = encoded.offsets.to_numpy()[:-1]
-        lengths = np.diff(encoded.offsets.to_numpy())
-        byte_lengths = pc.binary_length(texts).to_numpy()
-        self._bound += float(np.dot(counts.astype(np.float64), lengths + byte_lengths + 1.0))
-        if self._bound >= _MOST:
-            raise DataError("the counts are too large to be evaluated: their sums need 64 bits")
-        positions = vocabulary.positions(encoded.values.to_numpy())
-        if with_tokens:
-            np.add.at(self.tokens, positions, np.repeat(counts, lengths))
-        single = lengths == 1
-        found, times = positions[starts[single]], counts[single]
-        if vocabulary.unknown is not None:
-            known = found != vocabulary.unknown
-            found, times = found[known], times[known]
-        np.add.at(self.whole, found, times)
-        self.words += int(counts.sum())
-        self.continued += int(counts[lengths > 1].sum())
-        self.bytes += int(np.dot(counts, byte_lengths.astype(np.int64)))
-        self.characters += int(np.dot(counts, pc.utf8_length(texts).to_numpy().astype(np.int64)))
+        data, offsets = string_buffers(texts)
+        *sums, bound = _native.add_word_tokens(
+            data,
+            offsets,
+            counts,
+            encoded.values.to_numpy(),
+            encoded.offsets.to_numpy(),
+            vocabulary.position_of_id,
+            vocabulary.ids,
+            vocabulary.unknown,
+            with_tokens,
+            self.tokens,
+            self.whole,
+        )
+        self._add_bound(bound)
+        self.words += sums[0]
+        self.continued += sums[1]
+        self.bytes += sums[2]
+        self.characters += sums[3]
 
     def add_ids(self, vocabulary: Vocabulary, encoded: pa.LargeListArray) -> None:
         """Add the tokens of texts, whose words are added without tokens.
@@ -94,9 +95,12 @@ class Tally:
 
     def add(self, other: Tally) -> None:
         """Add another tally of the same vocabulary."""
-        self._bound += other._bound
-        if self._bound >= _MOST:
-            raise DataError("the counts are too large to be evaluated: their sums need 64 bits")
+        self._add_bound(other._bound)
         for each in fields(self):
             if each.name != "_bound":
                 setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+    def _add_bound(self, bound: float) -> None:
+        self._bound += bound
+        if self._bound >= _MOST:
+            raise DataError("the counts are too large to be evaluated: their sums need 64 bits")

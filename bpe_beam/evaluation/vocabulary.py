@@ -64,16 +64,16 @@ class Vocabulary:
 
     def positions(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.signedinteger]:
         """Return the positions of ids that the tokenizer has."""
-        if self._position_of_id is None:
+        if len(self.position_of_id) == 0:
             return np.searchsorted(self.ids, ids)
-        return self._position_of_id[ids]
+        return self.position_of_id[ids]
 
     @cached_property
-    def _position_of_id(self) -> Integers | None:
-        """int64[greatest id + 1], the position of each id; None if most ids are unused."""
+    def position_of_id(self) -> Integers:
+        """int64[greatest id + 1], the position of each id; empty if most ids are unused."""
         last = self.tokenizer.max_id
         if last >= 2 * len(self) + _FEW_IDS:
-            return None
+            return np.empty(0, np.int64)
         positions = np.zeros(last + 1, np.int64)
         positions[self.ids] = np.arange(len(self))
         return positions
@@ -83,7 +83,7 @@ class Vocabulary:
         """The position of each token."""
         return {token: position for position, token in enumerate(self.tokens)}
 
-    @property
+    @cached_property
     def unknown(self) -> int | None:
         """The position of the unknown token; None if the model has none."""
         model = self.tokenizer.spec.model

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
+from bpe_beam.tokenizer.added_tokens import AddedTokens
 from bpe_beam.tokenizer.normalizers import (
     Normalizer,
     NormalizerSequence,
@@ -29,6 +30,7 @@ from bpe_beam.tokenizer.pretokenizers import (
     pretokenizer_from_name,
     steps_of,
 )
+from bpe_beam.tokenizer.text_encoder import TextEncoder
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 _KEEP_BLANKS = (ByteLevelPreTokenizer, Metaspace)
@@ -66,6 +68,7 @@ class WordEncoder:
                 pre_tokenizer=whole if ends_in_bytes(spec.pre_tokenizer) else None,
                 post_processor=None,
             )
+            self._whole = TextEncoder(words, AddedTokens(()))
         else:
             words = replace(
                 spec,
@@ -73,9 +76,8 @@ class WordEncoder:
                 pre_tokenizer=_unprefixed(spec.pre_tokenizer),
             )
             equal = (words.normalizer, words.pre_tokenizer) == (spec.normalizer, spec.pre_tokenizer)
-            words = spec if equal else words
-        # The tokenizer at hand may have its native encoder.
-        self._words = tokenizer if words is spec else Tokenizer(words)
+            # The tokenizer at hand may have its native encoder.
+            self._words = tokenizer if equal else Tokenizer(words)
         self._marks_spaces = pretokenizer == "metaspace"
 
     def encode(self, words: pa.Array) -> pa.LargeListArray:
@@ -90,7 +92,10 @@ class WordEncoder:
         Raises:
             DataError: The vocabulary lacks a symbol of a word.
         """
-        return self._words.encode_batch(words if self.exact else self.texts_of(words))
+        if self.exact:
+            return self._whole.encode_words(words)
+        encoded: pa.LargeListArray = self._words.encode_batch(self.texts_of(words))
+        return encoded
 
     def texts_of(self, words: pa.Array) -> pa.Array:
         """Return the texts of words: with spaces for the marks of the pre-tokenizer `metaspace`."""

@@ -139,14 +139,43 @@ class TextEncoder:
             UsageError: Texts of another type.
             DataError: As `encode`, with the number of the text, from 0.
         """
-        import pyarrow as pa
-
         if isinstance(texts, (list, tuple)) and not rules.refuse_others:
             encode, text_at = self._list_encoder(list(texts))
         else:
             encode, text_at = self._buffer_encoder(texts, rules)
+        return self._lists(lambda: encode(rules.allowed), text_at)
+
+    def encode_words(self, words: pa.Array) -> pa.LargeListArray:
+        """Return the ids of words that the pipeline leaves whole.
+
+        The words should be different ones: what is found of one is not kept for the next.
+
+        Args:
+            words: string or large_string, none of them empty.
+
+        Returns:
+            large_list<uint32>[words].
+
+        Raises:
+            DataError: As `encode_batch`.
+        """
+        data, offsets = text_input.to_batch(words)
+        return self._lists(
+            lambda: self._native.encode_words(data, offsets),
+            lambda number: bytes(data[offsets[number] : offsets[number + 1]]),
+        )
+
+    def _lists(self, encode: Callable[[], NativeIds], text_at: TextAt) -> pa.LargeListArray:
+        """Return native ids as an Arrow array; explain native errors.
+
+        Args:
+            encode: Returns the ids.
+            text_at: Returns a text by its number.
+        """
+        import pyarrow as pa
+
         try:
-            ids, id_offsets = encode(rules.allowed)
+            ids, id_offsets = encode()
         except _native.MissingSymbolError as missing:
             number = missing.args[0]
             raise TextError(number, str(self._missing(text_at(number), missing))) from None

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from small_tokenizers import SAMPLE, learn
 
 from bpe_beam.counts.word_counter import WordCounter, WordRules
+from bpe_beam.errors import TextError
 from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.models import BPE, WordPiece
@@ -102,6 +103,17 @@ def test_the_words_of_the_same_pre_tokenizer_are_exact(
     assert encoder.exact
     found = ids_of(encoder, words_of(SAMPLE, normalizer, pretokenizer))
     assert found == Counter(tokenizer.encode(SAMPLE))
+
+
+def test_a_word_that_lacks_a_symbol_is_named_and_none_is_empty() -> None:
+    spec = TokenizerSpec(MARKED, pre_tokenizer=Metaspace())
+    encoder = WordEncoder(Tokenizer(spec), "none", "metaspace")
+    assert encoder.exact
+    with pytest.raises(TextError, match="at 2 is not") as caught:
+        encoder.encode(pa.array(["\u2581the", "th\u2603e"], pa.large_string()))
+    assert caught.value.number == 1
+    with pytest.raises(ValueError, match="must not be empty"):
+        encoder.encode(pa.array(["the", ""], pa.large_string()))
 
 
 def test_another_pre_tokenizer_encodes_each_word_as_a_text() -> None:

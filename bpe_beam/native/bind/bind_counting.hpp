@@ -228,8 +228,69 @@ inline void add_id_counts_to(const InputArray<std::uint32_t>& ids,
   add_id_counts(items, bounds, of, counts, columns);
 }
 
+/// See `add_word_tokens`; `tokens` and `whole` are changed.
+inline py::tuple add_word_tokens_to(const py::buffer& data,
+                                    const InputArray<std::int64_t>& offsets,
+                                    const InputArray<std::int64_t>& times,
+                                    const InputArray<std::uint32_t>& ids,
+                                    const InputArray<std::int64_t>& ends,
+                                    const InputArray<std::int64_t>& positions,
+                                    const InputArray<std::int64_t>& known,
+                                    std::optional<std::size_t> unknown, bool with_tokens,
+                                    InputArray<std::int64_t>& tokens,
+                                    InputArray<std::int64_t>& whole) {
+  const py::buffer_info info = data.request();
+  const std::string_view bytes = bytes_of(info);
+  const auto bounds = span_of(offsets);
+  check_offsets(bounds, bytes.size());
+  const auto items = span_of(ids);
+  const auto id_ends = span_of(ends);
+  check_offsets(id_ends, items.size());
+  check_length("ends", id_ends.size(), bounds.size());
+  const auto counts = span_of(times);
+  check_length("times", counts.size(), bounds.size() - 1);
+  const auto by_id = span_of(positions);
+  const auto sorted_ids = span_of(known);
+  check_length("whole", static_cast<std::size_t>(whole.size()), sorted_ids.size());
+  check_length("tokens", static_cast<std::size_t>(tokens.size()), sorted_ids.size());
+  // Sums wrap without being undefined; the caller refuses them by their bound.
+  const auto unsigned_span = [](InputArray<std::int64_t>& array, bool wanted) {
+    return std::span{reinterpret_cast<std::uint64_t*>(array.mutable_data()),
+                     wanted ? static_cast<std::size_t>(array.size()) : 0};
+  };
+  const auto all = unsigned_span(tokens, with_tokens);
+  const auto single = unsigned_span(whole, true);
+  const auto text = [&](std::size_t i) { return text_at(bytes, bounds, i); };
+  const auto add = [&](auto&& token_of) {
+    return add_word_tokens(text, items, id_ends, counts, token_of, unknown.value_or(SIZE_MAX), all,
+                           single);
+  };
+  WordAmounts found;
+  {
+    const py::gil_scoped_release release;
+    found = by_id.empty() ? add([&](std::uint32_t id) {
+      const auto at = std::lower_bound(sorted_ids.begin(), sorted_ids.end(), std::int64_t{id});
+      return at == sorted_ids.end() || *at != id
+                 ? SIZE_MAX
+                 : static_cast<std::size_t>(at - sorted_ids.begin());
+    })
+                          : add([&](std::uint32_t id) {
+      return id < by_id.size() ? static_cast<std::size_t>(by_id[id]) : SIZE_MAX;
+    });
+  }
+  return py::make_tuple(found.words, found.continued, found.bytes, found.characters, found.bound);
+}
+
 inline void bind_counting(py::module_& m) {
   using namespace pybind11::literals;
+  m.def("add_word_tokens", &add_word_tokens_to, "data"_a, "offsets"_a, "times"_a, "ids"_a, "ends"_a,
+        "positions"_a, "known"_a, "unknown"_a, "with_tokens"_a, "tokens"_a.noconvert(),
+        "whole"_a.noconvert(),
+        "Adds times[i] to tokens[t] for each token of each word i = data[offsets[i]:offsets[i + 1]] "
+        "with the ids ids[ends[i]:ends[i + 1]], and to whole[t] if that is its only token, not the "
+        "unknown one. t is positions[id], or the position among the ascending `known` ids if there "
+        "are no positions. Returns (words, continued words, bytes, characters, a bound of all "
+        "sums); without `with_tokens` tokens are not added.");
   m.def("add_id_counts", &add_id_counts_to, "ids"_a, "offsets"_a, "rows"_a,
         "table"_a.noconvert(),
         "Adds 1 to table[rows[d], id] for each id of each document d, whose ids are "

@@ -213,6 +213,34 @@ class PyEncoder {
         std::move(allowed));
   }
 
+  py::tuple encode_words(const py::buffer& data, const InputArray<std::int64_t>& offsets) {
+    const py::buffer_info info = data.request();
+    const std::string_view bytes = bytes_of(info);
+    const auto bounds = checked_offsets(offsets, bytes.size());
+    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+      if (bounds[i] == bounds[i + 1]) throw std::invalid_argument("a word must not be empty");
+    }
+    const auto size = static_cast<std::size_t>(bounds.back() - bounds.front());
+    IdBuffer ids = freed_ids().take(size);
+    std::vector<std::int64_t> ends{0};
+    {
+      const py::gil_scoped_release release;
+      ends.reserve(bounds.size());
+      (void)ids.room(size / 4);
+      const Borrowed state(*this);
+      try {
+        encoder_.encode_words(bytes, bounds, *state, ids, [&] {
+          ends.push_back(static_cast<std::int64_t>(ids.size()));
+        });
+      } catch (const MissingSymbol&) {
+        const std::size_t word = ends.size() - 1;
+        encode_document(text_at(bytes, bounds, word), word, {}, *state, ids);  // says where
+        throw;
+      }
+    }
+    return py::make_tuple(as_array(std::move(ids)), as_array(std::move(ends)));
+  }
+
   // The list is the caller's own: no other thread changes it. A text that is ASCII is read where it
   // is; the UTF-8 of another is made when it is encoded.
   py::tuple encode_texts(const py::list& list, std::vector<std::uint32_t> allowed) {
@@ -444,6 +472,8 @@ inline void bind_encoding(py::module_& m) {
       .def("encode_batch", &PyEncoder::encode_batch, "data"_a, "offsets"_a,
            "allowed"_a = std::vector<std::uint32_t>{},
            "The ids of many texts: (uint32[ids], int64 offsets of the texts' first ids).")
+      .def("encode_words", &PyEncoder::encode_words, "data"_a, "offsets"_a,
+           "The same for different words, none of them empty, that the pipeline leaves whole.")
       .def("encode_texts", &PyEncoder::encode_texts, "texts"_a,
            "allowed"_a = std::vector<std::uint32_t>{}, "The same for a list of str.");
 }

@@ -1,10 +1,11 @@
-// How often ids occur, by the row of a table that each document belongs to.
+// How often ids occur: in documents, by the row of a table that each belongs to, and in counted words.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <stdexcept>
+#include <string_view>
 
 namespace bpe_beam {
 
@@ -28,6 +29,54 @@ inline void add_id_counts(std::span<const std::uint32_t> ids,
       ++counts[id];
     }
   }
+}
+
+/// Words, each occurrence counted; sums that 64 bits cannot hold are wrong, see `bound`.
+struct WordAmounts {
+  std::uint64_t words = 0;
+  std::uint64_t continued = 0;  // words of two or more tokens
+  std::uint64_t bytes = 0;
+  std::uint64_t characters = 0;
+  double bound = 0;  // at least as much as any sum, but for rounding
+};
+
+/// The number of characters of a text in UTF-8: of its bytes that begin one.
+inline std::size_t count_characters(std::string_view text) {
+  std::size_t found = 0;
+  for (const char byte : text) found += (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
+  return found;
+}
+
+/// Adds `times` to tokens[t] for each token t of each word, and to whole[t] where the word has only
+/// this token and it is not `unknown`. Word i is text_at(i) and has the tokens
+/// token_of(ids[ends[i]]) to token_of(ids[ends[i + 1]]); it occurs times[i] times. `tokens` is empty
+/// if only whole words are to be added.
+/// Throws std::invalid_argument at a token outside the arrays, after earlier words were added.
+template <class TextAt, class TokenOf>
+WordAmounts add_word_tokens(TextAt&& text_at, std::span<const std::uint32_t> ids,
+                            std::span<const std::int64_t> ends, std::span<const std::int64_t> times,
+                            TokenOf&& token_of, std::size_t unknown,
+                            std::span<std::uint64_t> tokens, std::span<std::uint64_t> whole) {
+  WordAmounts amounts;
+  for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
+    const auto begin = static_cast<std::size_t>(ends[i]);
+    const auto size = static_cast<std::size_t>(ends[i + 1]) - begin;
+    const auto count = static_cast<std::uint64_t>(times[i]);
+    const std::string_view text = text_at(i);
+    amounts.bound += static_cast<double>(times[i]) * static_cast<double>(size + text.size() + 1);
+    amounts.words += count;
+    amounts.bytes += count * text.size();
+    amounts.characters += count * count_characters(text);
+    if (size > 1) amounts.continued += count;
+    if (tokens.empty() && size != 1) continue;
+    for (const std::uint32_t id : ids.subspan(begin, size)) {
+      const std::size_t token = token_of(id);
+      if (token >= whole.size()) throw std::invalid_argument("ids must be those of the tokens");
+      if (!tokens.empty()) tokens[token] += count;
+      if (size == 1 && token != unknown) whole[token] += count;
+    }
+  }
+  return amounts;
 }
 
 }  // namespace bpe_beam

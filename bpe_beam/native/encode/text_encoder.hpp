@@ -66,6 +66,29 @@ class TextEncoder {
     }
   }
 
+  /// Appends the ids of words i = data[bounds[i]:bounds[i + 1]], none of them empty, each a whole word
+  /// of the model, and calls `on_word()` behind the ids of each. The words should be different ones:
+  /// the cache gets only their parts. Throws MissingSymbol.
+  template <class OnWord>
+  void encode_words(std::string_view data, std::span<const std::int64_t> bounds,
+                    EncodingState& state, IdBuffer& out, OnWord&& on_word) const {
+    CachingSink sink{*model_, model_->seams(), state, out};
+    if (sink.seams == nullptr || model_->caches_parts()) {
+      for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+        sink.once(data.substr(static_cast<std::size_t>(bounds[i]), size_at(bounds, i)));
+        on_word();
+      }
+      return;
+    }
+    typename CachingSink::NewWords words;
+    words.text = data;
+    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+      const auto begin = static_cast<std::size_t>(bounds[i]);
+      sink.add_new({begin, begin + size_at(bounds, i)}, words, on_word);
+    }
+    sink.write_new_words(words, on_word);
+  }
+
   /// Appends the ids of a text and their offsets. Throws MissingSymbol as above.
   void encode_with_offsets(std::string_view text, std::span<const std::uint32_t> allowed,
                      EncodingState& state, IdsWithOffsets& out) const {
@@ -101,6 +124,69 @@ class TextEncoder {
     }
 
     void added(std::uint32_t id, const TextView&) { out.push_back(id); }
+
+    /// Appends the ids of a word that is not expected to come again.
+    void once(std::string_view word) {
+      if (model.caches_parts()) {
+        model.encode_cached(word, state.cache, state.model, out);
+      } else {
+        write_new(word, false);
+      }
+    }
+
+    /// Parts of different words, whose slots are on their way from memory.
+    struct NewWords {
+      std::string_view text;
+      std::size_t size = 0;
+      std::array<Word, Pipeline::kWords> parts;
+      std::array<WordCache::Entry, Pipeline::kWords> entries;
+      std::array<std::uint32_t, Pipeline::kWords> ids;  // of a part that is a token; kNoId: look it up
+      std::array<bool, Pipeline::kWords> alone;         // whether it is a whole word, not cached
+      std::array<bool, Pipeline::kWords> last;          // whether it is the last of its word
+    };
+
+    /// Adds a word that is not expected to come again; calls `on_word()` behind each word written.
+    template <class OnWord>
+    void add_new(const Word& word, NewWords& batch, OnWord&& on_word) {
+      const std::string_view bytes = bytes_of_word(batch.text, word);
+      const auto push = [&](const Word& part, std::uint32_t id, bool alone, bool last) {
+        if (batch.size == Pipeline::kWords) write_new_words(batch, on_word);
+        const std::size_t i = batch.size++;
+        batch.parts[i] = part;
+        batch.ids[i] = id;
+        batch.alone[i] = alone;
+        batch.last[i] = last;
+        if (alone) return;
+        batch.entries[i] = state.cache.entry_of(bytes_of_word(batch.text, part), WordKind::kPart,
+                                                batch.text.size() - part.begin);
+        state.cache.prefetch(batch.entries[i]);
+      };
+      if (const std::uint32_t whole = model.whole_word(bytes); whole != kNoId) {
+        return push(word, whole, true, true);
+      }
+      for_each_part(bytes, [&](std::size_t begin, std::size_t end) {
+        push({word.begin + begin, word.begin + end}, kNoId, end - begin == bytes.size(),
+             end == bytes.size());
+      });
+    }
+
+    /// Appends the ids of the parts, and empties the batch.
+    template <class OnWord>
+    void write_new_words(NewWords& batch, OnWord&& on_word) {
+      for (std::size_t i = 0; i < batch.size; ++i) {
+        const std::string_view part = bytes_of_word(batch.text, batch.parts[i]);
+        if (batch.ids[i] != kNoId) {
+          out.push_back(batch.ids[i]);
+        } else if (batch.alone[i]) {
+          model.encode_part(part, state.model);
+          out.append(state.model.ids);
+        } else {
+          write_part(part, batch.entries[i]);
+        }
+        if (batch.last[i]) on_word();
+      }
+      batch.size = 0;
+    }
 
    private:
     /// Words and parts of words whose slots are on their way from memory.
@@ -175,16 +261,21 @@ class TextEncoder {
         if (const auto ids = state.cache.find_in_ring(*slot, word)) return out.append(*ids);
       }
       const std::size_t before = out.size();
-      const std::uint32_t whole = entry.is_part() ? kNoId : model.whole_word(word);
+      write_new(word, entry.is_part());
+      state.cache.put(entry, word, out.ids().subspan(before));
+    }
+
+    /// Appends the ids of a word, or of a part, that is not in the cache.
+    void write_new(std::string_view word, bool is_part) {
+      const std::uint32_t whole = is_part ? kNoId : model.whole_word(word);
       if (whole != kNoId) {
         out.push_back(whole);
       } else if (seams == nullptr) {
         model.encode(word, false, state.model);
         out.append(state.model.ids);
       } else {
-        write_parts(word, entry.is_part());
+        write_parts(word, is_part);
       }
-      state.cache.put(entry, word, out.ids().subspan(before));
     }
 
     /// Appends the ids of a word that is not one token as a whole; of a part if `is_part`.
@@ -196,17 +287,20 @@ class TextEncoder {
           out.append(state.model.ids);
           return;
         }
-        const WordCache::Entry entry =
-            state.cache.entry_of(part, WordKind::kPart, word.size() - begin);
-        const WordCache::Slot* const slot = state.cache.find(entry);
-        if (slot != nullptr && slot->has_ids()) {
-          std::uint32_t* const room = out.room(WordCache::kWrittenIds);
-          slot->write_ids(room);
-          out.written_to(room + slot->count());
-        } else {
-          write_missed(part, entry, slot);
-        }
+        write_part(part, state.cache.entry_of(part, WordKind::kPart, word.size() - begin));
       });
+    }
+
+    /// Appends the ids of a part, from the cache or from the model.
+    void write_part(std::string_view part, const WordCache::Entry& entry) {
+      const WordCache::Slot* const slot = state.cache.find(entry);
+      if (slot != nullptr && slot->has_ids()) {
+        std::uint32_t* const room = out.room(WordCache::kWrittenIds);
+        slot->write_ids(room);
+        out.written_to(room + slot->count());
+      } else {
+        write_missed(part, entry, slot);
+      }
     }
   };
 
@@ -246,6 +340,10 @@ class TextEncoder {
       out.ends.push_back(origin.end);
     }
   };
+
+  static std::size_t size_at(std::span<const std::int64_t> bounds, std::size_t i) {
+    return static_cast<std::size_t>(bounds[i + 1] - bounds[i]);
+  }
 
   static std::string_view bytes_of_word(std::string_view text, const Word& word) {
     return {text.data() + word.begin, word.end - word.begin};  // substr would check

@@ -1,7 +1,9 @@
-// How often ids occur, by row.
+// How often ids occur, by row, and in counted words.
 #include <cstdint>
 #include <random>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "check.hpp"
@@ -56,9 +58,31 @@ void agrees_with_one_id_at_a_time() {
   }
 }
 
+void counts_tokens_of_words() {
+  using Counts = std::vector<std::uint64_t>;
+  const std::vector<std::string_view> words{"ab", "\xC3\xA9", "c", "?"};
+  const Ids ids{10, 11, 11, 10, 12};
+  const Longs ends{0, 2, 3, 4, 5}, times{3, 5, 7, 2};
+  const auto text_at = [&](std::size_t i) { return words[i]; };
+  const auto token_of = [](std::uint32_t id) { return std::size_t{id - 10}; };
+  Counts tokens{0, 1, 0}, whole(3);
+  const WordAmounts found =
+      add_word_tokens(text_at, ids, ends, times, token_of, 2, tokens, whole);
+  CHECK(found.words == 17 && found.continued == 3);
+  CHECK(found.bytes == 3 * 2 + 5 * 2 + 7 + 2 && found.characters == 3 * 2 + 5 + 7 + 2);
+  CHECK(found.bound == 3 * 5 + 5 * 4 + 7 * 3 + 2 * 3);
+  CHECK((tokens == Counts{10, 9, 2} && whole == Counts{7, 5, 0}));
+  add_word_tokens(text_at, ids, ends, times, token_of, SIZE_MAX, {}, whole);
+  CHECK((whole == Counts{14, 10, 2}));
+  const auto outside = [](std::uint32_t) { return std::size_t{3}; };
+  CHECK_THROWS(std::invalid_argument,
+               (add_word_tokens(text_at, ids, ends, times, outside, 0, tokens, whole), 0));
+}
+
 }  // namespace
 
 int main() {
+  counts_tokens_of_words();
   counts_by_row();
   counts_only_the_ids_of_documents();
   refuses_what_the_table_lacks();

@@ -135,6 +135,56 @@ void any_encoders_equal_the_definition() {
   CHECK(missing > 1'000 && whole > 5'000);
 }
 
+/// Different words, some more than a batch has parts; of a missing symbol the words before it are there.
+void any_words_equal_the_definition() {
+  std::mt19937 random(17);
+  std::size_t missing = 0, several = 0;
+  for (int round = 0; round < 2'000; ++round) {
+    std::vector<std::uint8_t> bytes(500);
+    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
+    FuzzInput input(bytes.data(), bytes.size());
+    const AnyModel model = any_model(input);
+    const TextEncoder encoder(PipelineSpec{}.make(), model.model);
+    std::string data;
+    std::vector<std::int64_t> bounds{0};
+    Ids expected;
+    std::vector<std::size_t> expected_ends;
+    bool expected_missing = false;
+    for (std::uint32_t left = input.below(200); left > 0; --left) {
+      const std::string word = any_text(input, 1 + input.below(left % 10 == 0 ? 40 : 6));
+      if (word.empty()) continue;
+      data += word;
+      bounds.push_back(static_cast<std::int64_t>(data.size()));
+      if (expected_missing) continue;
+      try {
+        for (const Symbol& symbol : model.naive->encode(word)) expected.push_back(symbol.id);
+        expected_ends.push_back(expected.size());
+      } catch (const MissingSymbol&) {
+        expected_missing = true;
+      }
+    }
+    const ExactCopy copy(data);
+    EncodingState state(input.below(8) * 100);
+    for (int again = 0; again < 2; ++again) {
+      IdBuffer ids;
+      std::vector<std::size_t> ends;
+      bool found_missing = false;
+      try {
+        encoder.encode_words(copy.view(), bounds, state, ids, [&] { ends.push_back(ids.size()); });
+      } catch (const MissingSymbol&) {
+        found_missing = true;
+        ids.cut(ends.empty() ? 0 : ends.back());
+        expected.resize(expected_ends.empty() ? 0 : expected_ends.back());
+      }
+      CHECK(found_missing == expected_missing && ends == expected_ends);
+      CHECK(Ids(ids.ids().begin(), ids.ids().end()) == expected);
+    }
+    missing += expected_missing;
+    several += expected_ends.size() > 100;
+  }
+  CHECK(missing > 200 && several > 200);
+}
+
 void a_million_letters() {
   std::vector<MergeRow> rows = {{'a', 'a', 256}};
   for (std::uint32_t id = 256; id < 264; ++id) rows.push_back({id, id, id + 1});
@@ -157,5 +207,6 @@ int main() {
   the_cache_tells_words_apart();
   missing_symbols();
   any_encoders_equal_the_definition();
+  any_words_equal_the_definition();
   a_million_letters();
 }
