@@ -30,7 +30,7 @@ PROJECTS = {
     "olmo-core": "tokens-dolma",
     "torchtitan": "tokens-flat",
     "modded-nanogpt": "tokens-llmc",
-    "maxtext": "tokens-parquet",
+    "maxtext": "tokens-arrayrecord",
     "transformers": "tokens-parquet",
 }
 TEXTS = [text for text in made_text.documents(600, seed=3) if text]

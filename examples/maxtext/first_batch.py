@@ -1,15 +1,15 @@
-"""Read the first documents of Parquet shards with grain's own reader, padded to one length.
+"""Read the first documents of ArrayRecord shards with grain's own reader, padded to one length.
 
 python first_batch.py FOLDER
 """
 
-import itertools
 import sys
 from pathlib import Path
 from typing import Any
 
 import grain
 import numpy as np
+from tfrecord.example_pb2 import Example
 
 
 def first_batch(folder: str, length: int = 64, size: int = 4) -> np.ndarray[Any, Any]:
@@ -20,11 +20,12 @@ def first_batch(folder: str, length: int = 64, size: int = 4) -> np.ndarray[Any,
         length: The number of ids of a row.
         size: The number of documents.
     """
-    path = str(min(Path(folder).glob("shard-*.parquet")))
+    paths = sorted(map(str, Path(folder).glob("shard-*.array_record")))
+    records = grain.sources.ArrayRecordDataSource(paths)
     batch = np.zeros((size, length), np.int32)
-    rows = grain.experimental.ParquetIterDataset(path)
-    for target, row in zip(batch, itertools.islice(rows, size), strict=True):
-        ids = row["input_ids"][:length]
+    for target, record in zip(batch, (records[number] for number in range(size)), strict=True):
+        example = Example.FromString(record)
+        ids = example.features.feature["input_ids"].int64_list.value[:length]
         target[: len(ids)] = ids
     return batch
 

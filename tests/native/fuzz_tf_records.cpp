@@ -21,7 +21,7 @@ using Bytes = std::vector<std::uint8_t>;
 template <typename Number>
 void append_number(Number number, Bytes& out) {
   out.resize(out.size() + sizeof(Number));
-  tf_record_detail::put_number(number, out.data() + out.size() - sizeof(Number));
+  put_number(number, out.data() + out.size() - sizeof(Number));
 }
 
 /// A record with true checksums around any bytes.

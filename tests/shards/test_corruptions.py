@@ -23,7 +23,7 @@ NAME = shard_name(0, 1)
 CORRUPTIONS = 1_000
 # Files of these two make those of nanogpt.
 FORMATS = ("datatrove", "dolma", "flat", "llmc", "parquet", "arrow")
-OF_RECORDS = ("mds", "litdata", "tfrecord")
+OF_RECORDS = ("mds", "litdata", "tfrecord", "arrayrecord")
 
 
 def make(folder: Path, format_name: str) -> list[Path]:

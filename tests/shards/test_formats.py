@@ -19,6 +19,7 @@ SHARED = {
     "__init__",
     "document_table",
     "ends_reader",
+    "example_writer",
     "id_stream",
     "interface",
     "offsets_file",

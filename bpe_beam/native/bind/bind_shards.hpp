@@ -3,15 +3,18 @@
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "bind/binding.hpp"
+#include "shards/array_records.hpp"
 #include "shards/tf_records.hpp"
 
 namespace bpe_beam {
@@ -32,17 +35,130 @@ inline py::array_t<std::uint8_t> tf_records(const InputArray<std::uint32_t>& ids
   return as_array(std::move(records));
 }
 
+inline std::span<const std::uint8_t> byte_span_of(const py::buffer_info& info) {
+  const auto bytes = bytes_of(info);
+  return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
+}
+
 inline py::tuple read_tf_records_of(const py::buffer& data) {
   const py::buffer_info info = data.request();
-  const auto bytes = bytes_of(info);
+  const auto bytes = byte_span_of(info);
   TfRecords found;
   {
     const py::gil_scoped_release released;
-    found = read_tf_records({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+    found = read_tf_records(bytes);
   }
   return py::make_tuple(as_array(std::move(found.ids)), as_array(std::move(found.lengths)),
                         as_array(std::move(found.ends)), found.needed,
                         static_cast<std::int64_t>(found.flaw));
+}
+
+/// A position in an ArrayRecord file; throws std::invalid_argument if no chunk can begin there.
+inline std::uint64_t chunk_position(std::int64_t position) {
+  constexpr std::int64_t kMax = std::int64_t{1} << 62;
+  if (position < 0 || position > kMax || !is_chunk_begin(static_cast<std::uint64_t>(position))) {
+    throw std::invalid_argument("position must be one where a chunk can begin, got " +
+                                std::to_string(position));
+  }
+  return static_cast<std::uint64_t>(position);
+}
+
+inline py::tuple array_records(const InputArray<std::uint32_t>& ids,
+                               const InputArray<std::int64_t>& offsets, std::int64_t position) {
+  const auto values = span_of(ids);
+  const auto bounds = checked_offsets(offsets, values.size());
+  ArrayRecordAppender records(chunk_position(position));
+  ArrayRecordBytes made;
+  {
+    const py::gil_scoped_release released;
+    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+      const auto start = static_cast<std::size_t>(bounds[i]);
+      records.add(values.subspan(start, static_cast<std::size_t>(bounds[i + 1]) - start));
+    }
+    made = std::move(records).take();
+  }
+  return py::make_tuple(as_array(std::move(made.bytes)), as_array(std::move(made.begins)),
+                        as_array(std::move(made.sizes)));
+}
+
+inline py::tuple read_array_records_of(const py::buffer& data, std::int64_t position) {
+  const py::buffer_info info = data.request();
+  const auto bytes = byte_span_of(info);
+  const std::uint64_t first = chunk_position(position);
+  ArrayRecords found;
+  {
+    const py::gil_scoped_release released;
+    found = read_array_records(bytes, first);
+  }
+  return py::make_tuple(as_array(std::move(found.ids)), as_array(std::move(found.lengths)),
+                        as_array(std::move(found.begins)), as_array(std::move(found.sizes)),
+                        found.end, static_cast<std::int64_t>(found.flaw));
+}
+
+/// An `ArrayRecordTail` that holds its rows.
+class BoundArrayRecordTail {
+ public:
+  explicit BoundArrayRecordTail(InputArray<std::int64_t> rows)
+      : held_(std::move(rows)), tail_(checked(held_)) {}
+
+  py::array_t<std::uint8_t> next() {
+    std::vector<std::uint8_t> bytes;
+    {
+      const py::gil_scoped_release released;
+      bytes = tail_.next();
+    }
+    return as_array(std::move(bytes));
+  }
+
+ private:
+  static std::span<const std::int64_t> checked(const InputArray<std::int64_t>& rows) {
+    constexpr auto kColumns = static_cast<py::ssize_t>(ArrayRecordTail::kColumns);
+    if (rows.ndim() != 2 || rows.shape(1) != kColumns || rows.shape(0) == 0) {
+      throw std::invalid_argument("rows must be int64[records + 1, 3]");
+    }
+    chunk_position(rows.at(rows.shape(0) - 1, 1));
+    return span_of(rows);
+  }
+
+  InputArray<std::int64_t> held_;
+  ArrayRecordTail tail_;
+};
+
+inline void bind_array_records(py::module_& m) {
+  m.def("array_records", &array_records, py::arg("ids"), py::arg("offsets"), py::arg("position"));
+  m.def("read_array_records", &read_array_records_of, py::arg("data"), py::arg("position"));
+  m.def("array_record_start", [] { return as_array(array_record_start()); });
+  m.def(
+      "array_record_index",
+      [](const py::buffer& last_block) {
+        const py::buffer_info info = last_block.request();
+        return array_record_index(byte_span_of(info));
+      },
+      py::arg("last_block"));
+  py::class_<BoundArrayRecordTail>(m, "ArrayRecordTail")
+      .def(py::init<InputArray<std::int64_t>>(), py::arg("rows"))
+      .def("next", &BoundArrayRecordTail::next);
+  py::class_<ArrayRecordIndexReader>(m, "ArrayRecordIndexReader")
+      .def(py::init([](std::int64_t begin) {
+             return ArrayRecordIndexReader(chunk_position(begin));
+           }),
+           py::arg("begin"))
+      .def(
+          "add",
+          [](ArrayRecordIndexReader& reader, const py::buffer& data) {
+            const py::buffer_info info = data.request();
+            std::vector<std::int64_t> positions;
+            std::vector<std::int64_t> sizes;
+            const bool good = reader.add(byte_span_of(info), positions, sizes);
+            return py::make_tuple(as_array(std::move(positions)), as_array(std::move(sizes)), good);
+          },
+          py::arg("data"))
+      .def("done", &ArrayRecordIndexReader::done);
+  m.attr("CHUNK_CUT") = static_cast<std::int64_t>(ChunkFlaw::kCut);
+  m.attr("CHUNK_FLAWS") = py::make_tuple(
+      "", "it is cut off", "the checksum of its head does not match",
+      "the head of a block in it does not match", "its checksum does not match",
+      "it is no Example with one list input_ids, as this format has it");
 }
 
 inline void bind_shards(py::module_& m) {
@@ -51,6 +167,7 @@ inline void bind_shards(py::module_& m) {
   m.attr("TF_RECORD_FLAWS") =
       py::make_tuple("", "the checksum of its length does not match", "its checksum does not match",
                      "it is no Example with one list input_ids, as this format has it");
+  bind_array_records(m);
 }
 
 }  // namespace bpe_beam

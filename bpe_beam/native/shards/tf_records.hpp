@@ -1,19 +1,17 @@
 // The records of TFRecord files, each the ids of a document: framing, checksums, and layout.
 //
 // Little-endian: uint64 length, its masked CRC-32C (uint32), that many bytes, their masked CRC-32C.
-// The bytes are a tf.train.Example in protocol buffers' wire format, whose one feature `input_ids`
-// is a list of int64, packed. Only the one encoding that `append_tf_record` writes is read.
+// The bytes are the tf.train.Example of `tf_example.hpp`.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
+
+#include "shards/tf_example.hpp"
 
 namespace bpe_beam {
 
@@ -38,77 +36,6 @@ constexpr auto make_crc_tables() {
 }
 
 inline constexpr auto kCrcTables = make_crc_tables();
-
-constexpr std::uint64_t kMaxId = (std::uint64_t{1} << 31) - 1;
-constexpr std::string_view kKey = "\x0A\x09input_ids";
-
-constexpr std::size_t varint_size(std::uint64_t value) {
-  return (static_cast<std::size_t>(std::bit_width(value | 1)) + 6) / 7;
-}
-
-/// Writes a varint, and returns the byte behind it.
-inline std::uint8_t* put_varint(std::uint64_t value, std::uint8_t* at) {
-  for (; value >= 0x80; value >>= 7) *at++ = static_cast<std::uint8_t>(value | 0x80);
-  *at++ = static_cast<std::uint8_t>(value);
-  return at;
-}
-
-/// Writes a number, and returns the byte behind it.
-template <typename Number>
-std::uint8_t* put_number(Number number, std::uint8_t* at) {
-  for (std::size_t byte = 0; byte < sizeof(Number); ++byte) {
-    *at++ = static_cast<std::uint8_t>(number >> (8 * byte));
-  }
-  return at;
-}
-
-template <typename Number>
-Number number_at(std::string_view data, std::size_t at) {
-  Number number = 0;
-  for (std::size_t byte = 0; byte < sizeof(Number); ++byte) {
-    const auto value = static_cast<std::uint8_t>(data[at + byte]);
-    number |= static_cast<Number>(static_cast<Number>(value) << (8 * byte));
-  }
-  return number;
-}
-
-/// Takes a varint of up to `max` in its shortest form off the start of the data.
-inline std::optional<std::uint64_t> take_varint(std::string_view& data, std::uint64_t max) {
-  std::uint64_t value = 0;
-  for (std::size_t at = 0; at < data.size() && at < 9; ++at) {
-    const auto byte = static_cast<std::uint8_t>(data[at]);
-    value |= static_cast<std::uint64_t>(byte & 0x7F) << (7 * at);
-    if (byte >= 0x80) continue;
-    if ((byte == 0 && at > 0) || value > max) return std::nullopt;
-    data.remove_prefix(at + 1);
-    return value;
-  }
-  return std::nullopt;
-}
-
-/// Takes a tag and the length of what follows, which must be all of the rest.
-inline bool take_rest(std::string_view& data, char tag) {
-  if (data.empty() || data.front() != tag) return false;
-  data.remove_prefix(1);
-  const auto length = take_varint(data, static_cast<std::uint64_t>(data.size()));
-  return length && *length == data.size();
-}
-
-/// Reads an Example; false if it is no such one.
-inline bool read_example(std::string_view data, std::vector<std::uint32_t>& ids) {
-  if (!take_rest(data, '\x0A') || !take_rest(data, '\x0A')) return false;
-  if (!data.starts_with(kKey)) return false;
-  data.remove_prefix(kKey.size());
-  if (!take_rest(data, '\x12') || !take_rest(data, '\x1A')) return false;
-  if (data.empty()) return true;
-  if (!take_rest(data, '\x0A') || data.empty()) return false;
-  while (!data.empty()) {
-    const auto id = take_varint(data, kMaxId);
-    if (!id) return false;
-    ids.push_back(static_cast<std::uint32_t>(*id));
-  }
-  return true;
-}
 
 }  // namespace tf_record_detail
 
@@ -139,32 +66,13 @@ inline std::uint32_t masked_crc32c(std::span<const std::uint8_t> data) {
 
 /// Appends the record of a document. Its ids are below 2^31.
 inline void append_tf_record(std::span<const std::uint32_t> ids, std::vector<std::uint8_t>& out) {
-  using namespace tf_record_detail;
-  const auto part = [](std::uint64_t size) { return 1 + varint_size(size) + size; };
-  std::uint64_t packed = 0;
-  for (const std::uint32_t id : ids) packed += varint_size(id);
-  const std::uint64_t list = packed == 0 ? 0 : part(packed);
-  const std::uint64_t feature = part(list);
-  const std::uint64_t entry = kKey.size() + part(feature);
-  const std::uint64_t features = part(entry);
-  const std::uint64_t example = part(features);
+  const ExampleSizes sizes(ids);
   const std::size_t start = out.size();
-  out.resize(start + 8 + 4 + static_cast<std::size_t>(example) + 4);
+  out.resize(start + 8 + 4 + static_cast<std::size_t>(sizes.example) + 4);
   std::uint8_t* const record = out.data() + start;
-  std::uint8_t* at = put_number(example, record);
-  at = put_number(masked_crc32c({record, at}), at);
-  std::uint8_t* const body = at;
-  const auto begin_part = [&at](std::uint8_t tag, std::uint64_t size) {
-    *at++ = tag;
-    at = put_varint(size, at);
-  };
-  begin_part(0x0A, features);
-  begin_part(0x0A, entry);
-  at = std::copy(kKey.begin(), kKey.end(), at);
-  begin_part(0x12, feature);
-  begin_part(0x1A, list);
-  if (packed != 0) begin_part(0x0A, packed);
-  for (const std::uint32_t id : ids) at = put_varint(id, at);
+  std::uint8_t* at = put_number(sizes.example, record);
+  std::uint8_t* const body = put_number(masked_crc32c({record, at}), at);
+  at = put_example(ids, sizes, body);
   put_number(masked_crc32c({body, at}), at);
 }
 
@@ -187,7 +95,6 @@ struct TfRecords {
 
 /// Reads whole records, up to the first that is not whole or has a flaw.
 inline TfRecords read_tf_records(std::span<const std::uint8_t> bytes) {
-  using namespace tf_record_detail;
   constexpr std::size_t kHead = 12;
   constexpr std::size_t kAround = kHead + 4;
   TfRecords found;

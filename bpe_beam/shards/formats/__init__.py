@@ -22,6 +22,7 @@ SHARD_FORMATS = (
     "flat",
     "megatron_preprocess_data",
     "tfrecord",
+    "arrayrecord",
     "mds",
     "litdata",
 )

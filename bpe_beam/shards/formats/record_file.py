@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 from bpe_beam.shards.formats.id_stream import check_range
 from bpe_beam.shards.formats.interface import ShardFormat, ShardReader, ShardWriter
 from bpe_beam.shards.formats.range_file import RangeFile
-from bpe_beam.shards.stored_shard import Ids, IdType, ShardFile, StoredShard, check_counts
+from bpe_beam.shards.stored_shard import (
+    Ids,
+    IdType,
+    ShardAccess,
+    ShardFile,
+    StoredShard,
+    check_counts,
+)
 from bpe_beam.storage import Storage
 
 _TOKENS = 1 << 18
@@ -229,6 +236,7 @@ def record_format(
     writer: Callable[..., ShardWriter],
     open_records: OpenRecords,
     max_document_tokens: int,
+    access: Callable[[StoredShard], ShardAccess] | None = None,
     **more: Any,
 ) -> ShardFormat:
     """Return the format of shards that are files of one kind.
@@ -239,6 +247,7 @@ def record_format(
         writer: Opens a writer: the arguments of `ShardFormat.writer`, and `suffix`.
         open_records: Makes the records of an open file.
         max_document_tokens: The most tokens that a document may have.
+        access: See `ShardFormat.access`; by default it opens the records as `reader` does.
         **more: Other attributes of `ShardFormat`.
     """
     return ShardFormat(
@@ -248,6 +257,6 @@ def record_format(
         writer=partial(writer, suffix=suffix),
         reader=partial(RecordReader, suffix=suffix, open_records=open_records),
         check=partial(RecordCheck, suffix=suffix),
-        access=partial(RecordAccess, suffix=suffix, open_records=open_records),
+        access=access or partial(RecordAccess, suffix=suffix, open_records=open_records),
         **more,
     )

@@ -10,55 +10,29 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError
+from bpe_beam.shards.formats.example_writer import MAX_TOKENS, ExampleWriter
 from bpe_beam.shards.formats.id_stream import spool_errors
-from bpe_beam.shards.formats.one_file_writer import OneFileWriter
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.formats.record_file import RecordFile, record_format
 from bpe_beam.shards.stored_shard import MappedFile, ShardFile
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 SUFFIX = ".tfrecord"
 
-MAX_TOKENS = 400_000_000
-"""The most tokens of a document: an Example is below 2 GiB, and an id has up to five bytes."""
-
 _WINDOW = 4 << 20
-_TOKENS = 1 << 18
 
 
-class TfRecordWriter(OneFileWriter):
+class TfRecordWriter(ExampleWriter):
     """A `ShardWriter`."""
 
-    def add(
-        self,
-        ids: NDArray[np.uint32],
-        offsets: NDArray[np.int64],
-        labels: pa.RecordBatch | None,
-    ) -> None:
-        """See `OneFileWriter.add`."""
-        lengths = np.diff(offsets)
-        if lengths.max(initial=0) > MAX_TOKENS:
-            document = int(np.argmax(lengths > MAX_TOKENS))
-            raise DataError(
-                f"{self.name}: document {self.documents + document} has {int(lengths[document])} "
-                f"tokens; the format allows at most {MAX_TOKENS} a document: divide the document"
-            )
-        row = 0
-        while row < lengths.size:
-            stop = int(np.searchsorted(offsets, offsets[row] + _TOKENS, side="right")) - 1
-            stop = min(max(stop, row + 1), row + _TOKENS)
-            part = ids[offsets[row] : offsets[stop]]
-            self.file().write(_native.tf_records(part, offsets[row : stop + 1] - offsets[row]))
-            row = stop
+    def write_records(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> None:
+        """See `ExampleWriter.write_records`."""
+        self.file().write(_native.tf_records(ids, offsets))
 
 
 class _Records(RecordFile):

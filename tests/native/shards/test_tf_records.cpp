@@ -100,7 +100,7 @@ void test_every_flipped_bit_is_seen() {
 template <typename Number>
 void append_number(Number number, Bytes& out) {
   out.resize(out.size() + sizeof(Number));
-  tf_record_detail::put_number(number, out.data() + out.size() - sizeof(Number));
+  put_number(number, out.data() + out.size() - sizeof(Number));
 }
 
 /// A record with true checksums around other bytes.

@@ -1,0 +1,135 @@
+// The tf.train.Example of a document, which records of TFRecord and ArrayRecord files hold.
+//
+// It is in protocol buffers' wire format, and its one feature `input_ids` is a list of int64,
+// packed. Only the one encoding that `put_example` writes is read.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace bpe_beam {
+
+/// The bytes of a number as a varint.
+constexpr std::size_t varint_size(std::uint64_t value) {
+  return (static_cast<std::size_t>(std::bit_width(value | 1)) + 6) / 7;
+}
+
+/// Writes a varint, and returns the byte behind it.
+inline std::uint8_t* put_varint(std::uint64_t value, std::uint8_t* at) {
+  for (; value >= 0x80; value >>= 7) *at++ = static_cast<std::uint8_t>(value | 0x80);
+  *at++ = static_cast<std::uint8_t>(value);
+  return at;
+}
+
+/// Writes a number, little-endian, and returns the byte behind it.
+template <typename Number>
+std::uint8_t* put_number(Number number, std::uint8_t* at) {
+  for (std::size_t byte = 0; byte < sizeof(Number); ++byte) {
+    *at++ = static_cast<std::uint8_t>(number >> (8 * byte));
+  }
+  return at;
+}
+
+/// The number that `put_number` wrote at a position.
+template <typename Number>
+Number number_at(std::string_view data, std::size_t at) {
+  Number number = 0;
+  for (std::size_t byte = 0; byte < sizeof(Number); ++byte) {
+    const auto value = static_cast<std::uint8_t>(data[at + byte]);
+    number |= static_cast<Number>(static_cast<Number>(value) << (8 * byte));
+  }
+  return number;
+}
+
+/// Takes a varint of up to `max` in its shortest form off the start of the data.
+inline std::optional<std::uint64_t> take_varint(std::string_view& data, std::uint64_t max) {
+  std::uint64_t value = 0;
+  for (std::size_t at = 0; at < data.size() && at < 9; ++at) {
+    const auto byte = static_cast<std::uint8_t>(data[at]);
+    value |= static_cast<std::uint64_t>(byte & 0x7F) << (7 * at);
+    if (byte >= 0x80) continue;
+    if ((byte == 0 && at > 0) || value > max) return std::nullopt;
+    data.remove_prefix(at + 1);
+    return value;
+  }
+  return std::nullopt;
+}
+
+namespace tf_example_detail {
+
+constexpr std::uint64_t kMaxId = (std::uint64_t{1} << 31) - 1;
+constexpr std::string_view kKey = "\x0A\x09input_ids";
+
+/// Takes a tag and the length of what follows, which must be all of the rest.
+inline bool take_rest(std::string_view& data, char tag) {
+  if (data.empty() || data.front() != tag) return false;
+  data.remove_prefix(1);
+  const auto length = take_varint(data, static_cast<std::uint64_t>(data.size()));
+  return length && *length == data.size();
+}
+
+}  // namespace tf_example_detail
+
+/// The sizes of an Example and of its parts, in bytes.
+struct ExampleSizes {
+  /// Of the Example of these ids, each below 2^31.
+  explicit ExampleSizes(std::span<const std::uint32_t> ids) {
+    const auto part = [](std::uint64_t size) { return 1 + varint_size(size) + size; };
+    for (const std::uint32_t id : ids) packed += varint_size(id);
+    list = packed == 0 ? 0 : part(packed);
+    feature = part(list);
+    entry = tf_example_detail::kKey.size() + part(feature);
+    features = part(entry);
+    example = part(features);
+  }
+
+  std::uint64_t packed = 0;
+  std::uint64_t list = 0;
+  std::uint64_t feature = 0;
+  std::uint64_t entry = 0;
+  std::uint64_t features = 0;
+  std::uint64_t example = 0;
+};
+
+/// Writes the Example of some ids, and returns the byte behind it: `sizes.example` bytes.
+inline std::uint8_t* put_example(std::span<const std::uint32_t> ids, const ExampleSizes& sizes,
+                                 std::uint8_t* at) {
+  using namespace tf_example_detail;
+  const auto begin_part = [&at](std::uint8_t tag, std::uint64_t size) {
+    *at++ = tag;
+    at = put_varint(size, at);
+  };
+  begin_part(0x0A, sizes.features);
+  begin_part(0x0A, sizes.entry);
+  at = std::copy(kKey.begin(), kKey.end(), at);
+  begin_part(0x12, sizes.feature);
+  begin_part(0x1A, sizes.list);
+  if (sizes.packed != 0) begin_part(0x0A, sizes.packed);
+  for (const std::uint32_t id : ids) at = put_varint(id, at);
+  return at;
+}
+
+/// Appends the ids of an Example. Returns false if it is no such one; ids may be appended then.
+inline bool read_example(std::string_view data, std::vector<std::uint32_t>& ids) {
+  using namespace tf_example_detail;
+  if (!take_rest(data, '\x0A') || !take_rest(data, '\x0A')) return false;
+  if (!data.starts_with(kKey)) return false;
+  data.remove_prefix(kKey.size());
+  if (!take_rest(data, '\x12') || !take_rest(data, '\x1A')) return false;
+  if (data.empty()) return true;
+  if (!take_rest(data, '\x0A') || data.empty()) return false;
+  while (!data.empty()) {
+    const auto id = take_varint(data, kMaxId);
+    if (!id) return false;
+    ids.push_back(static_cast<std::uint32_t>(*id));
+  }
+  return true;
+}
+
+}  // namespace bpe_beam
