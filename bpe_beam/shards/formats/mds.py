@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,30 +43,27 @@ _COLUMNS: dict[str, Any] = {
 _DESCRIPTION = json.dumps(_COLUMNS, sort_keys=True).encode()
 
 
-class _Frame:
+class _Heads:
     """The bytes of documents but for their ids.
 
     Args:
         lengths: int64[documents], their tokens.
 
     Attributes:
-        sizes: int64[documents], their bytes.
-        is_id: bool[bytes], which bytes are those of ids.
-        head: uint8[n], the others.
+        data: uint8[n], the heads one after the other.
+        widths: int64[documents], their bytes.
+        used: bool[documents, 9], which bytes of the longest head that there may be each has.
     """
 
     def __init__(self, lengths: NDArray[np.int64]) -> None:
         widths = np.where(lengths < 1 << 8, 1, np.where(lengths < 1 << 16, 2, 4))
-        self.sizes = 5 + widths + 4 * lengths
-        begins = np.cumsum(self.sizes) - self.sizes
-        self.is_id = np.ones(int(self.sizes.sum()), np.bool_)
+        self.widths = 5 + widths
         heads = np.empty((lengths.size, 9), np.uint8)
-        heads[:, :4] = (self.sizes - 4).astype("<u4")[:, np.newaxis].view(np.uint8)
+        heads[:, :4] = (1 + widths + 4 * lengths).astype("<u4")[:, np.newaxis].view(np.uint8)
         heads[:, 4] = 4 + widths // 2
         heads[:, 5:] = lengths.astype("<u4")[:, np.newaxis].view(np.uint8)
-        used = np.arange(9) < (5 + widths)[:, np.newaxis]
-        self.head = heads[used]
-        self.is_id[(begins[:, np.newaxis] + np.arange(9))[used]] = False
+        self.used = np.arange(9) < self.widths[:, np.newaxis]
+        self.data = heads[self.used]
 
 
 class MdsWriter(OffsetsWriter):
@@ -77,11 +75,16 @@ class MdsWriter(OffsetsWriter):
         self, ids: NDArray[np.uint32], lengths: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """See `OffsetsWriter.encode`."""
-        frame = _Frame(lengths)
-        data = np.empty(frame.is_id.size, np.uint8)
-        data[frame.is_id] = ids.astype("<i4").view(np.uint8)
-        data[~frame.is_id] = frame.head
-        return data, frame.sizes
+        head = _Heads(lengths)
+        parts: list[bytes | memoryview] = [b""] * (2 * lengths.size)
+        parts[::2] = _parts(head.data.data, head.widths)
+        parts[1::2] = _parts(ids.astype("<i4").view(np.uint8).data, 4 * lengths)
+        return np.frombuffer(b"".join(parts), np.uint8), head.widths + 4 * lengths
+
+
+def _parts(data: memoryview, sizes: NDArray[np.int64]) -> list[memoryview]:
+    ends = [0, *np.cumsum(sizes).tolist()]
+    return [data[start:end] for start, end in pairwise(ends)]
 
 
 class _Samples(OffsetsFile):
@@ -102,8 +105,12 @@ class _Samples(OffsetsFile):
         self, data: NDArray[np.uint8], lengths: NDArray[np.int64]
     ) -> NDArray[np.uint8] | None:
         """See `OffsetsFile.decode`."""
-        frame = _Frame(lengths)
-        return data[frame.is_id] if np.array_equal(data[~frame.is_id], frame.head) else None
+        head = _Heads(lengths)
+        sizes = head.widths + 4 * lengths
+        begins = np.cumsum(sizes) - sizes
+        is_id = np.ones(int(sizes.sum()), np.bool_)
+        is_id[(begins[:, np.newaxis] + np.arange(9))[head.used]] = False
+        return data[is_id] if np.array_equal(data[~is_id], head.data) else None
 
 
 def _index(shards: Sequence[Shard]) -> bytes:

@@ -15,7 +15,7 @@ from command_line import heavy_modules_of
 
 from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.shards.formats import document_table, shard_format
+from bpe_beam.shards.formats import document_table, parquet, shard_format
 from bpe_beam.shards.formats.document_table import SCHEMA, TableReader
 from bpe_beam.shards.formats.interface import ShardFiles, ShardFormat, ShardOrigin
 from bpe_beam.storage import Storage
@@ -39,8 +39,9 @@ def format_(request: pytest.FixtureRequest) -> ShardFormat:
 
 @pytest.fixture
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups of about ten rows."""
+    """Groups of about ten rows, in chunks of two or three."""
     monkeypatch.setattr(document_table, "GROUP_BYTES", 400)
+    monkeypatch.setattr(parquet, "_CHUNK_IDS", 20)
 
 
 def pack(documents: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -184,6 +185,30 @@ def test_a_document_larger_than_a_group_is_a_group(
     write(format_, tmp_path, *([documents] if batches == 1 else [[each] for each in documents]))
     found = table_of(format_, tmp_path).column("length")
     assert [chunk.to_pylist() for chunk in found.chunks] == [[1], [1000], [1, 1]]
+
+
+def test_lists_are_written_by_chunks_that_follow_from_their_lengths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[list[int]] = []
+    write_table = pq.ParquetWriter.write_table
+
+    def spy(self: pq.ParquetWriter, table: pa.Table) -> None:
+        column = table.column("input_ids")
+        written.append([len(chunk.flatten()) for chunk in column.chunks])
+        assert [len(chunk) for chunk in column.chunks] == [3, 1, 4]
+        write_table(self, table)
+
+    monkeypatch.setattr(parquet, "_CHUNK_IDS", 20)
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", spy)
+    documents = [[1] * size for size in (8, 0, 12, 21, 1, 18, 1, 0)]
+    for batch in (1, 3, 8):
+        folder = tmp_path / f"{batch}"
+        folder.mkdir()
+        parts = [documents[at : at + batch] for at in range(0, len(documents), batch)]
+        write(shard_format("parquet"), folder, *parts)
+        assert read(shard_format("parquet"), folder) == documents
+    assert written == [[20, 21, 20]] * 3
 
 
 def test_a_long_document_is_one_row(format_: ShardFormat, tmp_path: Path) -> None:
