@@ -126,14 +126,24 @@ def array_record(records: Sequence[bytes]) -> bytes:
     """Return the file that package array_record writes with `group_size:1,uncompressed`."""
     file = RiegeliFile()
     file.chunk(b"s", (), b"")
-    positions = [(file.records([record]), len(record)) for record in records]
-    settings = message((1, 1), (2, len(records)), (3, len(records)), (4, OPTIONS))
-    entries = [message((1, position), (2, size), (3, 1)) for position, size in positions]
-    index = file.records([message((1, settings)), *entries])
+    finish(file, [(file.records([record]), len(record)) for record in records])
+    return file.data
+
+
+def finish(file: RiegeliFile, entries: Sequence[tuple[int, int]]) -> int:
+    """Append the index and the end of a file, and return the position of the index.
+
+    Args:
+        file: A file of chunks of one record each.
+        entries: The position of each chunk, and the bytes of its record.
+    """
+    settings = message((1, 1), (2, len(entries)), (3, len(entries)), (4, OPTIONS))
+    messages = [message((1, position), (2, size), (3, 1)) for position, size in entries]
+    index = file.records([message((1, settings)), *messages])
     file.pad()
     file.records([message((1, index), (2, 0x71930E704FDAE05E))] * 3)
     file.pad()
-    return file.data
+    return index
 
 
 def example(ids: Sequence[int]) -> bytes:

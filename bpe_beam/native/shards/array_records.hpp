@@ -73,7 +73,10 @@ struct ArrayRecordBytes {
 /// Appends documents to the bytes of a file, from a position where a chunk begins.
 class ArrayRecordAppender {
  public:
-  explicit ArrayRecordAppender(std::uint64_t position) : at_(position) {}
+  /// Args: the position, and how many bytes to expect.
+  explicit ArrayRecordAppender(std::uint64_t position, std::size_t expected = 0) : at_(position) {
+    found_.bytes.reserve(expected);
+  }
 
   /// Appends a document. Its ids are below 2^31.
   void add(std::span<const std::uint32_t> ids) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -66,6 +67,31 @@ namespace tf_example_detail {
 constexpr std::uint64_t kMaxId = (std::uint64_t{1} << 31) - 1;
 constexpr std::string_view kKey = "\x0A\x09input_ids";
 
+/// The bytes of an id as a varint, without a division.
+constexpr std::size_t id_size(std::uint32_t id) {
+  return std::size_t{1} + (id >> 7 != 0) + (id >> 14 != 0) + (id >> 21 != 0) + (id >> 28 != 0);
+}
+
+/// Writes ids as varints, and returns the byte behind them: `packed` bytes in total.
+inline std::uint8_t* put_ids(std::span<const std::uint32_t> ids, std::uint8_t* at) {
+  // Eight bytes are written for each id, and those behind its varint overwritten by the next ids:
+  // no jump depends on how long a varint is. The last seven ids have no eight bytes left.
+  constexpr std::array<std::uint64_t, 6> kContinued{0, 0, 0x80, 0x8080, 0x808080, 0x80808080};
+  constexpr std::size_t kLast = 7;
+  const std::size_t fast = ids.size() < kLast ? 0 : ids.size() - kLast;
+  for (const std::uint32_t id : ids.first(fast)) {
+    const std::uint64_t wide = id;
+    const std::size_t size = id_size(id);
+    const std::uint64_t bytes = (wide & 0x7F) | (wide & 0x3F80) << 1 | (wide & 0x1FC000) << 2 |
+                                (wide & 0xFE00000) << 3 | (wide & 0xF0000000) << 4 |
+                                kContinued[size];
+    put_number(bytes, at);
+    at += size;
+  }
+  for (const std::uint32_t id : ids.subspan(fast)) at = put_varint(id, at);
+  return at;
+}
+
 /// Takes a tag and the length of what follows, which must be all of the rest.
 inline bool take_rest(std::string_view& data, char tag) {
   if (data.empty() || data.front() != tag) return false;
@@ -81,7 +107,7 @@ struct ExampleSizes {
   /// Of the Example of these ids, each below 2^31.
   explicit ExampleSizes(std::span<const std::uint32_t> ids) {
     const auto part = [](std::uint64_t size) { return 1 + varint_size(size) + size; };
-    for (const std::uint32_t id : ids) packed += varint_size(id);
+    for (const std::uint32_t id : ids) packed += tf_example_detail::id_size(id);
     list = packed == 0 ? 0 : part(packed);
     feature = part(list);
     entry = tf_example_detail::kKey.size() + part(feature);
@@ -111,8 +137,7 @@ inline std::uint8_t* put_example(std::span<const std::uint32_t> ids, const Examp
   begin_part(0x12, sizes.feature);
   begin_part(0x1A, sizes.list);
   if (sizes.packed != 0) begin_part(0x0A, sizes.packed);
-  for (const std::uint32_t id : ids) at = put_varint(id, at);
-  return at;
+  return put_ids(ids, at);
 }
 
 /// Appends the ids of an Example. Returns false if it is no such one; ids may be appended then.

@@ -57,7 +57,7 @@ void test_varints() {
 
 void test_what_is_written_is_read() {
   std::mt19937 random(2);
-  for (std::size_t length : {0, 1, 2, 20, 50, 130, 5000, 70000}) {
+  for (std::size_t length : {0, 1, 2, 6, 7, 8, 9, 20, 50, 130, 5000, 70000}) {
     Ids ids(length);
     for (auto& id : ids) id = static_cast<std::uint32_t>(random() >> (1 + random() % 31));
     const Bytes example = example_of(ids);

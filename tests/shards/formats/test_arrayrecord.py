@@ -10,7 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reference_array_record import BLOCK, RiegeliFile, array_record, example, highway_hash, message
+from reference_array_record import (
+    BLOCK,
+    RiegeliFile,
+    array_record,
+    example,
+    finish,
+    highway_hash,
+    message,
+)
 from token_folders import write_folder
 
 import bpe_beam
@@ -228,6 +236,7 @@ def test_what_the_errors_say(tmp_path: Path) -> None:
         ),
         (data[: second + 60] + b"x" + data[second + 61 :], rf"byte {second}: record 1: its checks"),
         (other.data + data[len(other.data) :], r"byte 64: record 0: it is no Example"),
+        (data + data[-BLOCK:], rf"byte {2 * BLOCK}: expected its end; it has {3 * BLOCK} bytes"),
         (data[:400] + b"x" + data[401:], r"byte \d+: the index is not the one of the records"),
     ):
         path.write_bytes(damaged)
@@ -264,13 +273,7 @@ def test_an_index_that_lies_with_true_checksums(
     file.chunk(b"s", (), b"")
     for token in (1, 2):
         file.records([example([token])])
-    settings = array_record([b""] * len(entries))
-    start = settings.index(b"\x0a\x5f\x08\x01")
-    index = [settings[start : start + 97]]
-    at = file.records([*index, *(message((1, a), (2, b), (3, 1)) for a, b in entries)])
-    file.pad()
-    file.records([message((1, at), (2, 0x71930E704FDAE05E))] * 3)
-    file.pad()
+    finish(file, entries)
     (tmp_path / FILE).write_bytes(file.data)
     if entries == TRUE:
         assert file.data == array_record([example([1]), example([2])])
@@ -281,6 +284,20 @@ def test_an_index_that_lies_with_true_checksums(
     assert len(file.data) == manifest.shards[0].files[0].bytes
     with pytest.raises(DataError, match=FILE):
         [bpe_beam.shards.open(url)[i] for i in (1, 0)]
+
+
+def test_an_index_of_a_position_where_no_chunk_begins(tmp_path: Path) -> None:
+    url = write_folder(tmp_path, "arrayrecord", [[[1] * 70_000, [2]]], 300)
+    path = tmp_path / FILE
+    file = RiegeliFile()
+    file.chunk(b"s", (), b"")
+    file.records([example([1] * 70_000)])
+    file.records([example([2])])
+    index = finish(file, [(64, len(example([1] * 70_000))), (BLOCK + 3, SIZE)])
+    assert path.stat().st_size == len(file.data)
+    path.write_bytes(file.data)
+    with pytest.raises(DataError, match=rf"{FILE}: byte {index}: this is no index"):
+        bpe_beam.shards.open(url)[1]
 
 
 def test_the_slow_hash_has_the_value_of_a_known_file() -> None:
