@@ -171,22 +171,37 @@ def write(spec: TokenizerSpec) -> bytes:
         **{family: getattr(spec, family) for family in FAMILIES},
         "model": _model_fields(spec.model),
     }
-    # The json module needs many times as long for a large vocabulary.
-    return msgspec.json.format(msgspec.json.encode(fields), indent=2)
+    rest = msgspec.json.format(msgspec.json.encode(fields), indent=2)
+    # Native code writes what is large: it makes no other copy of it.
+    parts: list[bytes | dict[str, int] | _native.Merges] = []
+    for empty, full in _large_fields(spec.model):
+        before, mark, rest = rest.partition(empty)  # in a string its quotes would be escaped
+        parts += [before, mark[:-2], full]
+    return _native.join_json([*parts, rest])
 
 
 def _model_fields(model: Model) -> dict[str, Any]:
-    """Return the model's fields in Hugging Face's order."""
+    """Return the model's fields in Hugging Face's order; those of `_large_fields` are empty."""
     fields = {key: getattr(model, key, None) for key in _KEYS[type(model)]}
+    if isinstance(model, Unigram | SentencePiece):
+        fields["vocab"] = model.pieces
+    else:
+        fields["vocab"] = {}
+    if isinstance(model, BPE):
+        fields["merges"] = []
+    return {"type": model.json_type, **fields}
+
+
+def _large_fields(model: Model) -> Iterator[tuple[bytes, dict[str, int] | _native.Merges]]:
+    """Yield the fields that native code writes: the empty field in JSON, and its whole value."""
+    if isinstance(model, Unigram | SentencePiece):
+        return
+    yield b'"vocab": {}', model.vocab
     if isinstance(model, BPE):
         merges = model.merges
-        if isinstance(merges, _native.Merges):
-            fields["merges"] = msgspec.Raw(merges.to_json())
-        else:
-            fields["merges"] = list(merges)
-    elif isinstance(model, Unigram | SentencePiece):
-        fields["vocab"] = model.pieces
-    return {"type": model.json_type, **fields}
+        if not isinstance(merges, _native.Merges):
+            merges = _native.Merges(list(merges))
+        yield b'"merges": []', merges
 
 
 def _read_added_tokens(node: Node) -> tuple[AddedToken, ...]:

@@ -6,8 +6,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -151,7 +150,8 @@ class Encoding:
             storage: The storage client.
             url: Path or URL of the tokenizer's file.
         """
-        encoding = copy(self)
+        encoding = replace(self)
+        encoding._tokenizer = self.tokenizer()
         encoding._file = (storage, url, self.tokenizer().fingerprint)
         return encoding
 

@@ -134,10 +134,30 @@ def test_texts_ascend(texts: list[str], ascend: bool) -> None:
     assert _native.texts_ascend(b"".join(parts), bounds) is ascend
 
 
+def within_model(value: Any) -> bytes:
+    """A value as it is written within the model of `tokenizer.json`."""
+    whole = msgspec.json.format(msgspec.json.encode({"model": {"vocab": value}}), indent=2)
+    return whole.removeprefix(b'{\n  "model": {\n    "vocab": ').removesuffix(b"\n  }\n}")
+
+
+def test_vocabularies_as_json() -> None:
+    tokens = [chr(i) for i in (*range(300), 0x2028, 0xFFFF, 0x1F600)]
+    vocab = {f"{token}a{token}": 7**i % (2**32 - 1) for i, token in enumerate(tokens)}
+    assert _native.join_json([vocab]) == within_model(vocab)
+    escaped = {"\1" * 500: 1, '"' * 500: 2}  # more bytes than expected
+    assert _native.join_json([b"<", escaped, b">"]) == b"<" + within_model(escaped) + b">"
+    assert _native.join_json([{}]) == b"{}"
+    assert _native.join_json([]) == b""
+    with pytest.raises(UnicodeEncodeError):
+        _native.join_json([{"\ud800": 1}])
+    with pytest.raises(ValueError, match="a token must be a str"):
+        _native.join_json([{1: 1}])  # type: ignore[dict-item]
+
+
 def test_merges_as_json() -> None:
     merges = [("".join(map(chr, range(i, i + 8))), 'é"\\\u2028😀') for i in range(0, 136, 8)]
-    assert _native.Merges(merges).to_json() == msgspec.json.encode(merges)
-    assert _native.Merges([]).to_json() == b"[]"
+    assert _native.join_json([_native.Merges(merges)]) == within_model(merges)
+    assert _native.join_json([_native.Merges([])]) == b"[]"
 
 
 def test_partition_of_is_fixed_for_ever() -> None:

@@ -3,9 +3,12 @@
 
 #include <pybind11/pybind11.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,9 +16,11 @@
 
 #include "bind/bind_tokens.hpp"
 #include "bind/binding.hpp"
+#include "bind/py_text.hpp"
 #include "read/json_reader.hpp"
 #include "read/json_string.hpp"
 #include "text/utf8_check.hpp"
+#include "text/utf8_writer.hpp"
 
 namespace bpe_beam {
 
@@ -204,38 +209,143 @@ inline py::tuple merge_at(const PyMerges& merges, py::ssize_t rank) {
   return py::make_tuple(py::str(left.data(), left.size()), py::str(right.data(), right.size()));
 }
 
-/// Appends a string of JSON. Texts beyond ASCII stay as they are.
-inline void append_json_string(std::string_view text, std::string& out) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  constexpr std::string_view kEscaped = "\"\\\b\f\n\r\t";
-  constexpr std::string_view kLetters = "\"\\bfnrt";
-  out += '"';
-  for (const char c : text) {
-    if (const std::size_t at = kEscaped.find(c); at != std::string_view::npos) {
-      out += '\\';
-      out += kLetters[at];
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += "\\u00";
-      out += kDigits[static_cast<unsigned char>(c) >> 4];
-      out += kDigits[static_cast<unsigned char>(c) & 15];
-    } else {
-      out += c;
-    }
+/// Bytes of Python that grow where they are: a large file is in memory once.
+class GrowingBytes {
+ public:
+  explicit GrowingBytes(std::size_t capacity)
+      : bytes_(PyBytes_FromStringAndSize(nullptr, static_cast<py::ssize_t>(capacity))),
+        capacity_(capacity) {
+    if (bytes_ == nullptr) throw py::error_already_set();
   }
-  out += '"';
+  GrowingBytes(const GrowingBytes&) = delete;
+  GrowingBytes& operator=(const GrowingBytes&) = delete;
+  ~GrowingBytes() { Py_XDECREF(bytes_); }
+
+  void append(std::string_view more) {
+    char* const at = room(more.size());
+    std::copy(more.begin(), more.end(), at);
+    size_ += more.size();
+  }
+
+  /// Appends a string of JSON. Texts beyond ASCII stay as they are.
+  void append_string(std::string_view text) {
+    char* const begin = room(kMostEscaped * text.size() + 2);
+    char* at = begin;
+    *at++ = '"';
+    for (const char c : text) {
+      if (static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\') [[likely]] {
+        *at++ = c;
+      } else {
+        at = escape(c, at);
+      }
+    }
+    *at++ = '"';
+    size_ += static_cast<std::size_t>(at - begin);
+  }
+
+  void append_number(std::uint32_t number) {
+    std::array<char, 10> digits{};
+    const char* const end = std::to_chars(digits.begin(), digits.end(), number).ptr;
+    append({digits.data(), end});
+  }
+
+  [[nodiscard]] py::bytes result() {
+    resize(size_);
+    return py::reinterpret_steal<py::bytes>(std::exchange(bytes_, nullptr));
+  }
+
+ private:
+  static constexpr std::size_t kMostEscaped = 6;  // bytes of one byte
+
+  static char* escape(char c, char* at) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    constexpr std::string_view kEscaped = "\"\\\b\f\n\r\t";
+    constexpr std::string_view kLetters = "\"\\bfnrt";
+    *at++ = '\\';
+    if (const std::size_t known = kEscaped.find(c); known != std::string_view::npos) {
+      *at++ = kLetters[known];
+      return at;
+    }
+    at = std::copy_n("u00", 3, at);
+    *at++ = kDigits[static_cast<unsigned char>(c) >> 4];
+    *at++ = kDigits[static_cast<unsigned char>(c) & 15];
+    return at;
+  }
+
+  /// Returns where `more` bytes have room.
+  char* room(std::size_t more) {
+    if (capacity_ - size_ < more) resize(std::max(size_ + more, 2 * capacity_));
+    return PyBytes_AS_STRING(bytes_) + size_;
+  }
+
+  void resize(std::size_t capacity) {
+    // If it fails, it has freed the bytes and set the pointer to null.
+    if (_PyBytes_Resize(&bytes_, static_cast<py::ssize_t>(capacity)) != 0) {
+      throw py::error_already_set();
+    }
+    capacity_ = capacity;
+  }
+
+  PyObject* bytes_;
+  std::size_t size_ = 0;
+  std::size_t capacity_;
+};
+
+/// Appends the merges as an array of pairs, with the line breaks that they have in tokenizer.json.
+inline void append_merges(const PyMerges& merges, GrowingBytes& out) {
+  const char* separator = "[\n      [\n        ";
+  for (const auto& [left, right] : merges.pairs) {
+    out.append(separator);
+    separator = "\n      ],\n      [\n        ";
+    out.append_string(left);
+    out.append(",\n        ");
+    out.append_string(right);
+  }
+  out.append(merges.pairs.empty() ? "[]" : "\n      ]\n    ]");
 }
 
-/// The merges as a JSON array of pairs.
-inline py::bytes merges_json(const PyMerges& merges) {
-  std::string out = "[";
-  for (const auto& [left, right] : merges.pairs) {
-    out += out.size() > 1 ? ",[" : "[";
-    append_json_string(left, out);
-    out += ',';
-    append_json_string(right, out);
-    out += ']';
+/// Appends ids by token as an object, with the line breaks that they have in tokenizer.json.
+inline void append_vocab(const py::dict& vocab, GrowingBytes& out) {
+  const char* separator = "{\n      ";
+  Utf8Writer writer;
+  PyObject *token = nullptr, *id = nullptr;
+  for (py::ssize_t at = 0; PyDict_Next(vocab.ptr(), &at, &token, &id) != 0;) {
+    out.append(separator);
+    separator = ",\n      ";
+    if (!PyUnicode_Check(token)) throw std::invalid_argument("a token must be a str");
+    const auto text = PyText(token).utf8(writer);
+    if (!text) {
+      // Python's own error, which says where the lone surrogate is.
+      (void)py::reinterpret_steal<py::object>(PyUnicode_AsUTF8String(token));
+      throw py::error_already_set();
+    }
+    out.append_string(*text);
+    out.append(": ");
+    out.append_number(id_of(id));
   }
-  return py::bytes(out += ']');
+  out.append(vocab.empty() ? "{}" : "\n    }");
+}
+
+/// The bytes of a tokenizer.json from its parts: bytes, a vocabulary, and merges.
+inline py::bytes join_json(const py::list& parts) {
+  std::size_t expected = 0;
+  for (const py::handle part : parts) {
+    constexpr std::size_t kEntry = 28, kMerge = 56;  // bytes, most of them spaces
+    expected += PyBytes_Check(part.ptr())  ? py::len(part)
+                : PyDict_Check(part.ptr()) ? kEntry * py::len(part)
+                                           : kMerge * py::len(part);
+  }
+  GrowingBytes out(expected);
+  for (const py::handle part : parts) {
+    if (PyBytes_Check(part.ptr())) {
+      out.append(std::string_view(py::reinterpret_borrow<py::bytes>(part)));
+    } else if (PyDict_Check(part.ptr())) {
+      append_vocab(py::reinterpret_borrow<py::dict>(part), out);
+    } else {
+      append_merges(part.cast<const PyMerges&>(), out);
+    }
+  }
+  return out.result();
 }
 
 inline void bind_json(py::module_& m) {
@@ -244,12 +354,14 @@ inline void bind_json(py::module_& m) {
         "What json.loads makes of UTF-8 JSON; NotImplemented where it may be refused.");
   m.def("is_plain_vocab", &is_plain_vocab, "vocab"_a, "max_id"_a,
         "Whether tokens are str and not empty, and ids int from 0 to max_id in ascending order.");
+  m.def("join_json", &join_json, "parts"_a,
+        "The bytes of a tokenizer.json from its parts in order: bytes, Merges, and a dict of ids by "
+        "token. Merges and vocabulary get the line breaks that they have in the file's model.");
   py::class_<PyMerges>(m, "Merges", "Merges by rank: a sequence of pairs of str.")
       .def(py::init(&merges_of), "merges"_a,
            "Of two str or one with a space each, up to the first that is neither.")
       .def("__len__", [](const PyMerges& merges) { return merges.pairs.size(); })
       .def("__getitem__", &merge_at, "rank"_a)
-      .def("to_json", &merges_json, "The merges as a JSON array of pairs.")
       .def("__eq__", [](const PyMerges& a, const PyMerges& b) { return a.pairs == b.pairs; },
            py::is_operator())
       .def("__reduce__", [](const py::object& merges) {
