@@ -34,7 +34,9 @@ _POLL_SECONDS = 0.2
 _MOST_HISTORY = 256
 """The most moments of a stage that are in memory; every other one is dropped then."""
 _WARM_UP = 0.25
-"""The share of a stage's time that does not count for its speed, unless the stage has its own."""
+"""The share of a stage's time that does not count for its speed."""
+_LEAST_LEFT = 0.1
+"""The share of the time left that remains however long a step takes."""
 _now = time.monotonic
 _lock = threading.Lock()
 _reported: dict[str, Counter[str]] = {}
@@ -78,6 +80,7 @@ class Snapshot(NamedTuple):
             stage began, and the work that was done then.
         work: The work that is done and all work, in any unit whose speed is even; None: `done` and
             `total`.
+        reported: When that work was done, in seconds since the stage began; None: now.
     """
 
     stage: str
@@ -88,6 +91,7 @@ class Snapshot(NamedTuple):
     seconds: float
     since: tuple[float, float] = (0.0, 0.0)
     work: tuple[float, float] | None = None
+    reported: float | None = None
 
     @property
     def bytes(self) -> int | None:
@@ -119,7 +123,9 @@ class Snapshot(NamedTuple):
         started, before = self.since
         if done <= before:
             return None
-        return round((self.seconds - started) * (total - done) / (done - before), 1)
+        reported = self.seconds if self.reported is None else self.reported
+        left = (reported - started) * (total - done) / (done - before)
+        return round(max(left - (self.seconds - reported), left * _LEAST_LEFT), 1)
 
     @property
     def shown_counters(self) -> dict[str, int]:
@@ -279,7 +285,6 @@ class Stage:
 
     Attributes:
         work: Estimates work for the time left, where `done` is no even measure of it; None: `done`.
-        warm_up: The share of the time so far that does not count for the speed.
     """
 
     def __init__(
@@ -291,7 +296,8 @@ class Stage:
         self._display = display
         self._start = _now()
         self.work: Work | None = None
-        self.warm_up = _WARM_UP
+        self._steps: Callable[[], tuple[float, float]] | None = None
+        self._step_ended = 0.0
         self._least: dict[str, int] = {}
         self._before = 0
         self._history: list[Snapshot] = []
@@ -301,6 +307,21 @@ class Stage:
     def advance(self, done: int, **counters: int) -> None:
         """Add to `done`, in the stage's unit, and to other counters, from any thread."""
         report(self.name, done=done, **counters)
+
+    def step(self, done: int, work: Callable[[], tuple[float, float]]) -> None:
+        """Add to `done` after a step that may have taken long.
+
+        The speed for the time left is that of all steps so far. Until the next step ends, the time
+        left falls with the clock.
+
+        Args:
+            done: What to add, in the stage's unit.
+            work: Returns the work that is done and all work that is expected, in any unit whose
+                speed is even; called when the stage is shown.
+        """
+        with _lock:
+            self._steps, self._step_ended = work, _now() - self._start
+        self.advance(done)
 
     def done_before(self, done: int) -> None:
         """Add what earlier runs have done, which says nothing about the speed of this one."""
@@ -326,9 +347,12 @@ class Stage:
             counters = dict(_reported.get(self.name, {}))
             for name, least in self._least.items():
                 counters[name] = max(counters.get(name, 0), least)
+            steps, ended = self._steps, self._step_ended
         done = counters.pop("done", 0)
         seconds = _now() - self._start
         now = Snapshot(self.name, done, self.total, self.unit, counters, seconds)
+        if steps is not None and self.total is not None:
+            return now._replace(work=steps(), reported=ended)
         return now if self.total is None else self._with_work(now)
 
     def _with_work(self, now: Snapshot) -> Snapshot:
@@ -347,7 +371,7 @@ class Stage:
                 del history[1::2]
             history.append(now)
             begun = history[0].seconds
-            late = begun + (now.seconds - begun) * self.warm_up
+            late = begun + (now.seconds - begun) * _WARM_UP
             earlier = max(bisect_right([each.seconds for each in history], late) - 1, 0)
             if history[earlier].done >= now.done:
                 earlier = 0

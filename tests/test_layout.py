@@ -37,6 +37,7 @@ ELSEWHERE = {
     "folders/folder_kind.py": "jobs/test_inspect.py",
     "jobs/doctor/": "jobs/doctor/test_doctor.py",
     "jobs/counts/histograms.py": "jobs/test_inspect.py",
+    "jobs/counting_work.py": "test_time_left.py",
     "jobs/report_output.py": "jobs/test_evaluate.py",
     "jobs/counts/shared.py": "jobs/counts/test_merge.py",
     "jobs/tokenizer_names.py": "jobs/test_diff.py",

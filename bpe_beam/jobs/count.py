@@ -12,6 +12,7 @@ from bpe_beam.counts.manifest import CountsManifest, part_name, read_manifest, s
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_table import PARTITIONS
 from bpe_beam.engines.count_splits import count_splits
+from bpe_beam.engines.run import workers_of
 from bpe_beam.engines.steps import Steps
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.output_folder import RestoredTask
@@ -19,7 +20,8 @@ from bpe_beam.folders.receipts import Receipt, TaskFolder
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.corpus_job import CorpusJob, CorpusSummary, Receipts, SplitsLeft, TemplateSummary
 from bpe_beam.jobs.corpus_summary import source_facts
-from bpe_beam.progress import Progress, Snapshot, Work
+from bpe_beam.jobs.counting_work import CountingWork
+from bpe_beam.progress import Progress, Work
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes
@@ -41,12 +43,6 @@ if TYPE_CHECKING:
     from bpe_beam.jobs.estimate import Estimate
 
 _PLAN = "plan.json"
-
-# For the time left alone.
-_BYTES_PER_WORD = 60.0
-"""The stored bytes that are read and counted in the time that merging a word of a split takes."""
-_WORDS_PER_BYTE = 0.005
-"""The unique words of a split for each of its bytes, until a split is counted."""
 _PARTS = [task_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
 
 
@@ -158,15 +154,13 @@ class _CountJob(CorpusJob[CountSettings, CountsManifest]):
         if not self.settings.run.in_process or not parts or not left.tasks:
             return None
 
-        def work(now: Snapshot) -> tuple[float, float]:
-            """Count stored bytes, and for words that are merged the bytes read in that time."""
-            counters, total = now.counters, float(now.total or 0)
-            read = counters.get("_split_bytes", 0)
-            words = counters.get("_words_written", 0) / read if read else _WORDS_PER_BYTE
-            merging = _BYTES_PER_WORD * words * total
-            return now.done + merging * counters.get("parts_written", 0) / parts, total + merging
-
-        return work
+        plan = left.plan
+        return CountingWork(
+            parts=parts,
+            before=sum(plan.splits[index].size for index in left.done),
+            split_bytes=plan.size / len(plan.splits),
+            at_once=workers_of(self.settings.run, len(left.tasks)),
+        )
 
     def stale(self, receipts: Receipts) -> list[str]:
         splits = self._split_tasks(self.plan)

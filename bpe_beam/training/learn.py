@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from bpe_beam import _native
 from bpe_beam.errors import require
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training import trainer_limits
@@ -13,15 +16,15 @@ from bpe_beam.training.initial_vocabulary import (
     needs_seen,
     require_room,
 )
+from bpe_beam.training.learning_work import LearnerState, LearningWork
 from bpe_beam.training.native_trainer import (
-    Progress,
     TrainingResult,
     Vocabulary,
     WordTotals,
     find_merges,
     make_learner,
 )
-from bpe_beam.training.recipe import Recipe, WordLevelRecipe
+from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
 from bpe_beam.training.seen_symbols import find_symbols
 from bpe_beam.training.trainer_limits import size_of
 from bpe_beam.training.words import Words
@@ -31,6 +34,10 @@ _MANY_MERGES = 1_000
 # The greatest share of the boundaries within words that may be left, as measured in
 # docs/algorithm.md.
 _MOST_UNJOINED = 1 / 3
+
+Progress = Callable[[int, LearningWork], None]
+"""Called before the first merge and after some merges, with the number of merges since the last
+call, and the work."""
 
 
 def learn(
@@ -49,7 +56,8 @@ def learn(
         words: Unique words; for `first_seen` in the order of their first occurrence.
         recipe: What is trained; to continue a tokenizer, as `recipe_like` returned it. Then its
             `vocab_size` counts all entries, those of added tokens too.
-        on_progress: Called with the number of merges learned since the last call.
+        on_progress: Called before the first merge, and after each few; not for a word-level
+            vocabulary.
         base_tokenizer: The BPE tokenizer to continue; None starts from the alphabet.
 
     Returns:
@@ -67,7 +75,8 @@ def learn(
     start = begin_vocabulary(recipe, seen, base_tokenizer)
     vocabulary = Vocabulary(start, recipe)
     symbols = start.symbols(words)
-    positions, most = size_of(symbols).positions, trainer_limits.MAX_POSITIONS
+    size = size_of(symbols)
+    positions, most = size.positions, trainer_limits.MAX_POSITIONS
     require(
         positions <= most,
         f"the words have {positions:,} symbols and ends, and one trainer can process {most:,}",
@@ -76,11 +85,37 @@ def learn(
     learner = make_learner(vocabulary, symbols, recipe.min_frequency)
     del symbols  # which take as much memory as the learner's copy
     before = learner.token_count
-    found = find_merges(learner, on_progress)
+    found = find_merges(learner, _on_step(learner, vocabulary, size.symbols, on_progress))
     vocabulary.add(found.rows, found.counts)
     vocabulary.text_full = found.text_full
     vocabulary.totals = WordTotals(words.total, words.total_bytes, before, learner.token_count)
     return vocabulary.result()
+
+
+def _on_step(
+    learner: _native.BpeLearner, vocabulary: Vocabulary, symbols: int, report: Progress | None
+) -> Callable[[int, int], None] | None:
+    """Return what notes the work after some merges and reports it; None: nothing is reported."""
+    if report is None:
+        return None
+    recipe, base = vocabulary.recipe, vocabulary.start.base_tokenizer
+    work = LearningWork(
+        symbols,
+        vocabulary.room,
+        recipe.min_frequency,
+        merged=0 if base is None else len(base.merges),
+        by_likelihood=not isinstance(recipe, BpeRecipe),
+    )
+    known = 0
+
+    def on_step(merges: int, count: int) -> None:
+        nonlocal known
+        work.add(merges, count, LearnerState(*learner.state))
+        report(merges - known, work)
+        known = merges
+
+    report(0, work)
+    return on_step
 
 
 def _learn_word_level(words: Words, recipe: WordLevelRecipe) -> TrainingResult:

@@ -24,8 +24,6 @@ _MOST_MERGES_A_STEP = 500
 _STEP_SHARE = 8
 """A step has this fraction of the merges learned so far: the first merges take longest."""
 
-Progress = Callable[[int], None]
-
 Row = tuple[int, int, int]
 """A merge: left, right and joined id."""
 
@@ -255,12 +253,14 @@ def make_learner(
     )
 
 
-def find_merges(learner: _native.BpeLearner, on_progress: Progress | None = None) -> NewMerges:
+def find_merges(
+    learner: _native.BpeLearner, on_step: Callable[[int, int], None] | None = None
+) -> NewMerges:
     """Return all merges that a learner finds.
 
     Args:
         learner: The learner, which has found none yet.
-        on_progress: Called with the number of merges found since the last call.
+        on_step: Called with the number of merges found so far, and the count of the last one.
     """
     tokens_before = learner.token_count
     rows: list[Row] = []
@@ -272,7 +272,7 @@ def find_merges(learner: _native.BpeLearner, on_progress: Progress | None = None
             break
         rows += zip(*step.T.tolist(), strict=True)
         counts += step_counts.tolist()
-        if on_progress:
-            on_progress(len(step))
+        if on_step:
+            on_step(len(rows), counts[-1])
     joined = tokens_before - learner.token_count
     return NewMerges(rows, counts, not learner.stopped, learner.text_full, joined)

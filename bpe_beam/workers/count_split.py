@@ -144,10 +144,11 @@ def count_split(task: CountTask, element: str) -> TaskResult:
         name = words_name(number, task.splits)
         file = _WordsFile(stack.enter_context(folder.storage.create(folder.path(name))))
         counts = SourceTables(task.rules, task.by_source, max_bytes=TABLE_BYTES, on_full=file.write)
-        words = 0
+        words = found = 0
         for batch in split.batches():
             words += counts.add(batch)
-            split.add(batch)
+            found_before, found = found, file.words + counts.unique_words
+            split.add(batch, _words_found=found - found_before)
         file.write(counts.take())
     info = FileInfo.written(name, file.file)
     progress.report(task.stage, _split_bytes=split.task.split.size, _words_written=file.words)

@@ -52,6 +52,11 @@ class SourceTables:
         if not by_source:
             self._tables[NO_SOURCE] = WordCounter(rules)
 
+    @property
+    def unique_words(self) -> int:
+        """The number of words that the tables have now, each once in each table."""
+        return sum(map(len, self._tables.values()))
+
     def take(self) -> dict[str, list[tuple[int, pa.RecordBatch]]]:
         """Empty the tables, and return their words. Cost: about the tables' memory."""
         return self._take_all_but(None)

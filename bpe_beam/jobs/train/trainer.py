@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -16,24 +15,17 @@ from bpe_beam.counts.weights import MOST, Weights
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.train.commits import RoundsFolder, remove_rounds
 from bpe_beam.jobs.train.plan import TrainingPlan
-from bpe_beam.progress import Progress, Snapshot
+from bpe_beam.progress import Progress
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.storage.names import absolute
 from bpe_beam.training.initial_vocabulary import check_distributed
 from bpe_beam.training.learn import learn
+from bpe_beam.training.learning_work import LearningWork
 from bpe_beam.training.native_trainer import TrainingResult
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.training.seen_symbols import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.trainer_limits import DRIVER_SHARE, too_many
 from bpe_beam.training.words import gather_words, memory_needed
-
-_BEFORE_MERGES, _AFTER_MERGES = 0.15, 0.1
-"""The shares of a training's time before its first merge and after its last one."""
-_LOGARITHMIC = 0.8
-"""The share of the time between them that grows with the logarithm of the number of merges."""
-_EVEN_MERGES = 300.0
-"""The number of merges up to which that share grows about evenly. All four were fitted to recorded
-trainings of 32,000 tokens; see `tests/test_time_left.py`."""
 
 
 class Trainer:
@@ -129,8 +121,11 @@ class Trainer:
         refuse_spelled(words, ambiguous_tokens(recipe, base))
         most = max(0, recipe.vocab_size - self.plan.least_entries)
         with progress.stage("learn", most, "merges") as stage:
-            stage.work, stage.warm_up = _merging_work, 0.0
-            learned = learn(words, recipe, stage.advance, base_tokenizer=base)
+
+            def on_progress(merges: int, work: LearningWork) -> None:
+                stage.step(merges, work.amounts)
+
+            learned = learn(words, recipe, on_progress, base_tokenizer=base)
             if len(learned.vocab) >= recipe.vocab_size:
                 # The alphabet, which only the words tell, took the rest of the entries.
                 stage.total = stage.snapshot().done
@@ -167,17 +162,6 @@ class Trainer:
             **measured.to_json(),
         }
         return learned
-
-
-def _merging_work(now: Snapshot) -> tuple[float, float]:
-    """Return the work of merges for the time left: the first ones change the most words."""
-    total = now.total or 0
-    if not now.done or not total:
-        return 0.0, float(total)
-    done = min(now.done, total)
-    grown = math.log1p(done / _EVEN_MERGES) / math.log1p(total / _EVEN_MERGES)
-    merged = _LOGARITHMIC * grown + (1 - _LOGARITHMIC) * done / total
-    return total * (_BEFORE_MERGES + (1 - _BEFORE_MERGES - _AFTER_MERGES) * merged), float(total)
 
 
 def _weighted_recipe(recipe: Recipe, weights: Weights | None) -> Recipe:
