@@ -40,7 +40,8 @@ from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.learn import learn
-from bpe_beam.training.recipe import Recipe
+from bpe_beam.training.learning_work import LearningWork
+from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
 from bpe_beam.training.words import gather_words, memory_needed
 from bpe_beam.workers.count_split import TABLE_BYTES
 from bpe_beam.workers.document_encoding import Encoding
@@ -417,7 +418,8 @@ def _training(
     needed = memory_needed(word_bytes, unique, recipe.vocab_size)
     started = time.monotonic()
     found = learn(gather_words([words], "first_document" in words.schema.names), recipe)
-    seconds = (time.monotonic() - started) * unique / max(1, words.num_rows)
+    seconds = time.monotonic() - started
+    seconds *= _more_work(recipe, word_bytes, words.num_rows / max(1, unique))
     in_rounds = needed > driver_memory
     tokens = sum(len(token) for token in found.vocab)
     return {
@@ -427,6 +429,19 @@ def _training(
         # tokenizer.json has each token three times, merges included; the others as often
         "storage_bytes": 6 * tokens + 30 * recipe.vocab_size,
     }
+
+
+def _more_work(recipe: Recipe, word_bytes: int, share: float) -> float:
+    """Return by how much training on all words takes longer than on a share of them."""
+    if isinstance(recipe, WordLevelRecipe) or not 0 < share < 1:
+        return 1 / share if share else 1.0
+    by_likelihood = not isinstance(recipe, BpeRecipe)
+
+    def work(symbols: float) -> float:
+        learning = LearningWork(round(symbols), recipe.vocab_size, by_likelihood=by_likelihood)
+        return learning.amounts()[1]
+
+    return work(word_bytes) / work(word_bytes * share)
 
 
 def _joined(counting: dict[str, Any], training: dict[str, Any]) -> dict[str, Any]:

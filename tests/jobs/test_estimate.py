@@ -12,6 +12,7 @@ from made_text import documents, write
 
 from bpe_beam.corpus.readers import read_split
 from bpe_beam.jobs import estimate
+from bpe_beam.training.recipe import BpeRecipe, WordLevelRecipe
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +98,12 @@ def test_a_part_of_the_corpus(made: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def with_small_batches(read: Any) -> Any:
     """Return a reader of splits whose batches are small."""
     return lambda *args, **more: read(*args, **more, batch_bytes=2000)
+
+
+def test_training_takes_time_for_its_merges_too() -> None:
+    """A training on a thirtieth of the words has as many merges, and is not thirty times faster."""
+    more = estimate._more_work(BpeRecipe(32_000), 2_700_000, 1 / 32)
+    assert 3 < more < 8
+    assert 25 < estimate._more_work(BpeRecipe(32_000), 2_700_000_000, 1 / 32) < 90
+    assert estimate._more_work(WordLevelRecipe(32_000), 2_700_000, 1 / 32) == 32
+    assert estimate._more_work(BpeRecipe(32_000), 2_700_000, 1.0) == 1
