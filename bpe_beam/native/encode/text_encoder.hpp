@@ -113,11 +113,18 @@ class TextEncoder {
       }
       Batch batch;
       batch.text = text.bytes;
-      for (const Word& word : words) {
-        if (word.end - word.begin <= WordKey::kMaxInline) [[likely]] {
-          add(word, WordKind::kWord, batch);
+      // Keys of words near the text's end are made with care.
+      std::size_t readable = words.size();
+      while (readable > 0 && text.bytes.size() - words[readable - 1].begin < WordKey::kReadable) {
+        --readable;
+      }
+      for (std::size_t i = 0; i < words.size(); ++i) {
+        if (i < readable) i += add_short(words.subspan(i, readable - i), batch);
+        if (i == words.size()) break;
+        if (words[i].end - words[i].begin <= WordKey::kMaxInline) {
+          add(words[i], WordKind::kWord, batch);
         } else {
-          add_long(word, batch);
+          add_long(words[i], batch);
         }
       }
       write(batch);
@@ -181,7 +188,7 @@ class TextEncoder {
           model.encode_part(part, state.model);
           out.append(state.model.ids);
         } else {
-          write_part(part, batch.entries[i]);
+          write_other(part, batch.entries[i]);
         }
         if (batch.last[i]) on_word();
       }
@@ -194,18 +201,40 @@ class TextEncoder {
       // All words of a call have room behind kWords parts.
       static constexpr std::size_t kRoom = 2 * Pipeline::kWords;
 
+      struct Item {
+        WordCache::Entry entry;
+        const char* word;
+      };
+
       std::string_view text;
       std::size_t size = 0;
-      std::array<Word, kRoom> words;
-      std::array<WordCache::Entry, kRoom> entries;
+      std::array<Item, kRoom> items;
     };
 
+    /// Adds words up to the first that is not short. Returns their number.
+    std::size_t add_short(std::span<const Word> words, Batch& batch) const {
+      const WordCache::Finder finder = state.cache.finder();
+      const char* const text = batch.text.data();
+      auto* const first = batch.items.data() + batch.size;
+      auto* item = first;
+      for (const Word& word : words) {
+        const std::size_t size = word.end - word.begin;
+        if (size > WordKey::kMaxInline) [[unlikely]] break;
+        item->word = text + word.begin;
+        item->entry = finder.entry_of(item->word, size);
+        finder.prefetch(item->entry);
+        ++item;
+      }
+      const auto added = static_cast<std::size_t>(item - first);
+      batch.size += added;
+      return added;
+    }
+
     void add(const Word& word, WordKind kind, Batch& batch) {
-      const std::size_t i = batch.size++;
-      batch.words[i] = word;
-      batch.entries[i] = state.cache.entry_of(bytes_of_word(batch.text, word), kind,
-                                              batch.text.size() - word.begin);
-      state.cache.prefetch(batch.entries[i]);
+      const std::string_view bytes = bytes_of_word(batch.text, word);
+      auto& item = batch.items[batch.size++];
+      item = {state.cache.entry_of(bytes, kind, batch.text.size() - word.begin), bytes.data()};
+      state.cache.prefetch(item.entry);
     }
 
     /// Adds a word of more than 15 bytes. With seams, its parts are in the cache, and come again
@@ -239,19 +268,31 @@ class TextEncoder {
     void write(Batch& batch) {
       // Room for all that slots may have, so that a hit writes without asking.
       std::uint32_t* room = out.room(batch.size * WordCache::kWrittenIds);
-      for (std::size_t i = 0; i < batch.size; ++i) {
-        const WordCache::Slot* const slot = state.cache.find(batch.entries[i]);
-        if (slot != nullptr && slot->has_ids()) [[likely]] {
-          slot->write_ids(room);
-          room += slot->count();
+      WordCache::Finder finder = state.cache.finder();
+      for (std::size_t i = 0, size = batch.size; i < size; ++i) {
+        const auto& [entry, word] = batch.items[i];
+        const WordCache::Slot& slot = finder.first_slot(entry);
+        if (slot.contains(entry) && slot.has_few_ids()) [[likely]] {
+          slot.write_few_ids(room);
+          room += slot.count();
           continue;
         }
         out.written_to(room);
-        write_missed(bytes_of_word(batch.text, batch.words[i]), batch.entries[i], slot);
-        room = out.room((batch.size - 1 - i) * WordCache::kWrittenIds);
+        write_other({word, entry.size()}, entry);
+        room = out.room((size - 1 - i) * WordCache::kWrittenIds);
+        finder = state.cache.finder();
       }
       out.written_to(room);
       batch.size = 0;
+    }
+
+    /// Appends the ids of a word or part that are not a few in the first slot of its set.
+    [[gnu::noinline]] void write_other(std::string_view word, const WordCache::Entry& entry) {
+      const WordCache::Slot* const slot = state.cache.find(entry);
+      if (slot == nullptr || !slot->has_ids()) return write_missed(word, entry, slot);
+      std::uint32_t* const room = out.room(WordCache::kWrittenIds);
+      slot->write_ids(room);
+      out.written_to(room + slot->count());
     }
 
     /// Appends the ids of a word or part that the cache has not in a slot, and caches them.
@@ -287,20 +328,8 @@ class TextEncoder {
           out.append(state.model.ids);
           return;
         }
-        write_part(part, state.cache.entry_of(part, WordKind::kPart, word.size() - begin));
+        write_other(part, state.cache.entry_of(part, WordKind::kPart, word.size() - begin));
       });
-    }
-
-    /// Appends the ids of a part, from the cache or from the model.
-    void write_part(std::string_view part, const WordCache::Entry& entry) {
-      const WordCache::Slot* const slot = state.cache.find(entry);
-      if (slot != nullptr && slot->has_ids()) {
-        std::uint32_t* const room = out.room(WordCache::kWrittenIds);
-        slot->write_ids(room);
-        out.written_to(room + slot->count());
-      } else {
-        write_missed(part, entry, slot);
-      }
     }
   };
 

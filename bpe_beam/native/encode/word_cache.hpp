@@ -53,6 +53,11 @@ class WordCache {
     std::uint64_t hash;
 
     [[nodiscard]] bool is_part() const { return (high & kPartBit) != 0; }
+    /// The bytes of the word.
+    [[nodiscard]] std::size_t size() const {
+      const std::size_t size = high >> kSizeShift & WordKey::kMaxInline;
+      return size != 0 ? size : high & kLongSizeBits;
+    }
   };
 
   class Slot {
@@ -63,6 +68,10 @@ class WordCache {
     }
     /// Whether the slot has the word's ids; else they are in the ring.
     [[nodiscard]] bool has_ids() const { return count() != 0; }
+    /// Whether the slot has ids, at most kMaxWideIds.
+    [[nodiscard]] bool has_few_ids() const { return count() - 1 < kMaxWideIds; }
+    /// Writes kMaxWideIds ids, of which the first `count()` are the word's if `has_few_ids()`.
+    void write_few_ids(std::uint32_t* to) const { std::memcpy(to, ids_.data(), sizeof(ids_)); }
     [[nodiscard]] std::size_t count() const { return (key_.high & kCountBits) >> kCountShift; }
     /// Writes kWrittenIds ids, of which the first `count()` are the word's if `has_ids()`. Without a
     /// branch or a loop on their number, which is hard to foresee.
@@ -107,6 +116,47 @@ class WordCache {
     std::array<std::uint32_t, kMaxWideIds> ids_{};
   };
 
+  /// Makes entries of words and finds their sets. A copy in a local variable stays in registers,
+  /// while the cache's own members would be read again for each word. Valid until `put`.
+  class Finder {
+   public:
+    /// The entry of a short word or part, of 1 to WordKey::kMaxInline bytes; WordKey::kReadable bytes
+    /// from `word` on may be read.
+    [[nodiscard, gnu::always_inline]] Entry entry_of(const char* word, std::size_t size) const {
+      return entry_of_key(pack_readable_word(word, size));
+    }
+
+    [[nodiscard, gnu::always_inline]] Entry entry_of_key(const WordKey& key) const {
+      return {key.low, key.high, hash_key(key, seed_)};
+    }
+
+    /// Asks for the memory of an entry's set.
+    [[gnu::always_inline]] void prefetch(const Entry& entry) const {
+      __builtin_prefetch(&set_of(entry));
+    }
+
+    /// The slot where a frequent word is.
+    [[nodiscard, gnu::always_inline]] const Slot& first_slot(const Entry& entry) const {
+      return set_of(entry).first;
+    }
+
+   private:
+    friend class WordCache;
+    struct alignas(64) Set {
+      Slot first;
+      Slot second;
+    };
+    static_assert(sizeof(Set) == 64 && std::is_trivially_copyable_v<Set>);
+
+    [[nodiscard, gnu::always_inline]] Set& set_of(const Entry& entry) const {
+      return sets_[entry.hash & mask_];
+    }
+
+    Set* sets_ = nullptr;
+    std::size_t mask_ = 0;
+    std::uint64_t seed_ = process_seed();
+  };
+
   /// Makes a cache whose table takes at most `table_bytes`, but has at least one set, and whose
   /// ring takes at most `ring_bytes`.
   WordCache(std::size_t table_bytes, std::size_t ring_bytes)
@@ -124,18 +174,20 @@ class WordCache {
       key = pack_word(word, readable);
     } else {
       // A short word has its size, which is not 0, in the top byte.
-      key = {hash_bytes(word, seed_), word.size() & kLongSizeBits};
+      key = {hash_bytes(word, finder_.seed_), word.size() & kLongSizeBits};
     }
     if (kind == WordKind::kPart) key.high |= kPartBit;
-    return {key.low, key.high, hash_key(key, seed_)};
+    return finder_.entry_of_key(key);
   }
 
+  [[nodiscard]] const Finder& finder() const { return finder_; }
+
   /// Asks for the memory of an entry's set.
-  void prefetch(const Entry& entry) const { __builtin_prefetch(&set_of(entry.hash)); }
+  void prefetch(const Entry& entry) const { finder_.prefetch(entry); }
 
   /// The word's slot until the cache changes, or null.
   [[gnu::always_inline]] const Slot* find(const Entry& entry) {
-    Set& set = set_of(entry.hash);
+    Set& set = finder_.set_of(entry);
     if (set.first.contains(entry)) [[likely]] return &set.first;
     if (!set.second.contains(entry)) return nullptr;
     std::swap(set.first, set.second);
@@ -179,11 +231,7 @@ class WordCache {
   }
 
  private:
-  struct alignas(64) Set {
-    Slot first;
-    Slot second;
-  };
-  static_assert(sizeof(Set) == 64 && std::is_trivially_copyable_v<Set>);
+  using Set = Finder::Set;
 
   // The top byte of a key has the size of a short word, at most 15, in its lower half; 0 for a long
   // word. In its upper half the first bit marks a part; the other three are the number of ids, or
@@ -191,16 +239,16 @@ class WordCache {
   static constexpr int kCountShift = 60;
   static constexpr std::uint64_t kCountBits = std::uint64_t{7} << kCountShift;
   static constexpr std::uint64_t kPartBit = std::uint64_t{1} << 63;
-  static constexpr std::uint64_t kLongSizeBits = (std::uint64_t{1} << 56) - 1;
+  static constexpr int kSizeShift = 56;
+  static constexpr std::uint64_t kLongSizeBits = (std::uint64_t{1} << kSizeShift) - 1;
   static constexpr std::size_t kFirstSets = 1024;
   static constexpr std::size_t kAlignment = 8;
   static constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-  [[nodiscard]] std::size_t sets_count() const { return mask_ + 1; }
-  [[nodiscard]] Set& set_of(std::uint64_t hash) const { return sets_[hash & mask_]; }
+  [[nodiscard]] std::size_t sets_count() const { return finder_.mask_ + 1; }
 
   void put_slot(const Entry& entry, const Slot& slot) {
-    Set& set = set_of(entry.hash);
+    Set& set = finder_.set_of(entry);
     if (set.first.key_.empty() || set.first.contains(entry)) {
       used_ += set.first.key_.empty();
       set.first = slot;
@@ -239,7 +287,7 @@ class WordCache {
     const std::size_t alignment = bytes >= 2 * kHugePage ? kHugePage : sizeof(Set);
     std::unique_ptr<char[], Free> memory(static_cast<char*>(std::calloc(bytes + alignment, 1)));
     if (memory == nullptr) {
-      if (sets_ == nullptr) throw std::bad_alloc();
+      if (finder_.sets_ == nullptr) throw std::bad_alloc();
       most_sets_ = sets_count();  // without more memory the cache stays as it is
       return;
     }
@@ -250,15 +298,15 @@ class WordCache {
     // if the system has no huge pages; the table then works with ordinary ones.
     if (alignment == kHugePage) (void)madvise(begin, bytes, MADV_HUGEPAGE);
 #endif
-    const Set* const old = sets_;
+    const Set* const old = finder_.sets_;
     const std::size_t old_sets = old == nullptr ? 0 : sets_count();
-    sets_ = reinterpret_cast<Set*>(begin);
-    mask_ = sets - 1;
+    finder_.sets_ = reinterpret_cast<Set*>(begin);
+    finder_.mask_ = sets - 1;
     used_ = 0;
     for (std::size_t i = 0; i < old_sets; ++i) {
       for (const Slot* slot : {&old[i].first, &old[i].second}) {
         const WordKey key = {slot->key_.low, slot->key_.high & ~kCountBits};
-        if (!key.empty()) put_slot({key.low, key.high, hash_key(key, seed_)}, *slot);
+        if (!key.empty()) put_slot(finder_.entry_of_key(key), *slot);
       }
     }
     memory_.swap(memory);
@@ -268,11 +316,9 @@ class WordCache {
     void operator()(char* bytes) const { std::free(bytes); }
   };
 
-  std::uint64_t seed_ = process_seed();
+  Finder finder_;
   std::size_t most_sets_ = 1;
   std::unique_ptr<char[], Free> memory_;
-  Set* sets_ = nullptr;
-  std::size_t mask_ = 0;
   std::size_t used_ = 0;  // slots
   std::unique_ptr<char[], Free> ring_;
   std::size_t ring_bytes_;

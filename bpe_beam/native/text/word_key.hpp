@@ -18,6 +18,7 @@ struct WordKey {
   std::uint64_t high = 0;
 
   static constexpr std::size_t kMaxInline = 15;
+  static constexpr std::size_t kReadable = 16;  // see pack_readable_word
   static constexpr std::uint64_t kLong = 0xFF;
 
   bool operator==(const WordKey&) const = default;
@@ -47,19 +48,25 @@ inline constexpr WordMasks kWordMasks = [] {
   return masks;
 }();
 
-/// Packs a word of at most 15 bytes. `readable` says how many bytes from word.data() on may be
-/// read: with 16 there is no branch on the length.
-[[gnu::always_inline]] inline WordKey pack_word(std::string_view word, std::size_t readable) {
+/// Packs a word of at most 15 bytes, without a branch on its size. WordKey::kReadable bytes from
+/// `word` on may be read.
+[[gnu::always_inline]] inline WordKey pack_readable_word(const char* word, std::size_t size) {
   WordKey key;
+  std::memcpy(&key, word, WordKey::kReadable);
+  key.low &= kWordMasks.low[size];
+  key.high &= kWordMasks.high[size];
+  key.high |= static_cast<std::uint64_t>(size) << 56;
+  return key;
+}
+
+/// Packs a word of at most 15 bytes. `readable` says how many bytes from word.data() on may be
+/// read: with WordKey::kReadable there is no branch on the size.
+[[gnu::always_inline]] inline WordKey pack_word(std::string_view word, std::size_t readable) {
   const std::size_t size = word.size();
-  if (readable >= 16) [[likely]] {
-    std::memcpy(&key, word.data(), 16);
-    key.low &= kWordMasks.low[size];
-    key.high &= kWordMasks.high[size];
-  } else {
-    key.low = load_up_to_8(word.data(), size < 8 ? size : 8);
-    key.high = size > 8 ? load_up_to_8(word.data() + 8, size - 8) : 0;
-  }
+  if (readable >= WordKey::kReadable) [[likely]] return pack_readable_word(word.data(), size);
+  WordKey key;
+  key.low = load_up_to_8(word.data(), size < 8 ? size : 8);
+  key.high = size > 8 ? load_up_to_8(word.data() + 8, size - 8) : 0;
   key.high |= static_cast<std::uint64_t>(size) << 56;
   return key;
 }

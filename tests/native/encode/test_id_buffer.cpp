@@ -30,6 +30,20 @@ void grows() {
   CHECK(buffer.ids()[99'999] == 99'999);
 }
 
+/// Of as many ids as get huge pages, and on.
+void grows_large() {
+  IdBuffer buffer;
+  constexpr std::uint32_t kIds = 9'000'000;
+  for (std::uint32_t id = 0; id < kIds;) {
+    std::uint32_t* room = buffer.room(1000);
+    for (int i = 0; i < 1000; ++i) *room++ = id++ * 3;
+    buffer.written_to(room);
+  }
+  buffer.shrink();
+  CHECK(buffer.size() == kIds);
+  for (std::uint32_t id = 0; id < kIds; ++id) CHECK(buffer.ids()[id] == id * 3);
+}
+
 void cuts() {
   IdBuffer buffer(3);
   for (std::uint32_t id = 0; id < 5; ++id) buffer.push_back(id);
@@ -82,6 +96,7 @@ void waits_to_be_used_again() {
 
 int main() {
   grows();
+  grows_large();
   cuts();
   moves();
   waits_to_be_used_again();

@@ -34,8 +34,16 @@ bool found(WordCache& cache, std::string_view word, const Ids& ids) {
     slot->write_ids(written.data());
     written.resize(slot->count());
     CHECK(word.size() <= 15 && written == ids);
+    CHECK(slot->has_few_ids() == (ids.size() <= WordCache::kMaxWideIds));
+    if (slot->has_few_ids()) {
+      Ids few(WordCache::kMaxWideIds);
+      slot->write_few_ids(few.data());
+      few.resize(slot->count());
+      CHECK(few == ids);
+    }
     return true;
   }
+  CHECK(!slot->has_few_ids());
   const auto in_ring = cache.find_in_ring(*slot, word);
   if (in_ring) CHECK((Ids(in_ring->begin(), in_ring->end()) == ids));
   return in_ring.has_value();
