@@ -166,16 +166,21 @@ class WordTable {
       std::array<Pending, Pipeline::kWords> pending;
       for (std::size_t i = 0; i < words.size(); ++i) {
         const std::size_t size = words[i].end - words[i].begin;
-        if (size > WordKey::kMaxInline) [[unlikely]] continue;
-        const WordKey key = pack_word({data + words[i].begin, size}, end - words[i].begin);
-        pending[i] = {key.low, key.high, hash_key(key, table.seed_)};
+        const std::string_view word{data + words[i].begin, size};
+        if (size > WordKey::kMaxInline) [[unlikely]] {
+          pending[i].hash = hash_bytes(word, table.seed_);
+        } else {
+          const WordKey key = pack_word(word, end - words[i].begin);
+          pending[i] = {key.low, key.high, hash_key(key, table.seed_)};
+        }
         __builtin_prefetch(&table.slots_[pending[i].hash & table.mask_]);
       }
       for (std::size_t i = 0; i < words.size(); ++i, ++position.word) {
         const std::size_t size = words[i].end - words[i].begin;
         const std::size_t at = size <= WordKey::kMaxInline
                                    ? table.find_or_insert_short(pending[i].key(), pending[i].hash)
-                                   : table.find_or_insert_long({data + words[i].begin, size});
+                                   : table.find_or_insert_long({data + words[i].begin, size},
+                                                               pending[i].hash);
         ++table.slots_[at].count;  // one at a time, 2^63 is out of reach
         if (table.with_places_ && position < table.positions_[at]) table.positions_[at] = position;
       }
@@ -208,7 +213,9 @@ class WordTable {
   }
 
   std::size_t find_or_insert(std::string_view word, std::size_t readable) {
-    if (word.size() > WordKey::kMaxInline) return find_or_insert_long(word);
+    if (word.size() > WordKey::kMaxInline) {
+      return find_or_insert_long(word, hash_bytes(word, seed_));
+    }
     const WordKey key = pack_word(word, readable);
     return find_or_insert_short(key, hash_key(key, seed_));
   }
@@ -223,8 +230,7 @@ class WordTable {
     return insert(at, key);
   }
 
-  std::size_t find_or_insert_long(std::string_view word) {
-    const std::uint64_t hash = hash_bytes(word, seed_);
+  std::size_t find_or_insert_long(std::string_view word, std::uint64_t hash) {
     std::size_t at = hash & mask_;
     while (true) {
       const WordKey& key = slots_[at].key;

@@ -70,14 +70,19 @@ class ByteTrie {
     return found;
   }
 
+  /// The node of some bytes after a node, or kNone.
+  [[nodiscard]] std::uint32_t walk(std::uint32_t node, std::string_view bytes) const {
+    for (const char byte : bytes) {
+      node = child(node, byte);
+      if (node == kNone) break;
+    }
+    return node;
+  }
+
   /// The id of a token, or kNoId.
   [[nodiscard]] std::uint32_t find(std::string_view token) const {
-    std::uint32_t node = kRoot;
-    for (const char byte : token) {
-      node = child(node, byte);
-      if (node == kNone) return kNoId;
-    }
-    return id_at(node);
+    const std::uint32_t node = walk(kRoot, token);
+    return node == kNone ? kNoId : id_at(node);
   }
 
  private:

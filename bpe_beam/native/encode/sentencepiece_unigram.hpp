@@ -61,6 +61,7 @@ class SentencePieceUnigram : public WordModel {
         lowest = std::min(lowest, piece.score);
       }
     }
+    for (const ScoredPiece& piece : pieces) add_first(piece.text);
     unknown_score_ = lowest - kUnknownPenalty;
     largest_score_ = std::abs(double{unknown_score_});
     for (const Piece& piece : pieces_) {
@@ -261,6 +262,13 @@ class SentencePieceUnigram : public WordModel {
     return numbers;
   }
 
+  void add_first(std::string_view piece) {
+    if (piece.empty()) return;
+    const CodePoint first = decode_utf8(piece.data(), piece.data() + piece.size());
+    if (first.value >= firsts_.size()) return;
+    firsts_[first.value] = trie_.walk(ByteTrie::kRoot, piece.substr(0, first.size));
+  }
+
   static std::vector<std::string_view> texts_of(const std::vector<ScoredPiece>& pieces) {
     std::vector<std::string_view> texts;
     texts.reserve(pieces.size());
@@ -331,21 +339,26 @@ class SentencePieceUnigram : public WordModel {
   void for_each_piece(std::string_view part, SumsAt&& sums_at, Use&& use) const {
     for (std::size_t begin = 0; begin < part.size();) {
       const auto before = sums_at(begin);
-      const std::size_t size = decode_utf8(part.data() + begin, part.data() + part.size()).size;
-      bool is_piece = false;
-      std::size_t at = begin;
-      for (std::uint32_t node = ByteTrie::kRoot; at < part.size();) {
+      const CodePoint first = decode_utf8(part.data() + begin, part.data() + part.size());
+      std::size_t at = begin + first.size;
+      // By a table, as the walk waits for memory at each byte of a large vocabulary.
+      std::uint32_t node = first.value < firsts_.size()
+                               ? firsts_[first.value]
+                               : trie_.walk(ByteTrie::kRoot, part.substr(begin, first.size));
+      const std::uint32_t single = node == ByteTrie::kNone ? kNoId : trie_.id_at(node);
+      if (single != kNoId) {
+        use(before, begin, at, pieces_[single].score, single);
+      } else {
+        use(before, begin, at, unknown_score_, kUnknown);
+      }
+      for (; node != ByteTrie::kNone && at < part.size(); ++at) {
         node = trie_.child(node, part[at]);
         if (node == ByteTrie::kNone) break;
-        ++at;
         const std::uint32_t number = trie_.id_at(node);
-        if (number == kNoId) continue;
-        use(before, begin, at, pieces_[number].score, number);
-        is_piece = is_piece || at - begin == size;
+        if (number != kNoId) use(before, begin, at + 1, pieces_[number].score, number);
       }
       if (at - begin > kShortWalk) [[unlikely]] Deadline::spend(10 * (at - begin));
-      if (!is_piece) use(before, begin, begin + size, unknown_score_, kUnknown);
-      begin += size;
+      begin += first.size;
     }
   }
 
@@ -380,6 +393,8 @@ class SentencePieceUnigram : public WordModel {
   }
 
   ByteTrie trie_;  // to the numbers of pieces
+  // The node behind each character of the basic plane.
+  std::vector<std::uint32_t> firsts_ = std::vector<std::uint32_t>(0x10000, ByteTrie::kNone);
   PieceBoundaries boundaries_;
   std::vector<Piece> pieces_;
   float unknown_score_ = 0;
