@@ -20,6 +20,7 @@ from bpe_beam.storage import Storage, redact
 from bpe_beam.tokenizer import tokenizer_json, vocab_files
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.decoders import WordPieceDecoder
+from bpe_beam.tokenizer.foreign_files import explained
 from bpe_beam.tokenizer.json_node import Node, parse
 from bpe_beam.tokenizer.models import ErrorLocation, WordPiece, check_vocab
 from bpe_beam.tokenizer.normalizers import NFC, BertNormalizer
@@ -177,8 +178,9 @@ class _Settings:
         if name not in self._names:
             return Node(name, "", {})
         data, source = self.file(name)
-        node = Node(source, "", parse(data, source))
-        node.object()
+        with explained(data, source, "tokenizer_config.json"):
+            node = Node(source, "", parse(data, source))
+            node.object()
         return node
 
     def refuse(self, why: str) -> NoReturn:

@@ -27,6 +27,7 @@ from bpe_beam.tokenizer.decoders import (
     SequenceDecoder,
     StripDecoder,
 )
+from bpe_beam.tokenizer.foreign_files import explained
 from bpe_beam.tokenizer.models import BPE, PIECE_KINDS, ErrorLocation, SentencePiece
 from bpe_beam.tokenizer.normalizers import (
     Normalizer,
@@ -81,16 +82,13 @@ def read(data: bytes, source: str) -> TokenizerSpec:
         UsageError: The bytes are damaged, or the model is not supported; the message has the
             position of the byte or the number of the piece.
     """
-    whole = _Reader(data, source, 0, len(data))
-    pieces: list[tuple[str, float, str]] = []
-    settings: dict[str, Any] = {}
-    for name, value in whole.fields(MODEL):
-        if name == "pieces":
-            pieces.append(_read_piece(value))
-        else:
-            known = TRAINER if name == "trainer_spec" else NORMALIZER
-            prefix = "denormalizer." if name == "denormalizer_spec" else ""
-            settings |= {prefix + key: value for key, value in value.fields(known)}
+    with explained(data, source, ".model"):
+        return _read(data, source)
+
+
+def _read(data: bytes, source: str) -> TokenizerSpec:
+    """Return the tokenizer in a `.model` file, whatever other file it may be."""
+    pieces, settings = _read_fields(data, source)
     algorithm = ALGORITHMS.get(settings.get("model_type", 1))
     if algorithm is None:
         raise UsageError(
@@ -108,6 +106,20 @@ def read(data: bytes, source: str) -> TokenizerSpec:
     except UsageError as error:
         raise UsageError(f"{source}: {error}") from None
     return spec
+
+
+def _read_fields(data: bytes, source: str) -> tuple[list[tuple[str, float, str]], dict[str, Any]]:
+    """Return the pieces of a file, and the settings of its messages by their names."""
+    pieces: list[tuple[str, float, str]] = []
+    settings: dict[str, Any] = {}
+    for name, value in _Reader(data, source, 0, len(data)).fields(MODEL):
+        if name == "pieces":
+            pieces.append(_read_piece(value))
+        else:
+            known = TRAINER if name == "trainer_spec" else NORMALIZER
+            prefix = "denormalizer." if name == "denormalizer_spec" else ""
+            settings |= {prefix + key: value for key, value in value.fields(known)}
+    return pieces, settings
 
 
 class _Rules(Struct, frozen=True):

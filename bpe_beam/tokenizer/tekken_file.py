@@ -14,6 +14,7 @@ from msgspec import Struct
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import byte_level, tiktoken_file
+from bpe_beam.tokenizer.foreign_files import explained
 from bpe_beam.tokenizer.json_node import Node, parse
 from bpe_beam.tokenizer.models import MAX_ID, MAX_TOKEN_CHARS, ErrorLocation
 from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
@@ -65,11 +66,12 @@ def read(data: bytes, source: str) -> TokenizerSpec:
         UsageError: The file has another form, or a token or rank is repeated; the message has the
             JSON path.
     """
-    root = Node(source, "", parse(data, source))
-    root.object()
-    config_node = root.field("config")
-    config_node.object()
-    config = config_node.convert(_Config)
+    with explained(data, source, "tekken.json"):
+        root = Node(source, "", parse(data, source))
+        root.object()
+        config_node = root.field("config")
+        config_node.object()
+        config = config_node.convert(_Config)
     specials, size = config.default_num_special_tokens, config.default_vocab_size
     vocab = root.field("vocab")
     if not 0 <= specials <= size <= len(vocab.array()) + specials or size > MAX_ID:

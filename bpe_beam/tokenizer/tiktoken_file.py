@@ -19,6 +19,7 @@ from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.decoders import ByteLevelDecoder
+from bpe_beam.tokenizer.foreign_files import explained
 from bpe_beam.tokenizer.models import (
     BPE,
     MAX_ID,
@@ -45,7 +46,8 @@ def read(
         UsageError: A line is invalid, a token or rank is repeated, or a special token conflicts
             with the file; the message has the line.
     """
-    ranks = _read_lines(data, source)
+    with explained(data, source, ".tiktoken"):
+        ranks = _read_lines(data, source)
     lines = {token: number for number, (token, _) in enumerate(ranks, start=1)}
     texts = sorted(special_tokens, key=lambda text: special_tokens[text])
     location = ErrorLocation(

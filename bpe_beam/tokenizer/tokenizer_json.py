@@ -115,7 +115,11 @@ def _read_whole(storage: Storage, path: str) -> tuple[bytes, str]:
 
     size = storage.size(path)
     if size > MAX_FILE_BYTES:
-        raise UsageError(f"{redact(path)}: {size} bytes; a tokenizer has at most {MAX_FILE_BYTES}")
+        from bpe_beam.tokenizer.foreign_files import describe_beginning
+
+        other = describe_beginning(storage.read_head(path, 4096), size)
+        why = other or f"{size} bytes; a tokenizer has at most {MAX_FILE_BYTES}"
+        raise UsageError(f"{redact(path)}: {why}")
     return storage.read_bytes(path), redact(path)
 
 
@@ -134,13 +138,10 @@ def read(data: bytes | str, source: str) -> TokenizerSpec:
         fields = Node(source, "", parse(data, source)).fields(
             "version", "model", optional=("truncation", "padding", "added_tokens", *FAMILIES)
         )
-    except UsageError:
-        from bpe_beam.tokenizer.foreign_files import describe_foreign_file
+    except UsageError as error:
+        from bpe_beam.tokenizer.foreign_files import explanation
 
-        other = describe_foreign_file(data) if len(data) <= MAX_FILE_BYTES else None
-        if other is None:
-            raise
-        raise UsageError(f"{source}: {other}") from None
+        raise explanation(error, data, source, "tokenizer.json") from None
     fields["version"].expect("1.0")
     truncation, padding = fields["truncation"], fields["padding"]
     spec = TokenizerSpec(

@@ -13,6 +13,7 @@ import msgspec
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.added_tokens import AddedToken
+from bpe_beam.tokenizer.foreign_files import describe_beginning, describe_foreign_file, explained
 from bpe_beam.tokenizer.json_node import MAX_FILE_BYTES, Node, parse
 from bpe_beam.tokenizer.models import BPE, ErrorLocation, Model, check_vocab
 from bpe_beam.tokenizer.spec import TokenizerSpec, byte_level_spec
@@ -52,7 +53,11 @@ def read_vocab_txt(data: bytes, source: str) -> dict[str, int]:
             line.
     """
     ids: dict[str, int] = {}
-    for number, line in enumerate(_text(data, source).removesuffix("\n").split("\n")):
+    # Any lines are tokens, even those of another file.
+    if other := describe_foreign_file(data, "vocab.txt"):
+        raise UsageError(f"{source}: {other}")
+    text = _text(data, source)
+    for number, line in enumerate(text.removesuffix("\n").split("\n")):
         token = line.removesuffix("\r")
         if not token or token in ids:
             why = f"the token {shortened(token)} is repeated" if token else "an empty token"
@@ -93,14 +98,17 @@ def read_vocab_and_merges(
         UsageError: A file is invalid, or the two do not match.
     """
     (_, vocab_source), (_, merges_source) = vocab, merges
-    ids = read_vocab(Node(vocab_source, "the vocabulary", parse(*vocab)))
-    pairs, first_line = _read_merges(*merges)
+    with explained(*vocab, "vocab.json"):
+        ids = read_vocab(Node(vocab_source, "the vocabulary", parse(*vocab)))
+    with explained(*merges, "merges.txt"):
+        pairs, first_line = _read_merges(*merges)
     location = ErrorLocation(
         token=lambda token: f"{vocab_source}: {shortened(token)}",
         merge=lambda rank: f"{merges_source}: line {first_line + rank}",
         added=lambda _: "special_tokens",
     )
-    check_vocab(ids, location)
+    with explained(*vocab, "vocab.json"):
+        check_vocab(ids, location)
     next_id = max(ids.values(), default=-1) + 1
     added: list[AddedToken] = []
     for content in dict.fromkeys(special_tokens):
@@ -113,6 +121,9 @@ def read_vocab_and_merges(
 
 def _read_merges(data: bytes, source: str) -> tuple[list[tuple[str, str]], int]:
     """Return the merges, and the number of the first one's line."""
+    # Two words with a space between them are a merge, even those of another file.
+    if other := describe_beginning(data[:4096], len(data)):
+        raise UsageError(f"{source}: {other}")
     text = _text(data, source)
     # Not splitlines, which would also split at characters that are not line breaks here.
     lines = text.rstrip("\n").split("\n") if text.strip() else []
