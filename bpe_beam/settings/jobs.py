@@ -129,6 +129,15 @@ JOBS: dict[str, Job] = {
         "bpe-beam decode --tokenizer tok/tokenizer.json 15496 11 995",
         "Writes the bytes of the text as they are, and a newline after them on a terminal only.",
     ),
+    "export": Job(
+        "tools.ExportSettings",
+        "write a tokenizer as a file of another library, with the same ids",
+        "bpe-beam export tok/ --format sentencepiece --output tokenizer.model\n"
+        "  bpe-beam export tokenizer.model --format transformers --output tok-hf/",
+        "Refuses a form that cannot represent the tokenizer, and says why. Special tokens have the "
+        "roles that the files beside the tokenizer name. A .tiktoken file has neither the special "
+        "tokens nor the pre-tokenizer.",
+    ),
     "inspect": Job(
         "tools.InspectSettings",
         "show what a tokenizer, a counts folder or a folder of shards contains",

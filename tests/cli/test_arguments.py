@@ -147,6 +147,7 @@ def test_every_declared_option_reaches_the_settings() -> None:
         "evaluate": ["--input", "a", "--tokenizer", "t"],
         "diff": ["a", "b"],
         "doctor": [],
+        "export": ["t", "--format", "transformers", "--output", "o"],
         "inspect": ["p"],
         "plan": ["--input", "a"],
         "quickstart": [],

@@ -19,7 +19,7 @@ from bpe_beam.settings.jobs import JOBS
 
 CASES = [
     ("bpe-beam tra", ["train"]),
-    ("bpe-beam e", ["encode", "evaluate"]),
+    ("bpe-beam e", ["encode", "evaluate", "export"]),
     ("bpe-beam counts ", ["filter", "merge", "show"]),
     ("bpe-beam train --model w", ["word_level", "wordpiece"]),
     ("bpe-beam tokenize --tokenizer t --sh", ["--shard-tokens", "--shuffle-seed"]),
@@ -118,7 +118,7 @@ def test_fish_completes_files_and_folders(scripts: Path, tmp_path: Path) -> None
 def test_zsh(scripts: Path) -> None:
     assert sorted(in_zsh(scripts, "bpe-beam counts ")) == ["filter", "merge", "show"]
     found = in_zsh(scripts, "bpe-beam e")
-    assert sorted(found) == ["encode", "evaluate"]
+    assert sorted(found) == ["encode", "evaluate", "export"]
 
 
 @pytest.mark.parametrize("shell", SHELLS)

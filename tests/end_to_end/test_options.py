@@ -61,6 +61,10 @@ class Ground:
             "doctor": [self.shared / "tok"],
             "encode": [f"one{END}two", *tokenizer],
             "decode": ["70", "71", *tokenizer],
+            "export": [
+                *(self.shared / "tok", "--format", "tokenizer_json"),
+                *("--output", self.own / "exported"),
+            ],
             "inspect": [self.shared / "tok"],
             "plan": ["--input", self.shared / "a.jsonl"],
             "quickstart": [],
@@ -254,6 +258,7 @@ def options_of_storage(ground: Ground, job: str) -> None:
         "evaluate": ["--counts", "dir://counts", "--tokenizer", "dir://tok/tokenizer.json"],
         "diff": ["dir://tok", "dir://tok"],
         "doctor": ["dir://tok"],
+        "export": ["dir://tok", "--format", "tiktoken", "--output", "dir://exported"],
         "inspect": ["dir://tok"],
         "plan": ["--input", "dir://a.jsonl"],
         "encode": ["a", "--tokenizer", "dir://tok/tokenizer.json"],
@@ -595,6 +600,30 @@ def other_tokenizer(ground: Ground, job: str) -> None:
     base[base.index("--tokenizer") + 1] = ground.shared / "other" / "tokenizer.json"
     ground.patch.setattr(Ground, "base", lambda *_: base)
     assert ground.seen(job) != first
+
+
+def exported_tokenizer(ground: Ground, job: str) -> None:
+    """The file is that of the tokenizer that was asked for."""
+    others = ground.base(job)[1:]
+    for name in ("tok", "other"):
+        assert run(job, ground.shared / name, *others).code == 0
+        exported = Tokenizer.from_file(str(ground.own / "exported"))
+        assert exported == Tokenizer.from_file(str(ground.shared / name))
+
+
+def other_form(ground: Ground, job: str) -> None:
+    """A file of another form."""
+    assert ground.run(job, "--format", "tiktoken").code == 0
+    lines = (ground.own / "exported").read_bytes().splitlines()
+    assert len(lines) == Tokenizer.from_file(str(ground.shared / "tok")).vocab_size - 1
+
+
+def written_where_it_was_asked_for(ground: Ground, job: str) -> None:
+    """And the path is printed."""
+    for name in ("a", "b"):
+        path = str(ground.own / name)
+        assert ground.seen(job, "--output", path) == f"{path}\n".encode()
+        assert Path(path).is_file()
 
 
 def estimate(ground: Ground, job: str) -> None:
@@ -1016,6 +1045,12 @@ CASES: dict[str, dict[str, Case]] = {
         "--add-special-tokens": with_special_tokens,
     },
     "decode": {**COMMON, "ids": positional("72"), "--tokenizer": other_tokenizer},
+    "export": {
+        **COMMON,
+        "tokenizer": exported_tokenizer,
+        "--format": other_form,
+        "--output": written_where_it_was_asked_for,
+    },
     "inspect": {**COMMON, "path": positional("{shared}/tokens")},
     "plan": {
         **COMMON,
