@@ -1,8 +1,13 @@
 // HighwayHash with 64 bits, the keyed hash of Riegeli files, over bytes that come in parts.
 //
 // As in "Fast keyed hash/pseudo-random function using SIMD multiply and permute" (arXiv
-// 1612.06257): four lanes of 64 bits take 32 bytes at a time.
+// 1612.06257): four lanes of 64 bits take 32 bytes at a time. Processors with AVX2 compute the four
+// at once, others one by one.
 #pragma once
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -20,7 +25,21 @@ class HighwayHash {
  public:
   using Lanes = std::array<std::uint64_t, 4>;
 
-  explicit HighwayHash(const Lanes& key) : mul0_(kMul0), mul1_(kMul1) {
+  /// Whether this machine's processor has what computes four lanes at once.
+  static bool has_vectors() {
+#if defined(__x86_64__)
+    static const bool has_avx2 = [] {
+      __builtin_cpu_init();
+      return __builtin_cpu_supports("avx2") != 0;
+    }();
+    return has_avx2;
+#else
+    return false;
+#endif
+  }
+
+  explicit HighwayHash(const Lanes& key, bool with_vectors = has_vectors())
+      : mul0_(kMul0), mul1_(kMul1), with_vectors_(with_vectors) {
     for (std::size_t i = 0; i < 4; ++i) {
       v0_[i] = kMul0[i] ^ key[i];
       v1_[i] = kMul1[i] ^ std::rotl(key[i], 32);
@@ -35,10 +54,12 @@ class HighwayHash {
       held_ += taken;
       bytes = bytes.subspan(taken);
       if (held_ < kPacket) return;
-      take_packet(packet_.data());
+      take(packet_.data(), 1);
       held_ = 0;
     }
-    for (; bytes.size() >= kPacket; bytes = bytes.subspan(kPacket)) take_packet(bytes.data());
+    const std::size_t packets = bytes.size() / kPacket;
+    take(bytes.data(), packets);
+    bytes = bytes.subspan(packets * kPacket);
     std::copy(bytes.begin(), bytes.end(), packet_.begin());
     held_ = bytes.size();
   }
@@ -49,8 +70,9 @@ class HighwayHash {
     if (held_ > 0) last.take_remainder();
     for (int round = 0; round < 4; ++round) {
       const Lanes& v = last.v0_;
-      last.take({std::rotl(v[2], 32), std::rotl(v[3], 32), std::rotl(v[0], 32),
-                 std::rotl(v[1], 32)});
+      const Lanes turned{std::rotl(v[2], 32), std::rotl(v[3], 32), std::rotl(v[0], 32),
+                         std::rotl(v[1], 32)};
+      last.take(reinterpret_cast<const std::uint8_t*>(turned.data()), 1);
     }
     return last.v0_[0] + last.v1_[0] + last.mul0_[0] + last.mul1_[0];
   }
@@ -86,7 +108,57 @@ class HighwayHash {
                     moved<8, 6>(a, b) | moved<7, 7>(a, b);
   }
 
-  void take(const Lanes& lanes) {
+  /// Takes packets of 32 bytes.
+  void take(const std::uint8_t* bytes, std::size_t packets) {
+#if defined(__x86_64__)
+    if (with_vectors_) {
+      take_by_vectors(bytes, packets);
+      return;
+    }
+#endif
+    for (; packets > 0; --packets, bytes += kPacket) {
+      Lanes lanes;
+      std::memcpy(lanes.data(), bytes, kPacket);
+      take_lanes(lanes);
+    }
+  }
+
+#if defined(__x86_64__)
+#define BPE_BEAM_HASH_AVX2 __attribute__((target("avx2")))
+
+  BPE_BEAM_HASH_AVX2 static __m256i loaded(const void* at) {
+    return _mm256_loadu_si256(static_cast<const __m256i*>(at));
+  }
+
+  BPE_BEAM_HASH_AVX2 static void store(__m256i value, Lanes& lanes) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(lanes.data()), value);
+  }
+
+  /// The same as `take_lanes` of each packet.
+  BPE_BEAM_HASH_AVX2 void take_by_vectors(const std::uint8_t* bytes, std::size_t packets) {
+    const __m256i mixed =
+        _mm256_setr_epi8(3, 12, 2, 5, 14, 1, 15, 0, 11, 4, 10, 13, 9, 6, 8, 7,  //
+                         3, 12, 2, 5, 14, 1, 15, 0, 11, 4, 10, 13, 9, 6, 8, 7);
+    __m256i v0 = loaded(v0_.data());
+    __m256i v1 = loaded(v1_.data());
+    __m256i mul0 = loaded(mul0_.data());
+    __m256i mul1 = loaded(mul1_.data());
+    for (; packets > 0; --packets, bytes += kPacket) {
+      v1 = _mm256_add_epi64(v1, _mm256_add_epi64(mul0, loaded(bytes)));
+      mul0 = _mm256_xor_si256(mul0, _mm256_mul_epu32(v1, _mm256_srli_epi64(v0, 32)));
+      v0 = _mm256_add_epi64(v0, mul1);
+      mul1 = _mm256_xor_si256(mul1, _mm256_mul_epu32(v0, _mm256_srli_epi64(v1, 32)));
+      v0 = _mm256_add_epi64(v0, _mm256_shuffle_epi8(v1, mixed));
+      v1 = _mm256_add_epi64(v1, _mm256_shuffle_epi8(v0, mixed));
+    }
+    store(v0, v0_);
+    store(v1, v1_);
+    store(mul0, mul0_);
+    store(mul1, mul1_);
+  }
+#endif
+
+  void take_lanes(const Lanes& lanes) {
     constexpr std::uint64_t kLow = 0xFFFFFFFF;
     for (std::size_t i = 0; i < 4; ++i) {
       v1_[i] += mul0_[i] + lanes[i];
@@ -96,12 +168,6 @@ class HighwayHash {
     }
     for (const std::size_t pair : {0, 2}) add_mixed(v1_, pair, v0_);
     for (const std::size_t pair : {0, 2}) add_mixed(v0_, pair, v1_);
-  }
-
-  void take_packet(const std::uint8_t* bytes) {
-    Lanes lanes;
-    std::memcpy(lanes.data(), bytes, kPacket);
-    take(lanes);
   }
 
   /// Takes the 1 to 31 bytes behind the last whole packet; their number is mixed in, too.
@@ -125,13 +191,14 @@ class HighwayHash {
       packet[17] = packet_[words + odd / 2];
       packet[18] = packet_[held_ - 1];
     }
-    take_packet(packet.data());
+    take(packet.data(), 1);
   }
 
   Lanes v0_{};
   Lanes v1_{};
   Lanes mul0_;
   Lanes mul1_;
+  bool with_vectors_;
   std::array<std::uint8_t, kPacket> packet_{};
   std::size_t held_ = 0;  // bytes of `packet_`
 };

@@ -17,9 +17,13 @@ constexpr HighwayHash::Lanes kKey{0x2F696C6567656952, 0x0A7364726F636572, 0x2F69
                                   0x0A7364726F636572};
 using Bytes = std::vector<std::uint8_t>;
 
+/// The hash, in both ways to compute it.
 std::uint64_t hash_of(std::span<const std::uint8_t> bytes) {
   HighwayHash hash(kKey);
+  HighwayHash one_by_one(kKey, false);
   hash.add(bytes);
+  one_by_one.add(bytes);
+  CHECK(hash.digest() == one_by_one.digest());
   return hash.digest();
 }
 
