@@ -19,7 +19,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -324,24 +326,41 @@ def freed_ids(folder: Path) -> Found:
 
 
 def arranging_worker(folder: Path) -> Found:
-    """Measure sequences and shards of 8 million tokens, made of documents that are tokenized."""
+    """Measure two threads that arrange documents, and then ten times as many.
+
+    Those may take no more, but for the chance that two threads peak at once. Only the lengths of
+    documents matter here, so a few thousand documents come again and again.
+    """
+    shard_tokens, length = 4 * MB, 2048
     a_tokenizer().save(str(folder / "tokenizer.json"))
-    rows = (json.dumps({"text": random_words(int(n))}) for n in RANDOM.integers(10, 400, 12_000))
-    (folder / "in.jsonl").write_text("\n".join(rows))
-    arranging = ArrangementSettings(
-        sequence_length=2048, packing="best_fit", shuffle_seed=1, shard_tokens=8 * MB, dry_run=True
+    texts = [random_words(int(n)) for n in RANDOM.integers(10, 400, 4_000)]
+    small, large = (
+        _arranging_peak(folder, texts * times, shard_tokens, length) for times in (3, 30)
     )
+    claimed = 2 * (max(80 * MB, 10 * shard_tokens) + 200 * length) + BLOCKS
+    return Found(large, min(claimed, small * 6 // 5))
+
+
+def _arranging_peak(folder: Path, texts: list[str], shard_tokens: int, length: int) -> int:
+    """Return the peak of a process of its own that tokenizes texts and arranges them."""
+    corpus, output = folder / f"{len(texts)}.jsonl", folder / f"tokens-{len(texts)}"
+    with corpus.open("w") as file:
+        file.writelines(json.dumps({"text": text}) + "\n" for text in texts)
     settings = TokenizeSettings(
         tokenizer=str(folder / "tokenizer.json"),
-        output=str(folder / "tokens"),
-        input=InputSettings(inputs=[str(folder / "in.jsonl")]),
-        run=RunSettings(workers=1),
-        arranging=arranging,
+        output=str(output),
+        input=InputSettings(inputs=[str(corpus)]),
+        run=RunSettings(workers=2),
+        arranging=ArrangementSettings(
+            sequence_length=length, packing="best_fit", shuffle_seed=1, shard_tokens=shard_tokens
+        ),
     )
-    tokenize.run(settings, Progress("none"))
-    rest = replace(settings, arranging=replace(arranging, dry_run=False))
-    claimed = max(64 * MB, 10 * arranging.shard_tokens) + 200 * 2048 + BLOCKS
-    return Found(peak(lambda: tokenize.run(rest, Progress("none"))), claimed)
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        return process.submit(_tokenizing_peak, settings).result()
+
+
+def _tokenizing_peak(settings: TokenizeSettings) -> int:
+    return peak(lambda: tokenize.run(settings, Progress("none")))
 
 
 def tokenizer(folder: Path) -> Found:

@@ -119,6 +119,7 @@ def _arrange(
     def tokenize(inner: TokenizeSettings) -> CorpusSummary:
         summary = _TokenizeJob(inner, storage, plan, tokenizer, encoding).run(progress)
         assert isinstance(summary, CorpusSummary)
+        encoding.tokenizer().clear_cache()  # nothing is encoded from here on
         return summary
 
     identity = _TokenizeJob(settings, storage, plan, tokenizer, encoding).identity

@@ -244,6 +244,11 @@ class TextEncoder:
                 yield from ids[start : start + _IDS_AT_ONCE].tolist()
             done += text_input.count_characters(chunk)
 
+    def clear_cache(self) -> None:
+        """Free the memory of words encoded before."""
+        if "_native" in vars(self):
+            self._native.clear_cache()
+
     def _missing(self, data: bytes, missing: ValueError, done: int = 0) -> DataError:
         _, begin, end = missing.args
         as_bytes = self._spec.model_reads_bytes

@@ -56,6 +56,7 @@ from bpe_beam.storage.json_file import Count
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.split_task import require_visible, task_name
+from bpe_beam.workers.unused_memory import release_unused_memory
 
 STAGE = "arrange"
 """The progress stage, in tokens, that gets reports: each token is read twice."""
@@ -327,6 +328,7 @@ def scatter_shard(task: ArrangeTask, element: str) -> TaskResult:
     Raises:
         DataError: Storage fails, or the shard cannot be read.
     """
+    release_unused_memory()
     shard = json_structs.decode(element, DocumentsShard)
     folder = task.folder
     require_visible(folder.storage, folder.url, task.documents)
@@ -380,6 +382,7 @@ def write_new_shard(
         DataError: Storage fails, a piece is missing or doubled, or a document does not fit the
             format.
     """
+    release_unused_memory()
     new = json_structs.decode(element, NewShard)
     folder = task.folder
     require_visible(folder.storage, folder.url)

@@ -21,6 +21,7 @@ from bpe_beam.shards.formats import SHARD_FORMATS, shard_format
 from bpe_beam.shards.index_shuffle import IndexShuffle
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.storage import Storage
+from bpe_beam.workers import arrange_shards
 
 END = "<|endoftext|>"
 LENGTH = 32
@@ -267,6 +268,21 @@ def test_every_engine_and_number_of_workers_writes_the_same_bytes(
         ground.make(tmp_path / name, *ALL, "--shard-tokens", 600, *extra)
         made[name] = tree(tmp_path / name)
     assert made["1"] == made["2"] == made["4"] == made["beam"]
+
+
+def test_memory_is_given_back_from_task_to_task(
+    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Words of the tokenizer first, and then what each task leaves."""
+    ground.make(tmp_path / "plain")
+    documents = read_manifest(Storage(), str(tmp_path / "plain")).shards
+    done: list[str] = []
+    monkeypatch.setattr(bpe_beam.Tokenizer, "clear_cache", lambda _: done.append("words"))
+    monkeypatch.setattr(arrange_shards, "release_unused_memory", lambda: done.append("task"))
+    ground.make(tmp_path / "out", *BEST_FIT, "--shard-tokens", 600, "--workers", "2")
+    new = read_manifest(Storage(), str(tmp_path / "out")).shards
+    assert min(len(documents), len(new)) > 2
+    assert done == ["words"] + ["task"] * (len(documents) + len(new))
 
 
 def test_the_plan_is_told_before_shards_are_written(ground: Ground, tmp_path: Path) -> None:

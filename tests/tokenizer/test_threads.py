@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -15,6 +18,7 @@ from bpe_beam.tokenizer.models import WordLevel
 from bpe_beam.tokenizer.patterns import Pattern
 from bpe_beam.tokenizer.pretokenizers import Split
 from bpe_beam.tokenizer.spec import TokenizerSpec
+from bpe_beam.workers.unused_memory import release_unused_memory
 
 pytestmark = pytest.mark.quick
 
@@ -65,3 +69,33 @@ def test_an_error_in_python_comes_through() -> None:
     tokenizer = Tokenizer(TokenizerSpec(WordLevel({"<unk>": 0}), pre_tokenizer=split))
     with pytest.raises(ZeroDivisionError, match="5"):
         tokenizer.encode_batch(["abcde"])
+
+
+def resident() -> int:
+    """Return the bytes that this process uses in memory."""
+    release_unused_memory()
+    return 1024 * int(re.findall(r"VmRSS:\s+(\d+)", Path("/proc/self/status").read_text())[0])
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux for the memory")
+def test_the_cache_of_words_is_freed(plain_tokenizer: Tokenizer) -> None:
+    letters = np.random.default_rng(1).integers(ord("a"), ord("z") + 1, (400_000, 12), np.uint8)
+    letters[:, 0] = ord(" ")
+    text = letters.tobytes().decode()
+    ids = plain_tokenizer.encode_batch([text])
+    with_cache = resident()
+    plain_tokenizer.clear_cache()
+    assert with_cache - resident() > 20_000_000
+    assert plain_tokenizer.encode_batch([text]) == ids
+
+
+def test_the_cache_of_words_is_freed_while_others_encode(plain_tokenizer: Tokenizer) -> None:
+    expected = plain_tokenizer.encode_batch(TEXTS)
+
+    def work(number: int) -> bool:
+        if number % 3 == 0:
+            plain_tokenizer.clear_cache()
+        return plain_tokenizer.encode_batch(TEXTS) == expected
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(300)))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 
 from bpe_beam.counts.weights import MOST, Weights
 from bpe_beam.errors import DataError, UsageError
@@ -26,6 +24,7 @@ from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.training.seen_symbols import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.trainer_limits import DRIVER_SHARE, too_many
 from bpe_beam.training.words import gather_words, memory_needed
+from bpe_beam.workers.unused_memory import release_unused_memory
 
 
 class Trainer:
@@ -117,7 +116,8 @@ class Trainer:
         recipe, counts, base = self.plan.recipe, self._counts, self.plan.base_tokenizer
         in_order = self.plan.settings.tie_break == "first_seen"
         words = gather_words(counts.words(self.plan.storage), in_order)
-        _release_unused_memory()
+        # What counting and reading have freed: training needs the most.
+        release_unused_memory()
         refuse_spelled(words, ambiguous_tokens(recipe, base))
         most = max(0, recipe.vocab_size - self.plan.least_entries)
         with progress.stage("learn", most, "merges") as stage:
@@ -190,13 +190,6 @@ def _refuse_overflow(weights: Weights | None) -> Iterator[None]:
             f"the weighted counts are too large to train from: {error}; give smaller weights, or "
             "weights with fewer binary digits, such as 0.5 and 0.25"
         ) from error
-
-
-def _release_unused_memory() -> None:
-    """Return to the system what counting and reading have freed, since training needs the most."""
-    pa.default_memory_pool().release_unused()
-    with contextlib.suppress(AttributeError, OSError):  # only glibc has it
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _size(size: int) -> str:

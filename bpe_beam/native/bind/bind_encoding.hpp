@@ -270,6 +270,12 @@ class PyEncoder {
     }
   }
 
+  void clear_cache() {
+    std::vector<std::unique_ptr<EncodingState>> freed;  // after the lock, since it takes a while
+    const std::lock_guard lock(mutex_);
+    freed.swap(states_);
+  }
+
  private:
   struct LoneSurrogateIn {
     std::size_t text;
@@ -475,7 +481,9 @@ inline void bind_encoding(py::module_& m) {
       .def("encode_words", &PyEncoder::encode_words, "data"_a, "offsets"_a,
            "The same for different words, none of them empty, that the pipeline leaves whole.")
       .def("encode_texts", &PyEncoder::encode_texts, "texts"_a,
-           "allowed"_a = std::vector<std::uint32_t>{}, "The same for a list of str.");
+           "allowed"_a = std::vector<std::uint32_t>{}, "The same for a list of str.")
+      .def("clear_cache", &PyEncoder::clear_cache, py::call_guard<py::gil_scoped_release>(),
+           "Frees the memory of words encoded before, but for that which other threads use now.");
 }
 
 }  // namespace bpe_beam
