@@ -130,6 +130,11 @@ class WordTable(CountTable):
         """Add another table's words."""
         self._table.add_table(other._table)
 
+    def unsorted(self) -> pa.RecordBatch:
+        """Return all words in no particular order, without positions; cheaper than sorted ones."""
+        offsets, data, counts, *_ = self._table.unsorted()
+        return self._batch_of((offsets, data, counts), schema_of(False))
+
     def drain(self) -> Iterator[pa.RecordBatch]:
         """Yield all words, sorted by their bytes, then remove them."""
         for _, block in self.blocks(partitions=1):
@@ -137,11 +142,14 @@ class WordTable(CountTable):
         self.clear()
 
     def _batch(self, columns: Sequence[Any]) -> pa.RecordBatch:
+        return self._batch_of(columns, schema_of(self.with_places))
+
+    @staticmethod
+    def _batch_of(columns: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
         offsets, data, *others = columns
         words = pa.LargeStringArray.from_buffers(
             len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data)
         )
-        schema = schema_of(self.with_places)
         # Over the memory of the arrays; `pa.array` would import `numpy.ma`.
         others = [
             pa.Array.from_buffers(field.type, len(values), [None, pa.py_buffer(values)])

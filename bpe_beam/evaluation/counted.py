@@ -1,4 +1,4 @@
-"""Evaluation on the words of a counts folder: seconds, whatever the corpus was.
+"""Evaluation on counted words, of a counts folder or in memory: seconds, whatever the corpus was.
 
 Memory: one part of the counts for each thread, and two integers for each token of the vocabulary
 and each source, `TALLY_BYTES` at most. More sources are evaluated a group at a time; each group
@@ -8,13 +8,15 @@ reads all parts, and encodes its own words.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
-from bpe_beam.counts.artifact import read_part
-from bpe_beam.counts.manifest import CountsManifest, CountsPart
+from bpe_beam.counts.artifact import added_up, read_part
+from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import DataError, TextError
 from bpe_beam.evaluation.tally import Tally
@@ -46,26 +48,82 @@ def source_groups(manifest: CountsManifest, vocab_size: int) -> list[tuple[str |
     return [sources[start : start + at_once] for start in range(0, len(sources), at_once)]
 
 
+@dataclass(frozen=True)
+class CountedParts:
+    """Counted words in parts, each of which is read when it is needed.
+
+    Attributes:
+        manifest: The manifest of the counts.
+        parts: Each returns the words of a part by source; without sources, of None.
+        added_up: Each returns words of all sources; no word is in two of these tables.
+        workers: The number of threads that read them.
+    """
+
+    manifest: CountsManifest
+    parts: Sequence[Callable[[], Mapping[str | None, pa.Table]]]
+    added_up: Sequence[Callable[[], pa.Table]]
+    workers: int = 1
+
+    @staticmethod
+    def of_folder(
+        storage: Storage, folder: str, manifest: CountsManifest, workers: int = 1
+    ) -> CountedParts:
+        """Return the words of a counts folder.
+
+        Args:
+            storage: The storage client.
+            folder: The folder.
+            manifest: Its manifest.
+            workers: The number of threads.
+        """
+        parts = [partial(read_part, storage, folder, manifest, part) for part in manifest.parts]
+
+        def all_sources(read: Callable[[], Mapping[str | None, pa.Table]]) -> pa.Table:
+            return added_up(read(), manifest.with_places)
+
+        return CountedParts(manifest, parts, [partial(all_sources, one) for one in parts], workers)
+
+    @staticmethod
+    def in_memory(counts: WordCounts, workers: int = 1) -> CountedParts:
+        """Return words in memory.
+
+        Args:
+            counts: The words.
+            workers: The number of threads.
+        """
+
+        def slice_of(words: pa.Table, start: int) -> pa.Table:
+            return words.slice(start, _ROWS)
+
+        def part_of(source: str | None, words: pa.Table, start: int) -> dict[str | None, pa.Table]:
+            return {source: slice_of(words, start)}
+
+        parts = [
+            partial(part_of, source, words, start)
+            for source, words in counts.tables.items()
+            for start in range(0, words.num_rows, _ROWS)
+        ]
+        every = [lambda: counts.words]
+        if counts.manifest.sources is None:
+            words = counts.tables[None]
+            every = [partial(slice_of, words, at) for at in range(0, words.num_rows, _ROWS)]
+        return CountedParts(counts.manifest, parts, every, workers)
+
+
 def tallies_of_counts(
-    storage: Storage,
-    folder: str,
-    manifest: CountsManifest,
+    words: CountedParts,
     vocabulary: Vocabulary,
     encoder: WordEncoder,
     *,
-    workers: int = 1,
     on_part: Callable[[], None] = lambda: None,
     with_tokens: bool = True,
 ) -> Iterator[tuple[str | None, Tally]]:
-    """Yield each source of a counts folder with its tally; without sources, the only one is None.
+    """Yield each source of counted words with its tally; without sources, the only one is None.
 
     Args:
-        storage: The storage client.
-        folder: The counts folder.
-        manifest: Its manifest.
+        words: The words.
         vocabulary: The tokens of the tokenizer.
-        encoder: The encoder of its words.
-        workers: The number of threads.
+        encoder: The encoder of the words.
         on_part: Called by a thread after each part, for each of `source_groups`.
         with_tokens: Whether to add the words' tokens; false where those of texts are known.
 
@@ -73,26 +131,15 @@ def tallies_of_counts(
         DataError: A part is damaged, the vocabulary lacks a symbol of a word, or a sum is beyond
             64 bits.
     """
-    for group in source_groups(manifest, len(vocabulary)):
-        yield from _group(
-            group,
-            lambda part: read_part(storage, folder, manifest, part),
-            manifest.parts,
-            vocabulary,
-            encoder,
-            workers,
-            on_part,
-            with_tokens,
-        ).items()
+    for group in source_groups(words.manifest, len(vocabulary)):
+        yield from _group(words, group, vocabulary, encoder, on_part, with_tokens).items()
 
 
 def _group(
+    words: CountedParts,
     sources: Sequence[str | None],
-    read: Callable[[CountsPart], dict[str | None, pa.Table]],
-    parts: Sequence[CountsPart],
     vocabulary: Vocabulary,
     encoder: WordEncoder,
-    workers: int,
     on_part: Callable[[], None],
     with_tokens: bool,
 ) -> dict[str | None, Tally]:
@@ -100,44 +147,24 @@ def _group(
     tallies = {source: Tally.empty(len(vocabulary)) for source in sources}
     lock = threading.Lock()
 
-    def add_part(part: CountsPart) -> None:
-        for source, words in read(part).items():
+    def add_part(read: Callable[[], Mapping[str | None, pa.Table]]) -> None:
+        for source, own in read().items():
             if source in tallies:
-                for texts, counts, encoded in encoded_words(words, encoder):
+                for texts, counts, encoded in encoded_words(own, encoder):
                     with lock:
                         tallies[source].add_words(
                             vocabulary, texts, counts, encoded, with_tokens=with_tokens
                         )
         on_part()
 
-    if workers == 1:
-        for part in parts:
+    if words.workers == 1:
+        for part in words.parts:
             add_part(part)
         return tallies
-    with ThreadPoolExecutor(workers) as pool:
-        for _ in pool.map(add_part, parts):
+    with ThreadPoolExecutor(words.workers) as pool:
+        for _ in pool.map(add_part, words.parts):
             pass
     return tallies
-
-
-def tallies_in_memory(
-    counts: WordCounts, vocabulary: Vocabulary, encoder: WordEncoder
-) -> Iterator[tuple[str | None, Tally]]:
-    """Yield each source of counts in memory with its tally; without sources, the only one is None.
-
-    Args:
-        counts: The counts.
-        vocabulary: The tokens of the tokenizer.
-        encoder: The encoder of their words.
-
-    Raises:
-        DataError: The vocabulary lacks a symbol of a word, or a sum is beyond 64 bits.
-    """
-    for source, words in counts.tables.items():
-        tally = Tally.empty(len(vocabulary))
-        for texts, totals, encoded in encoded_words(words, encoder):
-            tally.add_words(vocabulary, texts, totals, encoded)
-        yield source, tally
 
 
 def encoded_words(

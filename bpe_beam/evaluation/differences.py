@@ -16,14 +16,11 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct, structs
 
-from bpe_beam.counts.artifact import added_up, read_part
-from bpe_beam.counts.manifest import CountsManifest, CountsPart
 from bpe_beam.errors import DataError
-from bpe_beam.evaluation.counted import encoded_words
+from bpe_beam.evaluation.counted import CountedParts, encoded_words
 from bpe_beam.evaluation.vocabulary import Flags, Integers, Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.messages import shortened
-from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.display import describe, model_in_words, text_of
 from bpe_beam.tokenizer.models import SentencePiece, Unigram
@@ -407,41 +404,33 @@ class _Found(NamedTuple):
 
 def word_differences(
     pair: Pair,
-    storage: Storage,
-    folder: str,
-    manifest: CountsManifest,
+    counted: CountedParts,
     *,
     top: int = 20,
-    workers: int = 1,
     on_part: Callable[[], None] = lambda: None,
 ) -> WordDifferences:
-    """Return how two tokenizers encode the words of a counts folder.
+    """Return how two tokenizers encode counted words.
 
     Args:
         pair: The tokenizers.
-        storage: The storage client.
-        folder: The counts folder.
-        manifest: Its manifest.
+        counted: The words.
         top: The number of words that are listed, at least 1.
-        workers: The number of threads.
         on_part: Called by a thread after each part.
 
     Raises:
         DataError: A part is damaged, or a vocabulary lacks a symbol of a word.
     """
-    encoders = [
-        WordEncoder(each, manifest.normalizer, manifest.pretokenizer) for each in pair.tokenizers
-    ]
+    rules = counted.manifest.normalizer, counted.manifest.pretokenizer
+    encoders = [WordEncoder(each, *rules) for each in pair.tokenizers]
 
-    def compare(part: CountsPart) -> _Found:
-        words = added_up(read_part(storage, folder, manifest, part), manifest.with_places)
-        found = _compared(pair, encoders, words, top)
+    def compare(read: Callable[[], pa.Table]) -> _Found:
+        found = _compared(pair, encoders, read(), top)
         on_part()
         return found
 
     found = _Found()
-    with ThreadPoolExecutor(workers) as pool:
-        for each in pool.map(compare, manifest.parts):
+    with ThreadPoolExecutor(counted.workers) as pool:
+        for each in pool.map(compare, counted.added_up):
             found = found.plus(each, top)
     return WordDifferences(
         encoders[0].exact,

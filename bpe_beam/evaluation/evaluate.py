@@ -9,7 +9,7 @@ import msgspec
 
 from bpe_beam.counts.manifest import read_manifest
 from bpe_beam.counts.word_counts import WordCounts
-from bpe_beam.evaluation.counted import tallies_in_memory, tallies_of_counts
+from bpe_beam.evaluation.counted import CountedParts, tallies_of_counts
 from bpe_beam.evaluation.report import report_of
 from bpe_beam.evaluation.texts import tally_of_texts
 from bpe_beam.evaluation.vocabulary import Vocabulary
@@ -43,16 +43,16 @@ def figures_of(
     """
     vocabulary = Vocabulary(tokenizer)
     exact = True
-    if isinstance(texts_or_counts, WordCounts):
-        manifest = texts_or_counts.manifest
-        encoder = WordEncoder(tokenizer, manifest.normalizer, manifest.pretokenizer)
-        tallies = tallies_in_memory(texts_or_counts, vocabulary, encoder)
-        exact = encoder.exact
-    elif isinstance(texts_or_counts, str):
-        storage = storage or Storage()
-        manifest = read_manifest(storage, texts_or_counts)
-        encoder = WordEncoder(tokenizer, manifest.normalizer, manifest.pretokenizer)
-        tallies = tallies_of_counts(storage, texts_or_counts, manifest, vocabulary, encoder)
+    if isinstance(texts_or_counts, WordCounts | str):
+        if isinstance(texts_or_counts, str):
+            storage = storage or Storage()
+            manifest = read_manifest(storage, texts_or_counts)
+            words = CountedParts.of_folder(storage, texts_or_counts, manifest)
+        else:
+            words = CountedParts.in_memory(texts_or_counts)
+        rules = words.manifest.normalizer, words.manifest.pretokenizer
+        encoder = WordEncoder(tokenizer, *rules)
+        tallies = tallies_of_counts(words, vocabulary, encoder)
         exact = encoder.exact
     else:
         tallies = iter([(None, tally_of_texts(vocabulary, texts_or_counts, pretokenizer))])

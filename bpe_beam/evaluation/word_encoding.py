@@ -13,14 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
+from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.tokenizer.added_tokens import AddedTokens
 from bpe_beam.tokenizer.normalizers import (
+    NORMALIZERS,
     Normalizer,
     NormalizerSequence,
     Prepend,
     normalizer_from_name,
 )
 from bpe_beam.tokenizer.pretokenizers import (
+    PRETOKENIZERS,
     ByteLevelPreTokenizer,
     Metaspace,
     PreTokenizer,
@@ -37,6 +40,36 @@ _KEEP_BLANKS = (ByteLevelPreTokenizer, Metaspace)
 _SPACE_MARK = "\u2581"
 
 
+def rules_of_words(tokenizer: Tokenizer) -> WordRules | None:
+    """Return rules by which counted words have the tokens of the corpus; None if none are known.
+
+    Args:
+        tokenizer: The tokenizer.
+    """
+    spec = tokenizer.spec
+    normalizers = (one for one in NORMALIZERS if spec.normalizer == normalizer_from_name(one))
+    normalizer = next(normalizers, None)
+    if normalizer is None:
+        return None
+    for name in PRETOKENIZERS:
+        if name != "none" and is_exact(tokenizer, normalizer, name):
+            return WordRules(normalizer, name)
+    return None
+
+
+def is_exact(tokenizer: Tokenizer, normalizer: str, pretokenizer: str) -> bool:
+    """Return whether the words of counts have the tokens of the corpus; see `WordEncoder.exact`."""
+    spec = tokenizer.spec
+    special = set(tokenizer.special_tokens)
+    return (
+        spec.normalizer == normalizer_from_name(normalizer)
+        and _split_equally(
+            spec.pre_tokenizer, pretokenizer_from_name(pretokenizer, byte_level=True)
+        )
+        and special >= {token.content for token in spec.added_tokens}
+    )
+
+
 class WordEncoder:
     """Encodes the words of counts.
 
@@ -51,14 +84,7 @@ class WordEncoder:
 
     def __init__(self, tokenizer: Tokenizer, normalizer: str, pretokenizer: str) -> None:
         spec = tokenizer.spec
-        special = set(tokenizer.special_tokens)
-        self.exact = (
-            spec.normalizer == normalizer_from_name(normalizer)
-            and _split_equally(
-                spec.pre_tokenizer, pretokenizer_from_name(pretokenizer, byte_level=True)
-            )
-            and special >= {token.content for token in spec.added_tokens}
-        )
+        self.exact = is_exact(tokenizer, normalizer, pretokenizer)
         if self.exact:
             whole = ByteLevelPreTokenizer(use_regex=False)
             words = replace(

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from bpe_beam.evaluation.counted import CountedParts
 from bpe_beam.evaluation.differences import Pair, differences, word_differences
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
@@ -28,7 +29,7 @@ from bpe_beam.html_report.charts import Axis, Point
 from bpe_beam.html_report.samples import tokens_of
 from bpe_beam.html_report.token_table import KINDS, token_table
 from bpe_beam.html_report.visible import visible, visible_bytes
-from bpe_beam.html_report.words import CostlyWord, WordsFolder, costly_words
+from bpe_beam.html_report.words import CostlyWord, costly_words
 
 MOST_WORDS = 100
 """The most words of a list."""
@@ -104,7 +105,7 @@ def page(
     report: Mapping[str, Any],
     tokenizers: Sequence[Evaluated],
     samples: Mapping[str, str],
-    words: WordsFolder | None = None,
+    words: CountedParts | None = None,
 ) -> bytes:
     """Return the report as an HTML page; equal arguments give equal bytes.
 
@@ -144,7 +145,7 @@ class _Page:
         report: Mapping[str, Any],
         tokenizers: Sequence[Evaluated],
         samples: Mapping[str, str],
-        words: WordsFolder | None,
+        words: CountedParts | None,
     ) -> None:
         self._report = report
         self._rows: list[Mapping[str, Any]] = report["tokenizers"]
@@ -577,8 +578,8 @@ class _Page:
     def _other_words(self, pair: Pair) -> dict[str, Any] | None:
         if self._counted is None:
             return None
-        storage, folder, manifest, workers = self._counted
-        found = word_differences(pair, storage, folder, manifest, top=MOST_WORDS, workers=workers)
+        manifest = self._counted.manifest
+        found = word_differences(pair, self._counted, top=MOST_WORDS)
         words = pa.array([word.word for word in found.most_frequent], pa.large_string())
         divided = []
         for vocabulary in pair.vocabularies:

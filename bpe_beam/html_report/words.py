@@ -6,35 +6,16 @@ Memory: one part of the counts for each thread, and the words that are kept.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from bpe_beam.counts.artifact import added_up, read_part
-from bpe_beam.counts.manifest import CountsManifest, CountsPart
-from bpe_beam.evaluation.counted import encoded_words
+from bpe_beam.evaluation.counted import CountedParts, encoded_words
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
-from bpe_beam.storage import Storage
-
-
-class WordsFolder(NamedTuple):
-    """The words of a counts folder.
-
-    Attributes:
-        storage: The storage client.
-        folder: The folder.
-        manifest: Its manifest.
-        workers: The number of threads that read it.
-    """
-
-    storage: Storage
-    folder: str
-    manifest: CountsManifest
-    workers: int = 1
 
 
 class CostlyWord(NamedTuple):
@@ -54,7 +35,7 @@ class CostlyWord(NamedTuple):
 
 
 def costly_words(
-    words: WordsFolder, vocabularies: Sequence[Vocabulary], most: int
+    words: CountedParts, vocabularies: Sequence[Vocabulary], most: int
 ) -> list[list[CostlyWord]]:
     """Return the words that cost most in each tokenizer.
 
@@ -66,20 +47,17 @@ def costly_words(
     Raises:
         DataError: A part of the counts is damaged.
     """
-    manifest = words.manifest
-    rules = manifest.normalizer, manifest.pretokenizer
+    rules = words.manifest.normalizer, words.manifest.pretokenizer
     encoders = [WordEncoder(one.tokenizer, *rules) for one in vocabularies]
 
-    def of_part(part: CountsPart) -> list[list[CostlyWord]]:
-        table = added_up(
-            read_part(words.storage, words.folder, manifest, part), manifest.with_places
-        )
+    def of_part(read: Callable[[], pa.Table]) -> list[list[CostlyWord]]:
+        table = read()
         both = zip(vocabularies, encoders, strict=True)
         return [heapq.nsmallest(most, _costs(one, encoder, table, most)) for one, encoder in both]
 
     found: list[list[CostlyWord]] = [[] for _ in vocabularies]
     with ThreadPoolExecutor(words.workers) as pool:
-        for part in pool.map(of_part, manifest.parts):
+        for part in pool.map(of_part, words.added_up):
             for own, new in zip(found, part, strict=True):
                 own[:] = heapq.nsmallest(most, [*own, *new])
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -62,7 +62,7 @@ def run(
         from bpe_beam.jobs.estimate import estimate_counting
 
         return estimate_counting(storage, plan, settings.input, settings.run, rules_of(settings))
-    return _CountJob(settings, storage, plan).run(progress)
+    return CountJob(settings, storage, plan).run(progress)
 
 
 def rules_of(settings: CountSettings) -> WordRules:
@@ -93,7 +93,7 @@ def check_finished(settings: CountSettings, plan: Plan) -> None:
         corpus_input.check_documents(folder, settings.input, totals, plan.size, files)
 
 
-class _CountJob(CorpusJob[CountSettings, CountsManifest]):
+class CountJob(CorpusJob[CountSettings, CountsManifest]):
     """Counts each split, then merges the words of all splits into the parts."""
 
     name = "count"
@@ -103,7 +103,7 @@ class _CountJob(CorpusJob[CountSettings, CountsManifest]):
     merged_stats: ClassVar = PartStats
     text_counter = metric_names.TEXT_BYTES_READ
     min_ram = "2GB"
-    merged = _PARTS
+    merged: ClassVar[Sequence[str]] = _PARTS
 
     def __init__(self, settings: CountSettings, storage: Storage, plan: Plan) -> None:
         super().__init__(settings, storage, plan)
@@ -139,15 +139,19 @@ class _CountJob(CorpusJob[CountSettings, CountsManifest]):
         parts_left = [i for i, part in enumerate(_PARTS) if self.folder.receipt(part) is None]
         if not left.tasks and not parts_left:
             return None
-        task = CountTask(
+        task = self.task(left)
+        known = self._known_ranges(left.done)
+        return lambda engine: count_splits(engine, task, left.tasks, known, parts_left)
+
+    def task(self, left: SplitsLeft) -> CountTask:
+        """Return what workers need to know."""
+        return CountTask(
             folder=left.run.for_workers(),
             reading=corpus_input.read_settings(self.settings.input),
             rules=self._rules,
             splits=len(left.plan.splits),
             by_source=self.settings.input.by_source,
         )
-        known = self._known_ranges(left.done)
-        return lambda engine: count_splits(engine, task, left.tasks, known, parts_left)
 
     def work(self, left: SplitsLeft) -> Work | None:
         parts = sum(self.folder.receipt(part) is None for part in _PARTS)

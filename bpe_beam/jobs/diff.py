@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 
 from bpe_beam.counts.manifest import read_manifest
 from bpe_beam.engines.run import workers_of
+from bpe_beam.evaluation.counted import CountedParts
 from bpe_beam.evaluation.differences import (
     Differences,
     Pair,
@@ -83,14 +84,11 @@ def run(settings: DiffSettings, progress: Progress) -> DiffSummary:
     if settings.counts is not None:
         manifest = read_manifest(storage, settings.counts)
         with progress.stage("diff", len(manifest.parts), "parts") as stage:
+            counted = CountedParts.of_folder(
+                storage, settings.counts, manifest, workers_of(settings.run)
+            )
             words = word_differences(
-                pair,
-                storage,
-                settings.counts,
-                manifest,
-                top=settings.top,
-                workers=workers_of(settings.run),
-                on_part=lambda: stage.advance(1),
+                pair, counted, top=settings.top, on_part=lambda: stage.advance(1)
             )
     same = found.same and (words is None or words.other_words == 0)
     if settings.format == "json":

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
+from bpe_beam.counts.manifest import read_manifest
 from bpe_beam.engines.run import workers_of
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.evaluation.counted import CountedParts
 from bpe_beam.evaluation.report import (
     VERSION,
     Figures,
@@ -22,7 +24,7 @@ from bpe_beam.evaluation.report import (
 )
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.html_report.words import WordsFolder
+from bpe_beam.evaluation.word_encoding import is_exact
 from bpe_beam.jobs.evaluated import CountedWords, Texts, TokensFolder, folder_for_texts
 from bpe_beam.jobs.report_output import ReportOutput
 from bpe_beam.jobs.tokenizer_names import short_names
@@ -88,24 +90,17 @@ def _of_words(
     names = _names(settings.tokenizers, "tokenizers")
     tokenizers = [Tokenizer.from_file(path, storage=storage) for path in settings.tokenizers]
     with ExitStack() as stack:
-        counts, texts = settings.counts, None
-        if counts is None:
-            assert settings.input is not None
-            for tokenizer in tokenizers if settings.vocab_sizes else ():
-                derivations_for(Vocabulary(tokenizer), settings.vocab_sizes)
-            folder = stack.enter_context(folder_for_texts(settings.work))
-            texts = Texts(storage, settings.input, settings.run, folder, progress)
-            counts = texts.words("none", settings.pretokenizer or "gpt2")
-        words = CountedWords(storage, counts, workers_of(settings.run), texts)
+        words = _words(storage, settings, tokenizers, stack, progress)
         _check_parallel(settings.parallel, words.manifest.sources)
-        parts = sum(map(words.parts, tokenizers))
+        parts = sum(map(words.number_of_parts, tokenizers))
         reports = []
         tokens = [words.tokens_of_texts(tokenizer) for tokenizer in tokenizers]
         with progress.stage("evaluate", parts, "parts") as stage:
             for name, tokenizer, of_texts in zip(names, tokenizers, tokens, strict=True):
                 vocabulary = Vocabulary(tokenizer)
                 tallies = words.tallies(vocabulary, of_texts, lambda: stage.advance(1))
-                exact = of_texts is not None or words.encoder(tokenizer).exact
+                rules = words.manifest.normalizer, words.manifest.pretokenizer
+                exact = of_texts is not None or is_exact(tokenizer, *rules)
                 shown = output.seen(vocabulary, tallies)
                 reports.append(_report(settings, name, vocabulary, shown, exact=exact))
         manifest = words.manifest
@@ -116,9 +111,29 @@ def _of_words(
             manifest.words,
             manifest.unique_words,
         )
-        folder_of_words = WordsFolder(storage, counts, manifest, workers_of(settings.run))
-        output.write(Report(VERSION, figures, reports), folder_of_words)
+        output.write(Report(VERSION, figures, reports), words.parts)
     return figures, reports
+
+
+def _words(
+    storage: Storage,
+    settings: EvaluateSettings,
+    tokenizers: Sequence[Tokenizer],
+    stack: ExitStack,
+    progress: Progress,
+) -> CountedWords:
+    """Return the words of the counts, or of the texts; the stack removes temporary files."""
+    if settings.counts is not None:
+        manifest = read_manifest(storage, settings.counts)
+        workers = workers_of(settings.run)
+        return CountedWords(CountedParts.of_folder(storage, settings.counts, manifest, workers))
+    assert settings.input is not None
+    for tokenizer in tokenizers if settings.vocab_sizes else ():
+        derivations_for(Vocabulary(tokenizer), settings.vocab_sizes)
+    folder = stack.enter_context(folder_for_texts(settings.work))
+    in_memory = settings.work is None
+    texts = Texts(storage, settings.input, settings.run, folder, progress, in_memory)
+    return texts.words(settings.pretokenizer or "gpt2", tokenizers)
 
 
 def _of_tokens(

@@ -1,26 +1,30 @@
 """What `evaluate` evaluates tokenizers on: words of counts, the words and tokens of texts, tokens.
 
 Each gives the tallies by source of a tokenizer. Of texts the words are counted first, by `count`.
-A tokenizer that splits texts into the same words has the tokens of the counted words. The tokens of
-any other are counted in a pass of its own over the texts, as `tokenize` would make them.
+A tokenizer that splits texts into the same words has the tokens of the counted words. For others
+the words of their own rules are counted in the same pass, in memory. The tokens of those whose
+rules are not known by name, or whose words are too many for that, are counted in a pass of their
+own over the texts, as `tokenize` would make them.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bpe_beam import _native
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
+from bpe_beam.counts.word_counter import WordRules
+from bpe_beam.engines.run import workers_of
 from bpe_beam.errors import DataError, NotFoundError
-from bpe_beam.evaluation.counted import source_groups, tallies_of_counts
+from bpe_beam.evaluation.counted import CountedParts, source_groups, tallies_of_counts
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.evaluation.word_encoding import WordEncoder
+from bpe_beam.evaluation.word_encoding import WordEncoder, is_exact, rules_of_words
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.folders.output_folder import COUNTS
 from bpe_beam.progress import Progress
@@ -40,43 +44,48 @@ Tallies = Iterator[tuple[str | None, Tally]]
 
 
 class CountedWords:
-    """The words of a counts folder.
+    """Counted words, of a folder or of texts.
 
     Args:
-        storage: The storage client.
-        folder: The counts folder.
-        workers: The number of threads.
+        parts: The words.
         texts: The texts of the words, if they are at hand.
+        others: Words of the same texts by other rules.
 
     Attributes:
-        manifest: The manifest of the folder.
+        parts: The words.
+        manifest: Their manifest.
     """
 
     def __init__(
-        self, storage: Storage, folder: str, workers: int, texts: Texts | None = None
+        self,
+        parts: CountedParts,
+        texts: Texts | None = None,
+        others: Sequence[CountedParts] = (),
     ) -> None:
-        self.manifest: CountsManifest = read_manifest(storage, folder)
-        self._storage = storage
-        self._folder = folder
-        self._workers = workers
+        self.parts = parts
+        self.manifest = parts.manifest
         self._texts = texts
+        self._others = {_rules(other.manifest): other for other in others}
 
-    def parts(self, tokenizer: Tokenizer) -> int:
+    def number_of_parts(self, tokenizer: Tokenizer) -> int:
         """Return how often `tallies` calls `on_part`."""
-        return len(self.manifest.parts) * len(source_groups(self.manifest, len(tokenizer.vocab)))
+        return len(self.parts.parts) * len(source_groups(self.manifest, len(tokenizer.vocab)))
 
     def encoder(self, tokenizer: Tokenizer) -> WordEncoder:
         """Return the encoder of the words."""
-        return WordEncoder(tokenizer, self.manifest.normalizer, self.manifest.pretokenizer)
+        return WordEncoder(tokenizer, *_rules(self.manifest))
 
     def tokens_of_texts(self, tokenizer: Tokenizer) -> Iterator[SourceCounts] | None:
-        """Return how often each id occurs in each source of the texts, in a pass over them.
+        """Return how often each id occurs in each source of the texts.
 
-        None without texts, or where the words have the same tokens.
+        They are those of other words, or counted in a pass over the texts. None without texts, or
+        where the words have the same tokens.
         """
-        if self._texts is None or self.encoder(tokenizer).exact:
+        if self._texts is None or is_exact(tokenizer, *_rules(self.manifest)):
             return None
-        return self._texts.tokens(tokenizer)
+        rules = rules_of_words(tokenizer)
+        own = self._others.get((rules.normalizer, rules.pretokenizer)) if rules else None
+        return self._texts.tokens(tokenizer) if own is None else _tokens_of(tokenizer, own)
 
     def tallies(
         self,
@@ -95,12 +104,9 @@ class CountedWords:
             DataError: See `tallies_of_counts`.
         """
         tallies = tallies_of_counts(
-            self._storage,
-            self._folder,
-            self.manifest,
+            self.parts,
             vocabulary,
             self.encoder(vocabulary.tokenizer),
-            workers=self._workers,
             on_part=on_part,
             with_tokens=of_texts is None,
         )
@@ -114,6 +120,18 @@ class CountedWords:
             yield source, tally
 
 
+def _rules(manifest: CountsManifest) -> tuple[str, str]:
+    return manifest.normalizer, manifest.pretokenizer
+
+
+def _tokens_of(tokenizer: Tokenizer, words: CountedParts) -> Iterator[SourceCounts]:
+    """Yield how often each id occurs in each source, of words that have the tokens of the texts."""
+    vocabulary = Vocabulary(tokenizer)
+    encoder = WordEncoder(tokenizer, *_rules(words.manifest))
+    for source, tally in tallies_of_counts(words, vocabulary, encoder):
+        yield SourceCounts(source, vocabulary.ids.astype(np.uint32), tally.tokens)
+
+
 @dataclass(frozen=True)
 class Texts:
     """The texts of a corpus, and the folder for what is counted of them.
@@ -124,6 +142,7 @@ class Texts:
         run: How their jobs run.
         folder: The folder.
         progress: Shows the progress of the jobs.
+        in_memory: Whether words may be counted in memory: nothing is to be kept in the folder.
     """
 
     storage: Storage
@@ -131,25 +150,38 @@ class Texts:
     run: RunSettings
     folder: str
     progress: Progress
+    in_memory: bool
 
-    def words(self, normalizer: str, pretokenizer: str) -> str:
-        """Count the words.
+    def words(self, pretokenizer: str, tokenizers: Sequence[Tokenizer]) -> CountedWords:
+        """Count the words, in memory if that is possible, else into a folder.
+
+        In memory the words of tokenizers that split texts in another way are counted in the same
+        pass.
 
         Args:
-            normalizer: The normalizer by name.
             pretokenizer: The pre-tokenizer by name.
+            tokenizers: The tokenizers to evaluate.
 
         Returns:
-            The folder of the counts.
+            The words.
         """
-        from bpe_beam.jobs import count
+        from bpe_beam.jobs import count, count_in_memory
 
+        workers = workers_of(self.run)
         output = self.storage.join(self.folder, COUNTS)
-        settings = CountSettings(
-            self.input, output, self.run, normalizer=normalizer, pretokenizer=pretokenizer
-        )
+        settings = CountSettings(self.input, output, self.run, pretokenizer=pretokenizer)
+        found = None
+        if self.in_memory:
+            others = _other_rules(tokenizers, pretokenizer)
+            there = self.storage.join(self.folder, "in-memory")
+            in_memory = replace(settings, output=there)
+            found = count_in_memory.words_in_memory(in_memory, others, self.storage, self.progress)
+        if found is not None:
+            parts, *rest = [CountedParts.in_memory(counts, workers) for counts in found]
+            return CountedWords(parts, self, rest)
         count.run(settings, self.progress)
-        return output
+        manifest = read_manifest(self.storage, output)
+        return CountedWords(CountedParts.of_folder(self.storage, output, manifest, workers), self)
 
     def tokens(self, tokenizer: Tokenizer) -> Iterator[SourceCounts]:
         """Return how often each id occurs in each source, by a pass over the texts."""
@@ -159,6 +191,12 @@ class Texts:
         tokenizer_file = self.storage.join(output, TOKENIZER_FILE)
         settings = TokenizeSettings(self.input, tokenizer_file, output, self.run)
         return token_counts(settings, self.storage, tokenizer, self.progress)
+
+
+def _other_rules(tokenizers: Sequence[Tokenizer], pretokenizer: str) -> list[WordRules]:
+    """Return the rules of tokenizers that split texts in another way, as far as they are known."""
+    found = (rules_of_words(one) for one in tokenizers if not is_exact(one, "none", pretokenizer))
+    return [*dict.fromkeys(rules for rules in found if rules is not None)]
 
 
 @contextmanager

@@ -19,8 +19,8 @@ from bpe_beam.storage.json_file import json_bytes
 from bpe_beam.terminal import Terminal
 
 if TYPE_CHECKING:
+    from bpe_beam.evaluation.counted import CountedParts
     from bpe_beam.html_report.page import Evaluated
-    from bpe_beam.html_report.words import WordsFolder
 
 _COLUMNS = {
     "bytes_per_token": "bytes/token",
@@ -76,7 +76,7 @@ class ReportOutput:
             total.add(tally)
             yield source, tally
 
-    def write(self, report: Report, words: WordsFolder | None) -> None:
+    def write(self, report: Report, words: CountedParts | None) -> None:
         """Write the report to the output, or to stdout without one.
 
         Args:
@@ -90,7 +90,7 @@ class ReportOutput:
         else:
             self._storage.write_bytes(output, data)
 
-    def _bytes(self, report: Report, words: WordsFolder | None) -> bytes:
+    def _bytes(self, report: Report, words: CountedParts | None) -> bytes:
         kind = self._settings.chosen_format
         if kind == "csv":
             return to_csv(report)

@@ -156,7 +156,7 @@ def count_split(task: CountTask, element: str) -> TaskResult:
         **split.stats(),
         words=words,
         ranges=file.ranges,
-        sources=json.dumps(counts.totals, sort_keys=True) if task.by_source else None,
+        sources=sources_json(counts),
     )
     files = [info, *split.reject_files()]
     folder.write_receipt(task_name("counts", number, task.splits), files, stats)
@@ -172,6 +172,11 @@ def count_split(task: CountTask, element: str) -> TaskResult:
         },
         split.values(),
     )
+
+
+def sources_json(counts: SourceTables) -> str | None:
+    """Return the totals of each source as receipts have them; None without sources."""
+    return json.dumps(counts.totals, sort_keys=True) if counts.by_source else None
 
 
 def range_references(

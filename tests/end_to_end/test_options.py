@@ -24,6 +24,7 @@ from stream_options import NEEDED, STREAMING
 
 from bpe_beam import Tokenizer
 from bpe_beam.engines.local import LocalWorkers, local_workers
+from bpe_beam.evaluation.counted import CountedParts
 from bpe_beam.jobs import diff, quickstart, stream_tokenize, verify
 from bpe_beam.jobs.doctor import runners as doctor_runners
 from bpe_beam.settings.jobs import JOBS
@@ -299,9 +300,9 @@ def threads(ground: Ground, job: str) -> None:
     elif job == "diff":
         words = diff.word_differences  # type: ignore[attr-defined]
 
-        def comparing(*args: object, workers: int, **more: Any) -> Any:
-            arguments.append(workers)
-            return words(*args, workers=workers, **more)
+        def comparing(pair: Any, counted: CountedParts, **more: Any) -> Any:
+            arguments.append(counted.workers)
+            return words(pair, counted, **more)
 
         ground.patch.setattr(diff, "word_differences", comparing)
     else:

@@ -13,7 +13,7 @@ from counts_folders import STORAGE, some_counts, write_folder
 from small_tokenizers import learn
 
 from bpe_beam.errors import DataError
-from bpe_beam.evaluation.counted import tallies_of_counts
+from bpe_beam.evaluation.counted import CountedParts, tallies_of_counts
 from bpe_beam.evaluation.metrics import metrics_of
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
@@ -35,9 +35,8 @@ def test_metrics_against_the_reference(tmp_path: Path, workers: int) -> None:
     tokenizer = learn("bytes", ("<s>",), 120)
     vocabulary = Vocabulary(tokenizer)
     encoder = WordEncoder(tokenizer, "none", "gpt2")
-    found = tallies_of_counts(
-        STORAGE, str(tmp_path), manifest, vocabulary, encoder, workers=workers
-    )
+    words = CountedParts.of_folder(STORAGE, str(tmp_path), manifest, workers)
+    found = tallies_of_counts(words, vocabulary, encoder)
     tally = dict(found)[None]
 
     def encode(word: str) -> list[str]:
@@ -58,7 +57,8 @@ def test_unknown_words_are_not_whole(tmp_path: Path) -> None:
     vocab = {"<unk>": 0, " the": 1, " 12": 2}
     vocabulary = Vocabulary(Tokenizer(TokenizerSpec(WordLevel(vocab))))
     encoder = WordEncoder(vocabulary.tokenizer, "none", "gpt2")
-    tally = dict(tallies_of_counts(STORAGE, str(tmp_path), manifest, vocabulary, encoder))[None]
+    counted = CountedParts.of_folder(STORAGE, str(tmp_path), manifest)
+    tally = dict(tallies_of_counts(counted, vocabulary, encoder))[None]
     words = words_of_the_folder()
     known = [words[" the"], words[" 12"]]
     assert tally.tokens.tolist() == [words.total() - sum(known), *known]
@@ -77,8 +77,9 @@ def test_a_symbol_that_the_vocabulary_lacks_is_named_with_its_word(tmp_path: Pat
     manifest = write_folder(tmp_path)
     vocabulary = Vocabulary(Tokenizer.from_learned(["a", "b"], []))
     encoder = WordEncoder(vocabulary.tokenizer, "none", "gpt2")
+    words = CountedParts.of_folder(STORAGE, str(tmp_path), manifest)
     with pytest.raises(DataError, match=r"the word '.*': .*not in the vocabulary"):
-        list(tallies_of_counts(STORAGE, str(tmp_path), manifest, vocabulary, encoder))
+        list(tallies_of_counts(words, vocabulary, encoder))
 
 
 def test_sums_beyond_64_bits_are_refused() -> None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from small_tokenizers import learn
 
 from bpe_beam.errors import DataError
+from bpe_beam.evaluation.counted import CountedParts
 from bpe_beam.evaluation.differences import Pair, differences, word_differences
 from bpe_beam.tokenizer.models import BPE, Unigram, WordLevel
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
@@ -35,7 +36,9 @@ def test_a_tokenizer_does_not_differ_from_itself(tmp_path: Path) -> None:
     assert found.tokens.common == LARGE.vocab_size
     assert found.merges.equal_first == found.merges.common == 120
     manifest = write_folder(tmp_path)
-    words = word_differences(Pair(LARGE, again), STORAGE, str(tmp_path), manifest)
+    words = word_differences(
+        Pair(LARGE, again), CountedParts.of_folder(STORAGE, str(tmp_path), manifest)
+    )
     assert (words.other_words, words.other_unique_words, words.most_frequent) == (0, 0, [])
     assert words.tokens_a == words.tokens_b > words.words == words_of_the_folder().total()
 
@@ -104,7 +107,9 @@ def test_scores() -> None:
 def test_words(tmp_path: Path, a: Tokenizer, b: Tokenizer, workers: int) -> None:
     manifest = write_folder(tmp_path)
     pair = Pair(a, b)
-    found = word_differences(pair, STORAGE, str(tmp_path), manifest, top=5, workers=workers)
+    found = word_differences(
+        pair, CountedParts.of_folder(STORAGE, str(tmp_path), manifest, workers), top=5
+    )
     words = words_of_the_folder()
 
     def tokens(tokenizer: Tokenizer, word: str) -> list[bytes]:
@@ -140,4 +145,7 @@ def test_a_vocabulary_that_lacks_a_symbol_is_named(tmp_path: Path) -> None:
     manifest = write_folder(tmp_path)
     lacking = Tokenizer(TokenizerSpec(Unigram([("a", -1.0)])))
     with pytest.raises(DataError, match=r"^new: the word"):
-        word_differences(Pair(LARGE, lacking, ("old", "new")), STORAGE, str(tmp_path), manifest)
+        word_differences(
+            Pair(LARGE, lacking, ("old", "new")),
+            CountedParts.of_folder(STORAGE, str(tmp_path), manifest),
+        )

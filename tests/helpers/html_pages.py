@@ -11,13 +11,13 @@ import msgspec
 from counts_folders import STORAGE, write_folder
 from small_tokenizers import learn
 
+from bpe_beam.evaluation.counted import CountedParts
 from bpe_beam.evaluation.report import VERSION, Report, WordsSummary, report_of
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.texts import tally_of_texts
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.html_report.page import Evaluated, page
 from bpe_beam.html_report.samples import SAMPLES
-from bpe_beam.html_report.words import WordsFolder
 from bpe_beam.tokenizer.models import WordLevel
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -71,7 +71,7 @@ def html_page(folder: Path, names: Sequence[str] = ("bytes", HOSTILE[0])) -> byt
         evaluated.append(Evaluated(vocabulary, total))
     report = Report(VERSION, WordsSummary("none", "gpt2", 15, 100, 40), reports)
     samples = {**SAMPLES, HOSTILE[1]: "".join(HOSTILE)}
-    words = WordsFolder(STORAGE, str(folder), manifest)
+    words = CountedParts.of_folder(STORAGE, str(folder), manifest)
     return page(msgspec.to_builtins(report), evaluated, samples, words)
 
 

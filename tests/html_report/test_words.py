@@ -8,7 +8,8 @@ import pytest
 from counts_folders import STORAGE, some_counts, write_folder
 from html_pages import tokenizers
 
-from bpe_beam.html_report.words import WordsFolder, costly_words
+from bpe_beam.evaluation.counted import CountedParts
+from bpe_beam.html_report.words import costly_words
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -19,7 +20,7 @@ def test_words_against_encoding_each(tmp_path: Path, workers: int) -> None:
     encoded = {word: tuple(first.tokenizer.encode(word)) for word in words}
     rows = [(-words[w] * (len(ids) - 1), w, words[w], ids) for w, ids in encoded.items()]
     expected = sorted(row for row in rows if len(row[3]) > 1)[:12]
-    counted = WordsFolder(STORAGE, str(tmp_path), manifest, workers)
+    counted = CountedParts.of_folder(STORAGE, str(tmp_path), manifest, workers)
     found, of_words = costly_words(counted, (first, second), 12)
     assert found == expected
     assert of_words == []  # each word is one token

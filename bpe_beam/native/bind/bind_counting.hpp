@@ -121,6 +121,16 @@ class PyWordTable {
     return as_list(std::move(parts));
   }
 
+  py::tuple unsorted() {
+    std::vector<WordColumns> all;
+    {
+      const py::gil_scoped_release release;
+      const std::lock_guard lock(mutex_);
+      all.push_back(table_.unsorted());
+    }
+    return py::tuple(as_list(std::move(all))[0]);
+  }
+
   void clear() {
     // Waits for the lock without the GIL: the thread with the lock may need the GIL for a pattern.
     py::gil_scoped_release release;
@@ -320,6 +330,8 @@ inline void bind_counting(py::module_& m) {
       .def("add_table", &PyWordTable::add_table, "other"_a)
       .def("split", &PyWordTable::split, "partitions"_a,
            "For each partition, sorted by bytes: (offsets, data, counts, documents, words).")
+      .def("unsorted", &PyWordTable::unsorted,
+           "All words in no particular order, without positions, as a part of `split`.")
       .def("clear", &PyWordTable::clear)
       .def("__len__", &PyWordTable::size)
       .def_property_readonly("with_places", &PyWordTable::with_places)

@@ -86,6 +86,8 @@ class WordTable {
   /// Adds every word of another table.
   void add_table(const WordTable& other) {
     for (std::size_t i = 0; i < other.slots_.size(); ++i) {
+      other.prefetch_word(i + 2 * kAhead);
+      prefetch_slot_of(other, i + kAhead);
       if (other.slots_[i].key.empty()) continue;
       const std::string_view word = other.word_at(i);
       add(word, other.slots_[i].count, other.with_places_ ? other.positions_[i] : WordPosition{},
@@ -98,6 +100,7 @@ class WordTable {
     if (partitions < 1) throw std::invalid_argument("partitions must be at least 1, got 0");
     std::vector<std::vector<SortKey>> members(partitions);
     for (std::size_t i = 0; i < slots_.size(); ++i) {
+      prefetch_word(i + kAhead);
       if (slots_[i].key.empty()) continue;
       const std::string_view word = word_at(i);
       const std::uint32_t partition = partitions == 1 ? 0 : partition_of(word, partitions);
@@ -108,6 +111,22 @@ class WordTable {
       sort_members(members[p]);
       result[p] = columns(members[p]);
       std::vector<SortKey>().swap(members[p]);
+    }
+    return result;
+  }
+
+  /// All words in no particular order, without positions: in less time than sorted ones.
+  [[nodiscard]] WordColumns unsorted() const {
+    WordColumns result;
+    result.offsets.reserve(size_ + 1);
+    result.counts.reserve(size_);
+    result.bytes.reserve(arena_.size() + size_ * sizeof(std::uint64_t));
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      prefetch_word(i + kAhead);
+      if (slots_[i].key.empty()) continue;
+      result.bytes.append(word_at(i));
+      result.offsets.push_back(static_cast<std::int64_t>(result.bytes.size()));
+      result.counts.push_back(slots_[i].count);
     }
     return result;
   }
@@ -123,6 +142,8 @@ class WordTable {
 
  private:
   static constexpr std::size_t kMinSlots = 1024;
+  /// Slots ahead of which memory is asked for.
+  static constexpr std::size_t kAhead = 16;
   static constexpr WordPosition kNoPosition{~std::uint64_t{0}, ~std::uint64_t{0}};
 
   struct Slot {
@@ -204,9 +225,29 @@ class WordTable {
     return key.is_long() ? long_word(key) : key.inline_bytes();
   }
 
+  /// Asks for the bytes of the word in a slot, if there is one.
+  void prefetch_word(std::size_t slot) const {
+    if (slot < slots_.size() && slots_[slot].key.is_long()) {
+      __builtin_prefetch(arena_.data() + arena_offset(slots_[slot].key));
+    }
+  }
+
+  /// Asks for the slot of the word in a slot of another table, if there is one.
+  void prefetch_slot_of(const WordTable& other, std::size_t slot) const {
+    if (slot >= other.slots_.size() || other.slots_[slot].key.empty()) return;
+    const WordKey& key = other.slots_[slot].key;
+    const std::uint64_t hash =
+        key.is_long() ? hash_bytes(other.long_word(key), seed_) : hash_key(key, seed_);
+    __builtin_prefetch(&slots_[hash & mask_]);
+  }
+
+  static std::size_t arena_offset(const WordKey& key) {
+    return key.high & ((std::uint64_t{1} << 56) - 1);
+  }
+
   // A long word in the arena: its size in eight bytes, then its bytes.
   [[nodiscard]] std::string_view long_word(const WordKey& key) const {
-    const std::size_t offset = key.high & ((std::uint64_t{1} << 56) - 1);
+    const std::size_t offset = arena_offset(key);
     std::uint64_t size = 0;
     std::memcpy(&size, arena_.data() + offset, sizeof size);
     return {arena_.data() + offset + sizeof size, size};
@@ -290,7 +331,12 @@ class WordTable {
     WordColumns result;
     result.offsets.reserve(members.size() + 1);
     result.counts.reserve(members.size());
-    for (const SortKey& member : members) {
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (i + 2 * kAhead < members.size()) {
+        __builtin_prefetch(&slots_[members[i + 2 * kAhead].slot]);
+        prefetch_word(members[i + kAhead].slot);
+      }
+      const SortKey& member = members[i];
       result.bytes.append(word_at(member.slot));
       result.offsets.push_back(static_cast<std::int64_t>(result.bytes.size()));
       result.counts.push_back(slots_[member.slot].count);

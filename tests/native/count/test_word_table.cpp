@@ -395,6 +395,28 @@ void split_sorts_by_bytes() {
   for (std::size_t i = 0; i < sorted.size(); ++i) CHECK(word_of(columns, i) == sorted[i]);
 }
 
+void unsorted_has_all_words() {
+  WordTable table;
+  CHECK(table.unsorted().offsets == std::vector<std::int64_t>{0});
+  Counts expected;
+  std::mt19937 random(5);
+  for (int i = 0; i < 5'000; ++i) {
+    const std::string word(1 + random() % 40, static_cast<char>('a' + random() % 26));
+    const std::int64_t count = 1 + random() % 9;
+    add(table, word, count);
+    expected[word] += count;
+  }
+  const WordColumns found = table.unsorted();
+  Counts all;
+  for (std::size_t i = 0; i + 1 < found.offsets.size(); ++i) {
+    const auto begin = static_cast<std::size_t>(found.offsets[i]);
+    const auto size = static_cast<std::size_t>(found.offsets[i + 1]) - begin;
+    all[found.bytes.substr(begin, size)] = found.counts[i];
+  }
+  CHECK(all == expected && found.counts.size() == expected.size());
+  CHECK(found.documents.empty() && found.words.empty());
+}
+
 void counts_have_64_bits() {
   WordTable table;
   add(table, "a", (std::int64_t{1} << 31) - 1);
@@ -451,6 +473,7 @@ int main() {
   add_table_of_a_large_one();
   split_depends_on_the_contents_alone();
   split_sorts_by_bytes();
+  unsorted_has_all_words();
   counts_have_64_bits();
   counts_beyond_64_bits_are_refused();
   what_no_table_takes();
