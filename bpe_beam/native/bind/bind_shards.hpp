@@ -15,6 +15,7 @@
 
 #include "bind/binding.hpp"
 #include "shards/array_records.hpp"
+#include "shards/stored_ids.hpp"
 #include "shards/tf_records.hpp"
 
 namespace bpe_beam {
@@ -170,7 +171,73 @@ inline void bind_array_records(py::module_& m) {
       "it is no Example with one list input_ids, as this format has it");
 }
 
+/// `StoredIds` that holds its arrays.
+class BoundStoredIds {
+ public:
+  BoundStoredIds(py::array ids, InputArray<std::uint8_t> bounds, std::size_t unit,
+                 bool without_first, bool without_last)
+      : held_ids_(InputArray<std::uint8_t>(ids.attr("view")("uint8"))),
+        held_bounds_(std::move(bounds)),
+        stored_(span_of(held_ids_), kind_of(ids.dtype()), span_of(held_bounds_), unit,
+                without_first, without_last),
+        uint32_(py::dtype::of<std::uint32_t>()),
+        int64_(py::dtype::of<std::int64_t>()) {}
+
+  /// A new array of the type with this number; None if the document or the type is another case.
+  py::object document(std::int64_t index, int type) const {
+    if (index < 0) return py::none();
+    const auto range = stored_.document(static_cast<std::size_t>(index));
+    if (!range) return py::none();
+    if (type == uint32_.num()) return copied<std::uint32_t>(*range, uint32_);
+    if (type == int64_.num()) return copied<std::int64_t>(*range, int64_);
+    return py::none();
+  }
+
+ private:
+  /// From this number of ids on, other threads run while the ids are copied.
+  static constexpr std::size_t kLong = 4096;
+
+  static IdKind kind_of(const py::dtype& type) {
+    const auto size = type.itemsize();
+    if (type.kind() == 'u' && size == 1) return IdKind::kUint8;
+    if (type.kind() == 'u' && size == 2) return IdKind::kUint16;
+    if (type.kind() == 'u' && size == 4) return IdKind::kUint32;
+    if (type.kind() == 'i' && size == 4) return IdKind::kInt32;
+    throw std::invalid_argument("ids must be uint8, uint16, uint32 or int32");
+  }
+
+  template <typename To>
+  py::array copied(StoredIds::Range range, const py::dtype& type) const {
+    // Without the vectors that py::array makes of a shape.
+    const auto& numpy = py::detail::npy_api::get();
+    const auto size = static_cast<Py_intptr_t>(range.count);
+    auto made = py::reinterpret_steal<py::array>(
+        numpy.PyArray_NewFromDescr_(numpy.PyArray_Type_, py::dtype(type).release().ptr(), 1, &size,
+                                    nullptr, nullptr, 0, nullptr));
+    if (!made) throw py::error_already_set();
+    auto* const out = static_cast<To*>(made.mutable_data());
+    if (range.count >= kLong) {
+      const py::gil_scoped_release released;
+      stored_.copy(range, out);
+    } else {
+      stored_.copy(range, out);
+    }
+    return made;
+  }
+
+  InputArray<std::uint8_t> held_ids_;
+  InputArray<std::uint8_t> held_bounds_;
+  StoredIds stored_;
+  py::dtype uint32_;
+  py::dtype int64_;
+};
+
 inline void bind_shards(py::module_& m) {
+  py::class_<BoundStoredIds>(m, "StoredIds")
+      .def(py::init<py::array, InputArray<std::uint8_t>, std::size_t, bool, bool>(), py::arg("ids"),
+           py::arg("bounds"), py::kw_only(), py::arg("unit"), py::arg("without_first"),
+           py::arg("without_last"))
+      .def("document", &BoundStoredIds::document, py::arg("index"), py::arg("type"));
   m.def("tf_records", &tf_records, py::arg("ids"), py::arg("offsets"));
   m.def("read_tf_records", &read_tf_records_of, py::arg("data"));
   m.attr("TF_RECORD_FLAWS") =

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from bpe_beam import _native
 from bpe_beam.errors import DataError
 
 if TYPE_CHECKING:
@@ -51,20 +52,27 @@ class StreamAccess:
         self._skip = int(missing == "first")
         self._end = self._tokens * unit if missing == "last" else None
         self._unit = unit
-        # Entries of mapped files one by one: a slice of an array takes twice as long.
         self._entries: memoryview | None = None
+        # Documents of mapped files by one call, in a third of the time that numpy takes.
+        self._stored: _native.StoredIds | None = None
         if isinstance(bounds, np.ndarray):
             self._entries = bounds.view(np.uint8).data.cast("q")
+            if isinstance(self._ids, np.ndarray):
+                self._stored = _native.StoredIds(
+                    self._ids,
+                    bounds.view(np.uint8),
+                    unit=unit,
+                    without_first=missing == "first",
+                    without_last=missing == "last",
+                )
 
     def document(self, index: int, dtype: IdType) -> Ids:
         """See `ShardAccess.document`."""
-        entries, at = self._entries, index - self._skip
-        if entries is None or at < 0 or at + 1 >= len(entries):
-            begin, end = self._read_bounds(index, index + 1).tolist()
-        else:
-            begin, end = entries[at], entries[at + 1]
-            if self._unit > 1:
-                begin, end = begin // self._unit, end // self._unit
+        if self._stored is not None:
+            found = self._stored.document(index, dtype.num)
+            if found is not None:
+                return found
+        begin, end = self._read_bounds(index, index + 1).tolist()
         if not 0 <= begin <= end <= self._tokens:
             raise self._wrong_bounds(index, begin, end)
         return self._ids[begin:end].astype(dtype)
