@@ -58,7 +58,13 @@ def rules_of_words(tokenizer: Tokenizer) -> WordRules | None:
 
 
 def is_exact(tokenizer: Tokenizer, normalizer: str, pretokenizer: str) -> bool:
-    """Return whether the words of counts have the tokens of the corpus; see `WordEncoder.exact`."""
+    """Return whether the words of counts have the tokens of the corpus; see `WordEncoder.exact`.
+
+    Args:
+        tokenizer: The tokenizer.
+        normalizer: The name of the normalizer of the counts.
+        pretokenizer: The name of their pattern.
+    """
     spec = tokenizer.spec
     special = set(tokenizer.special_tokens)
     return (

@@ -94,7 +94,13 @@ def check_finished(settings: CountSettings, plan: Plan) -> None:
 
 
 class CountJob(CorpusJob[CountSettings, CountsManifest]):
-    """Counts each split, then merges the words of all splits into the parts."""
+    """Counts each split, then merges the words of all splits into the parts.
+
+    Args:
+        settings: The job's settings.
+        storage: The storage client.
+        plan: The splits of the corpus.
+    """
 
     name = "count"
     kind = "counts"
@@ -192,6 +198,7 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
         ]
 
     def manifest(self, plan: Plan, splits: list[Receipt], merged: list[Receipt]) -> CountsManifest:
+        """See `CorpusJob`."""
         stats = [receipt.read_stats(CountStats) for receipt in splits]
         parts = tuple(receipt.read_stats(PartStats).part for receipt in merged)
         sources = (json.loads(split.sources or "{}") for split in stats)  # parsed one at a time
@@ -212,6 +219,7 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
     def publish(
         self, manifest: CountsManifest, splits: list[Receipt], merged: list[Receipt]
     ) -> bytes:
+        """See `CorpusJob`."""
         receipts = [*splits, *merged]
         self.folder.require_whole(receipts)
         self.folder.remove_strays(corpus_input.rejects_names(self.plan), receipts)

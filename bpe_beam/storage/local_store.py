@@ -88,6 +88,7 @@ class LocalStore:
         local_path(url).unlink(missing_ok=True)
 
     def make_folder(self, url: str, *, synced: bool) -> None:
+        """See `Storage`."""
         path = local_path(url)
         missing = [each for each in (path, *path.parents) if synced and not each.exists()]
         path.mkdir(parents=True, exist_ok=True)

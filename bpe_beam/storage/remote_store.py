@@ -162,6 +162,7 @@ class RemoteStore:
             fs.rm_file(path)
 
     def make_folder(self, url: str, *, synced: bool) -> None:
+        """See `Storage`."""
         if protocol_of(url) not in OBJECT_STORES:
             fs, path = self.connect(url)
             fs.makedirs(path, exist_ok=True)

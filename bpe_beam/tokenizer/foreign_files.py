@@ -75,7 +75,7 @@ _NAMES: dict[FileKind, str] = {
 
 @contextmanager
 def explained(data: bytes | str, source: str, wanted: FileKind) -> Iterator[None]:
-    """Replace the refusal of a file by what the file is instead, if that can be told.
+    """Yield once, with refusals by the block saying what the file is instead, if that can be told.
 
     Args:
         data: The whole file.

@@ -31,9 +31,13 @@ from bpe_beam.workers.source_tables import add_token_totals
 from bpe_beam.workers.split_reader import SplitReader
 from bpe_beam.workers.split_stats import SplitStats
 from bpe_beam.workers.token_counter import TokenCounter, id_columns
+from bpe_beam.workers.unused_memory import release_unused_memory
 
 _BATCH_BYTES = 2 << 20
 """The text that is encoded at once: Python needs half a millisecond a batch, whatever its size."""
+
+_MOST_UNUSED = 64 << 20
+"""The freed bytes that may be kept from one split to the next, which needs most of them again."""
 
 
 class TokenizeStats(SplitStats, frozen=True, kw_only=True):
@@ -88,6 +92,7 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
     Raises:
         DataError: Storage fails, a document has no ids, or there are too many sources.
     """
+    release_unused_memory(_MOST_UNUSED)
     folder = task.folder
     format_ = shard_format(task.shard_format)
     sources: dict[str, Counter[str]] = {}

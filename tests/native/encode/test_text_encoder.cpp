@@ -140,7 +140,7 @@ void any_words_equal_the_definition() {
   std::mt19937 random(17);
   std::size_t missing = 0, several = 0;
   for (int round = 0; round < 2'000; ++round) {
-    std::vector<std::uint8_t> bytes(500);
+    std::vector<std::uint8_t> bytes(4'000);
     for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
     FuzzInput input(bytes.data(), bytes.size());
     const AnyModel model = any_model(input);
