@@ -53,7 +53,7 @@ def go_server(program: str) -> str:
     """Return the path of a server written in Go; build it if it is missing."""
     module, version = GO_SERVERS[program]
     folder = CACHE / f"{module.replace('/', '_')}-{version}"
-    with _locked(folder):
+    with locked(folder):
         if not (folder / program).exists():
             _build([_go(), "install", f"{module}@v{version}"], {"GOBIN": str(folder)})
     return str(folder / program)
@@ -92,7 +92,7 @@ def npm_package(name: str, version: str) -> Path:
     """
     folder = CACHE / f"{name}-{version}"
     package = folder / "node_modules" / name
-    with _locked(folder):
+    with locked(folder):
         if not (package / "package.json").exists():
             npm = shutil.which("npm")
             if npm is None:
@@ -119,7 +119,7 @@ def _build(command: list[str], env: dict[str, str]) -> str:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Lock a build, so that two runs of the tests do not build at a time."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
