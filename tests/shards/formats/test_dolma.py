@@ -6,41 +6,25 @@ import gzip
 import hashlib
 import struct
 import time
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import one_shard
 import pytest
+from one_shard import NAME, STORAGE, pack
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.formats.dolma import FORMAT, DolmaReader, DolmaWriter
 from bpe_beam.shards.formats.interface import ShardFiles
-from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
 
-NAME = "shard-00000-of-00001"
 IDS, ROWS = f"{NAME}.npy", f"{NAME}.csv.gz"
-STORAGE = Storage()
 
-
-def pack(documents: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Documents as `write_documents` takes them."""
-    ids = np.array([token for document in documents for token in document], dtype=np.uint32)
-    return ids, np.cumsum([0, *map(len, documents)], dtype=np.int64)
-
-
-def write(folder: Path, *batches: Sequence[Sequence[int]], vocab_size: int = 300) -> ShardFiles:
-    with DolmaWriter(STORAGE, str(folder), NAME, vocab_size) as writer:
-        for documents in batches:
-            writer.write_documents(*pack(documents))
-    return writer.result()
-
-
-def read(folder: Path) -> list[list[int]]:
-    with DolmaReader(STORAGE, str(folder), NAME) as reader:
-        return [reader.document(index).tolist() for index in range(len(reader))]
+write = partial(one_shard.write, DolmaWriter)
+read = partial(one_shard.read, DolmaReader)
 
 
 @pytest.mark.parametrize(

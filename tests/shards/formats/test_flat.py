@@ -6,41 +6,26 @@ import hashlib
 import io
 import struct
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import one_shard
 import pytest
+from one_shard import NAME, STORAGE, pack
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.formats.flat import FORMAT, FlatReader, FlatWriter
 from bpe_beam.shards.formats.interface import ShardFiles
-from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
 
-NAME = "shard-00000-of-00001"
 IDS, OFFSETS = f"{NAME}.bin", f"{NAME}.document_offsets.npy"
-STORAGE = Storage()
 
-
-def pack(documents: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Documents as `write_documents` takes them."""
-    ids = np.array([token for document in documents for token in document], dtype=np.uint32)
-    return ids, np.cumsum([0, *map(len, documents)], dtype=np.int64)
-
-
-def write(folder: Path, *batches: Sequence[Sequence[int]], vocab_size: int = 300) -> ShardFiles:
-    with FlatWriter(STORAGE, str(folder), NAME, vocab_size) as writer:
-        for documents in batches:
-            writer.write_documents(*pack(documents))
-    return writer.result()
-
-
-def read(folder: Path) -> list[list[int]]:
-    with FlatReader(STORAGE, str(folder), NAME) as reader:
-        return [reader.document(index).tolist() for index in range(len(reader))]
+write = partial(one_shard.write, FlatWriter)
+read = partial(one_shard.read, FlatReader)
 
 
 def saved(values: Sequence[int]) -> bytes:

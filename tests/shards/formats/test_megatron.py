@@ -6,13 +6,16 @@ import hashlib
 import resource
 import struct
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import one_shard
 import pytest
+from one_shard import NAME, STORAGE, pack
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
@@ -22,27 +25,8 @@ from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
 
-NAME = "shard-00000-of-00001"
-STORAGE = Storage()
-
-
-def pack(documents: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Documents as `write_documents` takes them."""
-    ids = np.array([token for document in documents for token in document], dtype=np.uint32)
-    offsets = np.cumsum([0, *map(len, documents)], dtype=np.int64)
-    return ids, offsets
-
-
-def write(folder: Path, *batches: Sequence[Sequence[int]], vocab_size: int = 300) -> ShardFiles:
-    with MegatronWriter(STORAGE, str(folder), NAME, vocab_size) as writer:
-        for documents in batches:
-            writer.write_documents(*pack(documents))
-    return writer.result()
-
-
-def read(folder: Path) -> list[list[int]]:
-    with MegatronReader(STORAGE, str(folder), NAME) as reader:
-        return [reader.document(index).tolist() for index in range(len(reader))]
+write = partial(one_shard.write, MegatronWriter)
+read = partial(one_shard.read, MegatronReader)
 
 
 def index_without_tokens(documents: int) -> bytes:

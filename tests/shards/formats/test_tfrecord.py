@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import random
 import struct
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import one_shard
 import pytest
+from one_shard import NAME, STORAGE, pack
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError, UsageError
@@ -18,34 +20,15 @@ from bpe_beam.shards.formats import example_writer, tfrecord
 from bpe_beam.shards.formats.interface import ShardFiles
 from bpe_beam.shards.formats.record_file import RecordReader
 from bpe_beam.shards.formats.tfrecord import FORMAT
-from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
 
-NAME = "shard-00000-of-00001"
 FILE = f"{NAME}.tfrecord"
-STORAGE = Storage()
 # Those of tests/differential/test_shards_vs_tfrecord.py.
 DOCUMENTS = [[], [1, 300, 70_000], [], [2**31 - 1], list(range(200)), []]
 
-
-def pack(documents: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Documents as `write_documents` takes them."""
-    ids = np.array([token for document in documents for token in document], dtype=np.uint32)
-    return ids, np.cumsum([0, *map(len, documents)], dtype=np.int64)
-
-
-def write(folder: Path, *batches: Sequence[Sequence[int]], vocab_size: int = 2**31) -> ShardFiles:
-    with FORMAT.writer(STORAGE, str(folder), NAME, vocab_size) as writer:
-        for documents in batches:
-            writer.write_documents(*pack(documents))
-    return writer.result()
-
-
-def problems(folder: Path, vocab_size: int = 2**31) -> list[str]:
-    check = FORMAT.check(NAME, vocab_size)
-    with FORMAT.reader(STORAGE, str(folder), NAME) as reader:
-        return list(check.problems(reader))
+write = partial(one_shard.write, FORMAT.writer, vocab_size=2**31)
+problems = partial(one_shard.problems, FORMAT)
 
 
 def test_every_byte_of_a_small_shard(tmp_path: Path) -> None:
