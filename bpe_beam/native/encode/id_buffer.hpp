@@ -14,12 +14,6 @@
 #include <utility>
 #include <vector>
 
-#if defined(__linux__)
-#include <malloc.h>
-#include <sys/mman.h>
-#include <unistd.h>
-#endif
-
 namespace bpe_beam {
 
 class IdBuffer {
@@ -67,7 +61,6 @@ class IdBuffer {
  private:
   static constexpr std::size_t kLarge = std::size_t{1} << 18;
   static constexpr std::size_t kSpare = std::size_t{1} << 13;
-  static constexpr std::size_t kHugePages = std::size_t{8} << 20;  // bytes
 
   struct Free {
     void operator()(std::uint32_t* ids) const { std::free(ids); }
@@ -84,22 +77,6 @@ class IdBuffer {
     (void)data_.release();  // realloc has freed it
     data_.reset(static_cast<std::uint32_t*>(moved));
     capacity_ = capacity;
-    ask_for_huge_pages();
-  }
-
-  /// The first write to an ordinary page takes as long as to look up a hundred words. All pages of the
-  /// block get the advice: a block of different pages would no longer grow without a copy.
-  void ask_for_huge_pages() {
-#if defined(MADV_HUGEPAGE) && defined(__GLIBC__)
-    const std::size_t bytes = malloc_usable_size(data_.get());
-    if (bytes < kHugePages) return;
-    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-    const auto begin = reinterpret_cast<std::uintptr_t>(data_.get());
-    const std::uintptr_t first = begin / page * page;
-    const std::uintptr_t last = (begin + bytes + page - 1) / page * page;
-    // It may fail if the system has no huge pages; then ordinary ones do.
-    (void)madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
-#endif
   }
 
   std::unique_ptr<std::uint32_t[], Free> data_;

@@ -30,7 +30,7 @@ void grows() {
   CHECK(buffer.ids()[99'999] == 99'999);
 }
 
-/// Of as many ids as get huge pages, and on.
+/// By several steps, to more ids than a block of spare room has.
 void grows_large() {
   IdBuffer buffer;
   constexpr std::uint32_t kIds = 9'000'000;
