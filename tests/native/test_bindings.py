@@ -59,7 +59,7 @@ TAKERS: dict[str, Callable[[np.ndarray], object]] = {
         b"abcdef", bounds, np.ones(max(0, len(bounds) - 1), np.int64)
     ),
     "encode_batch": lambda bounds: encoder_of().encode_batch(b"abcdef", bounds),
-    "decode_batch": lambda bounds: _native.TokenBytes({0: b"a"}).decode_batch(
+    "decode_batch": lambda bounds: _native.TokenBytes({0: "a"}, {}).decode_batch(
         np.zeros(6, np.uint32), bounds
     ),
     "texts_are_utf8": lambda bounds: _native.texts_are_utf8(b"abcdef", bounds),

@@ -20,6 +20,7 @@ TARGETS = sorted(path.name for path in HERE.glob("fuzz_*.cpp") if path != DRIVER
 ROUNDS = int(os.environ.get("BPE_BEAM_FUZZ_ROUNDS", "8000"))
 HEAVY = {
     "fuzz_bpe_learner.cpp",
+    "fuzz_charsmap.cpp",
     "fuzz_models.cpp",
     "fuzz_normalizers.cpp",
     "fuzz_sentencepiece_unigram.cpp",

@@ -21,6 +21,7 @@
 #include "text/deadline.hpp"
 #include "count/id_counts.hpp"
 #include "count/word_table.hpp"
+#include "encode/word_model.hpp"
 #include "text/utf8_writer.hpp"
 
 namespace bpe_beam {
@@ -238,6 +239,16 @@ inline void add_id_counts_to(const InputArray<std::uint32_t>& ids,
   add_id_counts(items, bounds, of, counts, columns);
 }
 
+/// An array of sums. They wrap without being undefined; the caller refuses them by their bound.
+inline std::span<std::uint64_t> unsigned_span(InputArray<std::int64_t>& array) {
+  return {reinterpret_cast<std::uint64_t*>(array.mutable_data()),
+          static_cast<std::size_t>(array.size())};
+}
+
+inline py::tuple as_tuple(const WordAmounts& found) {
+  return py::make_tuple(found.words, found.continued, found.bytes, found.characters, found.bound);
+}
+
 /// See `add_word_tokens`; `tokens` and `whole` are changed.
 inline py::tuple add_word_tokens_to(const py::buffer& data,
                                     const InputArray<std::int64_t>& offsets,
@@ -263,13 +274,8 @@ inline py::tuple add_word_tokens_to(const py::buffer& data,
   const auto sorted_ids = span_of(known);
   check_length("whole", static_cast<std::size_t>(whole.size()), sorted_ids.size());
   check_length("tokens", static_cast<std::size_t>(tokens.size()), sorted_ids.size());
-  // Sums wrap without being undefined; the caller refuses them by their bound.
-  const auto unsigned_span = [](InputArray<std::int64_t>& array, bool wanted) {
-    return std::span{reinterpret_cast<std::uint64_t*>(array.mutable_data()),
-                     wanted ? static_cast<std::size_t>(array.size()) : 0};
-  };
-  const auto all = unsigned_span(tokens, with_tokens);
-  const auto single = unsigned_span(whole, true);
+  const auto all = with_tokens ? unsigned_span(tokens) : std::span<std::uint64_t>{};
+  const auto single = unsigned_span(whole);
   const auto text = [&](std::size_t i) { return text_at(bytes, bounds, i); };
   const auto add = [&](auto&& token_of) {
     return add_word_tokens(text, items, id_ends, counts, token_of, unknown.value_or(SIZE_MAX), all,
@@ -288,8 +294,40 @@ inline py::tuple add_word_tokens_to(const py::buffer& data,
       return id < by_id.size() ? static_cast<std::size_t>(by_id[id]) : SIZE_MAX;
     });
   }
-  return py::make_tuple(found.words, found.continued, found.bytes, found.characters, found.bound);
+  return as_tuple(found);
 }
+
+/// The words that are one token, by their texts.
+class PyWholeWords {
+ public:
+  explicit PyWholeWords(const TokenIds& tokens) : tokens_(tokens) {}
+
+  /// See `add_whole_words`; `whole` is changed.
+  py::tuple add(const py::buffer& data, const InputArray<std::int64_t>& offsets,
+                const InputArray<std::int64_t>& times, InputArray<std::int64_t>& whole) const {
+    const py::buffer_info info = data.request();
+    const std::string_view bytes = bytes_of(info);
+    const auto bounds = checked_offsets(offsets, bytes.size());
+    check_length("times", times.size(), bounds.size() - 1);
+    const auto counts = span_of(times);
+    const auto single = unsigned_span(whole);
+    WordAmounts found;
+    {
+      const py::gil_scoped_release release;
+      found = add_whole_words(
+          [&](std::size_t i) { return text_at(bytes, bounds, i); }, counts,
+          [&](std::string_view text) {
+            const std::uint32_t token = tokens_.find(text);
+            return token == kNoId ? SIZE_MAX : std::size_t{token};
+          },
+          single);
+    }
+    return as_tuple(found);
+  }
+
+ private:
+  TokenMap tokens_;
+};
 
 inline void bind_counting(py::module_& m) {
   using namespace pybind11::literals;
@@ -301,6 +339,11 @@ inline void bind_counting(py::module_& m) {
         "unknown one. t is positions[id], or the position among the ascending `known` ids if there "
         "are no positions. Returns (words, continued words, bytes, characters, a bound of all "
         "sums); without `with_tokens` tokens are not added.");
+  py::class_<PyWholeWords>(m, "WholeWords", "The words that are one token.")
+      .def(py::init<const TokenIds&>(), "tokens"_a, "The text and the position of each token.")
+      .def("add", &PyWholeWords::add, "data"_a, "offsets"_a, "times"_a, "whole"_a.noconvert(),
+           "Adds times[i] to whole[t] for each word i = data[offsets[i]:offsets[i + 1]] that is token "
+           "t; other words have several tokens. Returns as `add_word_tokens`.");
   m.def("add_id_counts", &add_id_counts_to, "ids"_a, "offsets"_a, "rows"_a,
         "table"_a.noconvert(),
         "Adds 1 to table[rows[d], id] for each id of each document d, whose ids are "

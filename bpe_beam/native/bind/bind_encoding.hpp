@@ -395,10 +395,18 @@ inline py::object decode_batch(const TokenBytes& tokens, const InputArray<std::u
   return py::make_tuple(data, as_array(std::move(ends)));
 }
 
-inline TokenBytes token_bytes(const py::dict& tokens) {
+/// The bytes of tokens in the byte-level alphabet; of other tokens their texts. `replaced`: the bytes
+/// of those that have others.
+inline TokenBytes token_bytes(const py::dict& tokens, const py::dict& replaced) {
+  const ByteLevelAlphabet alphabet;
   TokenIds found;
-  found.reserve(tokens.size());
-  for (const auto& [id, bytes] : tokens) {
+  found.reserve(tokens.size() + replaced.size());
+  for (const auto& [id, token] : tokens) {
+    std::string bytes = utf8_of(token.ptr());
+    static_cast<void>(alphabet.to_bytes(bytes));
+    found.emplace_back(std::move(bytes), id_of(id.ptr()));
+  }
+  for (const auto& [id, bytes] : replaced) {
     found.emplace_back(bytes.cast<std::string>(), id_of(id.ptr()));
   }
   return TokenBytes(found);
@@ -460,7 +468,8 @@ inline void bind_encoding(py::module_& m) {
         "Whether each of the texts data[offsets[i]:offsets[i + 1]] is well-formed UTF-8.");
 
   py::class_<TokenBytes>(m, "TokenBytes", "Ids to bytes: those of each token, joined.")
-      .def(py::init(&token_bytes), "tokens"_a)
+      .def(py::init(&token_bytes), "tokens"_a, "replaced"_a,
+           "`tokens`: a str by id, in the byte-level alphabet or as they are; `replaced`: bytes by id.")
       .def("decode_batch", &decode_batch, "ids"_a, "offsets"_a,
            "The bytes of many texts and their int64 offsets, or None if an id has no token.");
 

@@ -382,7 +382,15 @@ inline void bind_json(py::module_& m) {
            "vocab"_a, "merges"_a, "prefix"_a,
            "Of pairs of tokens, up to the first pair of which a token is not in the vocabulary; the "
            "right token's prefix is dropped.")
-      .def("__len__", [](const PyMergeIds& merges) { return merges.rows.size(); });
+      .def("__len__", [](const PyMergeIds& merges) { return merges.rows.size(); })
+      .def("ids", [](const PyMergeIds& merges) {
+             std::vector<std::uint32_t> ids;
+             ids.reserve(3 * merges.rows.size());
+             for (const auto& [left, right, joined] : merges.rows) {
+               ids.insert(ids.end(), {left, right, joined});
+             }
+             return as_array(std::move(ids));
+           }, "uint32[3 * merges]: the left, the right and the joined id of each.");
 }
 
 }  // namespace bpe_beam

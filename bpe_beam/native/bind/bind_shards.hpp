@@ -15,6 +15,7 @@
 
 #include "bind/binding.hpp"
 #include "shards/array_records.hpp"
+#include "shards/id_dictionary.hpp"
 #include "shards/stored_ids.hpp"
 #include "shards/tf_records.hpp"
 
@@ -232,6 +233,33 @@ class BoundStoredIds {
   py::dtype int64_;
 };
 
+inline void bind_id_dictionary(py::module_& m) {
+  py::class_<IdDictionary>(m, "IdDictionary")
+      .def(py::init<>())
+      .def(
+          "add",
+          [](IdDictionary& dictionary, const InputArray<std::uint32_t>& ids) {
+            const auto values = span_of(ids);
+            const py::gil_scoped_release released;
+            dictionary.add(values);
+          },
+          py::arg("ids"))
+      .def("ids",
+           [](const IdDictionary& dictionary) {
+             const auto ids = dictionary.ids();
+             return as_array(std::vector<std::uint32_t>(ids.begin(), ids.end()));
+           })
+      .def("take", [](IdDictionary& dictionary) {
+        std::vector<std::uint8_t> indices;
+        const std::size_t width = dictionary.width();
+        {
+          const py::gil_scoped_release released;
+          indices = dictionary.take();
+        }
+        return py::make_tuple(as_array(std::move(indices)), width);
+      });
+}
+
 inline void bind_shards(py::module_& m) {
   py::class_<BoundStoredIds>(m, "StoredIds")
       .def(py::init<py::array, InputArray<std::uint8_t>, std::size_t, bool, bool>(), py::arg("ids"),
@@ -244,6 +272,7 @@ inline void bind_shards(py::module_& m) {
       py::make_tuple("", "the checksum of its length does not match", "its checksum does not match",
                      "it is no Example with one list input_ids, as this format has it");
   bind_array_records(m);
+  bind_id_dictionary(m);
 }
 
 }  // namespace bpe_beam

@@ -1,4 +1,5 @@
-// How often ids occur: in documents, by the row of a table that each belongs to, and in counted words.
+// How often ids occur: in documents, by the row of a table that each belongs to, and in counted words;
+// and how often words occur that are one token.
 #pragma once
 
 #include <cstddef>
@@ -47,6 +48,17 @@ inline std::size_t count_characters(std::string_view text) {
   return found;
 }
 
+/// Adds a word that occurs `count` times, of some tokens, of which `summed` are added to counts.
+inline void add_word(WordAmounts& amounts, std::string_view text, std::int64_t count,
+                     std::size_t tokens, std::size_t summed) {
+  const auto times = static_cast<std::uint64_t>(count);
+  amounts.bound += static_cast<double>(count) * static_cast<double>(summed + text.size() + 1);
+  amounts.words += times;
+  amounts.bytes += times * text.size();
+  amounts.characters += times * count_characters(text);
+  if (tokens > 1) amounts.continued += times;
+}
+
 /// Adds `times` to tokens[t] for each token t of each word, and to whole[t] where the word has only
 /// this token and it is not `unknown`. Word i is text_at(i) and has the tokens
 /// token_of(ids[ends[i]]) to token_of(ids[ends[i + 1]]); it occurs times[i] times. `tokens` is empty
@@ -62,12 +74,7 @@ WordAmounts add_word_tokens(TextAt&& text_at, std::span<const std::uint32_t> ids
     const auto begin = static_cast<std::size_t>(ends[i]);
     const auto size = static_cast<std::size_t>(ends[i + 1]) - begin;
     const auto count = static_cast<std::uint64_t>(times[i]);
-    const std::string_view text = text_at(i);
-    amounts.bound += static_cast<double>(times[i]) * static_cast<double>(size + text.size() + 1);
-    amounts.words += count;
-    amounts.bytes += count * text.size();
-    amounts.characters += count * count_characters(text);
-    if (size > 1) amounts.continued += count;
+    add_word(amounts, text_at(i), times[i], size, size);
     if (tokens.empty() && size != 1) continue;
     for (const std::uint32_t id : ids.subspan(begin, size)) {
       const std::size_t token = token_of(id);
@@ -75,6 +82,25 @@ WordAmounts add_word_tokens(TextAt&& text_at, std::span<const std::uint32_t> ids
       if (!tokens.empty()) tokens[token] += count;
       if (size == 1 && token != unknown) whole[token] += count;
     }
+  }
+  return amounts;
+}
+
+/// Adds `times` to whole[t] for each word that is one token, t. Word i is text_at(i) and occurs
+/// times[i] times; token_of(text) is its only token, or SIZE_MAX if it has several.
+/// Throws std::invalid_argument at a token outside the array, after earlier words were added.
+template <class TextAt, class TokenOf>
+WordAmounts add_whole_words(TextAt&& text_at, std::span<const std::int64_t> times,
+                            TokenOf&& token_of, std::span<std::uint64_t> whole) {
+  WordAmounts amounts;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const std::string_view text = text_at(i);
+    const std::size_t token = token_of(text);
+    const bool is_whole = token != SIZE_MAX;
+    add_word(amounts, text, times[i], is_whole ? 1 : 2, 0);
+    if (!is_whole) continue;
+    if (token >= whole.size()) throw std::invalid_argument("tokens must be within the array");
+    whole[token] += static_cast<std::uint64_t>(times[i]);
   }
   return amounts;
 }

@@ -70,7 +70,8 @@ class PieceBoundaries {
   [[nodiscard]] std::size_t word_end(std::string_view text, std::size_t begin) const {
     if (!at_spaces_) return text.size();
     const auto is_space = [text](std::size_t at) {
-      return text.compare(at, kSpaceBytes.size(), kSpaceBytes) == 0;
+      return text.size() - at >= kSpaceBytes.size() &&
+             std::memcmp(text.data() + at, kSpaceBytes.data(), kSpaceBytes.size()) == 0;
     };
     std::size_t at = begin;
     while (is_space(at)) {

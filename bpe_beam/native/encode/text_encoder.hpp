@@ -238,10 +238,11 @@ class TextEncoder {
     }
 
     /// Adds a word of more than 15 bytes. With seams, its parts are in the cache, and come again
-    /// more often than the word does.
+    /// more often than the word does. A word that ends in a run, such as that of indentation, may
+    /// have as many parts as bytes, and comes again itself.
     void add_long(const Word& word, Batch& batch) {
       const std::string_view bytes = bytes_of_word(batch.text, word);
-      if (seams == nullptr || model.whole_word(bytes) != kNoId) {
+      if (seams == nullptr || ends_in_run(bytes) || model.whole_word(bytes) != kNoId) {
         add(word, WordKind::kWord, batch);
       } else {
         for_each_part(bytes, [&](std::size_t begin, std::size_t end) {
@@ -249,6 +250,12 @@ class TextEncoder {
           if (batch.size >= Pipeline::kWords) write(batch);
         });
       }
+    }
+
+    /// Whether the last nine bytes of a word of more than 15 are equal.
+    static bool ends_in_run(std::string_view word) {
+      const char* const last = word.data() + word.size() - 8;
+      return load_up_to_8(last, 8) == load_up_to_8(last - 1, 8);
     }
 
     /// Calls `use(begin, end)` for each part of a word between seams.
@@ -277,6 +284,11 @@ class TextEncoder {
           room += slot.count();
           continue;
         }
+        if (slot.contains(entry) && slot.has_ids()) {
+          slot.write_ids(room);
+          room += slot.count();
+          continue;
+        }
         out.written_to(room);
         write_other({word, entry.size()}, entry);
         room = out.room((size - 1 - i) * WordCache::kWrittenIds);
@@ -286,7 +298,7 @@ class TextEncoder {
       batch.size = 0;
     }
 
-    /// Appends the ids of a word or part that are not a few in the first slot of its set.
+    /// Appends the ids of a word or part, if the first slot of its set does not have them.
     [[gnu::noinline]] void write_other(std::string_view word, const WordCache::Entry& entry) {
       const WordCache::Slot* const slot = state.cache.find(entry);
       if (slot == nullptr || !slot->has_ids()) return write_missed(word, entry, slot);

@@ -6,10 +6,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string_view>
 
 #include "encode/byte_trie.hpp"
+#include "normalize/kept_characters.hpp"
 #include "normalize/normalizers.hpp"
 #include "normalize/precompiled.hpp"
 #include "text/text.hpp"
@@ -31,10 +33,13 @@ class SentencePieceNormalizer final : public Normalizer {
   /// `charsmap` may be empty. `symbols`: the longest one counts; their ids have no meaning here.
   SentencePieceNormalizer(std::string_view charsmap, const TokenIds& symbols,
                           SentencePieceRules rules)
-      : symbols_(symbols), rules_(rules) {
-    if (!charsmap.empty()) map_.emplace(charsmap);
-    for (unsigned byte = 1; byte < 0x80; ++byte) plain_[byte] = byte != ' ' && is_plain(byte);
-  }
+      : map_(charsmap.empty() ? std::nullopt : std::optional<Charsmap>(charsmap)),
+        symbols_(symbols),
+        rules_(rules),
+        kept_(map_ ? &*map_ : nullptr, [this](std::string_view character) {
+          return symbols_.longest(character).size > 0 ||
+                 symbols_.walk(ByteTrie::kRoot, character) != ByteTrie::kNone;
+        }) {}
 
   void apply(const TextView& in, TextBuffer& out) const override {
     const std::string_view text = in.bytes;
@@ -52,9 +57,9 @@ class SentencePieceNormalizer final : public Normalizer {
     if (prefix) out.put(space, edge(in, at, false, out));
     bool after_space = rules_.remove_extra_whitespaces;
     while (at < text.size()) {
-      if (const std::size_t end = plain_end(text, at); end > at) {
-        out.copy(in, at, end);
-        after_space = false;
+      const std::size_t end = out.with_origins() ? copy_run(in, at, after_space, out)
+                                                 : copy_kept(text, at, after_space, space, out);
+      if (end > at) {
         at = end;
         continue;
       }
@@ -83,28 +88,6 @@ class SentencePieceNormalizer final : public Normalizer {
     std::string_view text;
   };
 
-  /// Whether an ASCII character before another one, or at the end, is no part of a key or symbol.
-  [[nodiscard]] bool is_plain(unsigned byte) const {
-    const char first = static_cast<char>(byte);
-    if (symbols_.child(ByteTrie::kRoot, first) != ByteTrie::kNone) return false;
-    if (!map_) return true;
-    if (map_->find_longest({&first, 1}).size > 0) return false;
-    for (char next = 1; next > 0 && next < 0x7F; ++next) {
-      const std::array<char, 2> both{first, next};
-      if (map_->begins_key({both.data(), 2})) return false;
-    }
-    const std::array<char, 2> last{first, 0x7F};
-    return !map_->begins_key({last.data(), 2});
-  }
-
-  /// The end of the plain characters from `at`.
-  [[nodiscard]] std::size_t plain_end(std::string_view text, std::size_t at) const {
-    std::size_t end = at;
-    while (end < text.size() && plain_[static_cast<unsigned char>(text[end])]) ++end;
-    const bool alone = end == text.size() || static_cast<unsigned char>(text[end]) < 0x80;
-    return alone || end == at ? end : end - 1;
-  }
-
   [[nodiscard]] Prefix prefix_at(std::string_view text, std::size_t at) const {
     const std::string_view rest = text.substr(at);
     const std::size_t symbol = symbols_.longest(rest).size;
@@ -116,6 +99,76 @@ class SentencePieceNormalizer final : public Normalizer {
     const CodePoint point = decode_utf8(rest.data(), rest.data() + rest.size());
     if (point.value == kMalformed) return {point.size, kReplacement};
     return {point.size, rest.substr(0, point.size)};
+  }
+
+  /// Writes characters from `at` on that no key and no symbol can change, up to a space, with their
+  /// origins. Returns their end.
+  [[nodiscard]] std::size_t copy_run(const TextView& in, std::size_t at, bool& after_space,
+                                     TextBuffer& out) const {
+    const char* const end = in.bytes.data() + in.bytes.size();
+    const char* from = in.bytes.data() + at;
+    const char* before = from;  // the last character
+    while (from < end && *from != ' ') {
+      const std::size_t size = kept_.size_in_run(from, end);
+      if (size == 0) break;
+      before = from;
+      from += size;
+    }
+    if (kept_.joins(from, end)) from = before;
+    const auto to = static_cast<std::size_t>(from - in.bytes.data());
+    if (to > at) {
+      out.copy(in, at, to);
+      after_space = false;
+    }
+    return to;
+  }
+
+  /// As copy_run, without origins, and with spaces; some characters at a time.
+  [[nodiscard]] std::size_t copy_kept(std::string_view text, std::size_t at, bool& after_space,
+                                      std::string_view space, TextBuffer& out) const {
+    constexpr std::size_t kTaken = 300;  // bytes of the text, which become three times as many
+    std::array<char, 3 * (kTaken + 8) + 8> buffer;
+    const char* const end = text.data() + text.size();
+    const char* from = text.data() + at;
+    const char* const last_from = from + std::min(text.size() - at, kTaken);
+    char* to = buffer.data();
+    bool is_after = after_space;
+    const char* before = from;  // the last character
+    char* before_to = to;
+    bool before_after = is_after;
+    while (from < last_from) {
+      if (end - from >= 8) {
+        // With at least one character left, which is then the last one.
+        if (const std::size_t ascii = kept_.ascii_in_run(from); ascii > 1) {
+          std::memcpy(to, from, 8);
+          from += ascii - 1;
+          to += ascii - 1;
+          is_after = false;
+        }
+      }
+      const std::size_t size = kept_.size_in_run(from, end);
+      if (size == 0) break;
+      before = from;
+      before_to = to;
+      before_after = is_after;
+      const bool is_space = *from == ' ';
+      if (is_space) {
+        std::memcpy(to, space.data(), space.size());
+        to += is_after ? 0 : space.size();
+      } else {
+        for (std::size_t i = 0; i < size; ++i) *to++ = from[i];
+      }
+      is_after = is_space && rules_.remove_extra_whitespaces;
+      from += size;
+    }
+    if (kept_.joins(from, end)) {
+      from = before;
+      to = before_to;
+      is_after = before_after;
+    }
+    after_space = is_after;
+    out.append({buffer.data(), static_cast<std::size_t>(to - buffer.data())});
+    return static_cast<std::size_t>(from - text.data());
   }
 
   /// Writes what replaces the bytes from `at`, with a space for each space.
@@ -143,7 +196,7 @@ class SentencePieceNormalizer final : public Normalizer {
   std::optional<Charsmap> map_;
   ByteTrie symbols_;
   SentencePieceRules rules_;
-  std::array<bool, 256> plain_{};
+  KeptCharacters kept_;
 };
 
 }  // namespace bpe_beam

@@ -80,6 +80,9 @@ class TextBuffer {
     if (with_origins_) origins_.resize(size);
   }
 
+  /// Appends bytes; only without origins.
+  void append(std::string_view bytes) { bytes_.append(bytes); }
+
   /// Copies bytes [begin, end) of `in` as they are.
   void copy(const TextView& in, std::size_t begin, std::size_t end) {
     bytes_.append(in.bytes.data() + begin, end - begin);

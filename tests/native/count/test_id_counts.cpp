@@ -79,9 +79,27 @@ void counts_tokens_of_words() {
                (add_word_tokens(text_at, ids, ends, times, outside, 0, tokens, whole), 0));
 }
 
+void counts_words_that_are_one_token() {
+  using Counts = std::vector<std::uint64_t>;
+  const std::vector<std::string_view> words{"ab", "\xC3\xA9", "c", "ab"};
+  const auto text_at = [&](std::size_t i) { return words[i]; };
+  const auto token_of = [](std::string_view text) {
+    return text == "c" ? SIZE_MAX : text == "ab" ? std::size_t{1} : std::size_t{0};
+  };
+  Counts whole{0, 1};
+  const WordAmounts found = add_whole_words(text_at, Longs{3, 5, 7, 2}, token_of, whole);
+  CHECK(found.words == 17 && found.continued == 7);
+  CHECK(found.bytes == 5 * 2 + 5 * 2 + 7 && found.characters == 5 * 2 + 5 + 7);
+  CHECK(found.bound == 3 * 3 + 5 * 3 + 7 * 2 + 2 * 3);
+  CHECK((whole == Counts{5, 6}));
+  const auto outside = [](std::string_view) { return std::size_t{2}; };
+  CHECK_THROWS(std::invalid_argument, (add_whole_words(text_at, Longs{1}, outside, whole), 0));
+}
+
 }  // namespace
 
 int main() {
+  counts_words_that_are_one_token();
   counts_tokens_of_words();
   counts_by_row();
   counts_only_the_ids_of_documents();

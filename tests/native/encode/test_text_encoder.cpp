@@ -90,6 +90,28 @@ void the_cache_tells_words_apart() {
   }
 }
 
+/// Long words that end in a run of one byte, of which none, two or many are one token.
+void words_that_end_in_runs() {
+  const auto model = byte_bpe({{' ', ' ', 256}, {256, 256, 257}, {'a', 'b', 258}, {'a', 258, 259}});
+  model->byte_ids['z'] = kNoId;
+  for (const std::size_t cache_bytes : {0, 100, 1 << 20}) {
+    std::string text;
+    for (std::size_t length = 1; length <= 40; ++length) {
+      for (const std::string run : {" ", "a", "b", "\n", "=", "é"}) {
+        for (const std::string before : {"", "\n", "ab", "?"}) {
+          text += before;
+          for (std::size_t i = 0; i < length; ++i) text += run;
+          text += "1\t";
+        }
+      }
+    }
+    CHECK(!both(gpt2(), model, text + text, {}, cache_bytes).missing);
+    const EncodedText missing =
+        both(gpt2(), model, text + std::string(30, 'b') + std::string(30, 'z'), {}, cache_bytes);
+    CHECK(missing.missing && missing.missing_place.begin == text.size() + 30);
+  }
+}
+
 /// The offset of a missing symbol is in the input, and the ids before it are there.
 void missing_symbols() {
   const auto model = byte_bpe({{'a', 'b', 256}});
@@ -205,6 +227,7 @@ int main() {
   characters_over_two_tokens();
   places_through_normalizers();
   the_cache_tells_words_apart();
+  words_that_end_in_runs();
   missing_symbols();
   any_encoders_equal_the_definition();
   any_words_equal_the_definition();

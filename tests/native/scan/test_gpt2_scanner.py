@@ -11,6 +11,7 @@ import itertools
 
 import numpy as np
 import pytest
+from code_points import of_used_planes
 from gpt2_scanner_checks import (
     PATTERN,
     REPRESENTATIVES,
@@ -88,9 +89,13 @@ def in_texts_of(contexts: list[str], characters: list[str]) -> None:
 
 
 @pytest.mark.quick
-def test_every_code_point(characters: list[str]) -> None:
+@pytest.mark.parametrize(
+    "planes", ["used planes", pytest.param("all planes", marks=pytest.mark.slow)]
+)
+def test_every_code_point(characters: list[str], planes: str) -> None:
     """Beside letters, numbers and blanks. A text of many contexts is a text like any other."""
-    in_texts_of(["a_b", " _ ", "1_"], characters)
+    some = of_used_planes(characters) if planes == "used planes" else characters
+    in_texts_of(["a_b", " _ ", "1_"], some)
 
 
 def random_text(size: int, seed: int, characters: list[str]) -> str:

@@ -14,6 +14,7 @@ from random import Random
 import numpy as np
 import pytest
 import regex
+from code_points import of_used_planes
 from gpt2_scanner_checks import left_out
 
 from bpe_beam import _native
@@ -129,8 +130,15 @@ CRITICAL = ["'slL\u017f ", "'vrEe\u212a", " \n\ra1!", "\t\n /!a", "Aaʰ\u0301'S"
 @pytest.mark.parametrize("alphabet", CRITICAL)
 @pytest.mark.parametrize("name", PATTERNS)
 def test_all_strings_of_critical_characters(name: str, alphabet: str) -> None:
-    for length in (4, 5, 6) if name in HEADS else (4, 5):
+    for length in (4, 5):
         assert differing(itertools.product(alphabet, repeat=length), name) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alphabet", CRITICAL)
+@pytest.mark.parametrize("name", HEADS)
+def test_all_longer_strings_of_critical_characters(name: str, alphabet: str) -> None:
+    assert differing(itertools.product(alphabet, repeat=6), name) == []
 
 
 @pytest.mark.scheduled
@@ -182,9 +190,17 @@ def in_texts_of(contexts: list[str], characters: list[str], name: str) -> None:
         check("".join(context.replace("_", c) for c in some for context in contexts), name)
 
 
+@pytest.mark.parametrize("name", [name for name in EXPRESSIONS if name not in OTHERS])
+def test_every_code_point_of_used_planes(name: str, characters: list[str]) -> None:
+    in_texts_of(["'_B "], of_used_planes(characters), name)
+
+
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.scheduled] * (name in OTHERS)) for name in EXPRESSIONS],
+    [
+        pytest.param(name, marks=pytest.mark.scheduled if name in OTHERS else pytest.mark.slow)
+        for name in EXPRESSIONS
+    ],
 )
 def test_every_code_point(name: str, characters: list[str]) -> None:
     in_texts_of(["'_B "], characters, name)
