@@ -34,8 +34,11 @@ _HISTOGRAMS = frozenset({"tokens_by_characters", "words_by_characters", "words_b
 _HEADING = 10
 """The columns of a line of a table's heading, if no value of its column is wider."""
 
-_BAR = 24
-"""The columns of the longest bar."""
+_LEAST_BAR, _MOST_BAR = 6, 24
+"""The columns of the longest bar: as many as a line has room for."""
+
+_BAR_AND_FIGURES = 54
+"""The columns of a bar and the figures behind it, for terminals of 80 columns."""
 
 _NOTHING_WRONG = frozenset({"rejects"})
 """Figures that people see only if they are not 0."""
@@ -114,13 +117,18 @@ def _bars(indent: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     most = max((row[0][1] for row in rows.values()), default=0)
     columns = zip(*rows.values(), strict=True)
     widths = [max(len(f"{number:,}") for _, number in column) for column in columns]
-    for name, row in rows.items():
-        bar = "#" * -(-_BAR * row[0][1] // most) if most else ""
-        figures = (
+    figures = {
+        name: ", ".join(
             f"{number:>{width},} {unit.replace('_', ' ')}".rstrip()
             for (unit, number), width in zip(row, widths, strict=True)
         )
-        yield indent + name, f"{bar:{_BAR}}  {', '.join(figures)}"
+        for name, row in rows.items()
+    }
+    room = _BAR_AND_FIGURES - 2 - max(map(len, figures.values()), default=0)
+    longest = min(_MOST_BAR, max(_LEAST_BAR, room))
+    for name, row in rows.items():
+        bar = "#" * -(-longest * row[0][1] // most) if most else ""
+        yield indent + name, f"{bar:{longest}}  {figures[name]}"
 
 
 def _table(label: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -15,12 +15,14 @@ from functools import partial
 
 import pyarrow as pa
 
+from bpe_beam import _native
 from bpe_beam.counts.artifact import added_up, read_part
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import DataError, TextError
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
+from bpe_beam.evaluation.whole_words import whole_words
 from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.storage import Storage
 
@@ -131,40 +133,77 @@ def tallies_of_counts(
         DataError: A part is damaged, the vocabulary lacks a symbol of a word, or a sum is beyond
             64 bits.
     """
+    # Fewer words are encoded in less time than the vocabulary.
+    find = not with_tokens and words.manifest.unique_words > len(vocabulary)
+    whole = whole_words(vocabulary, encoder) if find else None
+    add_words = _adder_of_words(vocabulary, encoder, whole, with_tokens)
     for group in source_groups(words.manifest, len(vocabulary)):
-        yield from _group(words, group, vocabulary, encoder, on_part, with_tokens).items()
+        tallies = {source: Tally.empty(len(vocabulary)) for source in group}
+        _add_parts(words, tallies, add_words, on_part)
+        yield from tallies.items()
 
 
-def _group(
-    words: CountedParts,
-    sources: Sequence[str | None],
+_AddWords = Callable[[Tally, pa.Table, threading.Lock], None]
+"""Adds words to a tally, which is changed with the lock."""
+
+
+def _adder_of_words(
     vocabulary: Vocabulary,
     encoder: WordEncoder,
-    on_part: Callable[[], None],
+    whole: _native.WholeWords | None,
     with_tokens: bool,
-) -> dict[str | None, Tally]:
-    """Return the tallies of some sources."""
-    tallies = {source: Tally.empty(len(vocabulary)) for source in sources}
+) -> _AddWords:
+    """Return what adds words; see `tallies_of_counts`.
+
+    Args:
+        vocabulary: The tokens of the tokenizer.
+        encoder: The encoder of the words.
+        whole: The words that are one token, where others need not be encoded.
+        with_tokens: Whether to add the words' tokens.
+    """
+
+    def add_encoded(tally: Tally, words: pa.Table, lock: threading.Lock) -> None:
+        for texts, counts, encoded in encoded_words(words, encoder):
+            with lock:
+                tally.add_words(vocabulary, texts, counts, encoded, with_tokens=with_tokens)
+
+    def add_found(tally: Tally, words: pa.Table, lock: threading.Lock) -> None:
+        assert whole is not None
+        for batch in _batches(words):
+            with lock:
+                texts = encoder.texts_of(batch.column("word"))
+                tally.add_whole_words(whole, texts, batch.column("count").to_numpy())
+
+    return add_encoded if whole is None else add_found
+
+
+def _add_parts(
+    words: CountedParts,
+    tallies: Mapping[str | None, Tally],
+    add_words: _AddWords,
+    on_part: Callable[[], None],
+) -> None:
+    """Add the words of some sources to their tallies."""
     lock = threading.Lock()
 
     def add_part(read: Callable[[], Mapping[str | None, pa.Table]]) -> None:
         for source, own in read().items():
             if source in tallies:
-                for texts, counts, encoded in encoded_words(own, encoder):
-                    with lock:
-                        tallies[source].add_words(
-                            vocabulary, texts, counts, encoded, with_tokens=with_tokens
-                        )
+                add_words(tallies[source], own, lock)
         on_part()
 
     if words.workers == 1:
         for part in words.parts:
             add_part(part)
-        return tallies
+        return
     with ThreadPoolExecutor(words.workers) as pool:
         for _ in pool.map(add_part, words.parts):
             pass
-    return tallies
+
+
+def _batches(words: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield the columns `word` and `count`, some rows at a time."""
+    yield from words.select(["word", "count"]).to_batches(max_chunksize=_ROWS)
 
 
 def encoded_words(
@@ -179,7 +218,7 @@ def encoded_words(
     Raises:
         DataError: The vocabulary lacks a symbol of a word.
     """
-    for batch in words.select(["word", "count"]).to_batches(max_chunksize=_ROWS):
+    for batch in _batches(words):
         own = batch.column("word")
         try:
             encoded = encoder.encode(own)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import pairwise
-from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -61,33 +60,39 @@ class Derivations:
         # The right token may be no more than the mark that is dropped.
         ranks = ranks[(merged[ranks] != left[ranks]) & (merged[ranks] != right[ranks])]
         tokens, first, makers = np.unique(merged[ranks], return_index=True, return_counts=True)
-        first = ranks[first]
-        columns = (tokens.tolist(), left[first].tolist(), right[first].tolist(), first.tolist())
-        self._first = {made[0]: Made(*made) for made in zip(*columns, strict=True)}
-        """The first merge that makes a token, by token."""
+        rank_of = np.full(self._size, -1, np.int64)
+        rank_of[tokens] = ranks[first]
+        self._first: list[int] = rank_of.tolist()
+        """The rank of the first merge that makes a token, by token; -1 if none does."""
         self._several: list[int] = tokens[makers > 1].tolist()
 
     @cached_property
     def _ranks(self) -> dict[tuple[int, int], int]:
         """Rank by pair; a pair listed twice has its last rank."""
-        left, right, _ = self._merges.T.tolist()
+        left, right, _ = self._columns
         return {pair: rank for rank, pair in enumerate(zip(left, right, strict=True))}
 
     @cached_property
-    def _merged(self) -> list[int]:
-        """The token that each merge makes, by rank."""
-        merged: list[int] = self._merges[:, 2].tolist()
-        return merged
+    def _columns(self) -> tuple[list[int], list[int], list[int]]:
+        """The left tokens, the right tokens and their merges, by rank."""
+        left, right, merged = self._merges.T.tolist()
+        return left, right, merged
+
+    @cached_property
+    def _ranks_in_use(self) -> Integers:
+        """The ranks of the merges that make tokens, one for each token, ascending."""
+        rank_of = np.array(self._first, np.int64)
+        for token in self._several:
+            last = self._encoded(token)[1]
+            if last is not None and self._columns[2][last] == token:
+                rank_of[token] = last
+        return np.sort(rank_of[rank_of >= 0])
 
     @cached_property
     def order(self) -> list[Made]:
         """The tokens that merges make, in the order of ranks."""
-        made = dict(self._first)
-        for token in self._several:
-            last = self._encoded(token)[1]
-            if last is not None and last.token == token:
-                made[token] = last
-        return sorted(made.values(), key=attrgetter("rank"))
+        left, right, merged = self._merges[self._ranks_in_use].T.tolist()
+        return [*map(Made, merged, left, right, self._ranks_in_use.tolist())]
 
     def is_made(self, token: int) -> bool:
         """Return whether the symbols of a token, encoded on their own, become this token."""
@@ -99,33 +104,34 @@ class Derivations:
         waiting = [token]
         while waiting:
             one = waiting.pop()
-            made = self._first.get(one)
-            if made is None:
+            rank = self._first[one]
+            if rank < 0:
                 found.append(one)
             elif one in self._symbols:
                 found += self._symbols[one]
             else:
-                waiting += [made.right, made.left]
+                left, right, _ = self._columns
+                waiting += [right[rank], left[rank]]
         self._symbols[token] = found
         return found
 
-    def _encoded(self, token: int) -> tuple[list[int], Made | None]:
-        """Return the encoding of a token's symbols, and its last merge."""
+    def _encoded(self, token: int) -> tuple[list[int], int | None]:
+        """Return the encoding of a token's symbols, and the rank of its last merge."""
         tokens = [*self.symbols(token)]
         rank_of, none = self._ranks.get, self._no_rank
         ranks = [rank_of(pair, none) for pair in pairwise(tokens)]
         last = None
         while ranks and (rank := min(ranks)) != none:
             at = ranks.index(rank)
-            merged = self._merged[rank]
-            last = tokens[at], tokens[at + 1], rank
+            merged = self._columns[2][rank]
+            last = rank
             tokens[at : at + 2] = [merged]
             del ranks[at]
             if at > 0:
                 ranks[at - 1] = rank_of((tokens[at - 1], merged), none)
             if at < len(ranks):
                 ranks[at] = rank_of((merged, tokens[at + 1]), none)
-        return tokens, None if last is None else Made(self._merged[last[2]], *last)
+        return tokens, last
 
     # ---- how often a token was made ----
 
@@ -136,7 +142,8 @@ class Derivations:
             tokens: How often each token occurs in the end, by position.
         """
         made: list[int] = tokens.tolist()
-        for token, left, right, _ in reversed(self.order):
+        last_first = self._merges[self._ranks_in_use[::-1]].T.tolist()
+        for left, right, token in zip(*last_first, strict=True):
             if times := made[token]:
                 made[left] += times
                 made[right] += times
@@ -147,7 +154,7 @@ class Derivations:
     @property
     def least_size(self) -> int:
         """The size of the vocabulary without any merge."""
-        return self._size - len(self.order)
+        return self._size - len(self._ranks_in_use)
 
     def check_order(self) -> None:
         """Refuse merges whose first ones are no tokenizer of their own.
@@ -206,13 +213,8 @@ class Derivations:
 
 def _merges_of(model: BPE, vocabulary: Vocabulary) -> Integers:
     """Return the merges of a model as positions: int64[merges, 3], left, right and joined."""
-    lefts, rights = zip(*model.merges, strict=True) if len(model.merges) else ((), ())
-    merges = np.empty((len(lefts), 3), np.int64)
-    for column, tokens in enumerate((lefts, rights, map(model.joined, lefts, rights))):
-        merges[:, column] = np.fromiter(
-            map(vocabulary.position_of.__getitem__, tokens), np.int64, len(lefts)
-        )
-    return merges
+    merges: Integers = vocabulary.positions(model.merge_ids.ids()).astype(np.int64)
+    return merges.reshape(-1, 3)
 
 
 def _last_of_equal(keys: Integers) -> Integers:

@@ -65,7 +65,7 @@ class Tally:
             DataError: A sum could be beyond 64 bits.
         """
         data, offsets = string_buffers(texts)
-        *sums, bound = _native.add_word_tokens(
+        found = _native.add_word_tokens(
             data,
             offsets,
             counts,
@@ -78,11 +78,30 @@ class Tally:
             self.tokens,
             self.whole,
         )
+        self._add_amounts(*found)
+
+    def add_whole_words(self, whole: _native.WholeWords, texts: pa.Array, counts: Integers) -> None:
+        """Add words without tokens.
+
+        Args:
+            whole: The words that are one token; others have several.
+            texts: large_string, the texts of the words.
+            counts: How often each word occurs.
+
+        Raises:
+            DataError: A sum could be beyond 64 bits.
+        """
+        data, offsets = string_buffers(texts)
+        self._add_amounts(*whole.add(data, offsets, counts, self.whole))
+
+    def _add_amounts(
+        self, words: int, continued: int, byte_count: int, characters: int, bound: float
+    ) -> None:
         self._add_bound(bound)
-        self.words += sums[0]
-        self.continued += sums[1]
-        self.bytes += sums[2]
-        self.characters += sums[3]
+        self.words += words
+        self.continued += continued
+        self.bytes += byte_count
+        self.characters += characters
 
     def add_ids(self, vocabulary: Vocabulary, encoded: pa.LargeListArray) -> None:
         """Add the tokens of texts, whose words are added without tokens.

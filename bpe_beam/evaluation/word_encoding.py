@@ -10,7 +10,6 @@ words are all of the text, as those of the named patterns are.
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from bpe_beam.counts.word_counter import WordRules
@@ -86,6 +85,7 @@ class WordEncoder:
 
     Attributes:
         exact: Whether the ids are those of the corpus: the tokenizer splits it into the same words.
+        spec: What encodes the words: the tokenizer without what depends on the text around them.
     """
 
     def __init__(self, tokenizer: Tokenizer, normalizer: str, pretokenizer: str) -> None:
@@ -101,6 +101,7 @@ class WordEncoder:
                 post_processor=None,
             )
             self._whole = TextEncoder(words, AddedTokens(()))
+            self.spec = words
         else:
             words = replace(
                 spec,
@@ -110,6 +111,7 @@ class WordEncoder:
             equal = (words.normalizer, words.pre_tokenizer) == (spec.normalizer, spec.pre_tokenizer)
             # The tokenizer at hand may have its native encoder.
             self._words = tokenizer if equal else Tokenizer(words)
+            self.spec = words
         self._marks_spaces = pretokenizer == "metaspace"
 
     def encode(self, words: pa.Array) -> pa.LargeListArray:
@@ -131,7 +133,11 @@ class WordEncoder:
 
     def texts_of(self, words: pa.Array) -> pa.Array:
         """Return the texts of words: with spaces for the marks of the pre-tokenizer `metaspace`."""
-        return pc.replace_substring(words, _SPACE_MARK, " ") if self._marks_spaces else words
+        if not self._marks_spaces:
+            return words
+        import pyarrow.compute as pc  # slow to import: only for such counts
+
+        return pc.replace_substring(words, _SPACE_MARK, " ")
 
 
 def _split_equally(one: PreTokenizer | None, other: PreTokenizer | None) -> bool:

@@ -132,7 +132,10 @@ def _by_series(points: Sequence[Point], values: Sequence[str]) -> dict[str, Any]
 def _axis(axis: Axis, ordinal: bool) -> dict[str, Any]:
     looks: dict[str, Any] = {"title": axis.title}
     if ordinal:
-        return {"type": "ordinal", "axis": {**looks, "labelAngle": 0, "labelOverlap": True}}
+        return {
+            "type": "ordinal",
+            "axis": {**looks, "labelAngle": 0, "labelOverlap": True, "labelSeparation": 3},
+        }
     looks |= {"format": axis.format, "labelOverlap": True, "tickCount": 5}
     if axis.values is not None:
         looks["values"] = list(axis.values)

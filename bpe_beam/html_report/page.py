@@ -85,7 +85,7 @@ _BY_SOURCE = (
 _NOTHING = "\u2013"
 """A figure that there is not."""
 
-_LENGTHS = 16
+_LENGTHS = 17
 """Tokens of this number of bytes and more are in one bar."""
 
 
@@ -279,13 +279,14 @@ class _Page:
         return value
 
     def _best(self, key: str, number: int) -> bool:
-        """Return whether a figure is the best one of several that differ."""
+        """Return whether a figure is the best one of several that differ, as they are shown."""
         better = _FIGURES[key][1]
         values = [self._value(each, key) for each in range(len(self._rows))]
         known = [value for value in values if value is not None]
-        if not better or len(known) < 2 or min(known) == max(known):
+        if not better or len({_shown(key, value) for value in known}) < 2:
             return False
-        return values[number] == (max(known) if better == "more" else min(known))
+        best = max(known) if better == "more" else min(known)
+        return _shown(key, values[number]) == _shown(key, best)
 
     def _figures(self) -> Iterator[dict[str, Any]]:
         for key, (title, better) in _FIGURES.items():
@@ -389,9 +390,10 @@ class _Page:
             figures = [_shown(key, total.get(key)) for key in keys]
             rows.append([f"{one['vocab_size']:,}", f"{total['tokens']:,}", more, *figures])
         titles = [_FIGURES[key][0] for key in keys]
+        more_than = f"More tokens than at {points[-1]['vocab_size']:,}"
         return {
             "title": f"What each size costs, {self._names[number]}",
-            "head": ["Vocabulary", "Tokens of the corpus", "More than the whole", *titles],
+            "head": ["Vocabulary", "Tokens of the corpus", more_than, *titles],
             "rows": rows,
             "note": "Each token of the vocabulary also has a row of the model's embedding.",
         }

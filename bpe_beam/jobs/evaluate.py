@@ -26,6 +26,7 @@ from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import is_exact
 from bpe_beam.jobs.evaluated import CountedWords, Texts, TokensFolder, folder_for_texts
+from bpe_beam.jobs.evaluation_work import EvaluationWork
 from bpe_beam.jobs.report_output import ReportOutput
 from bpe_beam.jobs.tokenizer_names import short_names
 from bpe_beam.messages import list_few
@@ -92,10 +93,11 @@ def _of_words(
     with ExitStack() as stack:
         words = _words(storage, settings, tokenizers, stack, progress)
         _check_parallel(settings.parallel, words.manifest.sources)
-        parts = sum(map(words.number_of_parts, tokenizers))
         reports = []
         tokens = [words.tokens_of_texts(tokenizer) for tokenizer in tokenizers]
-        with progress.stage("evaluate", parts, "parts") as stage:
+        works = [*map(words.work, tokenizers)]
+        with progress.stage("evaluate", sum(one.parts for one in works), "parts") as stage:
+            stage.work = EvaluationWork(works)
             for name, tokenizer, of_texts in zip(names, tokenizers, tokens, strict=True):
                 vocabulary = Vocabulary(tokenizer)
                 tallies = words.tallies(vocabulary, of_texts, lambda: stage.advance(1))
@@ -103,6 +105,7 @@ def _of_words(
                 exact = of_texts is not None or is_exact(tokenizer, *rules)
                 shown = output.seen(vocabulary, tallies)
                 reports.append(_report(settings, name, vocabulary, shown, exact=exact))
+                stage.advance(0, _tokenizers=1)
         manifest = words.manifest
         figures = WordsSummary(
             manifest.normalizer,
@@ -191,10 +194,9 @@ def _names(paths: tuple[str, ...], option: str) -> list[str]:
 
 
 def _rows(report: TokenizerReport) -> list[tuple[str, dict[str, Any]]]:
-    """Return the lines of a tokenizer for people: its own, and one for each vocabulary size."""
-    rows = [(report.name, {**_few(report.figures), "never_used": report.unused.never_used})]
-    for figures in report.curve:
-        rows.append((f"{report.name} at {figures.vocab_size:,}", _few(figures)))
+    """Return the lines of a tokenizer for people: one for each smaller vocabulary, and its own."""
+    rows = [(f"{report.name} at {one.vocab_size:,}", _few(one)) for one in report.curve]
+    rows.append((report.name, {**_few(report.figures), "never_used": report.unused.never_used}))
     return rows
 
 

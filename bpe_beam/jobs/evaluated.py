@@ -27,6 +27,7 @@ from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder, is_exact, rules_of_words
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.folders.output_folder import COUNTS
+from bpe_beam.jobs.evaluation_work import TokenizerWork
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.count import CountSettings
@@ -67,9 +68,12 @@ class CountedWords:
         self._texts = texts
         self._others = {_rules(other.manifest): other for other in others}
 
-    def number_of_parts(self, tokenizer: Tokenizer) -> int:
-        """Return how often `tallies` calls `on_part`."""
-        return len(self.parts.parts) * len(source_groups(self.manifest, len(tokenizer.vocab)))
+    def work(self, tokenizer: Tokenizer) -> TokenizerWork:
+        """Return the work that is expected; its parts are how often `tallies` calls `on_part`."""
+        size = len(tokenizer.vocab)
+        parts = len(self.parts.parts) * len(source_groups(self.manifest, size))
+        exact = is_exact(tokenizer, *_rules(self.manifest))
+        return TokenizerWork.of(self.parts, parts, size, exact=exact)
 
     def encoder(self, tokenizer: Tokenizer) -> WordEncoder:
         """Return the encoder of the words."""

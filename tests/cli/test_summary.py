@@ -164,3 +164,19 @@ def test_people_see_what_they_need_at_the_end() -> None:
         "  bpe-beam verify tokens/"
     )
     assert for_people({"rejects": 2}) == {"rejects": 2}
+
+
+@pytest.mark.parametrize("times", [1, 10_000])
+def test_bars_leave_room_for_their_figures(times: int) -> None:
+    """A line fits a terminal of 80 columns; the longest bar is that of the greatest number."""
+    rows = {
+        "1 to 9": {"unique_words": 2270 * times, "words": 4406 * times},
+        "10,000 to 99,999": {"unique_words": 1, "words": 1424},
+    }
+    lines = format_summary("title", {"words_by_count": rows}).splitlines()
+    bars = [line.count("#") for line in lines]
+    assert bars[-1] == 1
+    assert bars[-2] == max(bars) > 5
+    assert max(map(len, lines)) <= 80
+    few = format_summary("title", {"tokens_by_characters": {"1": 3, "2": 24}}).splitlines()
+    assert [line.count("#") for line in few[-2:]] == [3, 24]
