@@ -24,9 +24,11 @@ SHARED = {
     "interface",
     "offsets_file",
     "one_file_writer",
+    "parquet_writer",
     "range_file",
     "record_file",
     "stream_access",
+    "thrift_compact",
 }
 
 

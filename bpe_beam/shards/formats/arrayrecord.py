@@ -7,10 +7,8 @@ needed. In front of the last block is an index: where each record is, and its si
 
 from __future__ import annotations
 
-import tempfile
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -20,13 +18,11 @@ from numpy.typing import NDArray
 from bpe_beam import _native
 from bpe_beam.errors import DataError
 from bpe_beam.shards.formats.example_writer import MAX_TOKENS, ExampleWriter
-from bpe_beam.shards.formats.id_stream import spool_errors
 from bpe_beam.shards.formats.range_file import RangeFile
-from bpe_beam.shards.formats.record_file import RecordAccess, RecordFile, record_format
+from bpe_beam.shards.formats.record_file import RecordAccess, RecordFile, RowSpool, record_format
 from bpe_beam.shards.stored_shard import (
     Ids,
     IdType,
-    MappedFile,
     ShardFile,
     StoredShard,
     check_counts,
@@ -47,63 +43,20 @@ _START = _native.array_record_start().tobytes()
 _WINDOW = 4 << 20
 
 
-class _RowSpool:
-    """Rows of records, in a local temporary file until all are known. A context manager.
+def _row_spool(name: str) -> RowSpool:
+    """Return where the rows of a shard wait.
 
-    A row is int64[3]: the tokens before the record, the position of its chunk, and its bytes.
-
-    Args:
-        name: The shard, for errors.
+    A row is a record's: the tokens before it, the position of its chunk, and its bytes. The last
+    one is of the index.
     """
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._count = 0
-
-    def __enter__(self) -> Self:
-        with ExitStack() as opened, self._errors():
-            self._file = opened.enter_context(tempfile.NamedTemporaryFile())
-            self._opened = opened.pop_all()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._opened.close()
-
-    def add(
-        self,
-        tokens: NDArray[np.int64] | int,
-        positions: NDArray[np.int64],
-        sizes: NDArray[np.int64],
-    ) -> None:
-        """Append a row a record."""
-        rows = np.empty((positions.size, 3), np.int64)
-        rows[:, 0], rows[:, 1], rows[:, 2] = tokens, positions, sizes
-        with self._errors():
-            self._file.write(rows.data)
-        self._count += positions.size
-
-    def rows(self, tokens: int, position: int) -> NDArray[np.int64]:
-        """Return int64[records + 1, 3], the rows and a last one; needs no file descriptor.
-
-        Args:
-            tokens: The tokens of all records.
-            position: The position behind them.
-        """
-        self.add(tokens, np.array([position]), np.zeros(1, np.int64))
-        with self._errors():
-            self._file.flush()
-        mapped = MappedFile(self._file.name).array(np.dtype(np.int64), 3 * self._count)
-        return mapped[:].reshape(-1, 3)
-
-    def _errors(self) -> AbstractContextManager[None]:
-        return spool_errors(f"the positions of the documents of {self._name}", "24 bytes each")
+    return RowSpool(3, f"the positions of the documents of {name}")
 
 
 class ArrayRecordWriter(ExampleWriter):
     """A `ShardWriter`."""
 
     def __enter__(self) -> Self:
-        self._rows = self.files.enter_context(_RowSpool(self.name))
+        self._rows = self.files.enter_context(_row_spool(self.name))
         self._position = 0
         return super().__enter__()
 
@@ -117,7 +70,8 @@ class ArrayRecordWriter(ExampleWriter):
 
     def finish(self) -> None:
         """See `OneFileWriter.finish`."""
-        for part in _tail(self._rows.rows(0, self._position)):
+        self._rows.add(0, self._position, 0)
+        for part in _tail(self._rows.rows()):
             self._write(part)
 
     def _write(self, data: bytes | NDArray[np.uint8]) -> None:
@@ -156,8 +110,9 @@ class _Records(RecordFile):
         index = _native.array_record_index(file.read(last, _BLOCK))
         if index is None or not len(_START) <= index < last:
             raise DataError(f"{file.url}: byte {last}: it does not say where the index is")
-        with _RowSpool(file.url) as spool:
-            self._rows = spool.rows(self._find(index, spool), index)
+        with _row_spool(file.url) as spool:
+            spool.add(self._find(index, spool), index, 0)
+            self._rows = spool.rows()
         at = index
         for part in _tail(self._rows):
             if file.read(at, min(part.size, file.size - at)) != part.tobytes():
@@ -167,7 +122,7 @@ class _Records(RecordFile):
             raise DataError(f"{file.url}: byte {at}: expected its end; it has {file.size} bytes")
 
     @abstractmethod
-    def _find(self, stop: int, spool: _RowSpool) -> int:
+    def _find(self, stop: int, spool: RowSpool) -> int:
         """Add the rows of the records, and return the number of their tokens.
 
         Args:
@@ -210,7 +165,7 @@ class _ReadRecords(_Records):
         super().__init__(file)
         self.bounds = self._rows[:, 0]
 
-    def _find(self, stop: int, spool: _RowSpool) -> int:
+    def _find(self, stop: int, spool: RowSpool) -> int:
         at, size = len(_START), _WINDOW
         documents = tokens = 0
         while at < stop:
@@ -233,7 +188,7 @@ class _ReadRecords(_Records):
 class _IndexedRecords(_Records):
     """The records of a file of which only the index is read; `bounds` reads it as a whole."""
 
-    def _find(self, stop: int, spool: _RowSpool) -> int:
+    def _find(self, stop: int, spool: RowSpool) -> int:
         reader = _native.ArrayRecordIndexReader(stop)
         at, last = stop, len(_START) - 1
         while not reader.done():

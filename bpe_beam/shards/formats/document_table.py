@@ -60,7 +60,7 @@ METADATA_KEY = b"bpe_beam"
 
 GROUP_BYTES = 16 << 20
 """The most bytes of a group of rows, unless it is one row: four a token, ROW_BYTES a row, and those
-of its id and source. A writer has one group in memory, and a reader one."""
+of its id and source. A writer has at most one group in memory, and a reader one."""
 
 ROW_BYTES = 24
 
@@ -90,6 +90,31 @@ class TableFile(Protocol):
         """
 
 
+class GroupWriter(Protocol):
+    """Writes a file group by group. A context manager, which ends a file of at least one group."""
+
+    def __enter__(self) -> GroupWriter: ...
+
+    def __exit__(self, *exception: Any) -> None: ...
+
+    def add(
+        self, ids: NDArray[np.uint32], lengths: NDArray[np.int32], labels: list[pa.Array]
+    ) -> None:
+        """Add rows to the group.
+
+        Args:
+            ids: The ids of all rows; they are not needed after the call.
+            lengths: int32[n], the number of each row's ids.
+            labels: The columns behind LENGTH, of n values each.
+        """
+
+    def end_group(self) -> None:
+        """Write the group, which has rows, and begin the next one."""
+
+
+OpenWriter = Callable[[pa.PythonFile, pa.Schema], GroupWriter]
+
+
 class TableWriter(OneFileWriter):
     """A `ShardWriter`, with the labels of documents.
 
@@ -100,7 +125,7 @@ class TableWriter(OneFileWriter):
         vocab_size: One more than the greatest id, 1 to `MAX_VOCAB_SIZE`.
         origin: What made the tokens; None if nobody knows it.
         suffix: The end of the file's name.
-        open_file: Opens pyarrow's writer of the format.
+        open_file: Opens the writer of the format for a file that is empty.
 
     Raises:
         UsageError: `vocab_size` is out of range.
@@ -115,15 +140,15 @@ class TableWriter(OneFileWriter):
         origin: ShardOrigin | None = None,
         *,
         suffix: str,
-        open_file: Callable[[pa.PythonFile, pa.Schema], Any],
+        open_file: OpenWriter,
     ) -> None:
         super().__init__(storage, folder, name, vocab_size, suffix=suffix)
         sequences = origin is not None and origin.sequence_length is not None
         schema = SEQUENCES_SCHEMA if sequences else SCHEMA
         self._schema = schema.with_metadata(_metadata(vocab_size, origin))
         self._open_file = open_file
-        self._table: Any = None
-        self._group = _Group()
+        self._table: GroupWriter | None = None
+        self._group_bytes = 0
 
     def add(
         self,
@@ -140,69 +165,33 @@ class TableWriter(OneFileWriter):
         ends = np.concatenate(([0], np.cumsum(sizes)))
         start = 0
         while start < rows:
-            room = GROUP_BYTES - self._group.size
+            room = GROUP_BYTES - self._group_bytes
             stop = int(np.searchsorted(ends, ends[start] + room, side="right")) - 1
-            if stop <= start and self._group.size:
-                self._write_group()
+            if stop <= start and self._group_bytes:
+                self._end_group()
                 continue
             stop = max(stop, start + 1)
-            self._group.add(
+            self._group_bytes += int(ends[stop] - ends[start])
+            self._opened().add(
                 ids[offsets[start] : offsets[stop]],
                 np.diff(offsets[start : stop + 1]).astype(_INT32),
                 [column.slice(start, stop - start) for column in columns],
-                int(ends[stop] - ends[start]),
             )
             start = stop
 
     def finish(self) -> None:
         """See `OneFileWriter.finish`."""
-        self._write_group()
+        self._end_group()
 
-    def _write_group(self) -> None:
+    def _end_group(self) -> None:
+        self._opened().end_group()
+        self._group_bytes = 0
+
+    def _opened(self) -> GroupWriter:
         if self._table is None:
             sink = pa.PythonFile(self.file(), mode="w")
             self._table = self.files.enter_context(self._open_file(sink, self._schema))
-        group, self._group = self._group, _Group()
-        self._table.write_table(group.table(self._schema))
-
-
-class _Group:
-    """The rows of a group that is not written yet, and their size as GROUP_BYTES counts it."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        # Only the part that is filled takes memory.
-        self._ids = np.empty(GROUP_BYTES // 4, _INT32)
-        self._filled = 0
-        self._lengths = bytearray()
-        self._labels: list[list[pa.Array]] = []
-
-    def add(
-        self,
-        ids: NDArray[np.uint32],
-        lengths: NDArray[np.int32],
-        labels: list[pa.Array],
-        size: int,
-    ) -> None:
-        """Append rows; a row longer than GROUP_BYTES must be the only one of its group."""
-        self.size += size
-        filled, self._filled = self._filled, self._filled + ids.size
-        if self._filled > self._ids.size:
-            self._ids = np.empty(ids.size, _INT32)
-        self._ids[filled : self._filled] = ids
-        self._lengths += lengths.data
-        self._labels.append(labels)
-
-    def table(self, schema: pa.Schema) -> pa.Table:
-        """Return the rows in one chunk."""
-        ids, lengths = self._ids[: self._filled], np.frombuffer(self._lengths, _INT32)
-        offsets = np.concatenate((np.zeros(1, _INT32), np.cumsum(lengths, dtype=_INT32)))
-        columns = [
-            pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids)),
-            pa.array(lengths),
-            *map(pa.concat_arrays, zip(*self._labels, strict=True)),
-        ]
-        return pa.Table.from_arrays(columns, schema=schema)
+        return self._table
 
 
 class _GroupsOfRows:
@@ -552,7 +541,7 @@ class TableCheck:
 def table_format(
     name: str,
     suffix: str,
-    open_writer: Callable[[pa.PythonFile, pa.Schema], Any],
+    open_writer: OpenWriter,
     open_reader: Callable[[BinaryIO | pa.NativeFile], TableFile],
     *,
     maps: bool = False,
@@ -562,8 +551,7 @@ def table_format(
     Args:
         name: The format's name.
         suffix: The end of the files' names.
-        open_writer: Opens pyarrow's writer: a context manager with `write_table`, which writes a
-            table as one group of rows.
+        open_writer: Opens the writer for a file that is empty.
         open_reader: Opens a file for reading.
         maps: Whether a group of rows of a mapped file is read without a copy.
     """

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 BLOCK = 1 << 18
 """The number of documents, or of tokens, that are processed at a time."""
 
+_IDS_AT_ONCE = 1 << 21
+"""The most ids that are written at once. What exceeds the buffer of a file is not copied to it."""
+
 SPOOL_IN_MEMORY = 4 << 20
 """The bytes of a temporary file that are kept in memory, not on disk."""
 
@@ -175,8 +178,8 @@ class IdStreamWriter(ABC):
         self.check_documents(ids, offsets)
         lengths = np.diff(offsets)
         self._whole = False
-        for start in range(0, ids.size, BLOCK):
-            self.write_ids(ids[start : start + BLOCK].astype(self.dtype))
+        for start in range(0, ids.size, _IDS_AT_ONCE):
+            self.write_ids(ids[start : start + _IDS_AT_ONCE].astype(self.dtype))
         with self._spooling():
             self._lengths.write(lengths.astype("<i4").tobytes())
         self._documents += lengths.size

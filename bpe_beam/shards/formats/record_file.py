@@ -6,28 +6,33 @@ check are the same for all.
 
 from __future__ import annotations
 
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bpe_beam.shards.formats.id_stream import check_range
+from bpe_beam.shards.formats.id_stream import check_range, spool_errors
 from bpe_beam.shards.formats.interface import ShardFormat, ShardReader, ShardWriter
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.stored_shard import (
     Ids,
     IdType,
+    MappedFile,
     ShardAccess,
     ShardFile,
     StoredShard,
     check_counts,
 )
 from bpe_beam.storage import Storage
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _TOKENS = 1 << 18
 
@@ -70,6 +75,45 @@ class RecordFile(ABC):
         check_range("tokens", token, token + 1, self.token_count)
         row = int(np.searchsorted(self.bounds, token, side="right")) - 1
         return row, token - int(self.bounds[row])
+
+
+class RowSpool:
+    """Rows of numbers, in a local temporary file until all are known. A context manager.
+
+    Args:
+        columns: The numbers of a row.
+        what: What the rows tell, for errors.
+    """
+
+    def __init__(self, columns: int, what: str) -> None:
+        self._columns, self._what = columns, what
+        self._count = 0
+
+    def __enter__(self) -> Self:
+        with ExitStack() as opened, self._errors():
+            self._file = opened.enter_context(tempfile.NamedTemporaryFile())
+            self._opened = opened.pop_all()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._opened.close()
+
+    def add(self, *columns: NDArray[np.int64] | int) -> None:
+        """Append rows; a number is one for all of them."""
+        rows = np.stack(np.broadcast_arrays(*columns), axis=-1).astype(np.int64).reshape(-1)
+        with self._errors():
+            self._file.write(rows.data)
+        self._count += rows.size
+
+    def rows(self) -> NDArray[np.int64]:
+        """Return int64[rows, columns], mapped: it stays, and needs no file descriptor."""
+        with self._errors():
+            self._file.flush()
+            mapped = MappedFile(self._file.name).array(np.dtype(np.int64), self._count)
+        return mapped[:].reshape(-1, self._columns)
+
+    def _errors(self) -> AbstractContextManager[None]:
+        return spool_errors(self._what, f"{8 * self._columns} bytes a document")
 
 
 OpenRecords = Callable[[RangeFile | ShardFile], RecordFile]

@@ -7,9 +7,7 @@ never by an end-of-text id. The format has no index: our readers read a file onc
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +15,9 @@ from numpy.typing import NDArray
 from bpe_beam import _native
 from bpe_beam.errors import DataError
 from bpe_beam.shards.formats.example_writer import MAX_TOKENS, ExampleWriter
-from bpe_beam.shards.formats.id_stream import spool_errors
 from bpe_beam.shards.formats.range_file import RangeFile
-from bpe_beam.shards.formats.record_file import RecordFile, record_format
-from bpe_beam.shards.stored_shard import MappedFile, ShardFile
+from bpe_beam.shards.formats.record_file import RecordFile, RowSpool, record_format
+from bpe_beam.shards.stored_shard import ShardFile
 
 SUFFIX = ".tfrecord"
 
@@ -52,15 +49,11 @@ class _Records(RecordFile):
     def __init__(self, file: RangeFile | ShardFile) -> None:
         self.url = file.url
         self._file = file
-        with self._spooling(), tempfile.NamedTemporaryFile() as spool:
-            spool.write(bytes(16))
-            rows = 1
-            for ends in self._read_ends():
-                spool.write(ends.tobytes())
-                rows += len(ends)
-            spool.flush()
-            found = MappedFile(spool.name).array(np.dtype(np.int64), 2 * rows)[:]
-        self.bounds, self._bytes = found.reshape(rows, 2).T
+        with RowSpool(2, f"the ends of the documents of {self.url}") as spool:
+            spool.add(0, 0)
+            for tokens, stored in self._read_ends():
+                spool.add(tokens, stored)
+            self.bounds, self._bytes = spool.rows().T
 
     def ids(self, first: int, stop: int) -> NDArray[np.uint32]:
         """See `RecordFile.ids`."""
@@ -71,15 +64,15 @@ class _Records(RecordFile):
             raise DataError(f"{self.url}: byte {start}: changed while it was read")
         return ids
 
-    def _read_ends(self) -> Iterator[NDArray[np.int64]]:
-        """Yield where documents end, of a window of the file at a time."""
+    def _read_ends(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Yield where documents end, in tokens and in bytes, of a window of the file at a time."""
         file = self._file
         at = tokens = documents = 0
         size = _WINDOW
         while at < file.size:
             data = file.read(at, min(size, file.size - at))
             _, lengths, ends, needed, flaw = _native.read_tf_records(data)
-            yield np.stack((tokens + np.cumsum(lengths), at + ends), axis=1)
+            yield tokens + np.cumsum(lengths), at + ends
             documents += lengths.size
             tokens += int(lengths.sum())
             at += int(ends[-1]) if ends.size else 0
@@ -93,9 +86,6 @@ class _Records(RecordFile):
                     f"file has {file.size - at} more"
                 )
             size = max(_WINDOW, needed)
-
-    def _spooling(self) -> AbstractContextManager[None]:
-        return spool_errors(f"the ends of the documents of {self.url}", "16 bytes a document")
 
 
 FORMAT = record_format("tfrecord", SUFFIX, TfRecordWriter, _Records, MAX_TOKENS)

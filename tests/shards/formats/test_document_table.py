@@ -15,7 +15,7 @@ from command_line import heavy_modules_of
 
 from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.shards.formats import document_table, parquet, shard_format
+from bpe_beam.shards.formats import arrow, document_table, parquet_writer, shard_format
 from bpe_beam.shards.formats.document_table import SCHEMA, TableReader
 from bpe_beam.shards.formats.interface import ShardFiles, ShardFormat, ShardOrigin
 from bpe_beam.storage import Storage
@@ -39,9 +39,9 @@ def format_(request: pytest.FixtureRequest) -> ShardFormat:
 
 @pytest.fixture
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups of about ten rows, in chunks of two or three."""
+    """Groups of about ten rows, in pages of two or three."""
     monkeypatch.setattr(document_table, "GROUP_BYTES", 400)
-    monkeypatch.setattr(parquet, "_CHUNK_IDS", 20)
+    monkeypatch.setattr(parquet_writer, "PAGE_VALUES", 20)
 
 
 def pack(documents: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -187,30 +187,6 @@ def test_a_document_larger_than_a_group_is_a_group(
     assert [chunk.to_pylist() for chunk in found.chunks] == [[1], [1000], [1, 1]]
 
 
-def test_lists_are_written_by_chunks_that_follow_from_their_lengths(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written: list[list[int]] = []
-    write_table = pq.ParquetWriter.write_table
-
-    def spy(self: pq.ParquetWriter, table: pa.Table) -> None:
-        column = table.column("input_ids")
-        written.append([len(chunk.flatten()) for chunk in column.chunks])
-        assert [len(chunk) for chunk in column.chunks] == [3, 1, 4]
-        write_table(self, table)
-
-    monkeypatch.setattr(parquet, "_CHUNK_IDS", 20)
-    monkeypatch.setattr(pq.ParquetWriter, "write_table", spy)
-    documents = [[1] * size for size in (8, 0, 12, 21, 1, 18, 1, 0)]
-    for batch in (1, 3, 8):
-        folder = tmp_path / f"{batch}"
-        folder.mkdir()
-        parts = [documents[at : at + batch] for at in range(0, len(documents), batch)]
-        write(shard_format("parquet"), folder, *parts)
-        assert read(shard_format("parquet"), folder) == documents
-    assert written == [[20, 21, 20]] * 3
-
-
 def test_a_long_document_is_one_row(format_: ShardFormat, tmp_path: Path) -> None:
     ids = (np.arange(10_000_000, dtype=np.uint32) * 7) % 100_000
     with format_.writer(STORAGE, str(tmp_path), NAME, 100_000) as writer:
@@ -266,7 +242,7 @@ def test_nothing_half_written_is_seen(format_: ShardFormat, tmp_path: Path) -> N
 def test_a_batch_that_failed_is_not_passed_over(
     format_: ShardFormat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(self: object, schema: pa.Schema) -> pa.Table:
+    def full(self: object) -> None:
         raise OSError("no space")
 
     with (
@@ -276,7 +252,8 @@ def test_a_batch_that_failed_is_not_passed_over(
         writer.write_documents(*pack([[1]]))
         with monkeypatch.context() as patch:
             patch.setattr(document_table, "GROUP_BYTES", 1)
-            patch.setattr(document_table._Group, "table", full)
+            patch.setattr(arrow.ArrowWriter, "end_group", full)
+            patch.setattr(parquet_writer.ParquetWriter, "end_group", full)
             with pytest.raises(OSError, match="no space"):
                 writer.write_documents(*pack([[2]]))
     assert not any(tmp_path.iterdir())
@@ -387,7 +364,8 @@ def write_golden(format_: ShardFormat, folder: Path) -> None:
 
 
 def test_what_is_written_is_what_others_have_read(format_: ShardFormat, tmp_path: Path) -> None:
-    """By content: the bytes name the version of pyarrow, and depend on it."""
+    """By content: the bytes depend on the version of pyarrow, and the Parquet file is one that
+    pyarrow alone wrote, as shards of earlier versions are."""
     write_golden(format_, tmp_path)
     assert read(format_, GOLDEN) == GOLDEN_DOCUMENTS
     assert table_of(format_, tmp_path).equals(table_of(format_, GOLDEN), check_metadata=True)

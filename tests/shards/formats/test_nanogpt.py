@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.formats import id_stream, shard_format
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage import Storage
 
@@ -16,9 +16,17 @@ pytestmark = pytest.mark.quick
 STORAGE = Storage()
 
 
+@pytest.mark.parametrize("at_once", [7, 1 << 21])
 @pytest.mark.parametrize(("vocab_size", "dtype"), [(65_536, np.uint16), (65_537, np.uint32)])
-def test_joined_shards_are_one_train_bin(tmp_path: Path, vocab_size: int, dtype: type) -> None:
-    """As nanoGPT's `get_batch` maps it: no header, no gaps."""
+def test_joined_shards_are_one_train_bin(
+    tmp_path: Path,
+    vocab_size: int,
+    dtype: type,
+    at_once: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As nanoGPT's `get_batch` maps it: no header, no gaps, in writes of any size."""
+    monkeypatch.setattr(id_stream, "_IDS_AT_ONCE", at_once)
     rng = np.random.default_rng(5)
     shards = [rng.integers(0, vocab_size, size, np.uint32) for size in (1_000, 3, 500)]
     for index, ids in enumerate(shards):

@@ -121,3 +121,20 @@ def test_what_is_damaged_is_named_by_its_byte(format_name: str, tmp_path: Path) 
         pytest.raises(DataError, match="damaged head, or an id below 0"),
     ):
         reader.document(1)
+
+
+@pytest.mark.parametrize("document", range(len(DOCUMENTS)))
+def test_a_damaged_head_is_refused_alone_and_among_others(document: int, tmp_path: Path) -> None:
+    """Each byte in front of the ids of an MDS document, whose number has 1, 2 or 4 bytes."""
+    write_folder(tmp_path, "mds", [DOCUMENTS], 2**31)
+    path = path_of(tmp_path, "mds")
+    data = path.read_bytes()
+    start, stop = struct.unpack_from("<2I", data, 4 + 4 * document)
+    ends = np.cumsum([0, *map(len, DOCUMENTS)]).tolist()
+    for at in range(start, stop - 4 * len(DOCUMENTS[document])):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        with shard_format("mds").reader(STORAGE, str(tmp_path), NAME) as reader:
+            with pytest.raises(DataError, match="damaged head, or an id below 0"):
+                reader.document(document)
+            with pytest.raises(DataError, match="damaged head, or an id below 0"):
+                reader.tokens(0, ends[-1])
