@@ -186,7 +186,7 @@ class OutputFolder(JobFolder):
         """
 
         files = [file for receipt in receipts for file in receipt.files]
-        for file, whole in zip(files, side_by_side(self.has_size, files), strict=True):
+        for file, whole in zip(files, self.request_each(self.has_size, files), strict=True):
             if not whole:
                 raise self._other_run(file.name)
 
@@ -225,7 +225,7 @@ class OutputFolder(JobFolder):
         self._record_names(self.record.names | final)
         # Withdraw all tasks before publishing one: a file of an earlier run may have a final name
         # that another task needs now.
-        publications = side_by_side(self._withdraw, publications)
+        publications = self.request_each(self._withdraw, publications)
         side_by_side(self._publish, publications)
         receipts = [publication.receipt for publication in publications]
         self.require_whole(receipts)

@@ -65,7 +65,7 @@ class RunFolder(TaskFolder):
 
         Cost: reads each receipt, none of the files that they name.
         """
-        found = side_by_side(self.read_receipt, self.finished_tasks())
+        found = self.request_each(self.read_receipt, self.finished_tasks())
         return {
             receipt.task: receipt
             for receipt in found
@@ -177,7 +177,7 @@ class JobFolder(RunFolder):
         folders = folders_of(file.name for receipt in receipts for file in receipt.files)
         for folder in folders:
             self.storage.make_folder(self.path(folder))
-        moved = side_by_side(move_files, receipts)
+        moved = self.request_each(move_files, receipts)
         self.storage.sync_folders(self.url, *map(self.path, folders))
         side_by_side(write_receipt, zip(receipts, moved, strict=True))
         self.storage.sync_folders(self.path(WORK))

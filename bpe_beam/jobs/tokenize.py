@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from importlib import import_module
-from threading import Thread
+from threading import Timer
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from msgspec import UNSET, structs, to_builtins
@@ -46,6 +46,9 @@ from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask, origin_
 if TYPE_CHECKING:
     from bpe_beam.jobs.arrange import Arranged
     from bpe_beam.jobs.estimate import Estimate
+
+_IMPORT_AFTER = 0.05
+"""The seconds after which the tasks of a job have begun to encode."""
 
 
 def run(
@@ -206,7 +209,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
     stats: ClassVar = TokenizeStats
     text_counter = metric_names.TEXT_BYTES_TOKENIZED
     min_ram = "1GB"
-    spare = 1
+    spare = 2  # with two, a core rarely waits while tasks flush their shards
 
     def __init__(
         self,
@@ -283,8 +286,12 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
             shard_format=self.settings.format,
             count_tokens=True,
         )
-        # What `publish` writes with is slow to import: beside the tasks, nobody waits for it.
-        Thread(target=import_module, args=("pyarrow.parquet",), daemon=True).start()
+        id_columns(self._tokenizer)  # or each thread would make them
+        # What `publish` writes with is slow to import: beside the tasks, nobody waits for it. They
+        # need Python at their start, native code from then on.
+        later = Timer(_IMPORT_AFTER, import_module, args=("pyarrow.parquet",))
+        later.daemon = True
+        later.start()
         return lambda engine: engine.run(
             "TokenizeSplit",
             partial(tokenize_split, task),

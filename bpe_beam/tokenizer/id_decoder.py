@@ -59,7 +59,7 @@ class IdDecoder:
         tokens: Token by id, added tokens included.
     """
 
-    def __init__(self, spec: TokenizerSpec, tokens: Mapping[int, str]) -> None:
+    def __init__(self, spec: TokenizerSpec, tokens: dict[int, str]) -> None:
         self._decoder = spec.decoder
         self._tokens = tokens
         self._token_bytes = _TokenBytes(spec, tokens)
@@ -159,9 +159,8 @@ class IdDecoder:
     def _natively(self, skipped: frozenset[int]) -> _native.TokenBytes:
         """Return what joins the bytes of tokens; skipped ones have none."""
         if skipped not in self._joined:
-            tokens = {number: self._token_bytes[number] for number in self._tokens}
-            tokens.update(dict.fromkeys(skipped, b""))
-            self._joined[skipped] = _native.TokenBytes(tokens)
+            replaced = self._token_bytes | dict.fromkeys(skipped, b"")
+            self._joined[skipped] = _native.TokenBytes(self._tokens, replaced)
         return self._joined[skipped]
 
     def _one_by_one(self, rows: _Rows, skipped: frozenset[int], *, lossy: bool) -> list[bytes]:
@@ -203,7 +202,9 @@ def _flat(rows: _Rows) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]] |
         if isinstance(rows, pa.Array):
             if not (len(rows) and pa.types.is_integer(getattr(rows.type, "value_type", rows.type))):
                 return None
-            lists = rows.cast(pa.large_list(pa.uint32()))
+            wanted = pa.large_list(pa.uint32())
+            # A cast imports pyarrow.compute, also where there is nothing to change.
+            lists = rows if rows.type == wanted else rows.cast(wanted)
             if lists.null_count or lists.values.null_count:
                 return None
             return lists.values.to_numpy(), lists.offsets.to_numpy()

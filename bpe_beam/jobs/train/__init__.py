@@ -29,8 +29,8 @@ from bpe_beam.jobs.corpus_summary import (
 from bpe_beam.jobs.input_folders import same_folder
 from bpe_beam.jobs.train.commits import holds_merges, remove_rounds
 from bpe_beam.jobs.train.plan import ROUNDS, TrainingPlan, plan_training
+from bpe_beam.jobs.train.tokens_by_source import tokens_by_source
 from bpe_beam.jobs.train.trainer import Trainer
-from bpe_beam.jobs.train.weights import tokens_by_source
 from bpe_beam.messages import shortened
 from bpe_beam.progress import Progress
 from bpe_beam.settings.count import CountSettings
