@@ -137,6 +137,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], s
     return json.loads((folder / "results.json").read_text()), printed[0], printed[1]
 
 
+@pytest.mark.slow
 def test_a_comparison_measures_each_row(results: tuple[dict[str, Any], str, str]) -> None:
     content, _, again = results
     rows = {(e["task"], e["corpus"], e["contestant"]): e for e in content["rows"]}
@@ -156,6 +157,7 @@ def test_a_comparison_measures_each_row(results: tuple[dict[str, Any], str, str]
     assert again.count(" s ") == 0, "all rows were kept"
 
 
+@pytest.mark.slow
 def test_a_wrong_answer_has_no_times(results: tuple[dict[str, Any], str, str]) -> None:
     entries = [e for e in results[0]["rows"] if e["contestant"] == "tokenizers-1.0"]
     statuses = {e["task"]: (e["status"], e["runs"]) for e in entries if e["task"] != "train"}
