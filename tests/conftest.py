@@ -8,13 +8,16 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from made_text import documents
 
 if TYPE_CHECKING:
+    from some_of import SomeOf
+
     from bpe_beam import Tokenizer
 
 
@@ -57,6 +60,29 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if config.getoption("-m") == "quick" and collection_path.suffix == ".py":
         return None if "mark.quick" in collection_path.read_text("utf-8") else True
     return None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With `-m quick`, leave out the slow cases of quick tests."""
+    if config.getoption("-m") == "quick":
+        slow = [item for item in items if item.get_closest_marker("slow") is not None]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
+
+
+@pytest.fixture(scope="session", params=["some", pytest.param("others", marks=pytest.mark.slow)])
+def some_of(request: pytest.FixtureRequest) -> SomeOf:
+    """Return a function that takes a part of the cases within a test, such as random trials.
+
+    `some_of(cases, every=4)` returns every fourth case by default, and all others in the slow
+    tests.
+    """
+
+    def chosen(cases: Sequence[Any], every: int = 4) -> list[Any]:
+        some = request.param == "some"
+        return [case for place, case in enumerate(cases) if (place % every == 0) is some]
+
+    return chosen
 
 
 @pytest.fixture(scope="session")

@@ -83,6 +83,7 @@ ELSEWHERE = {
     "jobs/corpus_summary.py": "end_to_end/test_sources.py",
     "jobs/tokenize.py": "end_to_end/test_jobs.py",
     "jobs/train/plan.py": "jobs/train/test_train.py",
+    "jobs/train/tokens_by_source.py": "end_to_end/test_sources.py",
     "jobs/train/weights.py": "end_to_end/test_sources.py",
     "jobs/verify.py": "end_to_end/test_jobs.py",
     "storage/remote_store.py": "servers/test_stores.py",

@@ -29,7 +29,7 @@ def test_each_row_has_a_benchmark() -> None:
     assert {name[1] for name in named if name} == set(module.ROWS)
 
 
-@pytest.mark.parametrize("row", ["driver", "learner"])
+@pytest.mark.parametrize("row", ["driver", pytest.param("learner", marks=pytest.mark.slow)])
 def test_a_claim_holds(row: str) -> None:
     """The receipts of many sources, and the estimate that decides between local and rounds."""
     done = subprocess.run(

@@ -55,7 +55,10 @@ def test_the_help_begins_with_what_every_job_needs(capsys: pytest.CaptureFixture
         assert flags[: len(first)] == first
 
 
-def test_who_names_no_job_is_told_what_to_type(capsys: pytest.CaptureFixture[str]) -> None:
+def test_who_names_no_job_is_told_what_to_type(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     assert cli.main([]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""

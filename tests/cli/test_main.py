@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from command_line import heavy_modules_of
+from some_of import in_turn
 
 from bpe_beam.cli import main as cli
 from bpe_beam.cli.arguments import read_arguments, settings_of
@@ -272,20 +273,23 @@ def test_arguments_that_are_not_utf8_are_refused() -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("name", ["count", "train", "tokenize", "stream_tokenize", "verify"])
-def test_launchers_are_the_jobs(name: str) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    script = ROOT / "pipelines" / f"{name}.py"
-    # An unknown flag loads Beam, which needs a `tokenize` that is not the one beside the script.
-    usage = f"usage: bpe-beam {name.replace('_', '-')} "
-    for argv, code, said in ((["--help"], 0, usage), (["--oh"], 2, "--oh is")):
-        done = subprocess.run(
-            [sys.executable, str(script), *argv],
-            capture_output=True,
-            text=True,
-            env=environment,
-            check=False,
-            timeout=600,
-        )
-        assert done.returncode == code, done.stderr
-        assert said in done.stdout + done.stderr
+# An unknown flag loads Beam, which needs a `tokenize` that is not the one beside the script.
+LAUNCHED = {"--help": (0, "usage: bpe-beam {job} "), "--oh": (2, "bpe-beam {job}: --oh is")}
+
+
+@pytest.mark.parametrize(
+    ("name", "flag"),
+    in_turn(["count", "train", "tokenize", "stream_tokenize", "verify"], LAUNCHED),
+)
+def test_launchers_are_the_jobs(name: str, flag: str) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "pipelines" / f"{name}.py"), flag],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+        timeout=600,
+    )
+    code, said = LAUNCHED[flag]
+    assert done.returncode == code, done.stderr
+    assert said.format(job=name.replace("_", "-")) in done.stdout + done.stderr

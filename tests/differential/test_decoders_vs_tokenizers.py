@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from some_of import SomeOf
 
 from bpe_beam.tokenizer.decoders import (
     CTC,
@@ -106,19 +107,26 @@ NAMES = [f"{ours.json_type}{place}" for place, (ours, _) in enumerate(DECODERS)]
 
 
 @pytest.mark.parametrize(("ours", "their"), DECODERS, ids=NAMES)
-@hypothesis.settings(max_examples=300, deadline=None)
-@hypothesis.given(tokens=st.one_of(TOKENS, BYTES))
-def test_decoders(ours: Decoder, their: Any, tokens: list[str]) -> None:
-    pieces = ours.apply([token.encode() for token in tokens], lossy=True)
-    assert b"".join(pieces).decode() == their.decode(tokens)
+def test_decoders(ours: Decoder, their: Any, some_of: SomeOf) -> None:
+    @hypothesis.settings(max_examples=len(some_of(range(300))), deadline=None)
+    @hypothesis.given(tokens=st.one_of(TOKENS, BYTES))
+    def check(tokens: list[str]) -> None:
+        pieces = ours.apply([token.encode() for token in tokens], lossy=True)
+        assert b"".join(pieces).decode() == their.decode(tokens)
+
+    check()
 
 
-@hypothesis.settings(max_examples=300, deadline=None)
-@hypothesis.given(tokens=st.lists(PIECES.map(lambda piece: f"{piece}a{piece}"), min_size=1))
-def test_strip_at_the_end(tokens: list[str]) -> None:
+def test_strip_at_the_end(some_of: SomeOf) -> None:
     """Of tokens that hold something else; on others `tokenizers` fails."""
-    pieces = StripDecoder("▁", 1, 2).apply([token.encode() for token in tokens], lossy=True)
-    assert b"".join(pieces).decode() == theirs.Strip("▁", 1, 2).decode(tokens)
+
+    @hypothesis.settings(max_examples=len(some_of(range(300))), deadline=None)
+    @hypothesis.given(tokens=st.lists(PIECES.map(lambda piece: f"{piece}a{piece}"), min_size=1))
+    def check(tokens: list[str]) -> None:
+        pieces = StripDecoder("▁", 1, 2).apply([token.encode() for token in tokens], lossy=True)
+        assert b"".join(pieces).decode() == theirs.Strip("▁", 1, 2).decode(tokens)
+
+    check()
 
 
 def names_of(part: Any) -> list[str]:
@@ -196,22 +204,27 @@ def tokenizer_with(processor: Any) -> Any:
 
 
 @pytest.mark.parametrize(("ours", "their"), PROCESSORS)
-@hypothesis.settings(max_examples=200, deadline=None)
-@hypothesis.given(
-    text=st.text(st.sampled_from("ab  \n\u3000é\x1c"), max_size=10), frame=st.booleans()
-)
-def test_post_processors(ours: PostProcessor, their: Any, text: str, frame: bool) -> None:
-    plain = tokenizer_with(None).encode(text)
-    before, after = ours.frame() if frame else ([], [])
-    rows = zip(plain.ids, plain.tokens, plain.offsets, strict=True)
-    trimmed = [
-        (token_id, token, ours.trim(place, token, offsets))
-        for place, (token_id, token, offsets) in enumerate(rows)
-    ]
-    framed = [[(token_id, token, (0, 0)) for token, token_id in side] for side in (before, after)]
-    expected = tokenizer_with(their).encode(text, add_special_tokens=frame)
-    found = [*framed[0], *trimmed, *framed[1]]
-    assert found == [*zip(expected.ids, expected.tokens, expected.offsets, strict=True)]
+def test_post_processors(ours: PostProcessor, their: Any, some_of: SomeOf) -> None:
+    without, whole = tokenizer_with(None), tokenizer_with(their)
+
+    @hypothesis.settings(max_examples=len(some_of(range(200))), deadline=None)
+    @hypothesis.given(
+        text=st.text(st.sampled_from("ab  \n\u3000é\x1c"), max_size=10), frame=st.booleans()
+    )
+    def check(text: str, frame: bool) -> None:
+        plain = without.encode(text)
+        rows = zip(plain.ids, plain.tokens, plain.offsets, strict=True)
+        trimmed = [
+            (token_id, token, ours.trim(place, token, offsets))
+            for place, (token_id, token, offsets) in enumerate(rows)
+        ]
+        before, after = ours.frame() if frame else ([], [])
+        framed = [[(number, token, (0, 0)) for token, number in side] for side in (before, after)]
+        expected = whole.encode(text, add_special_tokens=frame)
+        found = [*framed[0], *trimmed, *framed[1]]
+        assert found == [*zip(expected.ids, expected.tokens, expected.offsets, strict=True)]
+
+    check()
 
 
 @pytest.mark.parametrize(("ours", "their"), PROCESSORS)

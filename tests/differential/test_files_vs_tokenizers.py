@@ -14,6 +14,7 @@ import random
 from typing import Any, get_args
 
 import pytest
+from some_of import in_turn
 
 pytest.importorskip("tokenizers")
 
@@ -103,29 +104,31 @@ def test_models(model: str, whole: bool) -> None:
     check(tokenizer(model, pre_tokenizer=cutting))
 
 
-@pytest.mark.parametrize("model", ["bytes", "unknown", "wordpiece"])
-@pytest.mark.parametrize("name", NORMALIZERS)
+@pytest.mark.parametrize(("name", "model"), in_turn(NORMALIZERS, ["bytes", "unknown", "wordpiece"]))
 def test_normalizers(name: str, model: str) -> None:
     cutting = CUTTING["bytes"] if model == "bytes" else pre_tokenizers.Whitespace()
     check(tokenizer(model, normalizer=NORMALIZERS[name], pre_tokenizer=cutting))
 
 
-@pytest.mark.parametrize("model", ["bytes", "unknown, fused"])
-@pytest.mark.parametrize("name", PRE_TOKENIZERS)
+@pytest.mark.parametrize(("name", "model"), in_turn(PRE_TOKENIZERS, ["bytes", "unknown, fused"]))
 def test_pre_tokenizers(name: str, model: str) -> None:
     cutting = PRE_TOKENIZERS[name]
     check(tokenizer(model, pre_tokenizer=to_bytes(cutting) if model == "bytes" else cutting))
 
 
-@pytest.mark.parametrize("normalizer", ["NFKD", "replace by more", "strip, prepend, nfkc"])
-@pytest.mark.parametrize("name", [*PRE_TOKENIZERS][:20])
+@pytest.mark.parametrize(
+    ("name", "normalizer"),
+    in_turn([*PRE_TOKENIZERS][:20], ["NFKD", "replace by more", "strip, prepend, nfkc"]),
+)
 def test_pre_tokenizers_of_normalized_text(name: str, normalizer: str) -> None:
     parts = {"normalizer": NORMALIZERS[normalizer], "pre_tokenizer": PRE_TOKENIZERS[name]}
     check(tokenizer("unknown", **parts))
 
 
-@pytest.mark.parametrize("model", ["bytes", "fallback", "suffix", "wordpiece", "word level"])
-@pytest.mark.parametrize("name", DECODERS)
+@pytest.mark.parametrize(
+    ("name", "model"),
+    in_turn(DECODERS, ["bytes", "fallback", "suffix", "wordpiece", "word level"]),
+)
 def test_decoders(name: str, model: str) -> None:
     theirs = tokenizer(model, decoder=DECODERS[name])
     theirs.add_special_tokens(["[X]"])
@@ -152,13 +155,17 @@ def test_post_processors(name: str) -> None:
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 
-@pytest.mark.parametrize("values", [*itertools.product((False, True), repeat=5)])
-def test_added_tokens(values: tuple[bool, ...]) -> None:
+@pytest.mark.parametrize(
+    ("values", "name"),
+    in_turn(
+        itertools.product((False, True), repeat=5), ["none", "lowercase", "NFD", "prepend", "NFKC"]
+    ),
+)
+def test_added_tokens(values: tuple[bool, ...], name: str) -> None:
     flags = dict(zip(FLAGS, values, strict=True))
-    for normalizer in (None, normalizers.Lowercase(), normalizers.NFD(), normalizers.Prepend("▁")):
-        theirs = tokenizer("bytes", normalizer=normalizer, pre_tokenizer=CUTTING["bytes"])
-        theirs.add_tokens(added_tokens(**flags))
-        check(theirs)
+    theirs = tokenizer("bytes", normalizer=NORMALIZERS[name], pre_tokenizer=CUTTING["bytes"])
+    theirs.add_tokens(added_tokens(**flags))
+    check(theirs)
 
 
 def test_added_tokens_of_many_kinds() -> None:

@@ -58,7 +58,7 @@ def ends_of_stages(stderr: str) -> list[dict[str, Any]]:
     return [
         {name: value for name, value in row.items() if name not in times}
         for row in rows
-        if row["eta_seconds"] == 0.0
+        if row.get("eta_seconds") == 0.0  # none while it is unknown, as on a loaded machine
     ]
 
 

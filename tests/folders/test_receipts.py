@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
+import threading
 from pathlib import Path
 
 import pytest
 from output_folders import claim, write_piece
 
+from bpe_beam.folders import receipts
 from bpe_beam.folders.receipts import TaskFolder
+from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
 
@@ -54,3 +57,26 @@ def test_receipts_that_are_not_ours_are_not_believed(tmp_path: Path) -> None:
     (work / "torn.json").write_text("{")
     assert list(claim(tmp_path / "out").receipts()) == ["00000"]
     assert outside.exists()
+
+
+def test_few_requests_to_a_local_disk_need_no_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receipts, "_FEW", 3)
+    local = claim(tmp_path).for_workers()
+    remote = TaskFolder(Storage(), "memory://bucket/out", "0" * 64)
+    both_run = threading.Barrier(2)
+
+    def caller(number: int) -> tuple[int, int]:
+        return number, threading.get_ident()
+
+    def waiting(number: int) -> int:
+        both_run.wait(60)
+        return number
+
+    own = threading.get_ident()
+    assert local.request_each(caller, range(3)) == [(0, own), (1, own), (2, own)]
+    found = local.request_each(caller, range(4))
+    assert [number for number, _ in found] == [0, 1, 2, 3]
+    assert own not in {thread for _, thread in found}
+    assert remote.request_each(waiting, range(2)) == [0, 1]

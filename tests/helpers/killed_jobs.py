@@ -63,7 +63,7 @@ def kill_when(
         AssertionError: If it failed, or took too long.
     """
     with started(command) as process:
-        wait_until(lambda: process.poll() is not None or reached(), what, pause=0.001)
+        wait_until(lambda: process.poll() is not None or reached(), what, pause=0.004)
         time.sleep(delay)
         killed = process.poll() is None
         if not killed:

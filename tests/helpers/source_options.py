@@ -6,6 +6,7 @@ Cases for `test_options.py`: each takes its ground and the job.
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -77,21 +78,28 @@ WEIGHING = {
 
 def _counts(ground: Any, name: str, texts: list[str]) -> Path:
     """Return a counts folder of a source with the name of the folder."""
-    folder: Path = ground.own / name
-    if not folder.exists():
-        corpus = write(ground.own / "corpora" / f"{name}.txt", texts)
-        arguments = ("--input", corpus, "--source", f"{name}=*", "--output", folder, "--quiet")
-        assert run("count", *arguments).code == 0
-    return folder
+    corpus = ground.shared / "corpora" / f"{name}.txt"
+    if not corpus.exists():
+        write(corpus, texts)
+    return _copied(ground, name, "count", "--input", corpus, "--source", f"{name}=*")
+
+
+def _copied(ground: Any, name: str, *job: str | Path) -> Path:
+    """Return a case's own copy of a folder that a job makes once for all cases."""
+    made: Path = ground.shared / "made" / name
+    own: Path = ground.own / name
+    if not made.exists():
+        assert run(*job, "--output", made, "--quiet").code == 0
+    if not own.exists():
+        shutil.copytree(made, own)
+    return own
 
 
 def _run(ground: Any, job: str, *extra: str | Path, out: str = "out") -> Ran:
     """Run one of the jobs on counts folders with its required options, and more."""
     x = _counts(ground, "x", ["a a a b", "a c"])
     y = _counts(ground, "y", ["b b b b c"])
-    both = ground.own / "both"
-    if not both.exists():
-        assert run("counts", "merge", x, y, "--output", both, "--quiet").code == 0
+    both = _copied(ground, "both", "counts", "merge", x, y)
     output = ("--output", ground.own / out)
     base: dict[str, tuple[str | Path, ...]] = {
         "counts merge": (x, y, *output),

@@ -273,16 +273,20 @@ def test_every_engine_and_number_of_workers_writes_the_same_bytes(
 def test_memory_is_given_back_from_task_to_task(
     ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Words of the tokenizer first, and then what each task leaves."""
+    """Words of the tokenizer first, then what tasks leave: all of it before each new shard."""
     ground.make(tmp_path / "plain")
     documents = read_manifest(Storage(), str(tmp_path / "plain")).shards
     done: list[str] = []
     monkeypatch.setattr(bpe_beam.Tokenizer, "clear_cache", lambda _: done.append("words"))
-    monkeypatch.setattr(arrange_shards, "release_unused_memory", lambda: done.append("task"))
+
+    def release(above: int = 0) -> None:
+        done.append("much" if above else "all")
+
+    monkeypatch.setattr(arrange_shards, "release_unused_memory", release)
     ground.make(tmp_path / "out", *BEST_FIT, "--shard-tokens", 600, "--workers", "2")
     new = read_manifest(Storage(), str(tmp_path / "out")).shards
     assert min(len(documents), len(new)) > 2
-    assert done == ["words"] + ["task"] * (len(documents) + len(new))
+    assert done == ["words"] + ["much"] * len(documents) + ["all"] * len(new)
 
 
 def test_the_plan_is_told_before_shards_are_written(ground: Ground, tmp_path: Path) -> None:

@@ -59,17 +59,17 @@ def test_words_in_memory_have_the_figures_of_a_folder(
         passes.clear()
         assert evaluated(*arguments, "--range-bytes", "2KB", "--workers", "3") == expected
         assert len(passes) == 1  # of the pattern without a name
-        page, of_folder = tmp_path / "page.html", tmp_path / "folder.html"
-        run_whole("evaluate", *arguments, "--output", page)
-        work = ("--work", tmp_path / f"work-{len(sources)}")
-        run_whole("evaluate", *arguments, *work, "--output", of_folder)
-        assert page.read_bytes() == of_folder.read_bytes()
         for limit in ("MOST_STORED_BYTES", "TABLE_BYTES"):
             with monkeypatch.context() as patch:
                 patch.setattr(count_in_memory, limit, 1_000)
                 passes.clear()
                 assert evaluated(*arguments) == expected
                 assert len(passes) == 4
+    page, of_folder = tmp_path / "page.html", tmp_path / "folder.html"
+    run_whole("evaluate", *arguments, "--output", page)
+    work = ("--work", tmp_path / f"work-{len(SOURCES)}")
+    run_whole("evaluate", *arguments, *work, "--output", of_folder)
+    assert page.read_bytes() == of_folder.read_bytes()
 
 
 def test_a_corpus_that_is_counted_in_memory_is_checked(made: Path, tmp_path: Path) -> None:

@@ -31,6 +31,20 @@ def test_a_special_tokens_text_is_its_own(tokenizer: Tokenizer) -> None:
         assert tokenizer.decode([number]) == token
 
 
+def test_a_batch_has_the_bytes_of_every_token(tokenizer: Tokenizer) -> None:
+    """Also of an added token that could be read as bytes."""
+    document = json.loads(tokenizer.to_json())
+    number = tokenizer.vocab_size
+    document["added_tokens"].append(
+        {**document["added_tokens"][0], "id": number, "content": "\u00e9\u00e8"}
+    )
+    with_bytes = Tokenizer.from_json(json.dumps(document))
+    numbers = range(number + 1)
+    found = with_bytes.decode_bytes_batch([[number] for number in numbers] * 8).to_pylist()
+    assert found == [with_bytes.decode_bytes([number]) for number in numbers] * 8
+    assert found[-1] == "\u00e9\u00e8".encode()
+
+
 def test_skip_special_tokens(tokenizer: Tokenizer) -> None:
     ids = tokenizer.encode(f"a{END}b", allowed_special="all")
     assert tokenizer.decode(ids) == f"a{END}b"

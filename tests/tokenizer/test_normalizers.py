@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import pytest
 import regex
+from code_points import of_used_planes
 
 from bpe_beam import _native
 
 pytestmark = pytest.mark.quick
 
-CHARACTERS = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
-KNOWN = [c for c in CHARACTERS if unicodedata.category(c) != "Cn"]
 FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 # What comes before and after the character: nothing, a letter, marks it may be sorted among.
 CONTEXTS = (("", ""), ("a", ""), ("a\u0345", ""), ("\u1100", "\u0301"), ("é\u0323", "\u11a8"))
@@ -28,8 +27,23 @@ def normalized(step: tuple[object, ...], text: str) -> str:
     return _native.normalize(step, text.encode(), False)[0].decode()
 
 
-def matching(pattern: str) -> set[str]:
-    return set(regex.findall(pattern, "".join(CHARACTERS)))
+@pytest.fixture(
+    scope="module", params=["used planes", pytest.param("all planes", marks=pytest.mark.slow)]
+)
+def characters(request: pytest.FixtureRequest) -> list[str]:
+    """Every code point of the planes that have characters, or of all."""
+    every = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+    return of_used_planes(every) if request.param == "used planes" else every
+
+
+@pytest.fixture(scope="module")
+def known(characters: list[str]) -> list[str]:
+    """Those that Python knows."""
+    return [c for c in characters if unicodedata.category(c) != "Cn"]
+
+
+def matching(pattern: str, characters: list[str]) -> set[str]:
+    return set(regex.findall(pattern, "".join(characters)))
 
 
 def results(step: tuple[object, ...], characters: Iterable[str]) -> dict[str, str]:
@@ -38,30 +52,30 @@ def results(step: tuple[object, ...], characters: Iterable[str]) -> dict[str, st
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_forms_are_those_of_unicodedata(form: str) -> None:
+def test_forms_are_those_of_unicodedata(form: str, known: list[str]) -> None:
     for before, after in CONTEXTS:
         # A newline joins nothing: one call does for all.
-        text = "\n".join(before + c + after for c in KNOWN)
+        text = "\n".join(before + c + after for c in known)
         assert normalized((form,), text) == unicodedata.normalize(form, text)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_forms_of_all_characters_are_stable(form: str) -> None:
+def test_forms_of_all_characters_are_stable(form: str, characters: list[str]) -> None:
     """Also of those that Python does not know: a form twice is that form, from every other."""
-    text = "\n".join("a" + c + "\u0323" for c in CHARACTERS)
+    text = "\n".join("a" + c + "\u0323" for c in characters)
     once = normalized((form,), text)
     assert normalized((form,), once) == once
     assert normalized((form,), normalized(("NFD",), text)) == once
     assert normalized((form,), normalized(("NFC",), text)) == once
 
 
-def test_lower_case() -> None:
-    lower = results(("Lowercase",), CHARACTERS)
-    newer = set(CHARACTERS) - set(KNOWN)
-    for character in KNOWN:
+def test_lower_case(characters: list[str], known: list[str]) -> None:
+    lower = results(("Lowercase",), characters)
+    newer = set(characters) - set(known)
+    for character in known:
         assert lower[character] == character.lower()
     changed = {c for c in newer if lower[c] != c}
-    assert changed <= matching(r"[\p{Lu}\p{Lt}]")
+    assert changed <= matching(r"[\p{Lu}\p{Lt}]", characters)
     # Letters of Unicode 16 and 17.
     assert (lower["\ua7dc"], lower["\ua7ce"]) == ("\u019b", "\ua7cf")
     for character in changed:
@@ -73,45 +87,45 @@ def test_lower_case_knows_no_words() -> None:
     assert normalized(("Lowercase",), "ΛΣ ΛΣ") == "\u03bb\u03c3 \u03bb\u03c3"
 
 
-def test_strip_accents_drops_marks_and_nothing_else() -> None:
-    dropped = {c for c, left in results(("StripAccents",), CHARACTERS).items() if left == ""}
-    assert dropped == matching(r"\p{M}")
+def test_strip_accents_drops_marks_and_nothing_else(characters: list[str]) -> None:
+    dropped = {c for c, left in results(("StripAccents",), characters).items() if left == ""}
+    assert dropped == matching(r"\p{M}", characters)
     assert normalized(("StripAccents",), "e\u0301é") == "eé"
 
 
-def test_strip_takes_white_space() -> None:
-    spaces = {c for c in CHARACTERS if normalized(("Strip", True, True), f"{c}x{c}") == "x"}
-    assert spaces == matching(r"\s")
+def test_strip_takes_white_space(characters: list[str]) -> None:
+    spaces = {c for c in characters if normalized(("Strip", True, True), f"{c}x{c}") == "x"}
+    assert spaces == matching(r"\s", characters)
     assert normalized(("Strip", True, False), " x ") == "x "
     assert normalized(("Strip", False, True), " x ") == " x"
 
 
-def test_bert_cleaning() -> None:
-    left = results(("BertNormalizer", True, False, False, False), CHARACTERS)
+def test_bert_cleaning(characters: list[str]) -> None:
+    left = results(("BertNormalizer", True, False, False, False), characters)
     blank = {"\t", "\n", "\r"}
-    dropped = matching(r"[\p{Cc}\p{Cf}\p{Co}\ufffd]") - blank
+    dropped = matching(r"[\p{Cc}\p{Cf}\p{Co}\ufffd]", characters) - blank
     assert {c for c, text in left.items() if text == ""} == dropped
-    spaces = (matching(r"\s") | blank) - dropped
+    spaces = (matching(r"\s", characters) | blank) - dropped
     assert {c for c, text in left.items() if text == " "} == spaces
     assert {c for c, text in left.items() if text != c} == dropped | spaces - {" "}
 
 
-def test_bert_accents() -> None:
-    left = results(("BertNormalizer", False, False, True, False), KNOWN)
-    marks = matching(r"\p{Mn}")
+def test_bert_accents(known: list[str]) -> None:
+    left = results(("BertNormalizer", False, False, True, False), known)
+    marks = matching(r"\p{Mn}", known)
     for character, text in left.items():
         parts = unicodedata.normalize("NFD", character)
         assert text == "".join(part for part in parts if part not in marks)
 
 
-def test_bert_ideographs() -> None:
+def test_bert_ideographs(characters: list[str]) -> None:
     blocks = (
         (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF),
         (0x2A700, 0x2B81F), (0x2B920, 0x2CEAF), (0x2F800, 0x2FA1F),
     )  # fmt: skip
     ideographs = {chr(c) for first, last in blocks for c in range(first, last + 1)}
     for character, text in results(
-        ("BertNormalizer", False, True, False, False), CHARACTERS
+        ("BertNormalizer", False, True, False, False), characters
     ).items():
         assert text == (f" {character} " if character in ideographs else character)
 
@@ -124,9 +138,9 @@ def test_byte_level() -> None:
     assert text == "".join(chr(b if b in itself else next(others)) for b in every_byte)
 
 
-def test_word_end_is_its_pattern() -> None:
+def test_word_end_is_its_pattern(characters: list[str]) -> None:
     pattern = regex.compile(r"(?<=\S)(?=\s|$)")
-    text = "".join(f"a{c}b {c} " for c in CHARACTERS)
+    text = "".join(f"a{c}b {c} " for c in characters)
     assert normalized(("Replace", ("word_end",), "_"), text) == pattern.sub("_", text)
 
 

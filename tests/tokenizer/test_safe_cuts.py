@@ -87,9 +87,14 @@ def test_the_same_words_whatever_follows(scanner: str) -> None:
 
 
 @pytest.mark.parametrize("alphabet", ["'lLa ", "Aa\u0301語 ", " \n!a1"])
-@pytest.mark.parametrize("scanner", SCANNERS)
-def test_the_same_words_in_all_short_texts(scanner: str, alphabet: str) -> None:
-    longest = 6 if scanner in HEADS else 5
+@pytest.mark.parametrize(
+    ("scanner", "longest"),
+    [
+        *((scanner, 5) for scanner in SCANNERS),
+        *(pytest.param(scanner, 6, marks=pytest.mark.slow) for scanner in HEADS),
+    ],
+)
+def test_the_same_words_in_all_short_texts(scanner: str, longest: int, alphabet: str) -> None:
     for characters in itertools.product(alphabet, repeat=longest):
         text = "".join(characters)
         whole = None

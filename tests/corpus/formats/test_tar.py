@@ -13,6 +13,7 @@ import corpus_reading
 import pytest
 from corpus_reading import BOM, Found, read_file
 from guessed_cuts import plan_of, read_cut
+from some_of import SomeOf
 
 from bpe_beam.corpus.formats import tar as tar_members
 from bpe_beam.corpus.read_settings import ReadSettings
@@ -124,20 +125,20 @@ def test_only_the_slice_at_the_start_reads(tmp_path: Path) -> None:
     assert found.documents == read(path).documents
 
 
-def test_truncation_and_damage(tmp_path: Path) -> None:
+def test_truncation_and_damage(tmp_path: Path, some_of: SomeOf) -> None:
     path = tmp_path / "x.tar"
     content = made(FILES)
     texts = [data.removeprefix(BOM).decode() for _, data in FILES]
     end = len(content.rstrip(b"\0"))
     for pack in (bytes, gzip.compress):
         packed = pack(content)
-        for size in range(0 if pack is bytes else 20, len(packed), 7):
+        for size in some_of(range(0 if pack is bytes else 20, len(packed), 7)):
             path.write_bytes(packed[:size])
             found = read(path)
             assert found.texts == texts[: len(found.texts)]
             if pack is not bytes or size < end:
                 assert len(found.rejects) == 1
-    for seed in range(300):
+    for seed in some_of(range(300)):
         drawn = random.Random(seed)
         damaged = bytearray(content)
         for _ in range(drawn.randrange(1, 4)):

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from corpus_reading import STORAGE, Found, cut, read, read_file
+from some_of import SomeOf
 
 from bpe_beam.corpus.batches import PLACE_BITS
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
@@ -270,12 +271,12 @@ def test_a_broken_record_batch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_truncation_anywhere(tmp_path: Path, kind: str) -> None:
+def test_truncation_anywhere(tmp_path: Path, kind: str, some_of: SomeOf) -> None:
     table = table_of(12)
     content = write(tmp_path / f"x.{kind}", table, rows=4).read_bytes()
     texts = table.column("text").to_pylist()
     path = tmp_path / f"y.{kind}"
-    for size in range(len(content)):
+    for size in some_of(range(len(content))):
         path.write_bytes(content[:size])
         found = read_damaged(path, cuts=[size // 2] if size > 1 else [])
         assert found.texts == texts[: len(found.texts)]
@@ -288,14 +289,14 @@ def test_truncation_anywhere(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_damage_anywhere(tmp_path: Path, kind: str) -> None:
+def test_damage_anywhere(tmp_path: Path, kind: str, some_of: SomeOf) -> None:
     """What is found or lost is reported, and only our own errors are raised."""
-    drawn = random.Random(5)
     table = table_of(20)
     content = write(tmp_path / f"x.{kind}", table, rows=5).read_bytes()
     path = tmp_path / f"y.{kind}"
     same = 0
-    for _ in range(300):
+    for seed in some_of(range(300)):
+        drawn = random.Random(seed)
         damaged = bytearray(content)
         at = drawn.randrange(len(content))
         for place in range(at, min(len(content), at + drawn.choice([1, 1, 4, 20]))):

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from rounds_by_hand import STORAGE, counts_folder, job_of, learn_by_hand
+from some_of import in_turn
 
 from bpe_beam.counts.artifact import iter_words
 from bpe_beam.counts.manifest import CountsManifest
@@ -84,18 +85,12 @@ ALL_BYTES = ("bytes", "greatest", "short", "frequent", "special", "fallback")
 
 
 @pytest.mark.parametrize(
-    ("pieces", "memory"),
-    [
-        (1, NOTHING),
-        (1, 6_000),
-        pytest.param(4, 3_000, marks=pytest.mark.slow),
-        (64, EVERYTHING),
-    ],
+    ("name", "cut"), in_turn(RECIPES, [(1, NOTHING), (64, EVERYTHING), (1, 6_000), (4, 3_000)])
 )
-@pytest.mark.parametrize("name", RECIPES)
 def test_the_merges_are_those_of_one_learner(
-    name: str, memory: int, pieces: int, tmp_path: Path
+    name: str, cut: tuple[int, int], tmp_path: Path
 ) -> None:
+    pieces, memory = cut
     recipe = BpeRecipe(310 if name in ALL_BYTES else 50, **RECIPES[name])
     counts = counts_folder(tmp_path / "counts", made_words(seed=len(name), letters="abcdé"))
     job = job_of(tmp_path / "rounds", counts, recipe, memory)
@@ -138,7 +133,7 @@ def test_the_text_of_all_merges_is_limited(
     assert learn_by_hand(job)[0].text_full
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
 def test_broken_off_lists_and_full_tables_change_nothing(seed: int, tmp_path: Path) -> None:
     tie_break = ("lowest_id", "greatest_bytes")[seed % 2]
     recipe = BpeRecipe(60, symbols="characters", tie_break=tie_break)
@@ -162,8 +157,9 @@ class TestWordPiece:
     def recipe(self, **more: Any) -> WordPieceRecipe:
         return WordPieceRecipe(60, **more)
 
-    @pytest.mark.parametrize("pieces", [1, 7, 64])
-    @pytest.mark.parametrize("tie_break", ["lowest_id", "greatest_bytes"])
+    @pytest.mark.parametrize(
+        ("pieces", "tie_break"), in_turn([1, 7, 64], ["lowest_id", "greatest_bytes"])
+    )
     def test_rare_pairs_are_cut_and_the_rest_is_exact(
         self, tie_break: Any, pieces: int, tmp_path: Path
     ) -> None:
