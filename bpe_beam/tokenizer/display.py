@@ -7,6 +7,7 @@ return the text (`'。'`).
 from __future__ import annotations
 
 import html
+from base64 import b64decode
 from collections.abc import Sequence
 
 from msgspec import UNSET
@@ -19,7 +20,8 @@ from bpe_beam.tokenizer.patterns import Pattern
 from bpe_beam.tokenizer.postprocessors import TemplatePiece
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
-_LONG_TEXT = 100  # characters: of a charsmap in base64
+_LONG_TEXT = 100  # characters
+_CHARSMAP = "precompiled_charsmap"  # in base64
 
 
 def text_of(token: str, in_bytes: bool) -> str | bytes:
@@ -49,7 +51,10 @@ def describe(component: Component | None) -> str:
     if component.json_type == "Sequence":
         (steps,) = values.values()
         return " then ".join(map(describe, steps)) or "nothing"
-    settings = ", ".join(f"{name} {_value(value)}" for name, value in values.items())
+    words = {name: _value(value) for name, value in values.items()}
+    if charsmap := values.get(_CHARSMAP):
+        words[_CHARSMAP] = f"of {len(b64decode(charsmap)):,} bytes"
+    settings = ", ".join(map(" ".join, words.items()))
     return f"{component.json_type} ({settings})" if settings else component.json_type
 
 
@@ -100,7 +105,7 @@ def _value(value: object) -> str:
     if value is None or isinstance(value, bool):
         return {None: "default", True: "yes", False: "no"}[value]
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return " ".join(map(_value, value))
+        return " ".join(map(_value, value)) or "none"
     if isinstance(value, TemplatePiece):
         return " ".join(part.id for part in (value.text, value.special) if part is not UNSET)
     if isinstance(value, dict):

@@ -63,7 +63,7 @@ _REMEDIES: dict[FileKind, str] = {
         "the half of a tokenizer: read it in Python with "
         "Tokenizer.from_vocab_and_merges(vocab, merges), and save() it as a tokenizer.json"
     ),
-    "vocab.txt": "give its folder, which Tokenizer.from_pretrained reads",
+    "vocab.txt": "give its folder instead, where its settings are, too",
     "tokenizer_config.json": _BESIDE,
 }
 _NAMES: dict[FileKind, str] = {

@@ -80,7 +80,10 @@ def write(spec: TokenizerSpec, roles: Mapping[str, str] = MappingProxyType({})) 
     if isinstance(spec.model, SentencePiece):
         return _file_as_read(spec, spec.model, names)
     if not isinstance(spec.model, BPE):
-        _refuse(f"can represent BPE, and models read from such a file, not {spec.model.json_type}")
+        _refuse(
+            f"its model is {spec.model.json_type}, and such a file is written of BPE, or of a "
+            "tokenizer that was read from one"
+        )
     return _file_of_merges(spec, spec.model, names)
 
 

@@ -6,7 +6,14 @@ import pytest
 
 from bpe_beam.tokenizer.decoders import WordPieceDecoder
 from bpe_beam.tokenizer.display import describe, text_of
-from bpe_beam.tokenizer.normalizers import NFKC, BertNormalizer, NormalizerSequence, Replace
+from bpe_beam.tokenizer.normalizers import (
+    NFKC,
+    BertNormalizer,
+    NormalizerSequence,
+    Precompiled,
+    Replace,
+    SentencePieceNormalizer,
+)
 from bpe_beam.tokenizer.patterns import NAMED_PATTERNS, Pattern
 from bpe_beam.tokenizer.postprocessors import BertProcessing
 from bpe_beam.tokenizer.pretokenizers import Metaspace, PreTokenizerSequence, Split, Whitespace
@@ -37,6 +44,13 @@ BERT = "clean_text yes, handle_chinese_chars yes, strip_accents default, lowerca
             ),
             "Split (pattern o200k, behavior 'Isolated', invert no) then "
             "Metaspace (replacement '▁', prepend_scheme 'always', split yes)",
+        ),
+        (Precompiled("BAAAAAAAAAA="), "Precompiled (precompiled_charsmap of 8 bytes)"),
+        (
+            SentencePieceNormalizer("", True, False, True, False, ()),
+            "SentencePiece (precompiled_charsmap '', add_dummy_prefix yes, "
+            "remove_extra_whitespaces no, escape_whitespaces yes, treat_whitespace_as_suffix no, "
+            "user_defined_symbols none)",
         ),
         (BertProcessing(), "BertProcessing (sep '[SEP]' 102, cls '[CLS]' 101)"),
     ],

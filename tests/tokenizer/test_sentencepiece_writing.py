@@ -178,7 +178,7 @@ def test_tokens_that_it_cannot_represent() -> None:
     holes = (*trained().added_tokens, AddedToken(len(PIECES) + 1, "<x>"))
     assert f"no token has the id {len(PIECES)}" in refusal(replace(trained(), added_tokens=holes))
     level = TokenizerSpec(WordLevel({"<unk>": 0}, "<unk>"))
-    assert "not WordLevel" in refusal(level)
+    assert "its model is WordLevel" in refusal(level)
     assert "must be a special token, got 'ab'" in refusal(trained(), eos_token="ab")
 
 
