@@ -249,15 +249,19 @@ inline void bind_id_dictionary(py::module_& m) {
              const auto ids = dictionary.ids();
              return as_array(std::vector<std::uint32_t>(ids.begin(), ids.end()));
            })
-      .def("take", [](IdDictionary& dictionary) {
-        std::vector<std::uint8_t> indices;
-        const std::size_t width = dictionary.width();
-        {
-          const py::gil_scoped_release released;
-          indices = dictionary.take();
-        }
-        return py::make_tuple(as_array(std::move(indices)), width);
-      });
+      .def("width", &IdDictionary::width)
+      .def(
+          "take",
+          [](IdDictionary& dictionary, const py::bytes& head) {
+            const auto before = static_cast<std::string_view>(head);
+            std::vector<std::uint8_t> page;
+            {
+              const py::gil_scoped_release released;
+              page = dictionary.take(before);
+            }
+            return as_array(std::move(page));
+          },
+          py::arg("head"));
 }
 
 inline void bind_shards(py::module_& m) {

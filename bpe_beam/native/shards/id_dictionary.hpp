@@ -3,9 +3,12 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -20,13 +23,11 @@ class IdDictionary {
   void add(std::span<const std::uint32_t> ids) {
     std::size_t at = waiting_.size();
     waiting_.resize(at + ids.size());
-    for (const std::uint32_t id : ids) {
-      std::uint32_t& index = entry(id);
-      if (index == 0) {
-        ids_.push_back(id);
-        index = static_cast<std::uint32_t>(ids_.size());
-      }
-      waiting_[at++] = index - 1;
+    for (std::size_t i = 0; i < ids.size();) {
+      const std::size_t known = copy_known(ids.subspan(i), waiting_.data() + at);
+      i += known;
+      at += known;
+      if (i < ids.size()) waiting_[at++] = index_of(ids[i++]);
     }
   }
 
@@ -40,20 +41,45 @@ class IdDictionary {
     return bytes;
   }
 
-  /// Remove the indices that wait; return them little-endian, in `width()` bytes each.
-  std::vector<std::uint8_t> take() {
-    std::vector<std::uint8_t> packed(width() * waiting_.size());
+  /// Remove the indices that wait; return some bytes and behind them the indices, little-endian, in
+  /// `width()` bytes each, and zeros up to a multiple of 8 indices.
+  std::vector<std::uint8_t> take(std::string_view head) {
+    const std::size_t groups = (waiting_.size() + 7) / 8;
+    std::vector<std::uint8_t> packed(head.size() + 8 * groups * width());
+    std::copy(head.begin(), head.end(), packed.begin());
+    std::uint8_t* const out = packed.data() + head.size();
     switch (width()) {
-      case 1: pack<1>(packed.data()); break;
-      case 2: pack<2>(packed.data()); break;
-      case 3: pack<3>(packed.data()); break;
-      default: pack<4>(packed.data());
+      case 1: pack<1>(out); break;
+      case 2: pack<2>(out); break;
+      case 3: pack<3>(out); break;
+      default: pack<4>(out);
     }
     waiting_.clear();
     return packed;
   }
 
  private:
+  /// Write the indices of the first ids that are in the table; return their number.
+  std::size_t copy_known(std::span<const std::uint32_t> ids, std::uint32_t* out) const {
+    const std::span<const std::uint32_t> table = table_;
+    std::size_t known = 0;
+    for (const std::uint32_t id : ids) {
+      if (id >= table.size() || table[id] == 0) break;
+      out[known++] = table[id] - 1;
+    }
+    return known;
+  }
+
+  /// The index of an id, which is put into the dictionary if it is new.
+  std::uint32_t index_of(std::uint32_t id) {
+    std::uint32_t& index = entry(id);
+    if (index == 0) {
+      ids_.push_back(id);
+      index = static_cast<std::uint32_t>(ids_.size());
+    }
+    return index - 1;
+  }
+
   /// One more than the index of an id; 0 if it has none.
   std::uint32_t& entry(std::uint32_t id) {
     if (id < table_.size()) return table_[id];
@@ -66,9 +92,15 @@ class IdDictionary {
   template <std::size_t kWidth>
   void pack(std::uint8_t* out) const {
     for (const std::uint32_t index : waiting_) {
-      for (std::size_t byte = 0; byte < kWidth; ++byte) {
-        *out++ = static_cast<std::uint8_t>(index >> (8 * byte));
+      if constexpr (kWidth == 2 && std::endian::native == std::endian::little) {
+        const auto stored = static_cast<std::uint16_t>(index);
+        std::memcpy(out, &stored, kWidth);  // these loops become vector instructions
+      } else {
+        for (std::size_t byte = 0; byte < kWidth; ++byte) {
+          out[byte] = static_cast<std::uint8_t>(index >> (8 * byte));
+        }
       }
+      out += kWidth;
     }
   }
 

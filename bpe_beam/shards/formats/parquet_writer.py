@@ -38,6 +38,9 @@ _ZSTD_LEVEL = -1
 
 _MAGIC = b"PAR1"
 
+_GROUP = 8
+"""The values of a group; their bits are whole bytes."""
+
 # Numbers of the format's enumerations.
 _INT32 = 1
 _PLAIN, _RLE, _RLE_DICTIONARY = 0, 3, 8
@@ -252,20 +255,21 @@ class _IdPages:
         self._filled += int(np.maximum(lengths, 1).sum())
 
     def _end_page(self) -> None:
-        levels = _levels(np.concatenate(self._lengths), self._continues)
-        indices, width = self._dictionary.take()
+        lengths = np.concatenate(self._lengths)
+        bits = 8 * self._dictionary.width()
+        run = _run_header(-(-int(lengths.sum()) // _GROUP))
+        page = self._dictionary.take(_levels(lengths, self._continues) + bytes([bits]) + run)
         head: Struct = {
             _Values.COUNT: int32(self._filled),
             _Values.ENCODING: int32(_RLE_DICTIONARY),
             _Values.DEFINITION_LEVELS: int32(_RLE),
             _Values.REPETITION_LEVELS: int32(_RLE),
         }
-        page = b"".join((levels, bytes([8 * width]), *_bit_packed(indices, 8 * width)))
-        self._pages.append(self._page(_DATA_PAGE, _Page.DATA, head, page))
+        self._pages.append(self._page(_DATA_PAGE, _Page.DATA, head, page.data))
         self.values += self._filled
         self._lengths, self._filled, self._continues = [], 0, False
 
-    def _page(self, kind: int, field: _Page, head: Struct, content: bytes) -> bytes:
+    def _page(self, kind: int, field: _Page, head: Struct, content: bytes | memoryview) -> bytes:
         """Return a page behind its header."""
         stored = self._codec.compress(content, asbytes=True)
         checksum = zlib.crc32(stored)
@@ -307,9 +311,14 @@ def _levels(lengths: NDArray[np.int32], continues: bool) -> bytes:
 
 
 def _bit_packed(values: NDArray[np.uint8], bits: int) -> tuple[bytes, memoryview, bytes]:
-    """Return the parts of a run of packed values of some bits each; runs have groups of 8."""
+    """Return the parts of a run of packed values of some bits each."""
     groups = -(-values.size // bits)
-    return varint(groups << 1 | 1), values.data, bytes(groups * bits - values.size)
+    return _run_header(groups), values.data, bytes(groups * bits - values.size)
+
+
+def _run_header(groups: int) -> bytes:
+    """Return what a run of packed values begins with, which are in groups of `_GROUP`."""
+    return varint(groups << 1 | 1)
 
 
 def _written(table: pa.Table) -> tuple[Struct, memoryview]:

@@ -2,6 +2,7 @@
 #include "shards/id_dictionary.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <random>
 #include <span>
@@ -39,6 +40,17 @@ Ids first_uses(const Ids& ids) {
   return found;
 }
 
+/// Take the indices behind some bytes, without those and the zeros at the end.
+std::vector<std::uint8_t> taken(IdDictionary& dictionary, std::size_t count) {
+  const std::size_t size = count * dictionary.width();
+  const auto page = dictionary.take("head");
+  CHECK(page.size() == 4 + (count + 7) / 8 * 8 * dictionary.width());
+  CHECK(std::equal(page.begin(), page.begin() + 4, "head"));
+  const auto end = page.begin() + 4 + static_cast<std::ptrdiff_t>(size);
+  CHECK(std::all_of(end, page.end(), [](std::uint8_t byte) { return byte == 0; }));
+  return {page.begin() + 4, end};
+}
+
 /// Add ids in three parts, and take the indices behind the first and the last.
 void check_all(const Ids& ids, std::size_t width) {
   IdDictionary dictionary;
@@ -46,12 +58,12 @@ void check_all(const Ids& ids, std::size_t width) {
   const std::size_t third = ids.size() / 3;
   dictionary.add(all.first(third));
   const std::size_t first_width = dictionary.width();
-  const auto first = dictionary.take();
+  const auto first = taken(dictionary, third);
   dictionary.add(all.subspan(third, third));
   dictionary.add(all.subspan(2 * third));
   CHECK(dictionary.width() == width);
-  const auto rest = dictionary.take();
-  CHECK(dictionary.take().empty());
+  const auto rest = taken(dictionary, ids.size() - third);
+  CHECK(dictionary.take({}).empty());
   Ids found = looked_up(dictionary.ids(), first, first_width);
   const Ids behind = looked_up(dictionary.ids(), rest, width);
   found.insert(found.end(), behind.begin(), behind.end());
