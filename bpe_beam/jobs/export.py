@@ -51,8 +51,7 @@ def run(settings: ExportSettings, _progress: Progress) -> ExportSummary:
         storage.write_bytes(path, data)
     write_stdout("".join(f"{path}\n" for path in files).encode())
     sizes = {path: len(data) for path, data in files.items()}
-    as_json = settings.format in ("tokenizer_json", "transformers")
-    warning = tokenizer.spec.file_warning if as_json else None
+    warning = tokenizer.spec.file_warning if settings.format == "tokenizer_json" else None
     return ExportSummary("export", settings.format, sizes, [warning] if warning else None)
 
 

@@ -319,7 +319,8 @@ class Tokenizer:
                 `sep_token`, `cls_token`, `mask_token`, `unk_token`.
 
         Raises:
-            UsageError: There is no such role, or its token is not a special token of the tokenizer.
+            UsageError: Hugging Face's libraries cannot read the tokenizer, there is no such role,
+                or its token is not a special token of the tokenizer.
         """
         from bpe_beam.storage import Storage
         from bpe_beam.storage.names import join

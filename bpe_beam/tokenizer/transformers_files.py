@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from bpe_beam.errors import require
+from bpe_beam.errors import UsageError, require
 from bpe_beam.messages import did_you_mean
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.models import WordPiece
@@ -87,8 +87,11 @@ def written_beside(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, by
         model_input: The roles of its special tokens, and the length of the model's input.
 
     Raises:
-        UsageError: There is no such role, or its token is not a special token of the tokenizer.
+        UsageError: Hugging Face's libraries cannot read the tokenizer, there is no such role,
+            or its token is not a special token of the tokenizer.
     """
+    if spec.file_warning is not None:
+        raise UsageError(f"transformers: cannot read this tokenizer: {spec.file_warning}")
     for role in model_input.roles:
         require(role in ROLES, f"is not a role of special tokens{did_you_mean(role, ROLES)}", role)
     return {

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from command_line import run_for_output as run
 from made_text import documents
+from sentencepiece_models import NORMAL, SPECIAL, UNIGRAM, made_model
 
 from bpe_beam import Tokenizer
+from bpe_beam.errors import UsageError
 
 pytestmark = pytest.mark.quick
 
@@ -92,3 +94,19 @@ def test_what_a_form_cannot_represent_is_refused(
     _, said = export(tokenizer, "sentencepiece", path, code=2)
     assert "SentencePiece" in said
     assert not path.exists()
+
+
+def test_what_only_this_package_encodes_is_no_folder_of_transformers(tmp_path: Path) -> None:
+    model, folder = tmp_path / "m.model", tmp_path / "hf"
+    pieces = [*SPECIAL, ("▁ab", -2.0, NORMAL), *((char, -9.0, NORMAL) for char in "▁abc")]
+    model.write_bytes(made_model(pieces, UNIGRAM))
+    _, said = export(model, "transformers", folder, code=2)
+    assert "transformers: cannot read this tokenizer: " in said
+    assert "give other programs the .model file" in said
+    read = Tokenizer.from_file(str(model))
+    with pytest.raises(UsageError, match="transformers: cannot read this tokenizer"):
+        read.save_pretrained(str(folder))
+    assert not folder.exists()
+    _, said = export(model, "tokenizer_json", tmp_path / "new.json")
+    assert "the tokenizer.json is for bpe-beam alone" in said
+    assert Tokenizer.from_file(str(tmp_path / "new.json")) == read
