@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command_line import COMMAND, run, run_whole
-from killed_jobs import kill_when
+from killed_jobs import kill_between
 from made_text import documents, write
 from read_back import read_shards, tree
 
@@ -132,9 +132,11 @@ def test_killed_and_resumed(ground: Ground, tmp_path: Path, format_name: str) ->
     run_whole(*ground.command(format_name, whole, "200"))
     command = ground.command(format_name, out, "200")
     receipts = out / "work"
-    assert kill_when(
+    kill_between(
         [*COMMAND, *command, "--quiet"],
+        out,
         lambda: len([*receipts.glob("*.json")]) > 2,
+        (out / "manifest.json").exists,
         "the receipts of three of a hundred splits",
     )
     summary = run_whole(*command).summary

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +19,9 @@ from waiting import SECONDS, wait_until
 
 RUNS = 10
 """How often a job is killed by the clock."""
+
+TRIES = 20
+"""How often a job is tried that was beyond the moment before it was killed."""
 
 
 @contextmanager
@@ -63,12 +68,50 @@ def kill_when(
         AssertionError: If it failed, or took too long.
     """
     with started(command) as process:
-        wait_until(lambda: process.poll() is not None or reached(), what, pause=0.004)
+        wait_until(lambda: process.poll() is not None or reached(), what, pause=0.002)
         time.sleep(delay)
         killed = process.poll() is None
         if not killed:
             assert process.returncode == 0, process.communicate()[1].decode()
     return killed
+
+
+def kill_between(
+    command: Sequence[str],
+    folder: Path,
+    reached: Callable[[], bool],
+    beyond: Callable[[], bool],
+    what: str,
+    delay: float = 0.0,
+) -> None:
+    """Run a job until a condition is true, and kill it before another one is.
+
+    On a busy machine a job may be beyond the moment before it is looked at: it is tried again, on
+    the folder as it was.
+
+    Args:
+        command: The job.
+        folder: What it writes to, which may not exist.
+        reached: The condition.
+        beyond: The other one.
+        what: What is waited for, for messages.
+        delay: Seconds from then on until the first try is killed.
+
+    Raises:
+        AssertionError: If it failed, took too long, or was always beyond.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        before = Path(temporary) / "before"
+        if folder.exists():
+            shutil.copytree(folder, before)
+        for number in range(TRIES):
+            kill_when(command, reached, what, 0 if number else delay)
+            if not beyond():
+                return
+            shutil.rmtree(folder)
+            if before.exists():
+                shutil.copytree(before, folder)
+    raise AssertionError(f"the job was always beyond {what}")
 
 
 def kill_by_the_clock(

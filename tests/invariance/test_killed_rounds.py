@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from command_line import COMMAND, run_whole
-from killed_jobs import kill_by_the_clock, kill_when, started
+from killed_jobs import kill_between, kill_by_the_clock, kill_when, started
 from made_text import documents, write
 from read_back import tree
 from waiting import SECONDS
@@ -87,9 +87,15 @@ class Runs:
         Returns:
             Whether it was killed before it ended.
         """
-        killed = kill_when(
-            [*self.command, *more], lambda: self._reached(moment), f"{moment}", delay
-        )
+        command, what = [*self.command, *more], f"{moment}"
+        killed = True
+        if isinstance(moment, str):
+            killed = kill_when(command, lambda: self._reached(moment), what, delay)
+        else:
+            kill_between(
+                *(command, self.out, lambda: self._reached(moment)),
+                *((self.out / "summary.json").exists, what, delay),
+            )
         self._look()
         return killed
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from command_line import COMMAND, run, run_whole
-from killed_jobs import kill_when
+from killed_jobs import kill_between
 from made_text import documents, write
 from read_back import read_shards, tree
 
@@ -155,9 +155,11 @@ def test_killed_and_resumed(ground: Ground, tmp_path: Path) -> None:
     whole, out = tmp_path / "whole", tmp_path / "out"
     command = ("convert", ground.shards("megatron"), "--format", "parquet", "--shards", "24")
     run_whole(*command, "--output", whole)
-    assert kill_when(
+    kill_between(
         [*COMMAND, *map(str, command), "--output", str(out), "--quiet"],
+        out,
         lambda: len([*(out / "work").glob("*/work/*.json")]) > 2,
+        (out / "manifest.json").exists,
         "the receipts of three of 24 shards",
     )
     ran = run_whole(*command, "--output", out, "--runner", "FnApiRunner")
