@@ -182,6 +182,22 @@ def test_a_slow_reference_judges_its_part_of_the_text(tmp_path: Path) -> None:
 
     right = [name for name, entry in entries.items() if entry["runs"]]
     assert right == ["bpe-beam", "tiktoken"]
+    assert entries["gigatoken"]["status"] == "differs from most others"
+    assert entries["fastokens"]["status"] == "differs from tiktoken"
+
+
+def test_one_reference_may_be_wrong_where_the_first_one_has_no_answer() -> None:
+    entries = {
+        "bpe-beam": answers(prefix="right", all="right"),
+        "gigatoken": answers(prefix="right", all="right"),
+        "tokenizers-1.0": answers(prefix="right", all="wrong"),
+        "tiktoken": answers(prefix="right"),
+    }
+
+    compare.Comparison.judge(None, compare.Row("encode", "chinese", "cl100k_base", ()), entries)
+
+    assert not entries["tokenizers-1.0"]["runs"]
+    assert entries["bpe-beam"]["runs"]
 
 
 def test_a_slow_run_is_stopped() -> None:
