@@ -208,6 +208,8 @@ def _flat(rows: _Rows) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]] |
             if lists.null_count or lists.values.null_count:
                 return None
             return lists.values.to_numpy(), lists.offsets.to_numpy()
+        if (found := _native.ids_of_lists(rows)) is not None:
+            return found
         arrays = [np.asarray(row) for row in rows]
         flat = np.concatenate([array for array in arrays if len(array)] or [np.zeros(0, np.uint32)])
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError, TypeError, ValueError):

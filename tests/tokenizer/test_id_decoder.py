@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from bpe_beam import _native
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -109,6 +110,20 @@ def test_batches(tokenizer: Tokenizer, sample: str) -> None:
     assert tokenizer.decode_batch([]).to_pylist() == []
     square = np.array([rows[2][:4], rows[2][4:8]])
     assert tokenizer.decode_batch(square).to_pylist() == [tokenizer.decode(row) for row in square]
+
+
+def test_lists_of_integers_are_read_natively(tokenizer: Tokenizer) -> None:
+    """And whatever else an item may be, by Python."""
+    found = _native.ids_of_lists([[1, 2**32 - 1], [], [0]])
+    assert found is not None
+    ids, offsets = found
+    assert (ids.dtype, ids.tolist()) == (np.uint32, [1, 2**32 - 1, 0])
+    assert (offsets.dtype, offsets.tolist()) == (np.int64, [0, 2, 2, 3])
+    assert [part.tolist() for part in _native.ids_of_lists([]) or ()] == [[], [0]]
+    for other in ([-1], [2**32], [2**70], [True], [1.0], [np.int64(1)], (1,), np.array([1])):
+        assert _native.ids_of_lists([[1], other]) is None
+    for one in ([True], (1,), [np.int64(1)]):
+        assert tokenizer.decode_batch([[1], one]).to_pylist() == [tokenizer.decode([1])] * 2
 
 
 def test_batches_with_broken_utf8(tokenizer: Tokenizer) -> None:

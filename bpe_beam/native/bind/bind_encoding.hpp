@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -397,6 +398,28 @@ inline py::object decode_batch(const TokenBytes& tokens, const InputArray<std::u
 
 /// The bytes of tokens in the byte-level alphabet; of other tokens their texts. `replaced`: the bytes
 /// of those that have others.
+/// The ids in lists of int, and the offsets of each list's first one; None if a row is no list, or has
+/// anything but int from 0 to 2^32 - 1.
+inline py::object ids_of_lists(const py::list& rows) {
+  std::vector<std::uint32_t> ids;
+  std::vector<std::int64_t> offsets{0};
+  offsets.reserve(rows.size() + 1);
+  for (const py::handle row : rows) {
+    if (PyList_CheckExact(row.ptr()) == 0) return py::none();
+    for (const py::handle item : py::reinterpret_borrow<py::list>(row)) {
+      if (PyLong_CheckExact(item.ptr()) == 0) return py::none();
+      int overflow = 0;
+      const long long id = PyLong_AsLongLongAndOverflow(item.ptr(), &overflow);
+      if (overflow != 0 || id < 0 || id > std::numeric_limits<std::uint32_t>::max()) {
+        return py::none();
+      }
+      ids.push_back(static_cast<std::uint32_t>(id));
+    }
+    offsets.push_back(static_cast<std::int64_t>(ids.size()));
+  }
+  return py::make_tuple(as_array(std::move(ids)), as_array(std::move(offsets)));
+}
+
 inline TokenBytes token_bytes(const py::dict& tokens, const py::dict& replaced) {
   const ByteLevelAlphabet alphabet;
   TokenIds found;
@@ -466,6 +489,10 @@ inline void bind_encoding(py::module_& m) {
 
   m.def("texts_are_utf8", &texts_are_utf8_bytes, "data"_a, "offsets"_a,
         "Whether each of the texts data[offsets[i]:offsets[i + 1]] is well-formed UTF-8.");
+
+  m.def("ids_of_lists", &ids_of_lists, "rows"_a,
+        "The ids in lists of int, uint32[ids], and the offsets of each list's first one, "
+        "int64[rows + 1]; None if there is anything else in them, or beyond 32 bits.");
 
   py::class_<TokenBytes>(m, "TokenBytes", "Ids to bytes: those of each token, joined.")
       .def(py::init(&token_bytes), "tokens"_a, "replaced"_a,
