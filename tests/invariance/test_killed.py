@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from command_line import COMMAND, run_whole
-from killed_jobs import kill_by_the_clock, kill_when
+from killed_jobs import kill_between, kill_by_the_clock, kill_when
 from made_text import documents, write
 from read_back import tree
 
@@ -104,9 +104,14 @@ class Runs:
         Returns:
             Whether it was killed before it ended.
         """
-        killed = kill_when(
-            [*self.command, *more], lambda: self._reached(moment), f"{moment}", delay
-        )
+        command, what = [*self.command, *more], f"{moment}"
+        killed = True
+        if isinstance(moment, str):
+            killed = kill_when(command, lambda: self._reached(moment), what, delay)
+        else:
+            kill_between(
+                *(command, self.out, lambda: self._reached(moment), self.last.exists, what, delay)
+            )
         self._look()
         return killed
 
