@@ -32,6 +32,8 @@ def texts() -> list[str]:
     rng = random.Random(1)
     made = ["".join(rng.choices(PARTS, k=rng.randint(1, 12))) for _ in range(150)]
     found = [*made, *documents(140), " " * 99, "a" * 999, "1" * 99, "!" * 99, "", "東" * 300]
+    # Several ways of equal sums, for Unigram.
+    found += [char * length for char in "=-_.*~ 2" for length in range(20, 140, 7)]
     if VARIABLE in os.environ:
         with gzip.open(os.environ[VARIABLE], "rt", encoding="utf-8") as lines:
             found += [json.loads(line)["text"][:1000] for line in lines]

@@ -26,6 +26,7 @@
 #include "bind/py_text.hpp"
 #include "encode/bpe_models.hpp"
 #include "encode/bpe_ranks.hpp"
+#include "encode/reread_number.hpp"
 #include "encode/sentencepiece_bpe.hpp"
 #include "encode/sentencepiece_unigram.hpp"
 #include "encode/text_encoder.hpp"
@@ -93,6 +94,14 @@ inline PyModel char_bpe(const py::object& merges, const py::object& tokens,
   });
 }
 
+/// A finite number as `reread_number` reads its shortest text.
+inline double reread(double number) {
+  const std::unique_ptr<char, decltype(&PyMem_Free)> text(
+      PyOS_double_to_string(number, 'r', 0, 0, nullptr), &PyMem_Free);
+  if (!text) throw py::error_already_set();
+  return reread_number(text.get());
+}
+
 inline PyModel unigram(const std::vector<std::pair<py::object, double>>& pieces,
                        std::optional<std::uint32_t> unk, std::vector<std::uint32_t> byte_ids) {
   if (!byte_ids.empty()) check_length("byte_ids", byte_ids.size(), 256);
@@ -104,7 +113,7 @@ inline PyModel unigram(const std::vector<std::pair<py::object, double>>& pieces,
   std::vector<double> scores;
   for (const auto& [piece, score] : pieces) {
     tokens.emplace_back(utf8_of(piece.ptr()), static_cast<std::uint32_t>(scores.size()));
-    scores.push_back(score);
+    scores.push_back(reread(score));
   }
   const py::gil_scoped_release release;
   return {std::make_shared<UnigramModel>(tokens, std::move(scores), unk.value_or(kNoId),
