@@ -15,14 +15,13 @@ from functools import partial
 
 import pyarrow as pa
 
-from bpe_beam import _native
 from bpe_beam.counts.artifact import added_up, read_part
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import DataError, TextError
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
-from bpe_beam.evaluation.whole_words import whole_words
+from bpe_beam.evaluation.whole_words import WholeWords, whole_words
 from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.storage import Storage
 
@@ -140,6 +139,8 @@ def tallies_of_counts(
     for group in source_groups(words.manifest, len(vocabulary)):
         tallies = {source: Tally.empty(len(vocabulary)) for source in group}
         _add_parts(words, tallies, add_words, on_part)
+        if whole is not None:
+            whole.settle(tallies.values())
         yield from tallies.items()
 
 
@@ -150,7 +151,7 @@ _AddWords = Callable[[Tally, pa.Table, threading.Lock], None]
 def _adder_of_words(
     vocabulary: Vocabulary,
     encoder: WordEncoder,
-    whole: _native.WholeWords | None,
+    whole: WholeWords | None,
     with_tokens: bool,
 ) -> _AddWords:
     """Return what adds words; see `tallies_of_counts`.
@@ -158,7 +159,7 @@ def _adder_of_words(
     Args:
         vocabulary: The tokens of the tokenizer.
         encoder: The encoder of the words.
-        whole: The words that are one token, where others need not be encoded.
+        whole: Adds words by their texts, where these tell which are one token.
         with_tokens: Whether to add the words' tokens.
     """
 
@@ -172,7 +173,7 @@ def _adder_of_words(
         for batch in _batches(words):
             with lock:
                 texts = encoder.texts_of(batch.column("word"))
-                tally.add_whole_words(whole, texts, batch.column("count").to_numpy())
+                whole.add(tally, texts, batch.column("count").to_numpy())
 
     return add_encoded if whole is None else add_found
 

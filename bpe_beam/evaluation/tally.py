@@ -81,10 +81,10 @@ class Tally:
         self._add_amounts(*found)
 
     def add_whole_words(self, whole: _native.WholeWords, texts: pa.Array, counts: Integers) -> None:
-        """Add words without tokens.
+        """Add words without tokens; one with the text of a token as if it were that token.
 
         Args:
-            whole: The words that are one token; others have several.
+            whole: The texts of tokens; a word with any other text has several tokens.
             texts: large_string, the texts of the words.
             counts: How often each word occurs.
 

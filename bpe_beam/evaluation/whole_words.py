@@ -1,17 +1,22 @@
 """Words that are one token, found by their texts instead of by encoding.
 
 Where the tokens of every word are together the bytes of the word, a word that is one token has the
-text of that token. So the texts of the vocabulary are encoded, once, and any other word has two or
-more tokens.
+text of that token, and a word with any other text has two or more tokens. Words with the text of a
+token are counted as that token; which of these texts are one token is found out in the end, by
+encoding each once.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 import numpy as np
 import pyarrow as pa
 
 from bpe_beam import _native
-from bpe_beam.evaluation.vocabulary import Vocabulary
+from bpe_beam.counts.word_table import string_buffers
+from bpe_beam.evaluation.tally import Tally
+from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.models import BPE
@@ -19,10 +24,56 @@ from bpe_beam.tokenizer.pretokenizers import ByteLevelPreTokenizer, Digits, Spli
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
 
-def whole_words(vocabulary: Vocabulary, encoder: WordEncoder) -> _native.WholeWords | None:
-    """Return the words that are one token; None if they cannot be known from their texts.
+class WholeWords:
+    """Adds words to tallies without their tokens.
 
-    Cost: the encoding of the vocabulary's texts, each as a word.
+    Args:
+        vocabulary: The tokens of the tokenizer.
+        encoder: The encoder of words, for which `texts_tell` is true.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, encoder: WordEncoder) -> None:
+        self._vocabulary = vocabulary
+        self._encoder = encoder
+        texts = pa.array([text or "" for text in vocabulary.texts], pa.large_string())
+        self._native = _native.WholeWords(*string_buffers(texts))
+
+    def add(self, tally: Tally, texts: pa.Array, counts: Integers) -> None:
+        """Add words to a tally; `settle` must follow.
+
+        Args:
+            tally: The tally.
+            texts: large_string, the texts of the words.
+            counts: How often each word occurs.
+
+        Raises:
+            DataError: A sum could be beyond 64 bits.
+        """
+        tally.add_whole_words(self._native, texts, counts)
+
+    def settle(self, tallies: Collection[Tally]) -> None:
+        """Find out which of the words with the text of a token are one token.
+
+        Cost: the encoding of these texts, each as a word.
+
+        Args:
+            tallies: The tallies to which all words were added.
+        """
+        found = np.flatnonzero(np.any([tally.whole > 0 for tally in tallies], axis=0))
+        texts = [self._vocabulary.texts[position] for position in found.tolist()]
+        encoded = self._encoder.encode(pa.array(texts, pa.large_string()))
+        ends = encoded.offsets.to_numpy()
+        is_one = np.diff(ends) == 1
+        positions = self._vocabulary.positions(encoded.values.to_numpy()[ends[:-1][is_one]])
+        for tally in tallies:
+            times = tally.whole[found]
+            tally.whole[found] = 0
+            tally.whole[positions] = times[is_one]
+            tally.continued += int(times[~is_one].sum())
+
+
+def whole_words(vocabulary: Vocabulary, encoder: WordEncoder) -> WholeWords | None:
+    """Return what adds words by their texts; None if these do not tell which are one token.
 
     Args:
         vocabulary: The tokens of the tokenizer.
@@ -30,16 +81,12 @@ def whole_words(vocabulary: Vocabulary, encoder: WordEncoder) -> _native.WholeWo
     """
     if not _are_their_bytes(encoder.spec):
         return None
-    numbers = [number for number, text in enumerate(vocabulary.texts) if text]
-    texts = [vocabulary.texts[number] for number in numbers]
-    encoded = encoder.encode(pa.array(texts, pa.large_string()))
-    ends = encoded.offsets.to_numpy()
-    single = np.flatnonzero(np.diff(ends) == 1)
-    positions = vocabulary.positions(encoded.values.to_numpy()[ends[single]])
-    if vocabulary.unknown is not None and (positions == vocabulary.unknown).any():
-        return None  # such a word is one token, but not kept whole
-    chosen = [vocabulary.token_bytes[numbers[at]] for at in single.tolist()]
-    return _native.WholeWords([*zip(chosen, positions.tolist(), strict=True)])
+    unknown = vocabulary.unknown
+    if unknown is not None and (text := vocabulary.texts[unknown]):
+        ids = encoder.encode(pa.array([text], pa.large_string())).values.to_pylist()
+        if ids == [int(vocabulary.ids[unknown])]:
+            return None  # such a word is one token, but not kept whole
+    return WholeWords(vocabulary, encoder)
 
 
 def _are_their_bytes(spec: TokenizerSpec) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
@@ -26,14 +28,18 @@ from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import is_exact
 from bpe_beam.jobs.evaluated import CountedWords, Texts, TokensFolder, folder_for_texts
-from bpe_beam.jobs.evaluation_work import EvaluationWork
+from bpe_beam.jobs.evaluation_work import TokenizerWork, work_done
 from bpe_beam.jobs.report_output import ReportOutput
 from bpe_beam.jobs.tokenizer_names import short_names
 from bpe_beam.messages import list_few
 from bpe_beam.progress import Progress
 from bpe_beam.settings.evaluate import EvaluateSettings
+from bpe_beam.shards.token_counts import SourceCounts
 from bpe_beam.storage import Storage, redact
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+
+_AT_ONCE = 2
+"""The most tokenizers that are evaluated at once: words of one beside the facts of another."""
 
 _INEXACT = (
     "the tokenizer splits text in another way than the counts: each counted word is encoded as a "
@@ -93,19 +99,30 @@ def _of_words(
     with ExitStack() as stack:
         words = _words(storage, settings, tokenizers, stack, progress)
         _check_parallel(settings.parallel, words.manifest.sources)
-        reports = []
         tokens = [words.tokens_of_texts(tokenizer) for tokenizer in tokenizers]
-        works = [*map(words.work, tokenizers)]
+        at_once = min(_AT_ONCE, words.parts.workers, len(tokenizers))
+        works = [words.work(tokenizer, at_once) for tokenizer in tokenizers]
+        rules = words.manifest.normalizer, words.manifest.pretokenizer
         with progress.stage("evaluate", sum(one.parts for one in works), "parts") as stage:
-            stage.work = EvaluationWork(works)
-            for name, tokenizer, of_texts in zip(names, tokenizers, tokens, strict=True):
+            stage.work = work_done(works)
+
+            def report(
+                name: str,
+                tokenizer: Tokenizer,
+                of_texts: Iterator[SourceCounts] | None,
+                work: TokenizerWork,
+            ) -> TokenizerReport:
                 vocabulary = Vocabulary(tokenizer)
-                tallies = words.tallies(vocabulary, of_texts, lambda: stage.advance(1))
-                rules = words.manifest.normalizer, words.manifest.pretokenizer
+                on_part = partial(stage.advance, 1, _work=work.of_part)
+                tallies = words.tallies(vocabulary, of_texts, on_part)
                 exact = of_texts is not None or is_exact(tokenizer, *rules)
-                shown = output.seen(vocabulary, tallies)
-                reports.append(_report(settings, name, vocabulary, shown, exact=exact))
-                stage.advance(0, _tokenizers=1)
+                shown = output.seen(name, vocabulary, tallies)
+                found = _report(settings, name, vocabulary, shown, exact=exact)
+                stage.advance(0, _work=work.of_tokens)
+                return found
+
+            with ThreadPoolExecutor(at_once) as pool:
+                reports = [*pool.map(report, names, tokenizers, tokens, works)]
         manifest = words.manifest
         figures = WordsSummary(
             manifest.normalizer,
@@ -151,7 +168,7 @@ def _of_tokens(
         for name, folder in zip(names, folders, strict=True):
             _check_parallel(settings.parallel, folder.manifest.sources)
             vocabulary = Vocabulary(folder.tokenizer)
-            shown = output.seen(vocabulary, folder.tallies(lambda: stage.advance(1)))
+            shown = output.seen(name, vocabulary, folder.tallies(lambda: stage.advance(1)))
             reports.append(_report(settings, name, vocabulary, shown, exact=True))
     output.write(Report(VERSION, None, reports), None)
     return reports

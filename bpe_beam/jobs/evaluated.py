@@ -68,12 +68,17 @@ class CountedWords:
         self._texts = texts
         self._others = {_rules(other.manifest): other for other in others}
 
-    def work(self, tokenizer: Tokenizer) -> TokenizerWork:
-        """Return the work that is expected; its parts are how often `tallies` calls `on_part`."""
+    def work(self, tokenizer: Tokenizer, at_once: int) -> TokenizerWork:
+        """Return the work that is expected; its parts are how often `tallies` calls `on_part`.
+
+        Args:
+            tokenizer: The tokenizer.
+            at_once: The number of tokenizers that are evaluated at once.
+        """
         size = len(tokenizer.vocab)
         parts = len(self.parts.parts) * len(source_groups(self.manifest, size))
         exact = is_exact(tokenizer, *_rules(self.manifest))
-        return TokenizerWork.of(self.parts, parts, size, exact=exact)
+        return TokenizerWork.of(self.parts, parts, size, at_once, exact=exact)
 
     def encoder(self, tokenizer: Tokenizer) -> WordEncoder:
         """Return the encoder of the words."""

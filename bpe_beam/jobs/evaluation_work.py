@@ -10,10 +10,11 @@ Costs are microseconds as measured on one machine; only their ratios matter.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 from typing import NamedTuple
 
 from bpe_beam.evaluation.counted import CountedParts
-from bpe_beam.progress import Snapshot
+from bpe_beam.progress import Work
 
 _WORD, _WORD_AS_TEXT = 0.6, 1.0
 """The cost of a counted word, and of one that is encoded as a text of its own."""
@@ -26,53 +27,46 @@ class TokenizerWork(NamedTuple):
 
     Attributes:
         parts: How many parts are reported.
-        words: The work of each thread for the words, spread evenly over the parts.
-        tokens: The work for the vocabulary, after the words.
+        of_part: The work of all threads for the words of a part.
+        of_tokens: The work for the vocabulary, after the words.
     """
 
     parts: int
-    words: float
-    tokens: float
+    of_part: int
+    of_tokens: int
+
+    @property
+    def all(self) -> int:
+        """All work for the tokenizer."""
+        return self.parts * self.of_part + self.of_tokens
 
     @staticmethod
-    def of(words: CountedParts, parts: int, vocab_size: int, *, exact: bool) -> TokenizerWork:
+    def of(
+        words: CountedParts, parts: int, vocab_size: int, at_once: int, *, exact: bool
+    ) -> TokenizerWork:
         """Return the work that is expected.
 
         Args:
             words: The counted words.
             parts: How many parts are reported.
             vocab_size: The number of tokens.
+            at_once: The number of tokenizers that are evaluated at once.
             exact: See `WordEncoder`.
         """
         sources = words.manifest.sources
         each = [one.unique_words for one in sources.values()] if sources else []
         number = sum(each) or words.manifest.unique_words
         cost = _WORD if exact else _WORD_AS_TEXT
-        of_tokens = vocab_size * (_TOKEN + _TOKEN_OF_SOURCE * len(each))
-        return TokenizerWork(parts, number * cost / words.workers, of_tokens)
+        of_words = number * cost / words.workers
+        of_tokens = vocab_size * (_TOKEN + _TOKEN_OF_SOURCE * len(each)) / at_once
+        return TokenizerWork(parts, ceil(of_words / max(1, parts)), ceil(of_tokens))
 
 
-class EvaluationWork:
-    """The work of an evaluation of counts; called with a snapshot of its stage.
-
-    The stage counts the parts of all tokenizers, one tokenizer after the other, and has the counter
-    `_tokenizers` of those that are finished.
+def work_done(tokenizers: Sequence[TokenizerWork]) -> Work:
+    """Return what a stage calls for the work that is done, and all work.
 
     Args:
-        tokenizers: The work for each, in order.
+        tokenizers: The work for each. The stage has the counter `_work` of what is done of it.
     """
-
-    def __init__(self, tokenizers: Sequence[TokenizerWork]) -> None:
-        self._tokenizers = tuple(tokenizers)
-        self._total = sum(one.words + one.tokens for one in tokenizers)
-
-    def __call__(self, now: Snapshot) -> tuple[float, float]:
-        """Return the work that is done, and all work."""
-        done, parts = 0.0, now.done
-        finished = now.counters.get("_tokenizers", 0)
-        for number, one in enumerate(self._tokenizers):
-            own = min(parts, one.parts)
-            parts -= own
-            done += one.words * own / max(1, one.parts)
-            done += one.tokens if number < finished else 0.0
-        return done, self._total
+    total = sum(one.all for one in tokenizers)
+    return lambda now: (now.counters.get("_work", 0), total)

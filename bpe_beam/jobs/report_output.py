@@ -47,7 +47,7 @@ class ReportOutput:
     def __init__(self, settings: EvaluateSettings, storage: Storage) -> None:
         self._settings = settings
         self._storage = storage
-        self._evaluated: list[Evaluated] = []
+        self._evaluated: dict[str, Evaluated] = {}
         self._in_html = settings.chosen_format == "html"
         if self._in_html:  # refused before any work
             from bpe_beam.html_report import charts
@@ -57,11 +57,12 @@ class ReportOutput:
             self._samples = read_samples(storage, settings.samples)
 
     def seen(
-        self, vocabulary: Vocabulary, tallies: Iterable[tuple[str | None, Tally]]
+        self, name: str, vocabulary: Vocabulary, tallies: Iterable[tuple[str | None, Tally]]
     ) -> Iterator[tuple[str | None, Tally]]:
         """Yield the sources of a tokenizer with their tallies, and keep what a page needs of them.
 
         Args:
+            name: The name of the tokenizer in the report.
             vocabulary: The tokens.
             tallies: The sources with their tallies.
         """
@@ -71,7 +72,7 @@ class ReportOutput:
         from bpe_beam.html_report.page import Evaluated
 
         total = Tally.empty(len(vocabulary))
-        self._evaluated.append(Evaluated(vocabulary, total))
+        self._evaluated[name] = Evaluated(vocabulary, total)
         for source, tally in tallies:
             total.add(tally)
             yield source, tally
@@ -102,7 +103,8 @@ class ReportOutput:
             return json_bytes(values)
         from bpe_beam.html_report.page import page
 
-        return page(values, self._evaluated, self._samples, words)
+        evaluated = [self._evaluated[one.name] for one in report.tokenizers]
+        return page(values, evaluated, self._samples, words)
 
 
 def text_of(report: Report, terminal: Terminal) -> str:

@@ -96,7 +96,8 @@ def test_they_are_those_of_encoding(spec: TokenizerSpec, pretokenizer: str) -> N
     found = Tally.empty(len(vocabulary))
     whole = whole_words(vocabulary, encoder)
     assert whole is not None
-    found.add_whole_words(whole, texts, counts)
+    whole.add(found, texts, counts)
+    whole.settle([found])
     assert np.count_nonzero(found.whole) > 10
     assert found.continued > 1000
     for each in fields(Tally):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bpe_beam import progress
-from bpe_beam.jobs.evaluation_work import EvaluationWork, TokenizerWork
+from bpe_beam.jobs.evaluation_work import TokenizerWork, work_done
 from bpe_beam.progress import Progress, Snapshot
 
 pytestmark = pytest.mark.quick
@@ -39,6 +39,19 @@ def words(unique: int, sources: tuple[int, ...] = (), workers: int = 1) -> Any:
     return SimpleNamespace(manifest=manifest, workers=workers)
 
 
+WORKS = [
+    TokenizerWork.of(words(3_553_234), 32, size, 1, exact=exact)
+    for size, exact in ((64_000, True), (64_000, False), (32_000, True))
+]
+
+
+def work_at(parts: int, tokenizers: int) -> int:
+    """Return the work that is done when parts and tokenizers, one after the other, are finished."""
+    each = [min(max(0, parts - 32 * number), 32) for number in range(3)]
+    of_parts = sum(own * work.of_part for own, work in zip(each, WORKS, strict=True))
+    return of_parts + sum(work.of_tokens for work in WORKS[:tokenizers])
+
+
 def errors_of(work: progress.Work | None, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Return how far each estimate after the first tenth is off, over all time."""
     now = [0.0]
@@ -49,7 +62,7 @@ def errors_of(work: progress.Work | None, monkeypatch: pytest.MonkeyPatch) -> li
         stage.work = work
         for seconds, parts, tokenizers in MOMENTS:
             now[0] = seconds
-            stage.at_least(parts, _tokenizers=tokenizers)
+            stage.at_least(parts, _work=work_at(parts, tokenizers))
             left = stage.snapshot().eta_seconds
             if seconds >= end / 10:
                 assert left is not None
@@ -58,33 +71,28 @@ def errors_of(work: progress.Work | None, monkeypatch: pytest.MonkeyPatch) -> li
 
 
 def test_a_tokenizer_of_another_pattern_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = words(3_553_234)
-    work = EvaluationWork(
-        [
-            TokenizerWork.of(counted, 32, size, exact=exact)
-            for size, exact in ((64_000, True), (64_000, False), (32_000, True))
-        ]
-    )
-    errors = errors_of(work, monkeypatch)
+    errors = errors_of(work_done(WORKS), monkeypatch)
     assert max(map(abs, errors)) < 0.15
     # Parts alone expect that each takes as long as those of the first tokenizer.
     assert max(map(abs, errors_of(None, monkeypatch))) > 0.2
 
 
 def test_all_work_is_done_in_the_end() -> None:
-    work = EvaluationWork([TokenizerWork(4, 80.0, 10.0), TokenizerWork(0, 0.0, 5.0)])
-    stage = Snapshot("evaluate", 3, 4, "parts", {}, 1.0)
-    assert work(stage) == (60.0, 95.0)
-    assert work(stage._replace(done=4)) == (80.0, 95.0)
-    assert work(stage._replace(done=4, counters={"_tokenizers": 2})) == (95.0, 95.0)
+    work = work_done([TokenizerWork(4, 20, 10), TokenizerWork(0, 1, 5)])
+    stage = Snapshot("evaluate", 3, 4, "parts", {"_work": 60}, 1.0)
+    assert work(stage) == (60, 95)
+    assert work(stage._replace(done=4, counters={"_work": 95})) == (95, 95)
+    assert work(stage._replace(done=0, counters={})) == (0, 95)
 
 
 def test_sources_and_threads() -> None:
-    """Each source has its own words, and threads share them, but not the vocabulary."""
-    plain = TokenizerWork.of(words(100), 32, 1000, exact=True)
-    by_source = TokenizerWork.of(words(100, (90, 60)), 32, 1000, exact=True)
-    assert by_source.words == pytest.approx(1.5 * plain.words)
-    assert by_source.tokens > plain.tokens
-    threads = TokenizerWork.of(words(100, workers=2), 32, 1000, exact=True)
-    assert threads == plain._replace(words=plain.words / 2)
-    assert TokenizerWork.of(words(100), 32, 1000, exact=False).words > plain.words
+    """Each source has its own words, and threads share them; two tokenizers share the time."""
+    plain = TokenizerWork.of(words(64_000), 32, 1000, 1, exact=True)
+    by_source = TokenizerWork.of(words(64_000, (60_000, 36_000)), 32, 1000, 1, exact=True)
+    assert by_source.of_part == pytest.approx(1.5 * plain.of_part)
+    assert by_source.of_tokens > plain.of_tokens
+    threads = TokenizerWork.of(words(64_000, workers=2), 32, 1000, 1, exact=True)
+    assert threads == plain._replace(of_part=plain.of_part // 2)
+    both = TokenizerWork.of(words(64_000), 32, 1000, 2, exact=True)
+    assert both == plain._replace(of_tokens=plain.of_tokens // 2)
+    assert TokenizerWork.of(words(64_000), 32, 1000, 1, exact=False).of_part > plain.of_part

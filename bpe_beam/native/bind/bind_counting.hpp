@@ -297,10 +297,11 @@ inline py::tuple add_word_tokens_to(const py::buffer& data,
   return as_tuple(found);
 }
 
-/// The words that are one token, by their texts.
+/// Words that have the text of a token.
 class PyWholeWords {
  public:
-  explicit PyWholeWords(const TokenIds& tokens) : tokens_(tokens) {}
+  PyWholeWords(const py::buffer& data, const InputArray<std::int64_t>& offsets)
+      : tokens_(texts_of(data, offsets)) {}
 
   /// See `add_whole_words`; `whole` is changed.
   py::tuple add(const py::buffer& data, const InputArray<std::int64_t>& offsets,
@@ -326,6 +327,19 @@ class PyWholeWords {
   }
 
  private:
+  static TokenIds texts_of(const py::buffer& data, const InputArray<std::int64_t>& offsets) {
+    const py::buffer_info info = data.request();
+    const std::string_view bytes = bytes_of(info);
+    const auto bounds = checked_offsets(offsets, bytes.size());
+    TokenIds found;
+    found.reserve(bounds.size() - 1);
+    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+      const std::string_view text = text_at(bytes, bounds, i);
+      if (!text.empty()) found.emplace_back(text, static_cast<std::uint32_t>(i));
+    }
+    return found;
+  }
+
   TokenMap tokens_;
 };
 
@@ -339,11 +353,13 @@ inline void bind_counting(py::module_& m) {
         "unknown one. t is positions[id], or the position among the ascending `known` ids if there "
         "are no positions. Returns (words, continued words, bytes, characters, a bound of all "
         "sums); without `with_tokens` tokens are not added.");
-  py::class_<PyWholeWords>(m, "WholeWords", "The words that are one token.")
-      .def(py::init<const TokenIds&>(), "tokens"_a, "The text and the position of each token.")
+  py::class_<PyWholeWords>(m, "WholeWords", "Words that have the text of a token.")
+      .def(py::init<const py::buffer&, const InputArray<std::int64_t>&>(), "data"_a, "offsets"_a,
+           "Token t has the text data[offsets[t]:offsets[t + 1]]; an empty one is of no word.")
       .def("add", &PyWholeWords::add, "data"_a, "offsets"_a, "times"_a, "whole"_a.noconvert(),
-           "Adds times[i] to whole[t] for each word i = data[offsets[i]:offsets[i + 1]] that is token "
-           "t; other words have several tokens. Returns as `add_word_tokens`.");
+           "Adds times[i] to whole[t] for each word i = data[offsets[i]:offsets[i + 1]] with the text "
+           "of token t, the first if there are more; other words have several tokens. Returns as "
+           "`add_word_tokens`.");
   m.def("add_id_counts", &add_id_counts_to, "ids"_a, "offsets"_a, "rows"_a,
         "table"_a.noconvert(),
         "Adds 1 to table[rows[d], id] for each id of each document d, whose ids are "
