@@ -6,7 +6,6 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from functools import partial
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
@@ -28,7 +27,7 @@ from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import is_exact
 from bpe_beam.jobs.evaluated import CountedWords, Texts, TokensFolder, folder_for_texts
-from bpe_beam.jobs.evaluation_work import TokenizerWork, work_done
+from bpe_beam.jobs.evaluation_work import EvaluationWork, TokenizerWork
 from bpe_beam.jobs.report_output import ReportOutput
 from bpe_beam.jobs.tokenizer_names import short_names
 from bpe_beam.messages import list_few
@@ -104,7 +103,11 @@ def _of_words(
         works = [words.work(tokenizer, at_once) for tokenizer in tokenizers]
         rules = words.manifest.normalizer, words.manifest.pretokenizer
         with progress.stage("evaluate", sum(one.parts for one in works), "parts") as stage:
-            stage.work = work_done(works)
+            done = EvaluationWork(works)
+
+            def step(parts: int, microseconds: int) -> None:
+                done.add(microseconds)
+                stage.step(parts, done.amounts)
 
             def report(
                 name: str,
@@ -113,12 +116,16 @@ def _of_words(
                 work: TokenizerWork,
             ) -> TokenizerReport:
                 vocabulary = Vocabulary(tokenizer)
-                on_part = partial(stage.advance, 1, _work=work.of_part)
+                before = iter([work.before])
+
+                def on_part() -> None:
+                    step(1, next(before, 0) + work.of_part)
+
                 tallies = words.tallies(vocabulary, of_texts, on_part)
                 exact = of_texts is not None or is_exact(tokenizer, *rules)
                 shown = output.seen(name, vocabulary, tallies)
                 found = _report(settings, name, vocabulary, shown, exact=exact)
-                stage.advance(0, _work=work.of_tokens)
+                step(0, next(before, 0) + work.of_tokens)
                 return found
 
             with ThreadPoolExecutor(at_once) as pool:

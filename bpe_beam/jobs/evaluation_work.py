@@ -9,17 +9,19 @@ Costs are microseconds as measured on one machine; only their ratios matter.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from math import ceil
 from typing import NamedTuple
 
 from bpe_beam.evaluation.counted import CountedParts
-from bpe_beam.progress import Work
 
-_WORD, _WORD_AS_TEXT = 0.6, 1.0
+_PART = 5000.0
+"""The cost of a part, whatever it has."""
+_WORD, _WORD_AS_TEXT = 1.1, 1.8
 """The cost of a counted word, and of one that is encoded as a text of its own."""
-_TOKEN, _TOKEN_OF_SOURCE = 4.0, 0.02
-"""The cost of a token of the vocabulary, once and for each source."""
+_TOKEN_BEFORE, _TOKEN, _TOKEN_OF_SOURCE = 1.3, 3.7, 0.02
+"""The cost of a token of the vocabulary: before the words, after them, and for each source."""
 
 
 class TokenizerWork(NamedTuple):
@@ -27,18 +29,20 @@ class TokenizerWork(NamedTuple):
 
     Attributes:
         parts: How many parts are reported.
+        before: The work until the first part begins.
         of_part: The work of all threads for the words of a part.
         of_tokens: The work for the vocabulary, after the words.
     """
 
     parts: int
+    before: int
     of_part: int
     of_tokens: int
 
     @property
     def all(self) -> int:
         """All work for the tokenizer."""
-        return self.parts * self.of_part + self.of_tokens
+        return self.before + self.parts * self.of_part + self.of_tokens
 
     @staticmethod
     def of(
@@ -57,16 +61,29 @@ class TokenizerWork(NamedTuple):
         each = [one.unique_words for one in sources.values()] if sources else []
         number = sum(each) or words.manifest.unique_words
         cost = _WORD if exact else _WORD_AS_TEXT
-        of_words = number * cost / words.workers
-        of_tokens = vocab_size * (_TOKEN + _TOKEN_OF_SOURCE * len(each)) / at_once
-        return TokenizerWork(parts, ceil(of_words / max(1, parts)), ceil(of_tokens))
+        of_words = (parts * _PART + number * cost) / words.workers
+        before = vocab_size * _TOKEN_BEFORE / at_once
+        after = vocab_size * (_TOKEN + _TOKEN_OF_SOURCE * len(each)) / at_once
+        return TokenizerWork(parts, ceil(before), ceil(of_words / max(1, parts)), ceil(after))
 
 
-def work_done(tokenizers: Sequence[TokenizerWork]) -> Work:
-    """Return what a stage calls for the work that is done, and all work.
+class EvaluationWork:
+    """The work of an evaluation of several tokenizers: what is done, and all.
 
     Args:
-        tokenizers: The work for each. The stage has the counter `_work` of what is done of it.
+        tokenizers: The work for each.
     """
-    total = sum(one.all for one in tokenizers)
-    return lambda now: (now.counters.get("_work", 0), total)
+
+    def __init__(self, tokenizers: Sequence[TokenizerWork]) -> None:
+        self._done = 0
+        self._total = sum(one.all for one in tokenizers)
+        self._lock = threading.Lock()
+
+    def add(self, microseconds: int) -> None:
+        """Add work that is done, from any thread."""
+        with self._lock:
+            self._done += microseconds
+
+    def amounts(self) -> tuple[float, float]:
+        """Return the work that is done, and all work."""
+        return self._done, self._total

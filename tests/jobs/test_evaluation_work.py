@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from bpe_beam import progress
-from bpe_beam.jobs.evaluation_work import TokenizerWork, work_done
-from bpe_beam.progress import Progress, Snapshot
+from bpe_beam.jobs.evaluation_work import EvaluationWork, TokenizerWork
+from bpe_beam.progress import Progress
 
 pytestmark = pytest.mark.quick
 
@@ -49,20 +49,27 @@ def work_at(parts: int, tokenizers: int) -> int:
     """Return the work that is done when parts and tokenizers, one after the other, are finished."""
     each = [min(max(0, parts - 32 * number), 32) for number in range(3)]
     of_parts = sum(own * work.of_part for own, work in zip(each, WORKS, strict=True))
-    return of_parts + sum(work.of_tokens for work in WORKS[:tokenizers])
+    begun = sum(work.before for own, work in zip(each, WORKS, strict=True) if own)
+    return begun + of_parts + sum(work.of_tokens for work in WORKS[:tokenizers])
 
 
-def errors_of(work: progress.Work | None, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def errors_of(work: EvaluationWork | None, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Return how far each estimate after the first tenth is off, over all time."""
     now = [0.0]
     monkeypatch.setattr(progress, "_now", lambda: now[0])
     end = MOMENTS[-1][0]
     found = []
     with Progress("none").stage("evaluate", 96, "parts") as stage:
-        stage.work = work
+        before = 0
         for seconds, parts, tokenizers in MOMENTS:
             now[0] = seconds
-            stage.at_least(parts, _work=work_at(parts, tokenizers))
+            if work is None:
+                stage.at_least(parts)
+            else:
+                now_done = work_at(parts, tokenizers)
+                work.add(now_done - before)
+                stage.step(0, work.amounts)
+                before = now_done
             left = stage.snapshot().eta_seconds
             if seconds >= end / 10:
                 assert left is not None
@@ -71,28 +78,30 @@ def errors_of(work: progress.Work | None, monkeypatch: pytest.MonkeyPatch) -> li
 
 
 def test_a_tokenizer_of_another_pattern_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    errors = errors_of(work_done(WORKS), monkeypatch)
+    errors = errors_of(EvaluationWork(WORKS), monkeypatch)
     assert max(map(abs, errors)) < 0.15
     # Parts alone expect that each takes as long as those of the first tokenizer.
     assert max(map(abs, errors_of(None, monkeypatch))) > 0.2
 
 
 def test_all_work_is_done_in_the_end() -> None:
-    work = work_done([TokenizerWork(4, 20, 10), TokenizerWork(0, 1, 5)])
-    stage = Snapshot("evaluate", 3, 4, "parts", {"_work": 60}, 1.0)
-    assert work(stage) == (60, 95)
-    assert work(stage._replace(done=4, counters={"_work": 95})) == (95, 95)
-    assert work(stage._replace(done=0, counters={})) == (0, 95)
+    work = EvaluationWork([TokenizerWork(4, 3, 20, 7), TokenizerWork(0, 2, 1, 3)])
+    assert work.amounts() == (0, 95)
+    for each in (3 + 20, 20, 20, 20, 7, 2 + 3):
+        work.add(each)
+    assert work.amounts() == (95, 95)
 
 
 def test_sources_and_threads() -> None:
     """Each source has its own words, and threads share them; two tokenizers share the time."""
     plain = TokenizerWork.of(words(64_000), 32, 1000, 1, exact=True)
     by_source = TokenizerWork.of(words(64_000, (60_000, 36_000)), 32, 1000, 1, exact=True)
-    assert by_source.of_part == pytest.approx(1.5 * plain.of_part)
+    empty = TokenizerWork.of(words(0), 32, 1000, 1, exact=True)
+    of_words = plain.of_part - empty.of_part
+    assert by_source.of_part == pytest.approx(empty.of_part + 1.5 * of_words)
     assert by_source.of_tokens > plain.of_tokens
     threads = TokenizerWork.of(words(64_000, workers=2), 32, 1000, 1, exact=True)
     assert threads == plain._replace(of_part=plain.of_part // 2)
     both = TokenizerWork.of(words(64_000), 32, 1000, 2, exact=True)
-    assert both == plain._replace(of_tokens=plain.of_tokens // 2)
+    assert both == plain._replace(before=plain.before // 2, of_tokens=plain.of_tokens // 2)
     assert TokenizerWork.of(words(64_000), 32, 1000, 1, exact=False).of_part > plain.of_part
