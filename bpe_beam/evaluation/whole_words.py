@@ -29,7 +29,7 @@ class WholeWords:
 
     Args:
         vocabulary: The tokens of the tokenizer.
-        encoder: The encoder of words, for which `texts_tell` is true.
+        encoder: The encoder of words, one for which `whole_words` returns this.
     """
 
     def __init__(self, vocabulary: Vocabulary, encoder: WordEncoder) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
@@ -27,13 +27,12 @@ from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import is_exact
 from bpe_beam.jobs.evaluated import CountedWords, Texts, TokensFolder, folder_for_texts
-from bpe_beam.jobs.evaluation_work import EvaluationWork, TokenizerWork
+from bpe_beam.jobs.evaluation_work import EvaluationWork
 from bpe_beam.jobs.report_output import ReportOutput
 from bpe_beam.jobs.tokenizer_names import short_names
 from bpe_beam.messages import list_few
 from bpe_beam.progress import Progress
 from bpe_beam.settings.evaluate import EvaluateSettings
-from bpe_beam.shards.token_counts import SourceCounts
 from bpe_beam.storage import Storage, redact
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
@@ -103,33 +102,25 @@ def _of_words(
         works = [words.work(tokenizer, at_once) for tokenizer in tokenizers]
         rules = words.manifest.normalizer, words.manifest.pretokenizer
         with progress.stage("evaluate", sum(one.parts for one in works), "parts") as stage:
-            done = EvaluationWork(works)
+            work = EvaluationWork(works)
 
-            def step(parts: int, microseconds: int) -> None:
-                done.add(microseconds)
-                stage.step(parts, done.amounts)
-
-            def report(
-                name: str,
-                tokenizer: Tokenizer,
-                of_texts: Iterator[SourceCounts] | None,
-                work: TokenizerWork,
-            ) -> TokenizerReport:
-                vocabulary = Vocabulary(tokenizer)
-                before = iter([work.before])
-
+            def report(number: int) -> TokenizerReport:
                 def on_part() -> None:
-                    step(1, next(before, 0) + work.of_part)
+                    work.end_part(number)
+                    stage.step(1, work.amounts)
 
+                name, of_texts = names[number], tokens[number]
+                vocabulary = Vocabulary(tokenizers[number])
                 tallies = words.tallies(vocabulary, of_texts, on_part)
-                exact = of_texts is not None or is_exact(tokenizer, *rules)
+                exact = of_texts is not None or is_exact(vocabulary.tokenizer, *rules)
                 shown = output.seen(name, vocabulary, tallies)
                 found = _report(settings, name, vocabulary, shown, exact=exact)
-                step(0, next(before, 0) + work.of_tokens)
+                work.end(number)
+                stage.step(0, work.amounts)
                 return found
 
             with ThreadPoolExecutor(at_once) as pool:
-                reports = [*pool.map(report, names, tokenizers, tokens, works)]
+                reports = [*pool.map(report, range(len(tokenizers)))]
         manifest = words.manifest
         figures = WordsSummary(
             manifest.normalizer,

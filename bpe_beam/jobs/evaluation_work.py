@@ -30,7 +30,7 @@ class TokenizerWork(NamedTuple):
     Attributes:
         parts: How many parts are reported.
         before: The work until the first part begins.
-        of_part: The work of all threads for the words of a part.
+        of_part: The work for the words of a part, over the number of threads.
         of_tokens: The work for the vocabulary, after the words.
     """
 
@@ -75,15 +75,26 @@ class EvaluationWork:
     """
 
     def __init__(self, tokenizers: Sequence[TokenizerWork]) -> None:
-        self._done = 0
-        self._total = sum(one.all for one in tokenizers)
+        self._tokenizers = tokenizers
+        self._parts = [0] * len(tokenizers)
+        self._ended = [False] * len(tokenizers)
         self._lock = threading.Lock()
 
-    def add(self, microseconds: int) -> None:
-        """Add work that is done, from any thread."""
+    def end_part(self, tokenizer: int) -> None:
+        """Note that a part of a tokenizer, by its number, is done; from any thread."""
         with self._lock:
-            self._done += microseconds
+            self._parts[tokenizer] += 1
+
+    def end(self, tokenizer: int) -> None:
+        """Note that all of a tokenizer is done, after its parts."""
+        self._ended[tokenizer] = True
 
     def amounts(self) -> tuple[float, float]:
         """Return the work that is done, and all work."""
-        return self._done, self._total
+        done = 0
+        for one, parts, ended in zip(self._tokenizers, self._parts, self._ended, strict=True):
+            if ended:
+                done += one.all
+            elif parts:
+                done += one.before + parts * one.of_part
+        return done, sum(one.all for one in self._tokenizers)

@@ -45,14 +45,6 @@ WORKS = [
 ]
 
 
-def work_at(parts: int, tokenizers: int) -> int:
-    """Return the work that is done when parts and tokenizers, one after the other, are finished."""
-    each = [min(max(0, parts - 32 * number), 32) for number in range(3)]
-    of_parts = sum(own * work.of_part for own, work in zip(each, WORKS, strict=True))
-    begun = sum(work.before for own, work in zip(each, WORKS, strict=True) if own)
-    return begun + of_parts + sum(work.of_tokens for work in WORKS[:tokenizers])
-
-
 def errors_of(work: EvaluationWork | None, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Return how far each estimate after the first tenth is off, over all time."""
     now = [0.0]
@@ -60,16 +52,18 @@ def errors_of(work: EvaluationWork | None, monkeypatch: pytest.MonkeyPatch) -> l
     end = MOMENTS[-1][0]
     found = []
     with Progress("none").stage("evaluate", 96, "parts") as stage:
-        before = 0
+        parts_before = tokenizers_before = 0
         for seconds, parts, tokenizers in MOMENTS:
             now[0] = seconds
             if work is None:
                 stage.at_least(parts)
             else:
-                now_done = work_at(parts, tokenizers)
-                work.add(now_done - before)
+                for part in range(parts_before, parts):
+                    work.end_part(part // 32)
+                for tokenizer in range(tokenizers_before, tokenizers):
+                    work.end(tokenizer)
                 stage.step(0, work.amounts)
-                before = now_done
+                parts_before, tokenizers_before = parts, tokenizers
             left = stage.snapshot().eta_seconds
             if seconds >= end / 10:
                 assert left is not None
@@ -87,8 +81,12 @@ def test_a_tokenizer_of_another_pattern_takes_longer(monkeypatch: pytest.MonkeyP
 def test_all_work_is_done_in_the_end() -> None:
     work = EvaluationWork([TokenizerWork(4, 3, 20, 7), TokenizerWork(0, 2, 1, 3)])
     assert work.amounts() == (0, 95)
-    for each in (3 + 20, 20, 20, 20, 7, 2 + 3):
-        work.add(each)
+    for done in (3 + 20, 43, 63, 83):
+        work.end_part(0)
+        assert work.amounts() == (done, 95)
+    work.end(0)
+    assert work.amounts() == (90, 95)
+    work.end(1)
     assert work.amounts() == (95, 95)
 
 
