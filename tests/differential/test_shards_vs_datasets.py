@@ -16,8 +16,10 @@ import pyarrow as pa
 import pytest
 
 from bpe_beam.corpus.batches import BATCH_SCHEMA
-from bpe_beam.shards.formats import document_table, shard_format
+from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.formats.arrow import ArrowWriter
 from bpe_beam.shards.formats.interface import ShardOrigin
+from bpe_beam.shards.formats.parquet_writer import ParquetWriter
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.trainers
@@ -121,7 +123,8 @@ def test_each_reads_every_row(
     reader: str,
     vocab_size: int,
 ) -> None:
-    monkeypatch.setattr(document_table, "GROUP_BYTES", 10_000)
+    for writer in (ArrowWriter, ParquetWriter):
+        monkeypatch.setattr(writer, "group_bytes", 10_000)
     format_name, read = READERS[reader]
     documents = columns(vocab_size)
     path = write(tmp_path, format_name, documents, vocab_size)

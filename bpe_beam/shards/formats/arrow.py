@@ -4,13 +4,13 @@ a record batch. Nothing is compressed, so that readers can map the file into mem
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bpe_beam.shards.formats.document_table import GROUP_BYTES, native_file, table_format
+from bpe_beam.shards.formats.document_table import native_file, table_format
 
 
 class ArrowWriter:
@@ -21,10 +21,18 @@ class ArrowWriter:
         schema: The columns.
     """
 
+    # Few enough that the ids are still in the processor's cache when they are hashed and written.
+    group_bytes: ClassVar[int] = 2 << 20
+
     def __init__(self, sink: pa.PythonFile, schema: pa.Schema) -> None:
         self._schema = schema
         self._file = pa.ipc.new_file(sink, schema)
-        self._rows = _Rows()
+        # One array for the ids of all groups: new memory for each would cost as much as writing it.
+        self._ids = np.empty(self.group_bytes // 4, np.int32)
+        self._filled = 0
+        self._long_row: NDArray[np.int32] | None = None
+        self._lengths = bytearray()
+        self._labels: list[list[pa.Array]] = []
 
     def __enter__(self) -> ArrowWriter:
         return self
@@ -35,46 +43,28 @@ class ArrowWriter:
     def add(
         self, ids: NDArray[np.uint32], lengths: NDArray[np.int32], labels: list[pa.Array]
     ) -> None:
-        """See `GroupWriter.add`."""
-        self._rows.add(ids, lengths, labels)
-
-    def end_group(self) -> None:
-        """See `GroupWriter.end_group`."""
-        rows, self._rows = self._rows, _Rows()
-        self._file.write_batch(rows.batch(self._schema))
-
-
-class _Rows:
-    """The rows of a group that is not written yet."""
-
-    def __init__(self) -> None:
-        # Only the part that is filled takes memory.
-        self._ids = np.empty(GROUP_BYTES // 4, np.int32)
-        self._filled = 0
-        self._lengths = bytearray()
-        self._labels: list[list[pa.Array]] = []
-
-    def add(
-        self, ids: NDArray[np.uint32], lengths: NDArray[np.int32], labels: list[pa.Array]
-    ) -> None:
-        """Append rows; a row longer than GROUP_BYTES must be the only one of its group."""
+        """See `GroupWriter.add`. A row longer than a group is alone in its own."""
         filled, self._filled = self._filled, self._filled + ids.size
         if self._filled > self._ids.size:
-            self._ids = np.empty(ids.size, np.int32)
-        self._ids[filled : self._filled] = ids
+            self._long_row = ids.astype(np.int32)
+        else:
+            self._ids[filled : self._filled] = ids
         self._lengths += lengths.data
         self._labels.append(labels)
 
-    def batch(self, schema: pa.Schema) -> pa.RecordBatch:
-        """Return the rows."""
-        ids, lengths = self._ids[: self._filled], np.frombuffer(self._lengths, np.int32)
+    def end_group(self) -> None:
+        """See `GroupWriter.end_group`."""
+        ids = self._ids[: self._filled] if self._long_row is None else self._long_row
+        lengths = np.frombuffer(self._lengths, np.int32)
         offsets = np.concatenate((np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)))
         columns = [
             pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids)),
             pa.array(lengths),
             *map(pa.concat_arrays, zip(*self._labels, strict=True)),
         ]
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
+        self._file.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+        self._filled, self._long_row = 0, None
+        self._lengths, self._labels = bytearray(), []
 
 
 class _ArrowFile:
@@ -85,14 +75,17 @@ class _ArrowFile:
         file = pa.ipc.open_file(self._stored)
         self.schema = file.schema
         self.groups = file.num_record_batches
+        # Opening a file reads its whole footer: once for each column that is read.
+        self._columns: dict[str, pa.RecordBatchFileReader] = {}
 
     def read(self, group: int, column: str) -> pa.Array:
         """See `TableFile.read`."""
-        options = pa.ipc.IpcReadOptions(
-            use_threads=False, included_fields=[self.schema.get_field_index(column)]
-        )
-        file = pa.ipc.open_file(self._stored, options=options)
-        return file.get_batch(group).column(column)
+        if column not in self._columns:
+            options = pa.ipc.IpcReadOptions(
+                use_threads=False, included_fields=[self.schema.get_field_index(column)]
+            )
+            self._columns[column] = pa.ipc.open_file(self._stored, options=options)
+        return self._columns[column].get_batch(group).column(column)
 
 
 FORMAT = table_format("arrow", ".arrow", ArrowWriter, _ArrowFile, maps=True)

@@ -19,8 +19,8 @@ document and its id, or a list of several, or null; `tokenizer` has the `fingerp
 `vocab_size`; `sequence_length` is there for sequences only. The fingerprint, `prepend` and `append`
 are absent if nobody knows them.
 
-Rows are in groups of at most GROUP_BYTES, which depend on the documents alone: equal documents give
-equal bytes from one version of pyarrow. int32 holds the ids of any vocabulary.
+Rows are in groups of limited size, which depend on the documents alone: equal documents give equal
+bytes from one version of pyarrow. int32 holds the ids of any vocabulary.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import pairwise
 from threading import Lock
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -58,11 +58,8 @@ SEQUENCES_SCHEMA = pa.schema([*_ROW, (SEQUENCE_LENGTHS, pa.list_(pa.int32()))])
 
 METADATA_KEY = b"bpe_beam"
 
-GROUP_BYTES = 16 << 20
-"""The most bytes of a group of rows, unless it is one row: four a token, ROW_BYTES a row, and those
-of its id and source. A writer has at most one group in memory, and a reader one."""
-
 ROW_BYTES = 24
+"""What a row counts in a group, beside its ids, its document's id and source."""
 
 _INT32 = np.dtype(np.int32)
 
@@ -91,7 +88,15 @@ class TableFile(Protocol):
 
 
 class GroupWriter(Protocol):
-    """Writes a file group by group. A context manager, which ends a file of at least one group."""
+    """Writes a file group by group. A context manager, which ends a file of at least one group.
+
+    Attributes:
+        group_bytes: The most bytes of a group, unless it is one row: four a token, ROW_BYTES a row,
+            and those of its id and source. A writer has at most one group in memory, and a reader
+            one.
+    """
+
+    group_bytes: ClassVar[int]
 
     def __enter__(self) -> GroupWriter: ...
 
@@ -165,7 +170,7 @@ class TableWriter(OneFileWriter):
         ends = np.concatenate(([0], np.cumsum(sizes)))
         start = 0
         while start < rows:
-            room = GROUP_BYTES - self._group_bytes
+            room = self._opened().group_bytes - self._group_bytes
             stop = int(np.searchsorted(ends, ends[start] + room, side="right")) - 1
             if stop <= start and self._group_bytes:
                 self._end_group()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import zlib
 from enum import IntEnum
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -113,6 +114,8 @@ class ParquetWriter:
         sink: The file, which is empty.
         schema: The columns: the first has the ids, the second the number of those of each row.
     """
+
+    group_bytes: ClassVar[int] = 16 << 20
 
     def __init__(self, sink: pa.PythonFile, schema: pa.Schema) -> None:
         self._sink = sink

@@ -37,10 +37,15 @@ def format_(request: pytest.FixtureRequest) -> ShardFormat:
     return shard_format(request.param)
 
 
+def set_group_bytes(patch: pytest.MonkeyPatch, size: int) -> None:
+    for writer in (arrow.ArrowWriter, parquet_writer.ParquetWriter):
+        patch.setattr(writer, "group_bytes", size)
+
+
 @pytest.fixture
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups of about ten rows, in pages of two or three."""
-    monkeypatch.setattr(document_table, "GROUP_BYTES", 400)
+    set_group_bytes(monkeypatch, 400)
     monkeypatch.setattr(parquet_writer, "PAGE_VALUES", 20)
 
 
@@ -251,7 +256,7 @@ def test_a_batch_that_failed_is_not_passed_over(
     ):
         writer.write_documents(*pack([[1]]))
         with monkeypatch.context() as patch:
-            patch.setattr(document_table, "GROUP_BYTES", 1)
+            set_group_bytes(patch, 1)
             patch.setattr(arrow.ArrowWriter, "end_group", full)
             patch.setattr(parquet_writer.ParquetWriter, "end_group", full)
             with pytest.raises(OSError, match="no space"):
