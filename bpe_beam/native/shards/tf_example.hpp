@@ -14,6 +14,10 @@
 #include <string_view>
 #include <vector>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace bpe_beam {
 
 /// The bytes of a number as a varint.
@@ -72,8 +76,8 @@ constexpr std::size_t id_size(std::uint32_t id) {
   return std::size_t{1} + (id >> 7 != 0) + (id >> 14 != 0) + (id >> 21 != 0) + (id >> 28 != 0);
 }
 
-/// Writes ids as varints, and returns the byte behind them: `packed` bytes in total.
-inline std::uint8_t* put_ids(std::span<const std::uint32_t> ids, std::uint8_t* at) {
+/// Writes ids as varints, and returns the byte behind them.
+inline std::uint8_t* put_each_id(std::span<const std::uint32_t> ids, std::uint8_t* at) {
   // Eight bytes are written for each id, and those behind its varint overwritten by the next ids:
   // no jump depends on how long a varint is. The last seven ids have no eight bytes left.
   constexpr std::array<std::uint64_t, 6> kContinued{0, 0, 0x80, 0x8080, 0x808080, 0x80808080};
@@ -91,6 +95,76 @@ inline std::uint8_t* put_ids(std::span<const std::uint32_t> ids, std::uint8_t* a
   for (const std::uint32_t id : ids.subspan(fast)) at = put_varint(id, at);
   return at;
 }
+
+#if defined(__x86_64__)
+/// What brings the bytes of four varints together, which are in four bytes each.
+struct FourVarints {
+  std::array<std::uint8_t, 16> shuffle{};
+  std::uint8_t size = 0;
+};
+
+/// By the ids that have two bytes or more (the low four bits) and those that have three.
+constexpr auto make_four_varints() {
+  std::array<FourVarints, 256> found{};
+  for (std::size_t mask = 0; mask < found.size(); ++mask) {
+    FourVarints& each = found[mask];
+    each.shuffle.fill(0x80);
+    for (std::size_t id = 0; id < 4; ++id) {
+      const std::size_t size = 1 + (mask >> id & 1) + (mask >> (4 + id) & 1);
+      for (std::size_t byte = 0; byte < size; ++byte) {
+        each.shuffle[each.size++] = static_cast<std::uint8_t>(4 * id + byte);
+      }
+    }
+  }
+  return found;
+}
+
+inline constexpr auto kFourVarints = make_four_varints();
+
+/// Writes ids as `put_each_id` does, four at a time. Needs SSSE3.
+__attribute__((target("ssse3"))) inline std::uint8_t* put_ids_by_vectors(
+    std::span<const std::uint32_t> ids, std::uint8_t* at) {
+  // Sixteen bytes are written for four ids, so twelve other ids must follow.
+  constexpr std::size_t kRoom = 16;
+  const __m128i seven_bits = _mm_set1_epi32(0x7F);
+  const __m128i fourteen_bits = _mm_set1_epi32(0x3FFF);
+  const __m128i twenty_one_bits = _mm_set1_epi32(0x1FFFFF);
+  for (; ids.size() >= kRoom; ids = ids.subspan(4)) {
+    const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(ids.data()));
+    if (_mm_movemask_epi8(_mm_cmpgt_epi32(four, twenty_one_bits)) != 0) {
+      for (const std::uint32_t id : ids.first(4)) at = put_varint(id, at);
+      continue;
+    }
+    const __m128i second = _mm_cmpgt_epi32(four, seven_bits);
+    const __m128i third = _mm_cmpgt_epi32(four, fourteen_bits);
+    const __m128i values = _mm_or_si128(
+        _mm_and_si128(four, seven_bits),
+        _mm_or_si128(_mm_and_si128(_mm_slli_epi32(four, 1), _mm_set1_epi32(0x7F00)),
+                     _mm_and_si128(_mm_slli_epi32(four, 2), _mm_set1_epi32(0x7F0000))));
+    const __m128i continued = _mm_or_si128(_mm_and_si128(second, _mm_set1_epi32(0x80)),
+                                           _mm_and_si128(third, _mm_set1_epi32(0x8000)));
+    const int mask = _mm_movemask_ps(_mm_castsi128_ps(second)) |
+                     _mm_movemask_ps(_mm_castsi128_ps(third)) << 4;
+    const FourVarints& known = kFourVarints[static_cast<std::size_t>(mask)];
+    const __m128i shuffle =
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(known.shuffle.data()));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(at),
+                     _mm_shuffle_epi8(_mm_or_si128(values, continued), shuffle));
+    at += known.size;
+  }
+  return put_each_id(ids, at);
+}
+
+/// Writes ids below 2^31 as varints, and returns the byte behind them.
+inline std::uint8_t* put_ids(std::span<const std::uint32_t> ids, std::uint8_t* at) {
+  static const bool has_ssse3 = __builtin_cpu_supports("ssse3") != 0;
+  return has_ssse3 ? put_ids_by_vectors(ids, at) : put_each_id(ids, at);
+}
+#else
+inline std::uint8_t* put_ids(std::span<const std::uint32_t> ids, std::uint8_t* at) {
+  return put_each_id(ids, at);
+}
+#endif
 
 /// Takes a tag and the length of what follows, which must be all of the rest.
 inline bool take_rest(std::string_view& data, char tag) {

@@ -69,6 +69,27 @@ void test_what_is_written_is_read() {
   }
 }
 
+// The list of ids is the end of an Example.
+void test_each_way_of_writing_ids_gives_the_same_bytes() {
+  std::mt19937 random(3);
+  for (int trial = 0; trial < 4000; ++trial) {
+    // Mostly ids of up to three bytes, which are written four at a time, in lists of any length.
+    Ids ids(random() % 70);
+    for (auto& id : ids) {
+      const auto bits = static_cast<std::uint32_t>(random() % 40 == 0 ? 31 : 5 + random() % 17);
+      id = static_cast<std::uint32_t>(random()) & ((1U << bits) - 1);
+    }
+    Bytes expected(5 * ids.size());
+    std::uint8_t* end = expected.data();
+    for (const std::uint32_t id : ids) end = put_varint(id, end);
+    expected.resize(static_cast<std::size_t>(end - expected.data()));
+    Bytes each(expected.size());
+    CHECK(tf_example_detail::put_each_id(ids, each.data()) == each.data() + each.size());
+    CHECK(each == expected);
+    CHECK(view_of(example_of(ids)).ends_with(view_of(expected)));
+  }
+}
+
 void test_other_layouts_are_refused() {
   const Bytes example = example_of({1, 300});
   for (std::size_t at = 0; at < example.size(); ++at) {
@@ -86,5 +107,6 @@ int main() {
   test_known_bytes();
   test_varints();
   test_what_is_written_is_read();
+  test_each_way_of_writing_ids_gives_the_same_bytes();
   test_other_layouts_are_refused();
 }

@@ -36,6 +36,7 @@ void test_checksums() {
     Bytes data(size);
     for (auto& byte : data) byte = static_cast<std::uint8_t>(random());
     CHECK(crc32c(data) == slow_crc(data));
+    CHECK(tf_record_detail::crc32c_by_tables(data) == slow_crc(data));
   }
 }
 
