@@ -348,7 +348,7 @@ class OutputFolder(JobFolder):
             whole = all(
                 file.name in present and self.storage.size(self.path(file.name)) == file.bytes
                 for file in files
-            ) and all(side_by_side(self.matches, self._cheap_to_read(files)))
+            ) and all(side_by_side(self.matches, self._to_hash(files)))
         except UsageError:
             raise
         except (ValueError, KeyError, TypeError, DataError):
@@ -361,8 +361,13 @@ class OutputFolder(JobFolder):
                     self.write_receipt(name, task.files, task.stats)
         return whole
 
-    def _cheap_to_read(self, files: Iterable[FileInfo]) -> list[FileInfo]:
-        """Return the files to hash at every start: on local disks the smallest, to HASHED_BYTES."""
+    def _to_hash(self, files: Iterable[FileInfo]) -> list[FileInfo]:
+        """Return the files to hash at every start: on local disks the smallest, to HASHED_BYTES.
+
+        Of files that were not forced to disk, all: after a power cut they may be incomplete.
+        """
+        if not self.storage.synced:
+            return list(files)
         smallest = sorted(files, key=lambda file: file.bytes)
         sizes = itertools.accumulate(file.bytes for file in smallest)
         most = HASHED_BYTES if is_local(self.url) else 0

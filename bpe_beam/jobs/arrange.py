@@ -264,7 +264,7 @@ class _Arranging:
         def steps(task: ArrangeTask) -> Steps:
             return lambda engine: engine.run(
                 "MeasureShard",
-                partial(measure_shard, task),
+                partial(measure_shard, _unsynced(task)),
                 engine.tasks("Documents", elements),
                 str,
             )
@@ -346,7 +346,7 @@ class _Arranging:
             def described(engine: Engine) -> Collection:
                 scattered = engine.run(
                     "ScatterShard",
-                    partial(scatter_shard, task),
+                    partial(scatter_shard, _unsynced(task)),
                     engine.tasks("Documents", elements),
                     str,
                 )
@@ -489,6 +489,12 @@ class _Arranging:
         for file in self._old.rejects.files:
             url = storage.join(self._documents, *file.name.split("/"))
             storage.write_bytes(folder.path(file.name), read_hashed(storage, url, file.sha256))
+
+
+def _unsynced(task: ArrangeTask) -> ArrangeTask:
+    """Return the same task for steps whose files are temporary."""
+    folder = task.folder
+    return replace(task, folder=replace(folder, storage=folder.storage.unsynced))
 
 
 def _finished(before: bool, kept: int, tokenized: Any, manifests: tuple[Manifest, ...]) -> Arranged:

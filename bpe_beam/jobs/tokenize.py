@@ -120,7 +120,8 @@ def _arrange(
     started = time.monotonic()
 
     def tokenize(inner: TokenizeSettings) -> CorpusSummary:
-        summary = _TokenizeJob(inner, storage, plan, tokenizer, encoding).run(progress)
+        # The folder of documents is temporary.
+        summary = _TokenizeJob(inner, storage.unsynced, plan, tokenizer, encoding).run(progress)
         assert isinstance(summary, CorpusSummary)
         encoding.tokenizer().clear_cache()  # nothing is encoded from here on
         return summary

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -47,9 +47,13 @@ class Storage:
     Attributes:
         options: Settings of fsspec's file systems by protocol, such as
             `{"s3": {"endpoint_url": "http://..."}}`. May hold secrets: never shown or logged.
+        synced: Whether the bytes of every local file are forced to disk. False for temporary files
+            that a later run compares with their hashes: those that `create` opens do not wait for
+            the disk, and may be incomplete after a power cut.
     """
 
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, hash=False)
+    synced: bool = True
 
     def __post_init__(self) -> None:
         for protocol, settings in self.options.items():
@@ -69,6 +73,11 @@ class Storage:
         from bpe_beam.storage.remote_store import RemoteStore
 
         return RemoteStore(self.options)
+
+    @property
+    def unsynced(self) -> Storage:
+        """The same client for temporary files; see `synced`."""
+        return replace(self, synced=False)
 
     def _store(self, url: str) -> LocalStore | RemoteStore:
         return _LOCAL if is_local(url) else self.remote
@@ -182,8 +191,10 @@ class Storage:
             data: Its content.
         """
 
+        client = self if self.synced else replace(self, synced=True)
+
         def write() -> None:
-            with self.create(url) as stream:
+            with client.create(url) as stream:
                 stream.write(data)
 
         if is_local(url):
@@ -207,12 +218,15 @@ class Storage:
         On object stores (s3, gs, az, hf) the bytes go up in parts of 16 MiB, one of which is in
         memory; a killed process can leave parts that only the store shows. Elsewhere the file has
         the name `URL.attempt-<12 hex digits>` until it is renamed. The bytes of a local file are on
-        disk before its name appears; `sync_folders` makes the name itself survive a power cut. A
-        device or a pipe, such as /dev/null, is written to and never replaced.
+        disk before its name appears, if the client is `synced`; `sync_folders` makes the name
+        itself survive a power cut. A device or a pipe, such as /dev/null, is written to and never
+        replaced.
 
         The file's folder must exist (object stores have none). The web cannot be written to.
         """
-        return self._store(url).create(url)
+        if is_local(url):
+            return _LOCAL.create(url, synced=self.synced)
+        return self.remote.create(url)
 
     def move(self, source: str, target: str) -> None:
         """Give a file another name in the same store, replacing an older file of that name.

@@ -65,7 +65,13 @@ class LocalStore:
         with local_path(url).open("rb", buffering=0) as stream:
             return stream.read(count)
 
-    def create(self, url: str) -> AbstractContextManager[BinaryIO]:
+    def create(self, url: str, *, synced: bool = True) -> AbstractContextManager[BinaryIO]:
+        """See `Storage`.
+
+        Args:
+            url: The file.
+            synced: Whether its bytes are forced to disk before its name appears.
+        """
         path = local_path(url)
         attempt = Path(attempt_name(str(path)))
         with named_errors("write", url):
@@ -74,7 +80,7 @@ class LocalStore:
                 return write_attempt(outlet, url, publish=lambda: None, remove=lambda: None)
             raw = open_new(attempt)
         publish = partial(attempt.replace, path)
-        return write_attempt(raw, url, publish=publish, remove=attempt.unlink, synced=True)
+        return write_attempt(raw, url, publish=publish, remove=attempt.unlink, synced=synced)
 
     def move(self, source: str, target: str) -> None:
         """See `Storage`."""

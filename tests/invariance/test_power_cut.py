@@ -15,6 +15,7 @@ from made_text import documents, write
 from power_cut import Disk, Files, write_files
 from read_back import tree
 
+from bpe_beam.folders import output_folder
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.numbering import number_shards
 from bpe_beam.storage import Storage
@@ -22,6 +23,7 @@ from bpe_beam.storage.create_exclusive import write_once
 from bpe_beam.workers.stream.window_log import WindowFolder
 
 VOCABULARY = ("--vocab-size", "400")
+PACKED = ("--sequence-length", "64", "--packing", "best_fit", "--shuffle-seed", "3")
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,8 @@ def command(job: str, made: Path) -> list[str]:
         "train": [*VOCABULARY],
         "tokenize": ["--tokenizer", str(made / "tok" / "tokenizer.json")],
     }
-    return [job, *reading, *more[job], "--quiet"]
+    more["arrange"] = [*more["tokenize"], *PACKED]
+    return [job.replace("arrange", "tokenize"), *reading, *more[job], "--quiet"]
 
 
 def named(value: Any) -> Iterator[tuple[str, int, str]]:
@@ -79,6 +82,7 @@ def is_whole(files: Files, final: str) -> bool:
     [
         ("count", ["manifest.json"]),
         ("tokenize", ["manifest.json"]),
+        ("arrange", ["manifest.json"]),
         ("train", ["counts/manifest.json", "summary.json"]),
     ],
 )
@@ -106,6 +110,23 @@ def test_what_is_finished_is_whole(
             done = run(*command(job, made), "--output", again / "below" / "out")
             assert done.code == 0, done.err
             assert tree(again / "below" / "out") == whole
+
+
+def test_temporary_documents_that_a_power_cut_emptied_are_made_again(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are not forced to disk: a file may have its size, and none of its bytes."""
+    monkeypatch.setattr(output_folder, "HASHED_BYTES", 0)
+    expected, out = tmp_path / "expected", tmp_path / "out"
+    assert run(*command("arrange", made), "--output", expected).code == 0
+    assert run(*command("arrange", made), "--output", out, "--dry-run").code == 0
+    shards = sorted(out.glob("work/documents/shard-*"))
+    assert shards
+    for shard in shards[::2]:
+        shard.write_bytes(bytes(shard.stat().st_size))
+    done = run(*command("arrange", made), "--output", out)
+    assert done.code == 0, done.err
+    assert tree(out) == tree(expected)
 
 
 def test_the_words_of_merge_rounds_are_never_lost(
