@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec import Struct
@@ -26,6 +27,7 @@ from bpe_beam.folders.artifact_names import (
     MANIFEST_FILE,
     TOKEN_COUNTS_FILE,
     TOKENIZER_FILE,
+    part_name,
 )
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.job_json import JobRecord, differences
@@ -239,10 +241,12 @@ class OutputFolder(JobFolder):
         receipt = publication.receipt
         if all(name == final or name.startswith(f"{WORK}/") for name, final in publication.moves):
             return publication
-        back = {
-            name: f"{WORK}/{receipt.task}.{name.rpartition('/')[2].partition('.')[2]}"
-            for name, _ in publication.moves
-        }
+        back: dict[str, str] = {}
+        parts: Counter[str] = Counter()
+        for name, _ in publication.moves:
+            suffix = name.rpartition("/")[2].partition(".")[2]
+            back[name] = f"{WORK}/{part_name(receipt.task, parts[suffix])}.{suffix}"
+            parts[suffix] += 1
         self._move_files(back.items())
         moves = tuple((back[name], final) for name, final in publication.moves)
         names = {final: name for name, final in moves}

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from bpe_beam.errors import DataError, NotFoundError
-from bpe_beam.folders.artifact_names import JOB_FILE
+from bpe_beam.folders.artifact_names import JOB_FILE, name_of_first_part
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.folders.receipts import WORK, Receipt, TaskFolder, receipt_name, side_by_side, task_of
@@ -40,7 +40,7 @@ class RunFolder(TaskFolder):
 
     def owns(self, name: str) -> bool:
         """Return whether the job writes a file of this name that is no receipt."""
-        return name in self.record.names
+        return name_of_first_part(name) in self.record.names
 
     def is_receipt(self, name: str) -> bool:
         """Return whether a file of this name is a receipt of a task of the job."""

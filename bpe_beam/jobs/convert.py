@@ -250,7 +250,7 @@ def _names(format_name: str, new: Sequence[NewShard]) -> list[str]:
 def _restore(manifest: bytes) -> Mapping[str, RestoredTask]:
     """Return the tasks of a finished folder, from which it is repaired if a file is missing."""
     found = Manifest.from_bytes(manifest)
-    rows = list(zip(found.splits, rejects_of(found), strict=True))
+    rows = list(zip(found.rows, rejects_of(found), strict=True))
     return {
         shard_name(index, len(rows)): RestoredTask(
             (*row.files, *rejects), ConvertStats(row.documents if row.files else 0, row.tokens)
@@ -380,13 +380,13 @@ def _write_token_counts(folder: OutputFolder, old: _Old, manifest: Manifest) -> 
 
 
 def _rows(manifests: Sequence[Manifest]) -> list[dict[str, Any]]:
-    """Return what is known of the splits of all folders, in their order."""
-    rows = [row for manifest in manifests for row in manifest.splits]
+    """Return what is known of the rows of all folders, in their order."""
+    rows = [row for manifest in manifests for row in manifest.rows]
     by_source = all(row.sources is not None for row in rows)
     one = len(manifests) == 1
     return [
         _row(
-            index,
+            row.split if one else index,
             slices=row.slices if one else (),
             documents=row.documents,
             text_bytes=row.text_bytes,

@@ -12,7 +12,6 @@ from threading import Timer
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from msgspec import UNSET, structs, to_builtins
-from msgspec.structs import asdict
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.engines.run import run_summary
@@ -251,21 +250,14 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         plan = manifest_plan(found, "")
         rejects = {file.name: file for file in found.rejects.files}
         tasks: dict[str, RestoredTask] = {}
-        for row in found.splits:
-            rejected = rejects.get(rejects_name(row.split, len(plan.splits)))
-            stats = TokenizeStats(
-                documents=row.documents,
-                text_bytes=row.text_bytes,
-                rejects={},
-                **asdict(SplitReading.restored(plan.splits[row.split])),
-                tokens=row.tokens,
-                sources=row.sources,
-                changes=row.changes,
-            )
+        for split, rows in zip(plan.splits, found.by_split, strict=True):
+            rejected = rejects.get(rejects_name(split.index, len(plan.splits)))
+            files = tuple(file for row in rows for file in row.files)
+            reading = SplitReading.restored(split)
             # The manifest has the sum of reject reasons only: a split with rejects is read again.
-            tasks[shard_name(row.split, len(plan.splits))] = RestoredTask(
-                row.files if rejected is None else (*row.files, rejected),
-                stats if rejected is None else None,
+            tasks[shard_name(split.index, len(plan.splits))] = RestoredTask(
+                files if rejected is None else (*files, rejected),
+                TokenizeStats.of_rows(reading, rows) if rejected is None else None,
             )
         return tasks
 

@@ -226,7 +226,7 @@ def _compare(
         local_workers(workers, in_processes=tokenizer.holds_gil) as pool,
     ):
         tasks = split_tasks(plan)  # the largest first
-        rows = manifest.splits
+        rows = manifest.by_split
         in_order = [rows[SplitTask.from_json(each).split.index] for each in tasks]
         found = pool.map(partial(compare_with_split, task), tasks, in_order)
         differences = sorted(filter(None, found))

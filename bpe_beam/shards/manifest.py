@@ -8,11 +8,12 @@ key, or a value of another type, is refused, and the error names its position in
 from __future__ import annotations
 
 import hashlib
+from itertools import groupby
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from bpe_beam.corpus.rejects import FileLoss
 from bpe_beam.errors import DataError, UsageError
@@ -31,6 +32,7 @@ from bpe_beam.shards.shard_rows import (
     SourceTotals,
     TokenlessSplit,
     Totals,
+    added_sources,
 )
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.json_file import Count, Sha256, read_signed, to_struct, with_checksum
@@ -117,7 +119,9 @@ class Manifest(
         rejects: What could not be used.
         plan: The plan's `fingerprint`, a SHA-256, and the plan as its own `to_json()` returns it.
             `WriteTokens` has no plan.
-        shards: The shard of each split with tokens, in the order of the plan.
+        shards: The shards of the splits with tokens, in the order of the plan. A split has several
+            if the format can count no more in one: then the first one has its slices, rejects and
+            changes, and the others have none.
         tokenless: The splits without tokens, in the order of the plan.
         arranged: How the documents were arranged, if they are not in the order of the corpus.
     """
@@ -151,27 +155,23 @@ class Manifest(
     @property
     def changes(self) -> DocumentChanges:
         """What rules for documents changed."""
-        return sum((row.changes or NO_CHANGES for row in self.splits), NO_CHANGES)
+        return sum((row.changes or NO_CHANGES for row in self.rows), NO_CHANGES)
 
     @property
-    def splits(self) -> list[Shard | TokenlessSplit]:
-        """The rows of all splits, in the order of the plan."""
+    def rows(self) -> list[Shard | TokenlessSplit]:
+        """The rows of all splits, in the order of the plan: a split has one, or several shards."""
         rows: list[Shard | TokenlessSplit] = [*self.shards, *self.tokenless]
         return sorted(rows, key=lambda row: row.split)
 
     @property
+    def by_split(self) -> list[list[Shard | TokenlessSplit]]:
+        """The rows of each split, in the order of the plan."""
+        return [list(rows) for _, rows in groupby(self.rows, key=lambda row: row.split)]
+
+    @property
     def sources(self) -> dict[str, SourceTotals] | None:
         """The totals of each source, sorted by name; None without sources."""
-        rows: dict[str, list[SourceTotals]] = {}
-        for row in self.splits:
-            for name, totals in (row.sources or {}).items():
-                rows.setdefault(name, []).append(totals)
-        if not rows and all(row.sources is None for row in self.splits):
-            return None
-        return {
-            name: SourceTotals(*map(sum, zip(*map(astuple, rows[name]), strict=True)))
-            for name in sorted(rows)
-        }
+        return added_sources(row.sources for row in self.rows)
 
     def content_fingerprint(self) -> str:
         """Return a SHA-256 of what decides on the documents and their order, not on the format.
@@ -333,27 +333,29 @@ def _check_names(manifest: Manifest) -> None:
 
 
 def _check_splits(manifest: Manifest) -> None:
-    """Check that each split of the plan has one row, in the order of the plan."""
+    """Check that each split of the plan has its rows, in the order of the plan."""
     for what, numbers in (
         ("shards", [shard.split for shard in manifest.shards]),
         ("splits_without_tokens", [row.split for row in manifest.tokenless]),
     ):
         if numbers != sorted(numbers):
             raise ValueError(f"{what} must be in the order of their splits")
-    found = [row.split for row in manifest.splits]
-    for number, split in enumerate(found):
-        if split > number:
-            raise ValueError(f"split {number} of the plan has no shard")
-        if split < number:
-            raise ValueError(f"split {split} of the plan has two shards")
+    found = 0
+    for row in manifest.rows:
+        if row.split > found:
+            raise ValueError(f"split {found} of the plan has no shard")
+        if row.split == found:
+            found += 1
+        elif not manifest.has_plan or row.slices or isinstance(row, TokenlessSplit):
+            raise ValueError(f"split {row.split} of the plan has two shards")
     splits = manifest.plan.get("splits")
-    if isinstance(splits, list) and len(splits) != len(found):
-        raise ValueError(f"the plan has {len(splits)} splits, and {len(found)} of them have shards")
+    if isinstance(splits, list) and len(splits) != found:
+        raise ValueError(f"the plan has {len(splits)} splits, and {found} of them have shards")
 
 
 def _check_sources(manifest: Manifest, version: int) -> None:
     """Check that all rows have sources, or none has."""
-    rows = manifest.splits
+    rows = manifest.rows
     expected = any(row.sources is not None for row in rows) if version == VERSION else version == 2
     for row in rows:
         if (row.sources is not None) != expected:

@@ -1,7 +1,8 @@
 """The names of shards: numbers without gaps over the splits that have tokens.
 
-A worker does not know which other splits have tokens, so it writes its shard under the split's name
-in `work/`. The final names follow from the plan and the receipts of all splits.
+A worker does not know which other splits have tokens, or several shards, so it writes its shards
+under the split's name in `work/`. The final names follow from the plan and the receipts of all
+splits.
 """
 
 from __future__ import annotations
@@ -42,17 +43,36 @@ def number_shards(receipts: Sequence[Receipt], tokens: Iterable[int]) -> list[Pu
         tokens: The number of tokens of each split. A split without tokens has no shard.
 
     Returns:
-        A publication for each split. Its receipt names the shard's files first, rejects and
+        A publication for each split. Its receipt names the files of shards first, rejects and
         token counts after them.
     """
-    with_tokens = [number for number, count in enumerate(tokens) if count]
-    names = {split: shard_name(i, len(with_tokens)) for i, split in enumerate(with_tokens)}
-    return [_publication(receipt, names.get(number)) for number, receipt in enumerate(receipts)]
+    shards = [
+        shards_of(receipt) if count else [] for receipt, count in zip(receipts, tokens, strict=True)
+    ]
+    total = sum(map(len, shards))
+    first = 0
+    publications = []
+    for receipt, found in zip(receipts, shards, strict=True):
+        names = [shard_name(first + index, total) for index in range(len(found))]
+        publications.append(_publication(receipt, found, names))
+        first += len(found)
+    return publications
 
 
 def shard_files(receipt: Receipt) -> tuple[FileInfo, ...]:
-    """Return the files of a receipt that belong to its shard."""
+    """Return the files of a receipt that belong to shards."""
     return tuple(file for file in receipt.files if not _is_beside(file))
+
+
+def shards_of(receipt: Receipt) -> list[tuple[FileInfo, ...]]:
+    """Return the files of each shard of a receipt: none of a split without files of a shard."""
+    shards: list[dict[str, FileInfo]] = []
+    for file in shard_files(receipt):
+        suffix = suffix_of(file.name)
+        if not shards or suffix in shards[-1]:
+            shards.append({})
+        shards[-1][suffix] = file
+    return [tuple(shard.values()) for shard in shards]
 
 
 def reject_files(receipt: Receipt) -> tuple[FileInfo, ...]:
@@ -76,9 +96,15 @@ def suffix_of(name: str) -> str:
     return name.rpartition("/")[2].partition(".")[2]
 
 
-def _publication(receipt: Receipt, name: str | None) -> Publication:
-    files = () if name is None else shard_files(receipt)
-    named = [replace(file, name=f"{name}.{suffix_of(file.name)}") for file in files]
+def _publication(
+    receipt: Receipt, shards: Sequence[tuple[FileInfo, ...]], names: Sequence[str]
+) -> Publication:
+    files = tuple(file for shard in shards for file in shard)
+    named = [
+        replace(file, name=f"{name}.{suffix_of(file.name)}")
+        for shard, name in zip(shards, names, strict=True)
+        for file in shard
+    ]
     beside = filter(_is_beside, receipt.files)
     moves = tuple((file.name, final.name) for file, final in zip(files, named, strict=True))
     return Publication(replace(receipt, files=(*named, *beside)), moves)

@@ -40,6 +40,24 @@ class SourceTotals(Struct, frozen=True, forbid_unknown_fields=True):
     tokens: Count
 
 
+def added_sources(
+    rows: Iterable[dict[str, SourceTotals] | None],
+) -> dict[str, SourceTotals] | None:
+    """Return the totals of each source over all rows, sorted by name; None if no row has any."""
+    found: dict[str, list[SourceTotals]] = {}
+    known = False
+    for row in rows:
+        known = known or row is not None
+        for name, totals in (row or {}).items():
+            found.setdefault(name, []).append(totals)
+    if not known:
+        return None
+    return {
+        name: SourceTotals(*map(sum, zip(*map(astuple, found[name]), strict=True)))
+        for name in sorted(found)
+    }
+
+
 class DocumentChanges(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """How many documents were changed by rules for empty and for long ones.
 

@@ -208,7 +208,7 @@ def _check_sums(manifest: Manifest) -> Iterator[str]:
             yield (
                 f"{MANIFEST_FILE}: totals.{name} is {value}; the shards add up to {expected[name]}"
             )
-    for row in manifest.splits:
+    for row in manifest.rows:
         for name in SourceTotals.__struct_fields__ if row.sources is not None else ():
             total = sum(getattr(source, name) for source in (row.sources or {}).values())
             if total != getattr(row, name):

@@ -111,8 +111,11 @@ class ConvertTask:
 
 
 def same_shards(manifests: Sequence[Manifest]) -> list[NewShard]:
-    """Return a new shard for each split of all folders, with its rejects if there is one folder."""
-    rows = [(folder, row) for folder, manifest in enumerate(manifests) for row in manifest.splits]
+    """Return a new shard for each shard, and each split without tokens, of all folders.
+
+    If there is one folder, the first one of each split has the split's rejects.
+    """
+    rows = [(folder, row) for folder, manifest in enumerate(manifests) for row in manifest.rows]
     rejects = rejects_of(manifests[0]) if len(manifests) == 1 else [()] * len(rows)
     return [
         NewShard(
@@ -127,10 +130,15 @@ def same_shards(manifests: Sequence[Manifest]) -> list[NewShard]:
 
 
 def rejects_of(manifest: Manifest) -> list[tuple[FileInfo, ...]]:
-    """Return the files of rejects of each split; those of other names are of the first."""
-    count = len(manifest.splits)
-    names = {rejects_name(index, count): index for index in range(count)}
-    found: list[tuple[FileInfo, ...]] = [()] * count
+    """Return the files of rejects of each row of a manifest; each file is of one split.
+
+    They are of the split's first row; those of other names are of the first row of all.
+    """
+    count = len(manifest.by_split)
+    names: dict[str, int] = {}
+    for index, row in enumerate(manifest.rows):
+        names.setdefault(rejects_name(row.split, count), index)
+    found: list[tuple[FileInfo, ...]] = [()] * len(manifest.rows)
     for file in manifest.rejects.files:
         found[names.get(file.name, 0)] += (file,)
     return found

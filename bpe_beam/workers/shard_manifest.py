@@ -12,7 +12,7 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import Publication, Receipt
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
 from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo
-from bpe_beam.shards.numbering import number_shards, reject_files, shard_files
+from bpe_beam.shards.numbering import number_shards, reject_files, shards_of
 from bpe_beam.shards.shard_rows import Shard, SourceSlice, TokenlessSplit, Totals
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers.split_stats import lost_files, reject_reasons
@@ -42,22 +42,27 @@ def manifest_of(
     stats = [receipt.read_stats(TokenizeStats) for receipt in receipts]
     publications = number_shards(receipts, [split.tokens for split in stats])
     for split, found, publication in zip(plan.splits, stats, publications, strict=True):
-        files = shard_files(publication.receipt)
+        written = shards_of(publication.receipt)
         rejects += reject_files(publication.receipt)
-        row: dict[str, Any] = {
-            "split": split.index,
+        of_split: dict[str, Any] = {
             "slices": _slices_of(plan, split),
-            "documents": found.documents,
-            "text_bytes": found.text_bytes,
             "rejects": sum(found.rejects.values()),
-            "sources": found.sources,
             "changes": found.changes,
         }
-        if files:
-            name = files[0].name.partition(".")[0]
-            shards.append(Shard(name=name, tokens=found.tokens, files=files, **row))
-        else:
-            tokenless.append(TokenlessSplit(**row))
+        for number, sums in enumerate(found.sums):
+            row = {
+                "split": split.index,
+                "documents": sums.documents,
+                "text_bytes": sums.text_bytes,
+                "sources": sums.sources,
+                **(of_split if number == 0 else {"slices": (), "rejects": 0}),
+            }
+            if written:
+                files = written[number]
+                name = files[0].name.partition(".")[0]
+                shards.append(Shard(name=name, tokens=sums.tokens, files=files, **row))
+            else:
+                tokenless.append(TokenlessSplit(**row))
     return Manifest(
         format=shard_format,
         version=VERSION,
@@ -104,7 +109,7 @@ def plan_of(manifest: Manifest, root: str) -> Plan:
     if plan.fingerprint() != fingerprint:
         raise DataError(f"{MANIFEST_FILE}: the fingerprint of the plan does not match the plan")
     plan.check_cover()
-    for row in manifest.splits:
-        if row.slices != _slices_of(plan, plan.splits[row.split]):
+    for split, (row, *_) in zip(plan.splits, manifest.by_split, strict=True):
+        if row.slices != _slices_of(plan, split):
             raise DataError(f"{MANIFEST_FILE}: split {row.split} has other slices than the plan")
     return plan

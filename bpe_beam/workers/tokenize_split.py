@@ -1,35 +1,45 @@
-"""Tokenize a split into its shard.
+"""Tokenize a split into its shard, or shards.
 
 A worker reads its split a batch at a time, encodes it and writes it, all in one task, so that no
-token travels. The shard becomes visible in `work/` as a whole and then gets its receipt; a retry, a
-twin attempt or a late one writes the same bytes under the same name. A split without tokens gets a
-receipt without a shard. The shards get their final names when all splits are done, see
-`shards/numbering.py`. A worker holds one batch, its tokens, the tokenizer (once a process), a word
-cache of fixed size and, if tokens are counted, the table of `token_counter.py`.
+token travels. Its shards, one or several (see `split_shards.py`), become visible in `work/` as a
+whole, and then it gets its receipt; a retry, a twin attempt or a late one writes the same bytes
+under the same names. A split without tokens gets a receipt without a shard. The shards get their
+final names when all splits are done, see `shards/numbering.py`. A worker holds one batch, its
+tokens, the tokenizer (once a process), a word cache of fixed size and, if tokens are counted, the
+table of `token_counter.py`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict
 
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.folders.receipts import WORK, TaskFolder
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, shard_format
-from bpe_beam.shards.formats.interface import ShardOrigin
+from bpe_beam.shards.formats.interface import ShardOrigin, ShardWriter
 from bpe_beam.shards.numbering import shard_name
-from bpe_beam.shards.shard_rows import NO_CHANGES, DocumentChanges, SourceTotals
+from bpe_beam.shards.shard_rows import (
+    NO_CHANGES,
+    DocumentChanges,
+    Shard,
+    SourceTotals,
+    TokenlessSplit,
+    added_sources,
+)
 from bpe_beam.storage.json_file import Count
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.encode_documents import encode_documents
 from bpe_beam.workers.measured import TaskResult
-from bpe_beam.workers.source_tables import add_token_totals
 from bpe_beam.workers.split_reader import SplitReader
-from bpe_beam.workers.split_stats import SplitStats
+from bpe_beam.workers.split_shards import ShardSums, SplitShards
+from bpe_beam.workers.split_stats import SplitReading, SplitStats
 from bpe_beam.workers.token_counter import TokenCounter, id_columns
 from bpe_beam.workers.unused_memory import release_unused_memory
 
@@ -47,11 +57,46 @@ class TokenizeStats(SplitStats, frozen=True, kw_only=True):
         tokens: The number of its tokens.
         sources: What it has of each source, sorted by name; None without sources.
         changes: What rules for documents changed; None if they changed nothing.
+        shards: What each of its shards has, if they are several.
     """
 
     tokens: Count
     sources: dict[str, SourceTotals] | None = None
     changes: DocumentChanges | None = None
+    shards: tuple[ShardSums, ...] | None = None
+
+    @staticmethod
+    def of_rows(reading: SplitReading, rows: Sequence[Shard | TokenlessSplit]) -> TokenizeStats:
+        """Return the stats of a split without rejects.
+
+        Args:
+            reading: What it was read from.
+            rows: Its rows in the manifest.
+        """
+        sums = [
+            ShardSums(
+                documents=row.documents,
+                text_bytes=row.text_bytes,
+                tokens=row.tokens,
+                sources=row.sources,
+            )
+            for row in rows
+        ]
+        return TokenizeStats(
+            **asdict(reading), rejects={}, changes=rows[0].changes, **_of_shards(sums)
+        )
+
+    @property
+    def sums(self) -> tuple[ShardSums, ...]:
+        """What each of its shards has; without tokens, what the split has."""
+        return self.shards or (
+            ShardSums(
+                documents=self.documents,
+                text_bytes=self.text_bytes,
+                tokens=self.tokens,
+                sources=self.sources,
+            ),
+        )
 
 
 @dataclass(frozen=True)
@@ -95,7 +140,6 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
     release_unused_memory(_MOST_UNUSED)
     folder = task.folder
     format_ = shard_format(task.shard_format)
-    sources: dict[str, Counter[str]] = {}
     changes = NO_CHANGES
     counter: TokenCounter | None = None
     if task.count_tokens:
@@ -106,14 +150,11 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
         )
         stack.enter_context(split.rejects)
         name = shard_name(split.task.split.index, task.splits)
-        target = folder.storage, folder.path(WORK), name, task.encoding.tokenizer().max_id + 1
-        labelled = format_.labelled_writer
-        writer = stack.enter_context(
-            format_.writer(*target)
-            if labelled is None
-            else labelled(*target, origin_of(task.encoding))
+        shards = stack.enter_context(
+            SplitShards(format_, partial(_writer, task), name, by_source=task.reading.names_sources)
         )
-        for texts in split.batches(labelled=labelled is not None, batch_bytes=_BATCH_BYTES):
+        labelled = format_.labelled_writer is not None
+        for texts in split.batches(labelled=labelled, batch_bytes=_BATCH_BYTES):
             batch, ids, changed = encode_documents(
                 task.encoding,
                 texts,
@@ -121,23 +162,16 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
                 split.rejects.add,
                 format_.max_document_tokens,
             )
-            writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy(), batch)
+            shards.add(batch, ids.values.to_numpy(), ids.offsets.to_numpy())
             changes += changed
             if counter is not None:
                 counter.add(batch, ids)
-            if task.reading.names_sources:
-                add_token_totals(sources, batch, ids.offsets.to_numpy())
             split.add(batch, tokens=len(ids.values))
-    shard = writer.result()
-    files = [replace(file, name=f"{WORK}/{file.name}") for file in shard.files]
-    by_source = {source: SourceTotals(**row) for source, row in sorted(sources.items())}
     stats = TokenizeStats(
-        **split.stats(),
-        tokens=shard.tokens,
-        sources=by_source if task.reading.names_sources else None,
+        **{**split.stats(), **_of_shards(shards.sums)},
         changes=None if changes == NO_CHANGES else changes,
     )
-    files += split.reject_files()
+    files = shards.files + split.reject_files()
     if counter is not None:
         files.append(counter.write(folder, name))
     folder.write_receipt(name, files, stats)
@@ -145,9 +179,30 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
         metric_names.DOCUMENTS_TOKENIZED: split.documents,
         metric_names.TEXT_BYTES_TOKENIZED: split.text_bytes,
         **split.reject_counts(),
-        metric_names.TOKENS_MADE: shard.tokens,
+        metric_names.TOKENS_MADE: stats.tokens,
     }
     return TaskResult([name], counts, split.values())
+
+
+def _of_shards(shards: Sequence[ShardSums]) -> dict[str, Any]:
+    """Return what the stats of a split say of its shards."""
+    return {
+        "documents": sum(shard.documents for shard in shards),
+        "text_bytes": sum(shard.text_bytes for shard in shards),
+        "tokens": sum(shard.tokens for shard in shards),
+        "sources": added_sources(shard.sources for shard in shards),
+        "shards": tuple(shards) if len(shards) > 1 else None,
+    }
+
+
+def _writer(task: TokenizeTask, name: str) -> ShardWriter:
+    """Return the writer of a shard."""
+    folder, tokenizer = task.folder, task.encoding.tokenizer()
+    target = folder.storage, folder.path(WORK), name, tokenizer.max_id + 1
+    format_ = shard_format(task.shard_format)
+    if format_.labelled_writer is None:
+        return format_.writer(*target)
+    return format_.labelled_writer(*target, origin_of(task.encoding))
 
 
 def origin_of(encoding: Encoding) -> ShardOrigin:

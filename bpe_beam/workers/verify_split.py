@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from bpe_beam.corpus.readers import read_split
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.joined_reader import JoinedReader
 from bpe_beam.shards.shard_rows import NO_CHANGES, DocumentChanges, Shard, TokenlessSplit
 from bpe_beam.shards.verify import compare_split
 from bpe_beam.storage import Storage
@@ -39,27 +41,39 @@ class CompareTask:
     shard_format: str
 
 
-def compare_with_split(task: CompareTask, element: str, row: Shard | TokenlessSplit) -> str | None:
-    """Read and encode a split again, and compare it with its shard and the manifest.
+def compare_with_split(
+    task: CompareTask, element: str, rows: Sequence[Shard | TokenlessSplit]
+) -> str | None:
+    """Read and encode a split again, and compare it with its shards and the manifest.
 
     Args:
         task: The job.
         element: The split, see `split_tasks`.
-        row: The split's row of the manifest.
+        rows: The split's rows of the manifest.
 
     Returns:
         The first difference; None if there is none.
     """
     read = _ReadAgain(task, SplitTask.from_json(element))
-    if isinstance(row, Shard):
-        with shard_format(task.shard_format).reader(task.storage, task.folder, row.name) as reader:
+    shards = [row for row in rows if isinstance(row, Shard)]
+    if shards:
+        with ExitStack() as stack:
+            open_shard = shard_format(task.shard_format).reader
+            readers = [
+                stack.enter_context(open_shard(task.storage, task.folder, shard.name))
+                for shard in shards
+            ]
+            reader = readers[0] if len(readers) == 1 else JoinedReader(readers)
             difference = compare_split(reader, read.encoded())
     else:
         difference = read.first_token()
     if difference is None:
-        difference = read.difference_from(row)
-    progress.report(STAGE, documents=row.documents, bytes=row.text_bytes)
-    return difference and f"{row.name}: {difference}"
+        difference = read.difference_from(rows)
+    for row in rows:
+        progress.report(STAGE, documents=row.documents, bytes=row.text_bytes)
+    names = [row.name for row in rows]
+    shown = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+    return difference and f"{shown}: {difference}"
 
 
 class _ReadAgain:
@@ -99,9 +113,9 @@ class _ReadAgain:
                 return f"has no shard, and its document {number} has tokens"
         return None
 
-    def difference_from(self, row: Shard | TokenlessSplit) -> str | None:
+    def difference_from(self, rows: Sequence[Shard | TokenlessSplit]) -> str | None:
         """Return how the manifest's numbers differ from what was read."""
-        changes = row.changes or NO_CHANGES
+        changes = sum((row.changes or NO_CHANGES for row in rows), NO_CHANGES)
         for kind in DocumentChanges.__struct_fields__:
             found, expected = getattr(self._changes, kind), getattr(changes, kind)
             if found != expected:
@@ -110,7 +124,7 @@ class _ReadAgain:
                     f"{MANIFEST_FILE} has {expected:,}"
                 )
         for name, found in self._found.items():
-            expected = getattr(row, name)
+            expected = sum(getattr(row, name) for row in rows)
             if found != expected:
                 return f"the input has {found:,} {name}; {MANIFEST_FILE} has {expected:,}"
         return None

@@ -181,7 +181,9 @@ class ShardFormat(Struct, frozen=True):
             arguments of `writer`, and the origin. None if the format has no place for them. Readers
             of a format that has one are `LabelledReader`s.
         megatron_pairs: Whether the shards are pairs that Megatron-LM reads.
-        max_shard_tokens: The most tokens that a shard may have; None: any number.
+        max_shard_tokens: The most tokens that a shard may have; None: any number. Where documents
+            have more, another shard is begun.
+        document_weight: What each document adds to the tokens that `max_shard_tokens` limits.
         index: Returns the content of a folder's `index.json`, which readers of the format need,
             from the shards of its manifest. None if they need none.
         access: Opens a finished shard for reading at any position, without reading all of it.
@@ -198,5 +200,6 @@ class ShardFormat(Struct, frozen=True):
     labelled_writer: Callable[[Storage, str, str, int, ShardOrigin], ShardWriter] | None = None
     megatron_pairs: bool = False
     max_shard_tokens: int | None = None
+    document_weight: int = 0
     index: Callable[[Sequence[Shard]], bytes] | None = None
     access: Callable[[StoredShard], ShardAccess] | None = None

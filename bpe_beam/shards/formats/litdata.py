@@ -82,5 +82,6 @@ FORMAT = record_format(
     _Chunk,
     MAX_TOKENS,
     max_shard_tokens=MAX_TOKENS,
+    document_weight=1,  # an entry of the table
     index=_index,
 )

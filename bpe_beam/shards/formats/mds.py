@@ -149,5 +149,6 @@ FORMAT = record_format(
     _Samples,
     MAX_TOKENS,
     max_shard_tokens=MAX_TOKENS,
+    document_weight=4,  # an entry of the table and a head: up to 13 bytes
     index=_index,
 )
