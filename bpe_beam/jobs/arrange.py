@@ -305,7 +305,12 @@ class _Arranging:
             None if old.changes == NO_CHANGES else old.changes,
         )
         return ArrangedPart(
-            self._job.arrangement, corpus, total.documents, total.tokens, padding, name
+            settings=self._job.arrangement,
+            corpus=corpus,
+            documents=total.documents,
+            tokens=total.tokens,
+            padding=padding,
+            part=name,
         )
 
     def _write(self, sums: list[tuple[PartSums, ...]], plans: tuple[PartPlan, ...]) -> int:

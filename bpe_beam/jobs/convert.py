@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from bpe_beam.engines.run import run_steps, run_summary
@@ -25,7 +25,12 @@ from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
 from bpe_beam.folders.receipts import WORK, Receipt
 from bpe_beam.folders.run_folder import RunFolder
 from bpe_beam.jobs.corpus_summary import shard_source_facts
-from bpe_beam.jobs.input_folders import refuse_own_folder, refuse_twice
+from bpe_beam.jobs.input_folders import (
+    kind_of_tokens,
+    refuse_own_folder,
+    refuse_twice,
+    refuse_unlike,
+)
 from bpe_beam.progress import Progress
 from bpe_beam.settings.convert import ConvertSettings
 from bpe_beam.shards.formats import shard_format
@@ -41,13 +46,13 @@ from bpe_beam.shards.manifest import (
     write_index,
 )
 from bpe_beam.shards.numbering import number_shards, shard_files, shard_name
-from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
+from bpe_beam.shards.shard_rows import ArrangedPart, Shard, TokenlessSplit, Totals
 from bpe_beam.shards.token_counts import (
     joined_token_counts,
     read_token_counts,
     write_token_counts,
 )
-from bpe_beam.storage import Storage, redact
+from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -188,15 +193,12 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
 def _read(storage: Storage, folders: tuple[str, ...]) -> _Old:
     """Return the folders, after a check that their shards can be in one."""
     manifests = tuple(read_manifest(storage, folder) for folder in folders)
-    for folder, manifest in zip(folders[1:], manifests[1:], strict=True):
-        first, other = _kind(manifests[0]), _kind(manifest)
-        lines = [
-            f"  {name}: {first[name]} in {redact(folders[0])}, {other[name]} in {redact(folder)}"
-            for name in first
-            if first[name] != other[name]
-        ]
-        if lines:
-            raise UsageError("these shards cannot be joined; what differs:\n" + "\n".join(lines))
+    refuse_unlike(
+        folders,
+        [_kind(manifest) for manifest in manifests],
+        "these shards cannot be joined",
+        "tokenize with the same settings, or keep the shards in folders of their own",
+    )
     return _Old(
         tuple(map(absolute, folders)),
         manifests,
@@ -207,8 +209,8 @@ def _read(storage: Storage, folders: tuple[str, ...]) -> _Old:
 def _kind(manifest: Manifest) -> dict[str, Any]:
     """Return what shards that are joined must share."""
     return {
-        "tokenizer": manifest.tokenizer.fingerprint,
-        **{name: manifest.encoding.get(name, "the default") for name in ENCODING},
+        **kind_of_tokens(manifest, ENCODING),
+        "rows": manifest.rows,
     }
 
 
@@ -271,12 +273,15 @@ def _task(run: RunFolder, old: _Old, format_name: str, origin: ShardOrigin) -> C
 
 
 def _sequence_length(old: _Old) -> int | None:
-    """Return the most tokens of a sequence, if all folders have sequences of one length."""
-    found = {
-        manifest.arranged.settings.sequence_length if manifest.arranged else None
-        for manifest in old.manifests
-    }
-    return found.pop() if len(found) == 1 else None
+    """Return the most tokens of a sequence, the same in all folders; None of documents."""
+    part = old.first.arranged
+    return part.settings.sequence_length if part else None
+
+
+def _arranged(old: _Old) -> ArrangedPart | UnsetType:
+    """Return what the manifest of several folders says of their sequences; UNSET of documents."""
+    parts = [part for manifest in old.manifests if (part := manifest.arranged)]
+    return UNSET if _sequence_length(old) is None else ArrangedPart.joined(parts)
 
 
 def _convert(
@@ -356,7 +361,7 @@ def _finish(
     if not same or len(old.manifests) > 1:
         changed |= {"plan": NO_PLAN, "settings": old.first.encoding, "rejects": Rejects({}, ())}
     if len(old.manifests) > 1:
-        changed["arranged"] = UNSET
+        changed["arranged"] = _arranged(old)
     manifest = replace(old.first, **changed)
     folder.publish(publications)
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
@@ -405,14 +410,23 @@ def _row(index: int, **known: Any) -> dict[str, Any]:
 
 
 def _warnings(format_name: str, old: _Old) -> list[str]:
-    labelled = {
-        manifest.format
-        for manifest in old.manifests
-        if shard_format(manifest.format).labelled_writer is not None
-    }
-    if not labelled or shard_format(format_name).labelled_writer is not None:
+    """Return what the new shards lack that shards of these formats may have."""
+    names: dict[bool, set[str]] = {True: set(), False: set()}
+    for manifest in old.manifests:
+        names[_has_labels(manifest.format)].add(manifest.format)
+    labelled, bare = (", ".join(sorted(names[has])) for has in (True, False))
+    what = "the ids, sources and sizes of documents"
+    if _sequence_length(old) is not None:
+        what = "the lengths of the documents in a sequence"
+        if bare and _has_labels(format_name):
+            return [
+                f"{bare} has no place for {what}: they are null in {format_name}, and nobody knows "
+                "where documents begin in these sequences, and which tokens are padding"
+            ]
+    if not labelled or _has_labels(format_name):
         return []
-    return [
-        f"{format_name} has no place for the ids, sources and sizes of documents, which "
-        f"{', '.join(sorted(labelled))} has; they are left out"
-    ]
+    return [f"{format_name} has no place for {what}, which {labelled} has; they are left out"]
+
+
+def _has_labels(format_name: str) -> bool:
+    return shard_format(format_name).labelled_writer is not None

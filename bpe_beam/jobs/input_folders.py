@@ -1,13 +1,21 @@
-"""Folders that a job reads to make a new one: none twice, and none the output."""
+"""Folders that a job reads to make one thing: none twice, none the output, and all of one kind."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import UsageError
+from bpe_beam.storage import redact
 from bpe_beam.storage.names import is_local, local_path
+
+if TYPE_CHECKING:
+    from bpe_beam.shards.manifest import Manifest
+
+AROUND = ("append", "prepend", "add_special_tokens")
+"""The settings of encoding that say which tokens are around each document."""
 
 
 def same_folder(one: str, other: str) -> bool:
@@ -66,3 +74,48 @@ def refuse_twice(folders: Sequence[str], harm: str) -> None:
     for one, other in itertools.combinations(folders, 2):
         if same_folder(one, other):
             raise UsageError(f"{other} is named twice: {harm}")
+
+
+def kind_of_tokens(manifest: Manifest, settings: Sequence[str] = AROUND) -> dict[str, Any]:
+    """Return what shards must share to be used together: the tokenizer, and settings of encoding.
+
+    Args:
+        manifest: The manifest of a tokens folder.
+        settings: The names of the settings.
+    """
+    return {
+        "tokenizer": manifest.tokenizer.fingerprint,
+        "vocab_size": f"{manifest.tokenizer.vocab_size:,}",
+        **{name: manifest.encoding.get(name, "the default") for name in settings},
+    }
+
+
+def refuse_unlike(
+    folders: Sequence[str], kinds: Sequence[Mapping[str, Any]], problem: str, remedy: str
+) -> None:
+    """Refuse folders that differ in what they must share.
+
+    Args:
+        folders: The folders that the job reads.
+        kinds: What each must share, with the same names.
+        problem: What cannot be done.
+        remedy: What to do.
+
+    Raises:
+        UsageError: Lists what differs between the first folder and the first other one.
+    """
+    for folder, kind in zip(folders[1:], kinds[1:], strict=True):
+        lines = [
+            f"  {name}: {_shown(value)} in {redact(folders[0])}, "
+            f"{_shown(kind[name])} in {redact(folder)}"
+            for name, value in kinds[0].items()
+            if value != kind[name]
+        ]
+        if lines:
+            raise UsageError("\n".join([f"{problem}; what differs:", *lines]), remedy=remedy)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(value)
+    return "none" if value is None else str(value)

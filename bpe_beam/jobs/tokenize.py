@@ -181,6 +181,7 @@ def _arranged_summary(
         tokenized: CorpusSummary = structs.replace(found.tokenized, **rows)
         return tokenized
     corpus = found.parts[0].corpus
+    assert corpus is not None  # `arrange` has read it
     return CorpusSummary(
         job="tokenize",
         warnings=None,

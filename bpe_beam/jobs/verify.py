@@ -88,7 +88,7 @@ def _compare_with_corpus(
     progress: Progress,
 ) -> str:
     """Compare a folder with its corpus; return what was compared."""
-    if manifest.arranged and settings.full:
+    if manifest.can_be_arranged_again and settings.full:
         # An import that other folders do not need.
         from bpe_beam.jobs.verify_arranged import differences_from_text
 
@@ -106,7 +106,7 @@ def _compare_with_corpus(
         "joined, divided or written by a pipeline",
         "inputs",
         remedy="leave it out, or verify the folder that tokenize wrote"
-        if not manifest.arranged
+        if not manifest.can_be_arranged_again
         else "give {full} too",
     )
     plan = _same_plan(storage, manifest, input_settings)

@@ -43,6 +43,14 @@ class Arrangement(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
         return ("",) if self.validation_share is None else PARTS
 
     @property
+    def rows(self) -> str:
+        """What a row of the shards is, in words; of equal words, the rows are read alike."""
+        if self.sequence_length is None:
+            return "documents"
+        pad = "" if self.pad_token is None else f", padded with {self.pad_token}"
+        return f"sequences of {self.sequence_length:,} tokens, {self.packing}{pad}"
+
+    @property
     def is_best_fit(self) -> bool:
         """Whether sequences are planned from the lengths of all documents."""
         return self.packing == "best_fit"

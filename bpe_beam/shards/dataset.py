@@ -420,13 +420,18 @@ class TokenDataset(TokenView[list[Ids]]):
 
     def _seq_lengths(self, index: int) -> list[int] | None:
         """Return the tokens of each document of a sequence; None of a document."""
-        if not self.reader.has_sequences:
+        (item,) = self._checked([index])
+        if not self.reader.is_sequence(item):
             return None
-        found: list[int] | None = self.labels(index).get("seq_lengths")
+        labels = self.reader.labels(item)
+        found: list[int] | None = labels.get("seq_lengths")
         require(
             found is not None,
-            f"{self.format} does not store where documents begin in sequences; tokenize with "
-            "--format parquet or arrow, which do",
+            f"{self.format} does not store where documents begin in sequences"
+            if not labels
+            else f"nobody knows where documents begin in sequence {item}: it was converted from a "
+            "format that does not store it",
+            remedy="tokenize with --format parquet or arrow, which do",
         )
         return found
 

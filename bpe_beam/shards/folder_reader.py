@@ -49,7 +49,6 @@ class FolderReader:
         url: Path or URL of the folder.
         format, vocab_size, tokenizer: Of the manifest; `tokenizer` is the fingerprint.
         content: See `Manifest.content_fingerprint`.
-        has_sequences: Whether its items are sequences that `tokenize` has made of documents.
         remote: Whether the folder is in a store.
         documents: The number of its documents.
         tokens: The number of its ids.
@@ -66,7 +65,7 @@ class FolderReader:
         self.vocab_size = manifest.tokenizer.vocab_size
         self.tokenizer = manifest.tokenizer.fingerprint
         self.content = manifest.content_fingerprint()
-        self.has_sequences = bool(
+        self._has_sequences = bool(
             manifest.arranged and manifest.arranged.settings.sequence_length is not None
         )
         self._storage, self._memory = storage, memory
@@ -83,7 +82,7 @@ class FolderReader:
         self._start()
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("url", "format", "vocab_size", "tokenizer", "content", "has_sequences")
+        kept = ("url", "format", "vocab_size", "tokenizer", "content", "_has_sequences")
         return {name: self.__dict__[name] for name in (*kept, "_storage", "_memory", "_entries")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -114,6 +113,16 @@ class FolderReader:
         if not isinstance(access, LabelledAccess):
             return {}
         return access.labels(index - self._starts[number])
+
+    def is_sequence(self, index: int) -> bool:
+        """Return whether an item is a sequence that `tokenize` has made of documents.
+
+        Args:
+            index: The item, from 0 to `documents - 1`.
+        """
+        access = self._access(bisect_right(self._ends, index))
+        # Earlier versions joined sequences without a word of them in the manifest.
+        return self._has_sequences or (isinstance(access, LabelledAccess) and access.has_sequences)
 
     def documents_from(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
         """Return the ids of documents that follow each other.

@@ -22,6 +22,7 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.folder_kind import SHARDS, refuse_other
 from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.messages import shortened
+from bpe_beam.shards.arrangement import Arrangement
 from bpe_beam.shards.formats import SHARD_FORMATS, shard_format
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import (
@@ -141,6 +142,16 @@ class Manifest(
     def has_plan(self) -> bool:
         """Whether a job with a plan wrote it, not `WriteTokens`."""
         return len(self.plan) > 1
+
+    @property
+    def rows(self) -> str:
+        """What a row of the shards is, in words; see `Arrangement.rows`."""
+        return (self.arranged.settings if self.arranged else Arrangement()).rows
+
+    @property
+    def can_be_arranged_again(self) -> bool:
+        """Whether it has what is known of a corpus that was arranged."""
+        return bool(self.arranged and self.arranged.corpus is not None)
 
     @property
     def encoding(self) -> dict[str, Any]:

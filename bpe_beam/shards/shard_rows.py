@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from msgspec import Struct
@@ -150,12 +150,14 @@ class ArrangedCorpus(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     changes: DocumentChanges | None = None
 
 
-class ArrangedPart(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class ArrangedPart(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """What a manifest says of shards whose documents were arranged.
 
     Attributes:
         settings: How they were arranged.
-        corpus: The corpus.
+        corpus: The corpus; None of sequences of several folders that were joined.
         documents: The number of documents that the shards are made of.
         tokens: The number of the tokens of these documents.
         padding: The number of padding tokens in the shards.
@@ -163,11 +165,36 @@ class ArrangedPart(Struct, frozen=True, forbid_unknown_fields=True, omit_default
     """
 
     settings: Arrangement
-    corpus: ArrangedCorpus
+    corpus: ArrangedCorpus | None = None
     documents: Count
     tokens: Count
     padding: Count = 0
     part: str = ""
+
+    @staticmethod
+    def joined(parts: Sequence[ArrangedPart]) -> ArrangedPart:
+        """Return what a manifest says of the shards of several folders, one after the other.
+
+        Their order is that of no seed, and of no corpus.
+
+        Args:
+            parts: What their manifests say; the `rows` of all settings are equal.
+        """
+        first = parts[0]
+        limits = {part.settings.max_documents_per_sequence for part in parts}
+        names = {part.part for part in parts}
+        return ArrangedPart(
+            settings=Arrangement(
+                sequence_length=first.settings.sequence_length,
+                packing=first.settings.packing,
+                max_documents_per_sequence=limits.pop() if len(limits) == 1 else None,
+                pad_token=first.settings.pad_token,
+            ),
+            documents=sum(part.documents for part in parts),
+            tokens=sum(part.tokens for part in parts),
+            padding=sum(part.padding for part in parts),
+            part=names.pop() if len(names) == 1 else "",
+        )
 
 
 class Totals(Struct, frozen=True, forbid_unknown_fields=True):

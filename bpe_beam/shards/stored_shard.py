@@ -346,7 +346,13 @@ class ShardAccess(Protocol):
 
 @runtime_checkable
 class LabelledAccess(ShardAccess, Protocol):
-    """A `ShardAccess` of a format that stores labels."""
+    """A `ShardAccess` of a format that stores labels.
+
+    Attributes:
+        has_sequences: Whether the shard says that its rows are sequences of documents.
+    """
+
+    has_sequences: bool
 
     def labels(self, index: int) -> dict[str, Any]:
         """Return what the format stores of a document beside its ids, by name.

@@ -216,6 +216,11 @@ def _check_sums(manifest: Manifest) -> Iterator[str]:
                     f"{MANIFEST_FILE}: {row.name} has {getattr(row, name)} {name}; its sources add "
                     f"up to {total}"
                 )
+    if (part := manifest.arranged) and part.tokens + part.padding != manifest.totals.tokens:
+        yield (
+            f"{MANIFEST_FILE}: totals.tokens is {manifest.totals.tokens}; arranged has "
+            f"{part.tokens} tokens of documents and {part.padding} of padding"
+        )
     by_reason = sum(manifest.rejects.by_reason.values())
     if by_reason != expected["rejects"]:
         yield (

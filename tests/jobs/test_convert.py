@@ -5,20 +5,29 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from command_line import COMMAND, run, run_whole
 from killed_jobs import kill_between
 from made_text import documents, write
+from msgspec import UNSET
+from msgspec.structs import replace
 from read_back import read_shards, tree
 
+import bpe_beam
+from bpe_beam.errors import UsageError
+from bpe_beam.shards.dataset import TokenDataset
 from bpe_beam.shards.formats import SHARD_FORMATS
 from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.storage import Storage
 
 END = "<|endoftext|>"
 LABELLED = ("parquet", "arrow")
+LENGTH = 48
+PACKED = ("--sequence-length", LENGTH, "--packing", "best_fit")
+PADDED = ("--pad-token", END)
 
 
 @dataclass
@@ -38,6 +47,16 @@ class Ground:
             reading = ("--input", self.corpus, "--range-bytes", "3KB", "--max-rejects", "1")
             tokenizer = ("--tokenizer", self.folder / "tok", "--prepend", END)
             run_whole("tokenize", *reading, *tokenizer, "--format", format_name, "--output", out)
+        return out
+
+    def packed(self, format_name: str, *extra: object) -> Path:
+        """Return the folder of sequences that `tokenize` writes."""
+        out = self.folder / "-".join(map(str, ("packed", format_name, *extra)))
+        if not out.exists():
+            reading = ("--input", self.corpus, "--max-rejects", "1", "--shard-tokens", 700)
+            tokenizer = ("--tokenizer", self.folder / "tok", "--prepend", END)
+            arguments = (*reading, *tokenizer, *PACKED, *extra, "--format", format_name)
+            run_whole("tokenize", *arguments, "--output", out)
         return out
 
 
@@ -140,6 +159,136 @@ def test_folders_are_joined_in_their_order(ground: Ground, tmp_path: Path) -> No
     assert run_whole("verify", joined).summary["whole"] is True
     run_whole("convert", *folders, "--shards", "1", "--output", one)
     assert read_shards(one) == 2 * documents
+
+
+def masks(data: TokenDataset) -> list[tuple[list[int], list[bool]]]:
+    """Return the positions, and what is no padding, of each sequence."""
+    return [
+        (data.position_ids(at).tolist(), data.loss_mask(at).tolist()) for at in range(len(data))
+    ]
+
+
+def arranged(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "manifest.json").read_bytes())["arranged"]
+    return found
+
+
+@pytest.mark.parametrize("old", ["parquet", "arrow", "mds"])
+@pytest.mark.parametrize(
+    "arguments",
+    [("--format", "arrow"), ("--format", "parquet", "--shards", 3), ("--format", "mds")],
+)
+def test_joined_sequences_are_sequences(
+    ground: Ground, tmp_path: Path, old: str, arguments: tuple[object, ...]
+) -> None:
+    """With their padding and documents where the formats keep them; else nobody claims to know."""
+    packed = ground.packed(old, *PADDED, "--validation-share", "30%")
+    out, parts = tmp_path / "out", [packed / name for name in ("train", "validation")]
+    run_whole("convert", *parts, *arguments, "--output", out)
+    opened = [bpe_beam.shards.open(str(part)) for part in parts]
+    data = bpe_beam.shards.open(str(out))
+    ids = [each[at].tolist() for each in opened for at in range(len(each))]
+    assert [data[at].tolist() for at in range(len(data))] == ids
+    if old in LABELLED and "mds" not in arguments:
+        expected = [row for each in opened for row in masks(each)]
+        assert masks(data) == expected
+        assert any(not all(mask) for _, mask in expected)
+    else:
+        for view in (data.position_ids, data.loss_mask):
+            with pytest.raises(UsageError, match="where documents begin in sequence"):
+                view(0)
+    found, each = arranged(out), [arranged(part) for part in parts]
+    assert found == {
+        "settings": {"sequence_length": LENGTH, "packing": "best_fit", "pad_token": END},
+        **{name: sum(part[name] for part in each) for name in ("documents", "tokens", "padding")},
+    }
+    assert run_whole("verify", out).summary["whole"] is True
+    refused = run("verify", out, "--full", "--input", ground.corpus)
+    assert (refused.code, "since these were arranged, joined" in refused.message) == (2, True)
+    summary_file = tmp_path / "shown.json"
+    assert run("inspect", out, "--summary-file", summary_file).code == 0
+    shown = json.loads(summary_file.read_bytes())
+    assert shown["arranged"]["padding"] == found["padding"]
+    assert shown["sample"][0].startswith("sequence ")
+
+
+def test_sequences_of_which_some_lost_where_documents_begin(ground: Ground, tmp_path: Path) -> None:
+    out, mixed = tmp_path / "out", (ground.packed("mds", *PADDED), ground.packed("arrow", *PADDED))
+    ran = run_whole("convert", *mixed, "--format", "arrow", "--output", out)
+    assert [warning[:55] for warning in ran.warnings] == [
+        "mds has no place for the lengths of the documents in a "
+    ]
+    assert "they are null in arrow" in ran.warnings[0]
+    data, known = bpe_beam.shards.open(str(out)), bpe_beam.shards.open(str(mixed[1]))
+    assert masks(data[len(known) :]) == masks(known)
+    with pytest.raises(
+        UsageError, match="nobody knows where documents begin in sequence 2: it was"
+    ):
+        data[2:].loss_mask(0)
+    ran = run_whole("convert", mixed[1], "--format", "flat", "--output", tmp_path / "flat")
+    assert ran.warnings == [
+        "flat has no place for the lengths of the documents in a sequence, which arrow has; they "
+        "are left out"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("extra", "said"),
+    [
+        (("--sequence-length", 32), "sequences of 32 tokens, best_fit, padded with"),
+        (("--packing", "concatenate"), "sequences of 48 tokens, concatenate, padded with"),
+        (None, "documents in"),
+    ],
+)
+def test_rows_that_are_read_in_different_ways_are_not_joined(
+    ground: Ground, tmp_path: Path, extra: tuple[object, ...] | None, said: str
+) -> None:
+    packed = ground.packed("arrow", *PADDED)
+    other = ground.shards("arrow") if extra is None else ground.packed("arrow", *PADDED, *extra)
+    for folders in ((packed, other), (other, packed)):
+        ran = run("convert", *folders, "--output", tmp_path / "out")
+        assert ran.code == 2
+        problem, row, remedy = ran.message.splitlines()
+        assert problem.endswith("these shards cannot be joined; what differs:")
+        assert row.startswith("  rows: ")
+        assert f"sequences of 48 tokens, best_fit, padded with {END} in {packed}" in row
+        assert said in row
+        assert remedy.startswith("Tokenize with the same settings, or keep the shards in folders")
+    unpadded = run("convert", packed, ground.packed("arrow"), "--output", tmp_path / "out")
+    assert f"sequences of 48 tokens, best_fit in {ground.packed('arrow')}" in unpadded.message
+
+
+def test_orders_and_limits_that_differ_are_not_kept(ground: Ground, tmp_path: Path) -> None:
+    one = ground.packed("arrow", "--shuffle-seed", 1, "--max-documents-per-sequence", 2)
+    other = ground.packed("arrow", "--shuffle-seed", 2)
+    run_whole("convert", one, other, "--output", tmp_path / "out")
+    settings = {"sequence_length": LENGTH, "packing": "best_fit"}
+    assert arranged(tmp_path / "out")["settings"] == settings
+    shuffled = tmp_path / "shuffled"
+    run_whole(
+        *("tokenize", "--input", ground.corpus, "--max-rejects", "1", "--prepend", END),
+        *("--tokenizer", ground.folder / "tok", "--shuffle-seed", 3, "--output", shuffled),
+    )
+    plain = ground.shards("megatron")
+    run_whole("convert", plain, shuffled, "--output", tmp_path / "documents")
+    assert read_manifest(Storage(), str(tmp_path / "documents")).rows == "documents"
+    assert len(read_shards(tmp_path / "documents")) == 2 * len(read_shards(plain))
+
+
+def test_sequences_are_known_by_their_shards_where_the_manifest_is_silent(
+    ground: Ground, tmp_path: Path
+) -> None:
+    """As in folders that earlier versions joined."""
+    packed = ground.packed("arrow", *PADDED)
+    silent = tmp_path / "silent"
+    silent.mkdir()
+    for path in packed.glob("*.arrow"):
+        (silent / path.name).symlink_to(path)
+    manifest = replace(read_manifest(Storage(), str(packed)), arranged=UNSET)
+    (silent / "manifest.json").write_bytes(manifest.to_bytes())
+    data = bpe_beam.shards.open(str(silent))
+    assert masks(data) == masks(bpe_beam.shards.open(str(packed)))
+    assert not all(data.loss_mask(at).all() for at in range(len(data)))
 
 
 def test_labels_without_a_place_are_warned_of(ground: Ground, tmp_path: Path) -> None:

@@ -20,10 +20,11 @@ from msgspec.structs import replace
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards import verify as verify_module
+from bpe_beam.shards.arrangement import Arrangement
 from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
 from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo
 from bpe_beam.shards.numbering import shard_name
-from bpe_beam.shards.shard_rows import Shard, SourceSlice, TokenlessSplit, Totals
+from bpe_beam.shards.shard_rows import ArrangedPart, Shard, SourceSlice, TokenlessSplit, Totals
 from bpe_beam.shards.verify import VerifyReport, compare_split, verify
 from bpe_beam.storage import Storage
 
@@ -383,6 +384,19 @@ def test_totals_that_do_not_add_up(tmp_path: Path, what: str) -> None:
     save(tmp_path, replace(manifest, totals=replace(manifest.totals, **{what: right + 1})))
     expected = f"manifest.json: totals.{what} is {right + 1}; the shards add up to {right}"
     assert problems(tmp_path)[0] == expected
+
+
+def test_padding_that_does_not_add_up(tmp_path: Path) -> None:
+    manifest = make(tmp_path)
+    tokens = manifest.totals.tokens
+    part = ArrangedPart(settings=Arrangement(), documents=3, tokens=tokens - 4, padding=4)
+    save(tmp_path, replace(manifest, arranged=part))
+    assert not problems(tmp_path)
+    save(tmp_path, replace(manifest, arranged=replace(part, padding=5)))
+    assert one_problem(tmp_path) == (
+        f"manifest.json: totals.tokens is {tokens}; arranged has {tokens - 4} tokens of documents "
+        "and 5 of padding"
+    )
 
 
 def test_rejects_that_do_not_add_up(tmp_path: Path) -> None:

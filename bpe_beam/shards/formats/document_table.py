@@ -419,6 +419,7 @@ class TableAccess(_GroupsOfRows):
         self._lock = Lock()
         self._groups = shard.groups
         self._free = maps and file.mapped
+        self.has_sequences = SEQUENCE_LENGTHS in self._file.schema.names
         check_counts(self.url, len(self), self.token_count, shard)
         if self.vocab_size != shard.vocab_size:
             raise DataError(
