@@ -359,7 +359,10 @@ def _finish(
         "totals": Totals.of(shards, tokenless),
     }
     if not same or len(old.manifests) > 1:
-        changed |= {"plan": NO_PLAN, "settings": old.first.encoding, "rejects": Rejects({}, ())}
+        changed |= {"plan": NO_PLAN, "rejects": Rejects({}, ())}
+        # With those of reading, `verify` makes the shards of one corpus again.
+        if len(old.manifests) > 1 or not old.first.can_be_arranged_again:
+            changed["settings"] = old.first.encoding
     if len(old.manifests) > 1:
         changed["arranged"] = _arranged(old)
     manifest = replace(old.first, **changed)

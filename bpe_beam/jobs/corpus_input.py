@@ -191,8 +191,8 @@ def check_documents(
     if totals.documents == 0 and rejects:
         raise DataError(
             f"there is no document: none of the {rejects:,} records could be used; most of them in "
-            f"{most_rejects(folder, files, input_settings.text_field)}. They are listed in "
-            f"{folder.path('rejects')}"
+            f"{most_rejects(folder, files, input_settings.text_field)}",
+            remedy=f"they are listed in {folder.path('rejects')}",
         )
     if totals.documents == 0:
         raise DataError(f"the corpus is empty: no document in {', '.join(input_settings.inputs)}")

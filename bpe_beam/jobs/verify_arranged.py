@@ -12,11 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from msgspec import structs
+from msgspec import structs, to_builtins
 from numpy.typing import NDArray
 
+from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.jobs import tokenize
+from bpe_beam.messages import shortened
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.tokenize import ArrangementSettings, TokenizeSettings
@@ -25,7 +27,7 @@ from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.shards.shard_rows import ArrangedPart
 from bpe_beam.shards.verify import compare_split
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Storage, redact
 
 Batch = tuple[NDArray[np.uint32], NDArray[np.int64]]
 
@@ -52,23 +54,27 @@ def differences_from_text(
         The first difference of each shard that has one, and of the manifest.
 
     Raises:
-        DataError: The corpus cannot be tokenized.
+        DataError: The corpus cannot be tokenized or arranged.
     """
     arranged = manifest.arranged
     assert isinstance(arranged, ArrangedPart)
     with tempfile.TemporaryDirectory(prefix="bpe-beam-verify-") as scratch:
         made = storage.join(scratch, "tokens")
-        tokenize.run(
-            _settings(storage, folder, manifest, arranged, input_settings, run, made), progress
-        )
+        settings = _settings(storage, folder, manifest, arranged, input_settings, run, made)
+        try:
+            tokenize.run(settings, progress)
+        except DataError as error:
+            # Its remedies name options of `tokenize`, and files that are removed.
+            raise DataError(
+                f"the corpus cannot be tokenized and arranged as it was for {redact(folder)}: "
+                f"{error.problem}",
+                remedy="name the corpus that was tokenized with {inputs}",
+            ) from error
         made = storage.join(made, *filter(None, [arranged.part]))
         expected = read_manifest(storage, made)
         yield from _compared_shards(storage, folder, manifest, made, expected)
         assert isinstance(expected.arranged, ArrangedPart)
-        for name in ArrangedPart.__struct_fields__:
-            found, now = getattr(arranged, name), getattr(expected.arranged, name)
-            if found != now:
-                yield f"{MANIFEST_FILE}: arranged.{name} is {found}; the corpus gives {now}"
+        yield from _differences("arranged", to_builtins(arranged), to_builtins(expected.arranged))
 
 
 def _settings(
@@ -97,6 +103,26 @@ def _settings(
         **encoding,
         arranging=ArrangementSettings(**structs.asdict(arranged.settings)),
     )
+
+
+def _differences(name: str, found: Any, now: Any) -> Iterator[str]:
+    """Yield each value of the manifest that the corpus does not give, by the name of its field.
+
+    Args:
+        name: The name of the values.
+        found: The value in the manifest, as JSON; None: it is not there.
+        now: The value that the corpus gives.
+    """
+    if isinstance(found, dict) or isinstance(now, dict):
+        keys = dict.fromkeys([*(found or {}), *(now or {})])
+        for key in keys:
+            yield from _differences(f"{name}.{key}", (found or {}).get(key), (now or {}).get(key))
+    elif found != now:
+        yield f"{MANIFEST_FILE}: {name} is {_shown(found)}; the corpus gives {_shown(now)}"
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else value if isinstance(value, str) else shortened(value)
 
 
 def _compared_shards(

@@ -150,8 +150,8 @@ class Manifest(
 
     @property
     def can_be_arranged_again(self) -> bool:
-        """Whether it has what is known of a corpus that was arranged."""
-        return bool(self.arranged and self.arranged.corpus is not None)
+        """Whether it has what is known of a corpus that was arranged, and how that was read."""
+        return bool(self.arranged and self.arranged.corpus is not None and self.reading)
 
     @property
     def encoding(self) -> dict[str, Any]:
