@@ -102,7 +102,7 @@ def parse_weight(name: str, text: str) -> int:
     if numerator == 0 and digits:
         raise UsageError(
             f"the weight of {name} must be 0 or at least 2^-20, got {text}: multiply all weights, "
-            "or give 0 to drop the source"
+            "or give 0 to leave it out"
         )
     return numerator
 

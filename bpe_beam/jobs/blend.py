@@ -10,12 +10,16 @@ from msgspec import Struct
 
 from bpe_beam.counts.weights import parse_weight
 from bpe_beam.errors import UsageError, require
+from bpe_beam.jobs.input_folders import kind_of_tokens, refuse_unlike
 from bpe_beam.jobs.standard_streams import write_json, write_stdout
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tools import BlendSettings
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.storage import Storage, redact
+
+_LEFT_OUT = Fraction(0)
+"""The weight of a folder whose shards are not in the list."""
 
 
 class BlendSummary(Struct, frozen=True):
@@ -32,16 +36,22 @@ def run(settings: BlendSettings, _progress: Progress) -> BlendSummary:
     """Write the list of all shards to stdout, and the file of sequences.
 
     Raises:
-        UsageError: A folder of another format, weights that do not fit the folders, or a path with
-            a space.
+        UsageError: A folder of another format, folders of different tokenizers, weights that do not
+            fit the folders, or a path with a space.
         DataError: A manifest is missing or malformed.
     """
     storage = Storage(settings.run.storage_options)
     manifests = [_megatron_manifest(storage, folder) for folder in settings.folders]
     weights = _weights(settings, manifests)
+    rows = [
+        row for row in zip(settings.folders, manifests, weights, strict=True) if row[2] != _LEFT_OUT
+    ]
+    _refuse_other_tokens(
+        [(folder, manifest) for folder, manifest, _ in rows if manifest.totals.tokens]
+    )
     lines: list[str] = []
     sequences: dict[str, tuple[int, int]] = {}
-    for folder, manifest, weight in zip(settings.folders, manifests, weights, strict=True):
+    for folder, manifest, weight in rows:
         for shard, share in _shares(manifest, weight):
             prefix = storage.join(folder, shard)
             if len(prefix.split()) > 1:
@@ -60,11 +70,11 @@ def run(settings: BlendSettings, _progress: Progress) -> BlendSummary:
         "blend",
         {
             folder: {"shards": manifest.totals.shards, "tokens": manifest.totals.tokens}
-            for folder, manifest in zip(settings.folders, manifests, strict=True)
+            for folder, manifest, _ in rows
         },
         len(lines),
-        sum(manifest.totals.documents for manifest in manifests),
-        sum(manifest.totals.tokens for manifest in manifests),
+        sum(manifest.totals.documents for _, manifest, _ in rows),
+        sum(manifest.totals.tokens for _, manifest, _ in rows),
     )
 
 
@@ -79,6 +89,25 @@ def _megatron_manifest(storage: Storage, folder: str) -> Manifest:
     return manifest
 
 
+def _refuse_other_tokens(folders: Sequence[tuple[str, Manifest]]) -> None:
+    """Refuse shards whose ids mean other tokens, are of another type, or are framed otherwise."""
+    refuse_unlike(
+        [folder for folder, _ in folders],
+        [
+            {**kind_of_tokens(manifest), "bytes_of_an_id": _bytes_of_an_id(manifest)}
+            for _, manifest in folders
+        ],
+        "these shards cannot be blended",
+        "tokenize with the same settings, or leave a folder out",
+    )
+
+
+def _bytes_of_an_id(manifest: Manifest) -> int:
+    """Return the width of an id; a pair without tokens, of an earlier version, does not have it."""
+    shard = next(shard for shard in manifest.shards if shard.tokens)
+    return shard.files[0].bytes // shard.tokens
+
+
 def _weights(settings: BlendSettings, manifests: Sequence[Manifest]) -> Sequence[Fraction | None]:
     """Return the weight of each folder; None: by its tokens."""
     if settings.weights is None:
@@ -90,14 +119,14 @@ def _weights(settings: BlendSettings, manifests: Sequence[Manifest]) -> Sequence
     )
     pairs = zip(settings.folders, settings.weights, strict=True)
     weights = [Fraction(parse_weight(folder, weight)) for folder, weight in pairs]
-    require(all(weights), "must be above 0", "weights", remedy="leave the folder out")
+    require(any(weights), "must not all be 0", "weights")
     total = sum(weights)
-    for folder, manifest in zip(settings.folders, manifests, strict=True):
+    for folder, manifest, weight in zip(settings.folders, manifests, weights, strict=True):
         require(
-            manifest.totals.tokens > 0,
+            manifest.totals.tokens > 0 or not weight,
             f"must have tokens to have a weight, got {redact(folder)}",
             "folders",
-            remedy="leave the folder out",
+            remedy="leave the folder out, or give it the weight 0",
         )
     return [weight / total for weight in weights]
 

@@ -192,7 +192,7 @@ class BlendSettings(Settings):
         metavar="W,W,...",
         kind="list",
         help="Weights of the folders, one each, such as 0.3,0.7: which share of the training's "
-        "samples is from each.",
+        "samples is from each. 0 leaves a folder out.",
         default_help="none: Megatron goes by the sizes",
         parse=lambda texts: tuple(weight for text in texts for weight in text.split(",")),
     )

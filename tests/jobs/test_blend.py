@@ -49,6 +49,46 @@ def test_a_folder_has_its_share_of_the_weights(folder: Path) -> None:
         assert share == pytest.approx(0.75 * sizes[prefix] / sum(sizes.values()))
 
 
+def test_a_folder_of_weight_0_is_left_out(folder: Path, tmp_path: Path) -> None:
+    sequences, alone = tmp_path / "s.json", run("blend", folder / "a", "--weights", 3)
+    rows = blend(folder, "--weights", "0.5,0", "--sequences", sequences)
+    assert rows == [line.split() for line in alone.out.decode().splitlines()]
+    assert list(json.loads(sequences.read_bytes())) == [prefix for _, prefix in rows]
+
+
+def test_shards_of_other_tokens_are_not_blended(
+    folder: Path, tmp_path: Path, tokenizer: str
+) -> None:
+    corpus = write(tmp_path / "c.jsonl", documents(9, seed=1))
+    large = tmp_path / "large.json"
+    spec = json.loads(Path(tokenizer).read_bytes())
+    for token_id in range(len(spec["model"]["vocab"]), 65_510):
+        spec["model"]["vocab"][f"t{token_id}"] = token_id
+    large.write_text(json.dumps(spec))
+    made = {}
+    for name, path, extra in (
+        ("framed", tokenizer, ("--append", "<|end|>")),
+        ("large", large, ()),
+        ("wide", large, ("--like", "preprocess_data")),
+    ):
+        made[name] = tmp_path / name
+        arguments = ("--input", corpus, "--tokenizer", path, *extra)
+        assert run("tokenize", *arguments, "--output", made[name]).code == 0
+    for one, other, names in (
+        (folder / "a", made["large"], ["tokenizer", "vocab_size"]),
+        (folder / "a", made["framed"], ["append"]),
+        (made["large"], made["wide"], ["bytes_of_an_id"]),
+    ):
+        ran = run("blend", one, other)
+        assert (ran.code, ran.out) == (2, b"")
+        problem, *rows, remedy = ran.message.splitlines()
+        assert problem.endswith("these shards cannot be blended; what differs:")
+        assert [row.split(":")[0].strip() for row in rows] == names
+        assert remedy.startswith("Tokenize with the same settings")
+        assert run("blend", one, other, "--weights", "1,0").code == 0
+    assert "  bytes_of_an_id: 2 in" in rows[0]
+
+
 def test_the_file_of_sequences_has_the_numbers_of_the_index(folder: Path, tmp_path: Path) -> None:
     rows = blend(folder, "--sequences", tmp_path / "s.json")
     found = json.loads((tmp_path / "s.json").read_bytes())
@@ -66,7 +106,7 @@ def test_the_file_of_sequences_has_the_numbers_of_the_index(folder: Path, tmp_pa
     [
         (("a", "flat"), "FOLDERS must be folders of Megatron shards, got flat in"),
         (("a", "b", "--weights", "1"), "--weights must be one for each folder, 2, got 1"),
-        (("a", "b", "--weights", "1,0"), "--weights must be above 0"),
+        (("a", "b", "--weights", "0,0.0"), "--weights must not all be 0"),
         (("a", "b", "--weights", "1,x"), "--weights must be decimal numbers such as 0.3"),
     ],
 )
