@@ -36,7 +36,7 @@ def tokenize_to_each(
         tokenize: Tokenizes to one format.
 
     Returns:
-        The summary of the tokenization, with the folders of all formats.
+        The summary of the tokenization, with the folders of all formats, and the shards of all.
 
     Raises:
         UsageError: Another job wrote in the output folder.
@@ -56,17 +56,28 @@ def tokenize_to_each(
     folders = {name: storage.join(settings.output, name) for name in settings.formats}
     summary = tokenize(replace(settings, formats=(first,), like=None, output=folders[first]))
     made = [*_folders_of_shards(storage, folders[first])]
-    for name in others:
-        for inside in made:
-            convert.run(
-                ConvertSettings(
-                    folders=(storage.join(folders[first], *inside),),
-                    output=storage.join(folders[name], *inside),
-                    run=settings.run,
-                    format=name,
-                ),
-                progress,
-            )
+    converted = [
+        convert.run(
+            ConvertSettings(
+                folders=(storage.join(folders[first], *inside),),
+                output=storage.join(folders[name], *inside),
+                run=settings.run,
+                format=name,
+            ),
+            progress,
+        )
+        for name in others
+        for inside in made
+    ]
+    if converted:
+        shards, size = summary.shards, summary.shards_bytes
+        assert isinstance(shards, int)
+        assert isinstance(size, int)
+        summary = structs.replace(
+            summary,
+            shards=shards + sum(each.shards for each in converted),
+            shards_bytes=size + sum(each.shards_bytes for each in converted),
+        )
     return structs.replace(
         summary,
         output=settings.output,

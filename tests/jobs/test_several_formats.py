@@ -34,6 +34,9 @@ def test_each_folder_is_that_of_a_run_to_it_alone(
     summary = run_whole(*arguments, *formats(*FORMATS), "--output", out).summary
     assert summary["formats"] == {name: f"{out}/{name}" for name in FORMATS}
     assert {path.name for path in out.iterdir()} == set(FORMATS)
+    files = [path for name in FORMATS for path in (out / name).glob("shard-*")]
+    assert summary["shards_bytes"] == sum(path.stat().st_size for path in files)
+    assert summary["shards"] == len({(path.parent, path.name.partition(".")[0]) for path in files})
     for name in FORMATS:
         run_whole(*arguments, "--format", name, "--output", tmp_path / name)
         without = ("job.json",)
@@ -72,6 +75,8 @@ def test_arranged_documents(arguments: tuple[str, ...], tmp_path: Path) -> None:
     assert told["next"] == ["the same without --dry-run"]
     summary = run_whole(*arguments, *formats(*names), *order, "--output", out).summary
     assert len(summary["next"]) == 4
+    written = [path.stat().st_size for path in out.glob("*/*/shard-*")]
+    assert summary["shards_bytes"] == sum(written)
     for name in names:
         run_whole(*arguments, "--format", name, *order, "--output", tmp_path / name)
         for part in ("train", "validation"):
