@@ -187,12 +187,24 @@ def check_documents(
         max_lost=input_settings.max_lost,
         text_field=input_settings.text_field,
     )
+    if totals.documents:
+        return
     rejects = sum(totals.rejects.values())
-    if totals.documents == 0 and rejects:
+    inputs = ", ".join(input_settings.inputs)
+    verb = "document was" if totals.dropped == 1 else "documents were"
+    empty = f"{totals.dropped:,} {verb} empty and dropped"
+    if rejects:
+        records = f"none of the {rejects:,} records"
+        if totals.dropped:
+            records = f"{empty}, and none of the {rejects:,} other records"
         raise DataError(
-            f"there is no document: none of the {rejects:,} records could be used; most of them in "
+            f"there is no document: {records} could be used; most of them in "
             f"{most_rejects(folder, files, input_settings.text_field)}",
             remedy=f"they are listed in {folder.path('rejects')}",
         )
-    if totals.documents == 0:
-        raise DataError(f"the corpus is empty: no document in {', '.join(input_settings.inputs)}")
+    if totals.dropped:
+        raise DataError(
+            f"there is no document: {empty}, of {inputs}",
+            remedy="check {text_field}, or keep them with {empty_documents}",
+        )
+    raise DataError(f"the corpus is empty: no document in {inputs}")

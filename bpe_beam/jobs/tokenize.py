@@ -349,6 +349,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
             manifest.rejects.by_reason,
             manifest.rejects.lost,
             manifest.sources,
+            manifest.changes.dropped,
         )
 
     def check(self, manifest: Manifest, files: Sequence[str]) -> None:

@@ -27,12 +27,14 @@ class CorpusTotals(NamedTuple):
         rejects: Rows of `rejects/`, by reason: records that could not be used, and losses.
         lost: What is lost of each damaged file.
         sources: The sources of the documents; None without sources.
+        dropped: The documents that were read, and left out since they were empty.
     """
 
     documents: int
     rejects: Mapping[str, int]
     lost: Sequence[FileLoss]
     sources: Collection[str] | None = None
+    dropped: int = 0
 
 
 def check_limits(

@@ -71,6 +71,29 @@ def test_empty_documents_are_dropped_and_counted(ground: Ground, tmp_path: Path)
     assert 0 < len(changed) < len(manifest["shards"])
 
 
+def test_a_corpus_of_empty_documents_only(ground: Ground, tmp_path: Path) -> None:
+    """Also where the documents are arranged, and where the others are no documents."""
+    tokenizer = ("--tokenizer", ground.folder / "tok", "--append", EOS, "--max-rejects", "100%")
+    for texts, more, arranging, said in (
+        ([""] * 3, "", (), "there is no document: 3 documents were empty and dropped, of"),
+        ([""] * 3, "", ("--shuffle-seed", 1), "3 documents were empty and dropped, of"),
+        ([""], "", (), "1 document was empty and dropped, of"),
+        (
+            [""] * 3,
+            "{}\n{}\n",
+            (),
+            "3 documents were empty and dropped, and none of the 2 other records could be used",
+        ),
+    ):
+        corpus = write(tmp_path / "empty.jsonl", texts)
+        corpus.write_text(corpus.read_text() + more)
+        arguments = ("--input", corpus, *tokenizer, *arranging, "--overwrite")
+        ran = run("tokenize", *arguments, "--empty-documents", "drop", "--output", tmp_path / "out")
+        assert (ran.code, said in ran.message) == (1, True), ran.message
+        if not more:
+            assert ran.message.endswith("; check --text-field, or keep them with --empty-documents")
+
+
 def test_long_documents_are_split_without_a_lost_token(ground: Ground, tmp_path: Path) -> None:
     rule = ("--max-document-tokens", "16", "--add-special-tokens")
     found, summary = ground.made(tmp_path / "out", *rule)
