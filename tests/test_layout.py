@@ -30,7 +30,6 @@ ELSEWHERE = {
     "corpus/reading/window.py": "corpus/reading/test_records.py",
     "corpus/slices.py": "corpus/test_boundaries.py",
     "counts/packed_words.py": "counts/test_pair_counts.py",
-    "evaluation/evaluate.py": "evaluation/test_texts.py",
     "evaluation/report.py": "jobs/test_evaluate.py",
     "evaluation/tally.py": "evaluation/test_counted.py",
     "folders/artifact_names.py": "workers/test_split_shards.py",

@@ -1,1 +1,1 @@
-"""What Python calls beside `Tokenizer`: training and counting, on texts in memory or on files."""
+"""What Python calls: training, counting and evaluating, on texts in memory, files or counts."""

@@ -1,10 +1,11 @@
-"""What the first argument of `train` and `count` is: texts, texts by source, files, or counts."""
+"""What the first argument of a function is: texts, texts by source, files, or counts."""
 
 from __future__ import annotations
 
 import glob
 import os
 from collections.abc import Iterable, Mapping, Sized
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,37 @@ _LONGEST_NAME = 1000
 """Characters of a text that may be the name of a file."""
 
 
-def paths_of(argument: Any) -> tuple[str, ...] | None:
+@dataclass(frozen=True)
+class FirstArgument:
+    """The first argument of a function, as messages describe it.
+
+    Attributes:
+        name: The parameter.
+        kinds: What it may be.
+        files: What to do instead of giving names of files as a list of str.
+        files_by_source: What to do instead of giving files as the texts of a source.
+    """
+
+    name: str
+    kinds: str
+    files: str
+    files_by_source: str
+
+
+_OF_TRAINING = FirstArgument(
+    FIRST,
+    "texts, a path, or counts",
+    files="give inputs=[...] or Path objects to read files; iter([...]) for names as texts",
+    files_by_source="to count files by source, give {inputs} and {sources}",
+)
+
+
+def paths_of(argument: Any, first: FirstArgument = _OF_TRAINING) -> tuple[str, ...] | None:
     """Return the names of files, if the argument names some; None if it is something else.
+
+    Args:
+        argument: The argument.
+        first: How messages describe it.
 
     Raises:
         UsageError: The argument is neither, or a list of str whose first one is a file's name.
@@ -35,20 +65,25 @@ def paths_of(argument: Any) -> tuple[str, ...] | None:
             raise UsageError(
                 "is a list of str, which are texts, and the first one names a file: "
                 f"{argument[0]!r}",
-                (FIRST,),
-                "give inputs=[...] or Path objects to read files; iter([...]) for names as texts",
+                (first.name,),
+                first.files,
             )
     if isinstance(argument, (bytes, bytearray)) or not isinstance(argument, (Iterable, WordCounts)):
+        shown = "None" if argument is None else type(argument).__name__
         raise UsageError(
-            f"must be texts, a path, or counts, got {type(argument).__name__}",
-            (FIRST,),
+            f"must be {first.kinds}, got {shown}",
+            (first.name,),
             "texts are an iterable of str or bytes",
         )
     return None
 
 
-def sources_of(texts: Any) -> Mapping[str | None, Texts]:
+def sources_of(texts: Any, first: FirstArgument = _OF_TRAINING) -> Mapping[str | None, Texts]:
     """Return texts by source; without sources, the only key is None.
+
+    Args:
+        texts: Texts, or a mapping of names to texts.
+        first: How messages describe the argument.
 
     Raises:
         UsageError: A source has no name, or what is not texts.
@@ -57,12 +92,13 @@ def sources_of(texts: Any) -> Mapping[str | None, Texts]:
         return {None: texts}
     for name, own in texts.items():
         if not isinstance(name, str) or not name:
-            raise UsageError(f"must have names of sources as keys, got {name!r}", (FIRST,))
-        if isinstance(own, (str, bytes, os.PathLike)) or paths_of(own) is not None:
+            raise UsageError(f"must have names of sources as keys, got {name!r}", (first.name,))
+        single = (str, bytes, os.PathLike, WordCounts)
+        if isinstance(own, single) or paths_of(own, first) is not None:
             raise UsageError(
                 f"must have texts for the source {name!r}, got {own!r}",
-                (FIRST,),
-                "to count files by source, give {inputs} and {sources}",
+                (first.name,),
+                first.files_by_source,
             )
     return texts
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from bpe_beam.evaluation.evaluate import TextsOrCounts
+    from bpe_beam.api.evaluate import TextsOrCounts
     from bpe_beam.storage import Storage
     from bpe_beam.tokenizer.batch_output import Output
     from bpe_beam.tokenizer.id_decoder import IdDecoder
@@ -737,16 +737,19 @@ class Tokenizer:
         self,
         texts_or_counts: TextsOrCounts,
         *,
-        vocab_sizes: Sequence[int] = (),
+        vocab_sizes: Sequence[int | str] | int | str = (),
         pretokenizer: str = "gpt2",
         storage: Storage | None = None,
     ) -> dict[str, Any]:
         """Return figures of the tokenizer: tokens a word, words kept whole, unused tokens.
 
         Args:
-            texts_or_counts: Texts; what `bpe_beam.count` returned; or the path or URL of a folder
+            texts_or_counts: Texts: an iterable of str, of bytes in UTF-8, or of lists of them;
+                Arrow strings. A mapping of names to such texts has sources, whose figures are
+                wanted too. Counts: what `bpe_beam.count` returned; or the path or URL of a folder
                 that `bpe-beam count` wrote.
-            vocab_sizes: Sizes of smaller vocabularies whose figures are wanted too, for BPE.
+            vocab_sizes: Sizes of smaller vocabularies whose figures are wanted too, for BPE, such
+                as `[16000, "32k"]`.
             pretokenizer: The pre-tokenizer, by name, whose words are counted; only for texts.
             storage: The storage client; None: one without options.
 
@@ -756,9 +759,10 @@ class Tokenizer:
 
         Raises:
             UsageError: An argument is invalid, or the tokenizer has no vocabulary of a size.
-            DataError: The vocabulary lacks a symbol of a word, or the counts are damaged.
+            DataError: A text is not UTF-8, the vocabulary lacks a symbol of a word, or the counts
+                are damaged.
         """
-        from bpe_beam.evaluation import evaluate
+        from bpe_beam.api import evaluate
 
         return evaluate.figures_of(self, texts_or_counts, vocab_sizes, pretokenizer, storage)
 

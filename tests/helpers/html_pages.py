@@ -11,10 +11,10 @@ import msgspec
 from counts_folders import STORAGE, write_folder
 from small_tokenizers import learn
 
+from bpe_beam.api.evaluate import tallies_of_texts
 from bpe_beam.evaluation.counted import CountedParts
 from bpe_beam.evaluation.report import VERSION, Report, WordsSummary, report_of
 from bpe_beam.evaluation.tally import Tally
-from bpe_beam.evaluation.texts import tally_of_texts
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.html_report.page import Evaluated, page
 from bpe_beam.html_report.samples import SAMPLES
@@ -52,17 +52,14 @@ def html_page(folder: Path, names: Sequence[str] = ("bytes", HOSTILE[0])) -> byt
         names: The names of the tokenizers.
     """
     manifest = write_folder(folder)
-    texts = {
+    texts: dict[str | None, list[str]] = {
         "a<b>": ["It's what they'll say, <the> theory of the weather 12 12"] * 9,
         "zh": ["\u4f60\u597d \u4e16\u754c the"] * 5,
         HOSTILE[1]: ["whether three thirty-three"],
     }
     reports, evaluated = [], []
     for name, vocabulary in zip(names, tokenizers(), strict=True):
-        tallies: dict[str | None, Tally] = {}
-        tallies |= {
-            source: tally_of_texts(vocabulary, own, "gpt2") for source, own in texts.items()
-        }
+        tallies = dict(tallies_of_texts(vocabulary, texts, "gpt2"))
         total = Tally.empty(len(vocabulary))
         for tally in tallies.values():
             total.add(tally)
