@@ -15,7 +15,7 @@ from bpe_beam.counts.artifact import added_up, read_part
 from bpe_beam.counts.manifest import CountsManifest, SourceTotals, read_manifest
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_table import schema_of, string_buffers
-from bpe_beam.storage import Storage
+from bpe_beam.storage import PathName, Storage, path_name
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class WordCounts:
         return WordCounts(manifest, tables)
 
     @staticmethod
-    def read(storage: Storage, folder: str) -> WordCounts:
+    def read(storage: Storage, folder: PathName) -> WordCounts:
         """Return the words of a counts folder.
 
         Args:
@@ -93,6 +93,7 @@ class WordCounts:
         Raises:
             DataError: The folder is damaged.
         """
+        folder = path_name(folder, "folder")
         manifest = read_manifest(storage, folder)
         tables: dict[str | None, list[pa.Table]] = defaultdict(list)
         for part in manifest.parts:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bpe_beam.shards.dataset import TokenDataset
+    from bpe_beam.storage import PathName
 
 __all__ = ["open"]
 
 
 def open(
-    url: str,
+    url: PathName,
     *,
     storage_options: Mapping[str, Mapping[str, Any]] | None = None,
     memory: int | None = None,
@@ -39,7 +40,7 @@ def open(
         DataError: The folder is missing, not finished, or damaged.
     """
     from bpe_beam.shards.dataset import MEMORY, open_dataset
-    from bpe_beam.storage import Storage
+    from bpe_beam.storage import Storage, path_name
 
     storage = Storage(storage_options or {})
-    return open_dataset(storage, url, memory=MEMORY if memory is None else memory)
+    return open_dataset(storage, path_name(url, "url"), memory=MEMORY if memory is None else memory)

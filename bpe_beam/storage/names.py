@@ -5,6 +5,12 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import TypeAlias
+
+from bpe_beam.errors import require
+
+PathName: TypeAlias = "str | os.PathLike[str]"
+"""A path as str or Path; or a URL as str, since a Path would join its slashes."""
 
 WEB = ("http", "https")
 AZURE = ("az", "abfs", "abfss")
@@ -29,6 +35,21 @@ def attempted_name(name: str) -> str | None:
     """Return the final name of the file whose attempt has this name; None if it is no attempt."""
     match = _ATTEMPT.fullmatch(name)
     return None if match is None else match[1]
+
+
+def path_name(path: PathName, parameter: str = "path") -> str:
+    """Return a path or URL that a caller gave, as str.
+
+    Args:
+        path: A path as str or Path, or a URL as str.
+        parameter: The caller's name for it.
+
+    Raises:
+        UsageError: It is something else.
+    """
+    name = os.fspath(path) if isinstance(path, os.PathLike) else path
+    require(isinstance(name, str), f"must be a path or a URL, got {path!r}", parameter)
+    return name
 
 
 def protocol_of(url: str) -> str:

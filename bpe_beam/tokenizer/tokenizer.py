@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from bpe_beam.api.evaluate import TextsOrCounts
-    from bpe_beam.storage import Storage
+    from bpe_beam.storage import PathName, Storage
     from bpe_beam.tokenizer.batch_output import Output
     from bpe_beam.tokenizer.id_decoder import IdDecoder
 
@@ -46,7 +46,7 @@ class Tokenizer:
     # ---- reading and writing ----
 
     @classmethod
-    def from_file(cls, path: str, *, storage: Storage | None = None) -> Tokenizer:
+    def from_file(cls, path: PathName, *, storage: Storage | None = None) -> Tokenizer:
         """Return the tokenizer in a `tokenizer.json`, a SentencePiece `.model` or a `tekken.json`.
 
         Args:
@@ -81,7 +81,7 @@ class Tokenizer:
 
     @classmethod
     def from_pretrained(
-        cls, name: str, *, revision: str | None = None, storage: Storage | None = None
+        cls, name: PathName, *, revision: str | None = None, storage: Storage | None = None
     ) -> Tokenizer:
         """Return the tokenizer of a published model.
 
@@ -101,10 +101,10 @@ class Tokenizer:
                 and its cache lacks the files, or the files need a class of `transformers` that is
                 not supported; the message says which.
         """
-        from bpe_beam.storage import Storage
+        from bpe_beam.storage import Storage, path_name
         from bpe_beam.tokenizer import published_folder
 
-        storage = storage or Storage()
+        storage, name = storage or Storage(), path_name(name, "name")
         folder = published_folder.find(name, revision, storage)
         if not storage.is_folder(folder):
             return cls.from_file(folder, storage=storage)
@@ -117,8 +117,8 @@ class Tokenizer:
     @classmethod
     def from_vocab_and_merges(
         cls,
-        vocab_path: str,
-        merges_path: str,
+        vocab_path: PathName,
+        merges_path: PathName,
         special_tokens: Sequence[str] = (),
         *,
         storage: Storage | None = None,
@@ -145,7 +145,7 @@ class Tokenizer:
     @classmethod
     def from_tiktoken(
         cls,
-        path: str,
+        path: PathName,
         *,
         pretokenizer: str = "cl100k",
         special_tokens: Mapping[str, int] = MappingProxyType({}),
@@ -169,7 +169,7 @@ class Tokenizer:
         return cls(tiktoken_file.read(*file, pretokenizer, special_tokens))
 
     @classmethod
-    def from_sentencepiece(cls, path: str, *, storage: Storage | None = None) -> Tokenizer:
+    def from_sentencepiece(cls, path: PathName, *, storage: Storage | None = None) -> Tokenizer:
         """Return the tokenizer in a `.model` file of SentencePiece: BPE or Unigram.
 
         Its ids are those of SentencePiece. Control symbols are special tokens: they are recognized
@@ -189,7 +189,7 @@ class Tokenizer:
         return cls(sentencepiece_file.read(*file))
 
     @classmethod
-    def from_tekken(cls, path: str, *, storage: Storage | None = None) -> Tokenizer:
+    def from_tekken(cls, path: PathName, *, storage: Storage | None = None) -> Tokenizer:
         """Return the tokenizer in a `tekken.json` of Mistral's.
 
         Args:
@@ -203,7 +203,7 @@ class Tokenizer:
 
         return cls(tekken_file.read(*tokenizer_json.read_file(path, storage, "tekken.json")))
 
-    def save_tiktoken(self, path: str, *, storage: Storage | None = None) -> None:
+    def save_tiktoken(self, path: PathName, *, storage: Storage | None = None) -> None:
         """Write the model as a `.tiktoken` file, atomically.
 
         Args:
@@ -213,14 +213,14 @@ class Tokenizer:
         Raises:
             UsageError: The file cannot represent this tokenizer; the message has the reason.
         """
-        from bpe_beam.storage import Storage
+        from bpe_beam.storage import Storage, path_name
         from bpe_beam.tokenizer import tiktoken_file
 
-        (storage or Storage()).write_bytes(path, tiktoken_file.write(self._spec))
+        (storage or Storage()).write_bytes(path_name(path), tiktoken_file.write(self._spec))
 
     def save_sentencepiece(
         self,
-        path: str,
+        path: PathName,
         *,
         bos_token: str | None = None,
         eos_token: str | None = None,
@@ -241,12 +241,13 @@ class Tokenizer:
         Raises:
             UsageError: The file cannot represent this tokenizer; the message has the reason.
         """
-        from bpe_beam.storage import Storage
+        from bpe_beam.storage import Storage, path_name
         from bpe_beam.tokenizer import sentencepiece_writing
 
         named = {"bos_token": bos_token, "eos_token": eos_token, "pad_token": pad_token}
         roles = {role: token for role, token in named.items() if token is not None}
-        (storage or Storage()).write_bytes(path, sentencepiece_writing.write(self._spec, roles))
+        data = sentencepiece_writing.write(self._spec, roles)
+        (storage or Storage()).write_bytes(path_name(path), data)
 
     @classmethod
     def from_learned(
@@ -287,20 +288,20 @@ class Tokenizer:
         """The bytes of the tokenizer's `tokenizer.json`."""
         return tokenizer_json.write(self._spec)
 
-    def save(self, path: str, *, storage: Storage | None = None) -> None:
+    def save(self, path: PathName, *, storage: Storage | None = None) -> None:
         """Write the tokenizer's `tokenizer.json`, atomically.
 
         Args:
             path: A path or any URL that fsspec opens.
             storage: The storage client; None: one without options.
         """
-        from bpe_beam.storage import Storage
+        from bpe_beam.storage import Storage, path_name
 
-        (storage or Storage()).write_bytes(path, self.json_bytes)
+        (storage or Storage()).write_bytes(path_name(path), self.json_bytes)
 
     def save_pretrained(
         self,
-        folder: str,
+        folder: PathName,
         *,
         model_max_length: int | None = None,
         storage: Storage | None = None,
@@ -322,10 +323,11 @@ class Tokenizer:
             UsageError: Hugging Face's libraries cannot read the tokenizer, there is no such role,
                 or its token is not a special token of the tokenizer.
         """
-        from bpe_beam.storage import Storage
+        from bpe_beam.storage import Storage, path_name
         from bpe_beam.storage.names import join
         from bpe_beam.tokenizer import transformers_files
 
+        folder = path_name(folder, "folder")
         model_input = transformers_files.ModelInput(roles, model_max_length)
         files = {
             transformers_files.TOKENIZER_FILE: self.json_bytes,

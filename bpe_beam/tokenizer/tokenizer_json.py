@@ -34,7 +34,7 @@ from bpe_beam.tokenizer.models import (
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
 if TYPE_CHECKING:
-    from bpe_beam.storage import Storage
+    from bpe_beam.storage import PathName, Storage
 
 MAX_DEPTH = 32
 """The greatest nesting depth of `Sequence` components."""
@@ -81,7 +81,7 @@ class MissingFileError(UsageError):
 
 
 def read_file(
-    path: str, storage: Storage | None, name: str = "tokenizer.json"
+    path: PathName, storage: Storage | None, name: str = "tokenizer.json"
 ) -> tuple[bytes, str]:
     """Return the bytes of a tokenizer's file, and the name of the file in messages.
 
@@ -94,9 +94,9 @@ def read_file(
         MissingFileError: The path is of a folder without such a file.
         UsageError: The file does not exist, or has more than MAX_FILE_BYTES bytes.
     """
-    from bpe_beam.storage import Storage, redact
+    from bpe_beam.storage import Storage, path_name, redact
 
-    storage = storage or Storage()
+    storage, path = storage or Storage(), path_name(path)
     if not storage.exists(path):
         raise UsageError(f"{redact(path)}: no such file")
     try:

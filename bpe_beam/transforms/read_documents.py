@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -22,7 +23,7 @@ from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.errors import DataError, require
 from bpe_beam.messages import list_few
-from bpe_beam.storage import Storage
+from bpe_beam.storage import PathName, Storage, path_name
 from bpe_beam.storage.names import absolute
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.spread_tasks import SpreadTasks
@@ -64,33 +65,33 @@ class ReadDocuments(beam.PTransform):
 
     def __init__(
         self,
-        inputs: Iterable[str],
+        inputs: Iterable[PathName],
         settings: ReadSettings | None = None,
         *,
-        rejects: str | None = None,
+        rejects: PathName | None = None,
         max_lost: str | int = "0",
         range_bytes: int | None = None,
-        exclude: Iterable[str] = (),
+        exclude: Iterable[PathName] = (),
         cut_compressed: bool = True,
         storage: Storage | None = None,
     ) -> None:
         super().__init__()
         for name, value in (("inputs", inputs), ("exclude", exclude)):
-            is_list = not isinstance(value, str)
+            is_list = not isinstance(value, (str, os.PathLike))
             require(is_list, f"must be a list, such as [{value!r}], got {value!r}", name)
         self.settings = settings or ReadSettings()
-        self.rejects = None if rejects is None else absolute(rejects)
+        self.rejects = None if rejects is None else absolute(path_name(rejects, "rejects"))
         self.max_lost = Limit.parse(max_lost, "max_lost")
         self.storage = storage or Storage()
         if self.rejects is not None:
             self.storage.make_folder(self.rejects)
         self.plan = make_plan(
             self.storage,
-            list(inputs),
+            [path_name(each, "inputs") for each in inputs],
             input_format=self.settings.input_format,
             document_separator=self.settings.document_separator,
             range_bytes=range_bytes,
-            exclude=list(exclude),
+            exclude=[path_name(each, "exclude") for each in exclude],
             cut_compressed=cut_compressed,
         )
 

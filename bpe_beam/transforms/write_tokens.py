@@ -34,7 +34,7 @@ from bpe_beam.shards.manifest import (
 )
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
-from bpe_beam.storage import Storage
+from bpe_beam.storage import PathName, Storage, path_name
 from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import metrics as counters
@@ -91,7 +91,7 @@ class WriteTokens(beam.PTransform):
 
     def __init__(
         self,
-        folder: str,
+        folder: PathName,
         tokenizer: Tokenizer,
         *,
         shards: int = 1,
@@ -101,6 +101,7 @@ class WriteTokens(beam.PTransform):
         super().__init__()
         require_choice("format", format, SHARD_FORMATS)
         require_between("shards", shards, 1, _MAX_SHARDS)
+        folder = path_name(folder, "folder")
         self.folder = absolute(folder)
         self.tokenizer = tokenizer
         self.shards = shards
