@@ -31,6 +31,9 @@ The names:
     WordCounts  words, and how often they occur
     shards      tokens folders of any format, for training loops
 
+`shards.open` returns a TokenDataset: batches, shuffles, parts of ranks, labels, positions to resume
+from; help(bpe_beam.shards) lists them.
+
 The Beam transforms, for pipelines of your own, are in bpe_beam.transforms, which imports Beam.
 
 Wrong arguments raise a ValueError that names them. The command `bpe-beam` does the same for corpora

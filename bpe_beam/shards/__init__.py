@@ -1,4 +1,11 @@
-"""Token shards: their formats, their manifest, their check, and reading them in a training loop."""
+"""Token shards: their formats, their manifest, their check, and reading them in a training loop.
+
+`open` returns the documents of a tokens folder, a TokenDataset; its `sequences` are TokenSequences,
+and a TokenIterator reads either of them, in batches or not.
+"""
+
+# The classes are imported when they are first used: most of those who import this package read a
+# module of it, and need none of them.
 
 from __future__ import annotations
 
@@ -6,10 +13,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bpe_beam.shards.dataset import TokenDataset
+    from bpe_beam.shards.dataset import TokenDataset, TokenIterator, TokenSequences
     from bpe_beam.storage import PathName
 
-__all__ = ["open"]
+__all__ = ["TokenDataset", "TokenIterator", "TokenSequences", "open"]
 
 
 def open(
@@ -44,3 +51,19 @@ def open(
 
     storage = Storage(storage_options or {})
     return open_dataset(storage, path_name(url, "url"), memory=MEMORY if memory is None else memory)
+
+
+def __getattr__(name: str) -> object:
+    """Return a class of the package."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from bpe_beam.shards import dataset
+
+    found = getattr(dataset, name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    """Return the names of the package, also of what is not imported yet."""
+    return sorted({*globals(), *__all__})

@@ -353,11 +353,7 @@ class TokenView(Generic[Batch]):
 
 
 class TokenDataset(TokenView[list[Ids]]):
-    """Documents, each an array of ids. `bpe_beam.shards.open` makes it.
-
-    Attributes:
-        token_count: The number of ids of the whole folder.
-    """
+    """Documents, each an array of ids. `bpe_beam.shards.open` makes it."""
 
     @property
     def token_count(self) -> int:

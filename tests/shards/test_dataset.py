@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import pickle
+import pydoc
 import random
 import re
 import signal
@@ -442,3 +443,22 @@ def test_a_folder_without_tokens(tmp_path: Path) -> None:
     assert len(data) == 0
     assert lists(data) == lists(data.shuffled(1)) == lists(data.sequences(5)) == []
     assert data.to_arrow().read_all().num_rows == 0
+
+
+def test_the_help_and_the_page_of_the_api_have_what_open_returns(
+    dataset: TokenDataset,
+) -> None:
+    shown = pydoc.plain(pydoc.render_doc(bpe_beam.shards))
+    page = (Path(__file__).parents[2] / "docs/api.md").read_text("utf-8")
+    for found in (dataset, dataset.sequences(5), dataset.batches(2)):
+        name = type(found).__name__
+        assert getattr(bpe_beam.shards, name) is type(found)
+        assert name in bpe_beam.shards.__all__
+        assert name in dir(bpe_beam.shards)
+        assert f"    class {name}(" in shown
+        assert f".. autoclass:: bpe_beam.shards.{name}\n" in page
+    for method in ("shuffled", "labels", "loss_mask", "document_starts", "load_state_dict"):
+        assert f"{method}(" in shown
+    assert "TokenDataset" in pydoc.plain(pydoc.render_doc(bpe_beam))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        bpe_beam.shards.nothing  # noqa: B018
