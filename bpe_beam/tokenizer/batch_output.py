@@ -1,4 +1,4 @@
-"""The ids of many texts as Arrow lists, NumPy arrays, Python lists, or one padded matrix."""
+"""The ids or texts of a batch as Arrow arrays, NumPy arrays, Python lists, or one padded matrix."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ Output = Literal["arrow", "numpy", "lists"]
 OUTPUTS = ("arrow", "numpy", "lists")
 
 
+def check_output(output: str) -> None:
+    """Refuse a form of a batch that there is not."""
+    require_choice("output", output, OUTPUTS)
+
+
 def lists_as(lists: pa.LargeListArray, output: str) -> Any:
     """Return lists of ids in another form.
 
@@ -29,13 +34,30 @@ def lists_as(lists: pa.LargeListArray, output: str) -> Any:
     Raises:
         UsageError: There is no such form.
     """
-    require_choice("output", output, OUTPUTS)
+    check_output(output)
     if output == "arrow":
         return lists
     if output == "lists":
         return lists.to_pylist()
     values, offsets = lists.values.to_numpy(), lists.offsets.to_numpy().tolist()
     return [values[start:end] for start, end in itertools.pairwise(offsets)]
+
+
+def texts_as(texts: pa.LargeStringArray, output: str) -> Any:
+    """Return texts in another form.
+
+    Args:
+        texts: The texts.
+        output: "arrow": as they are. "numpy": an array of str, of type object. "lists": a list of
+            str.
+
+    Raises:
+        UsageError: There is no such form.
+    """
+    check_output(output)
+    if output == "numpy":
+        return texts.to_numpy(zero_copy_only=False)
+    return texts.to_pylist() if output == "lists" else texts
 
 
 def padded(

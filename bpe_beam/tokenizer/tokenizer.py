@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from bpe_beam.errors import UsageError, require_choice
+from bpe_beam.errors import UsageError
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import text_input, tokenizer_json
 from bpe_beam.tokenizer.added_tokens import AddedToken, AddedTokens
@@ -690,7 +690,7 @@ class Tokenizer:
         ids: Sequence[Iterable[int]] | pa.Array | pa.ChunkedArray,
         *,
         skip_special_tokens: bool = False,
-        output: Literal["arrow", "lists"] = "arrow",
+        output: Output = "arrow",
     ) -> Any:
         """Return the texts of the ids of many texts; each is what `decode` returns.
 
@@ -701,16 +701,19 @@ class Tokenizer:
             output: The form of the result, see below.
 
         Returns:
-            With "arrow" a pyarrow.LargeStringArray, with "lists" a list of str.
+            With "arrow" a pyarrow.LargeStringArray, with "numpy" an array of str (of type object),
+            with "lists" a list of str.
 
         Raises:
             UsageError: A value is not an integer, or there is no such output.
             DataError: The tokenizer does not have an id; the message has the number of the text,
                 from 0, and the number of the id.
         """
-        require_choice("output", output, ("arrow", "lists"))
+        from bpe_beam.tokenizer.batch_output import check_output, texts_as
+
+        check_output(output)
         texts = self._decoder.decode_texts(ids, self._skipped(skip_special_tokens))
-        return texts.to_pylist() if output == "lists" else texts
+        return texts_as(texts, output)
 
     def decode_bytes_batch(
         self,

@@ -37,6 +37,10 @@ def test_every_output_has_the_ids_of_one_text_at_a_time(
     for ids in (expected, arrays, arrow):
         found = tokenizer.decode_batch(ids, skip_special_tokens=True, output="lists")
         assert found == TEXTS == tokenizer.decode_batch(ids, skip_special_tokens=True).to_pylist()
+        array = tokenizer.decode_batch(ids, skip_special_tokens=True, output="numpy")
+        assert array.dtype == object
+        assert array.shape == (len(TEXTS),)
+        assert array.tolist() == TEXTS
 
 
 @pytest.mark.parametrize("special", [False, True])
@@ -67,13 +71,14 @@ def test_no_texts_make_an_empty_matrix(tokenizer: Tokenizer) -> None:
     rows, mask = tokenizer.encode_padded([], pad_id=0)
     assert rows.shape == mask.shape == (0, 0)
     assert tokenizer.encode_batch([], output="numpy") == []
+    assert tokenizer.decode_batch([], output="numpy").dtype == object
 
 
 def test_wrong_arguments_are_named(tokenizer: Tokenizer) -> None:
     with pytest.raises(UsageError, match="output must be one of arrow, numpy, lists"):
         tokenizer.encode_batch(TEXTS, output="torch")
-    with pytest.raises(UsageError, match="output must be one of arrow, lists"):
-        tokenizer.decode_batch([[1]], output="numpy")
+    with pytest.raises(UsageError, match="output must be one of arrow, numpy, lists"):
+        tokenizer.decode_batch([[-1]], output="torch")
     with pytest.raises(UsageError, match="max_length must be at least 2, got 1"):
         tokenizer.encode_padded(TEXTS, pad_id=0, max_length=1, add_special_tokens=True)
     for pad_id in (-1, None, True, 2**32):
