@@ -43,6 +43,11 @@ _reported: dict[str, Counter[str]] = {}
 _forward: Callable[[str, dict[str, int]], None] | None = None
 
 
+def clock_seconds() -> float:
+    """Return the seconds on the clock of all stages; only differences have a meaning."""
+    return _now()
+
+
 def report(stage: str, **increments: int) -> None:
     """Add to the counters of a stage, from any thread of this process.
 
@@ -81,6 +86,7 @@ class Snapshot(NamedTuple):
         work: The work that is done and all work, in any unit whose speed is even; None: `done` and
             `total`.
         reported: When that work was done, in seconds since the stage began; None: now.
+        left: The seconds that were left then, where they are estimated otherwise than by `work`.
     """
 
     stage: str
@@ -92,6 +98,7 @@ class Snapshot(NamedTuple):
     since: tuple[float, float] = (0.0, 0.0)
     work: tuple[float, float] | None = None
     reported: float | None = None
+    left: float | None = None
 
     @property
     def bytes(self) -> int | None:
@@ -117,14 +124,16 @@ class Snapshot(NamedTuple):
         """The seconds left at the speed of late; None if they cannot be estimated."""
         if self.total is None:
             return None
-        done, total = self.work or (self.done, self.total)
-        if done >= total:
-            return 0.0
-        started, before = self.since
-        if done <= before:
-            return None
         reported = self.seconds if self.reported is None else self.reported
-        left = (reported - started) * (total - done) / (done - before)
+        left = self.left
+        if left is None:
+            done, total = self.work or (self.done, self.total)
+            if done >= total:
+                return 0.0
+            started, before = self.since
+            if done <= before:
+                return None
+            left = (reported - started) * (total - done) / (done - before)
         return round(max(left - (self.seconds - reported), left * _LEAST_LEFT), 1)
 
     @property
@@ -297,6 +306,7 @@ class Stage:
         self._start = _now()
         self.work: Work | None = None
         self._steps: Callable[[], tuple[float, float]] | None = None
+        self._seconds_left: Callable[[], float] | None = None
         self._step_ended = 0.0
         self._least: dict[str, int] = {}
         self._before = 0
@@ -323,6 +333,18 @@ class Stage:
             self._steps, self._step_ended = work, _now() - self._start
         self.advance(done)
 
+    def timed_step(self, done: int, seconds_left: Callable[[], float]) -> None:
+        """Add to `done` after a step, as `step` does, where the time left is estimated elsewhere.
+
+        Args:
+            done: What to add, in the stage's unit.
+            seconds_left: Returns the seconds that are expected after this step; called when the
+                stage is shown.
+        """
+        with _lock:
+            self._seconds_left, self._step_ended = seconds_left, _now() - self._start
+        self.advance(done)
+
     def done_before(self, done: int) -> None:
         """Add what earlier runs have done, which says nothing about the speed of this one."""
         self._before += done
@@ -347,10 +369,12 @@ class Stage:
             counters = dict(_reported.get(self.name, {}))
             for name, least in self._least.items():
                 counters[name] = max(counters.get(name, 0), least)
-            steps, ended = self._steps, self._step_ended
+            steps, seconds_left, ended = self._steps, self._seconds_left, self._step_ended
         done = counters.pop("done", 0)
         seconds = _now() - self._start
         now = Snapshot(self.name, done, self.total, self.unit, counters, seconds)
+        if seconds_left is not None:
+            return now._replace(left=seconds_left(), reported=ended)
         if steps is not None and self.total is not None:
             return now._replace(work=steps(), reported=ended)
         return now if self.total is None else self._with_work(now)

@@ -178,3 +178,19 @@ def test_between_two_steps_the_time_left_falls(monkeypatch: pytest.MonkeyPatch) 
         stage.step(40, lambda: (50.0, 50.0))
         assert stage.snapshot().eta_seconds == 0.0
         assert stage.snapshot().done == 100
+
+
+def test_time_that_is_estimated_elsewhere_falls_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress, "_now", lambda: now[0])
+    assert progress.clock_seconds() == 0.0
+    with Progress("none").stage("learn", 100, "merges") as stage:
+        stage.timed_step(0, lambda: 8.0)
+        said = []
+        for seconds in (0.0, 3.0, 7.5, 20.0):
+            now[0] = seconds
+            said.append(stage.snapshot().eta_seconds)
+        assert said == [8.0, 5.0, 0.8, 0.8]
+        stage.timed_step(60, lambda: 4.0)
+        assert stage.snapshot().eta_seconds == 4.0
+        assert stage.snapshot().done == 60

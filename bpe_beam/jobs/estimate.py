@@ -39,6 +39,7 @@ from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.training.initial_vocabulary import needs_seen
 from bpe_beam.training.learn import learn
 from bpe_beam.training.learning_work import LearningWork
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
@@ -435,13 +436,17 @@ def _more_work(recipe: Recipe, word_bytes: int, share: float) -> float:
     """Return by how much training on all words takes longer than on a share of them."""
     if isinstance(recipe, WordLevelRecipe) or not 0 < share < 1:
         return 1 / share if share else 1.0
-    by_likelihood = not isinstance(recipe, BpeRecipe)
 
-    def work(symbols: float) -> float:
-        learning = LearningWork(round(symbols), recipe.vocab_size, by_likelihood=by_likelihood)
-        return learning.amounts()[1]
+    def seconds(symbols: float) -> float:
+        learning = LearningWork(
+            round(symbols),
+            recipe.vocab_size,
+            in_characters=needs_seen(recipe),
+            by_likelihood=not isinstance(recipe, BpeRecipe),
+        )
+        return learning.seconds_left()
 
-    return work(word_bytes) / work(word_bytes * share)
+    return seconds(word_bytes) / seconds(word_bytes * share)
 
 
 def _joined(counting: dict[str, Any], training: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -24,7 +26,7 @@ from bpe_beam.training.native_trainer import (
     find_merges,
     make_learner,
 )
-from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
+from bpe_beam.training.recipe import BpeRecipe, MergingRecipe, Recipe, WordLevelRecipe
 from bpe_beam.training.seen_symbols import find_symbols
 from bpe_beam.training.trainer_limits import size_of
 from bpe_beam.training.words import Words
@@ -36,8 +38,8 @@ _MANY_MERGES = 1_000
 _MOST_UNJOINED = 1 / 3
 
 Progress = Callable[[int, LearningWork], None]
-"""Called before the first merge and after some merges, with the number of merges since the last
-call, and the work."""
+"""Called at the beginning and after some merges, with the number of merges since the last call, and
+the work."""
 
 
 def learn(
@@ -46,6 +48,7 @@ def learn(
     on_progress: Progress | None = None,
     *,
     base_tokenizer: Tokenizer | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> TrainingResult:
     """Learn a vocabulary from words; docs/algorithm.md defines the merges.
 
@@ -56,9 +59,10 @@ def learn(
         words: Unique words; for `first_seen` in the order of their first occurrence.
         recipe: What is trained; to continue a tokenizer, as `recipe_like` returned it. Then its
             `vocab_size` counts all entries, those of added tokens too.
-        on_progress: Called before the first merge, and after each few; not for a word-level
-            vocabulary.
+        on_progress: Called before and after the words are spelled, before the first merge, and
+            after each few; not for a word-level vocabulary.
         base_tokenizer: The BPE tokenizer to continue; None starts from the alphabet.
+        clock: Returns seconds, by which the work is timed for its reports.
 
     Returns:
         All entries and all merges, those of the base tokenizer first. WordPiece encodes without
@@ -71,6 +75,9 @@ def learn(
     """
     if isinstance(recipe, WordLevelRecipe):
         return _learn_word_level(words, recipe)
+    reporter = None
+    if on_progress is not None:
+        reporter = _Reporter(words, recipe, base_tokenizer, on_progress, clock)
     seen = find_symbols(words, recipe) if needs_seen(recipe, base_tokenizer) else None
     start = begin_vocabulary(recipe, seen, base_tokenizer)
     vocabulary = Vocabulary(start, recipe)
@@ -82,40 +89,78 @@ def learn(
         f"the words have {positions:,} symbols and ends, and one trainer can process {most:,}",
         remedy="set {merge_rounds} to distributed, or use fewer words",
     )
+    if reporter is not None:
+        reporter.spelled(vocabulary, size.symbols)
     learner = make_learner(vocabulary, symbols, recipe.min_frequency)
     del symbols  # which take as much memory as the learner's copy
     before = learner.token_count
-    found = find_merges(learner, _on_step(learner, vocabulary, size.symbols, on_progress))
+    on_step = None
+    if reporter is not None:
+        reporter.laid_out(learner)
+        on_step = partial(reporter.learned, learner)
+    found = find_merges(learner, on_step)
     vocabulary.add(found.rows, found.counts)
     vocabulary.text_full = found.text_full
     vocabulary.totals = WordTotals(words.total, words.total_bytes, before, learner.token_count)
     return vocabulary.result()
 
 
-def _on_step(
-    learner: _native.BpeLearner, vocabulary: Vocabulary, symbols: int, report: Progress | None
-) -> Callable[[int, int], None] | None:
-    """Return what notes the work after some merges and reports it; None: nothing is reported."""
-    if report is None:
-        return None
-    recipe, base = vocabulary.recipe, vocabulary.start.base_tokenizer
-    work = LearningWork(
-        symbols,
-        vocabulary.room,
-        recipe.min_frequency,
-        merged=0 if base is None else len(base.merges),
-        by_likelihood=not isinstance(recipe, BpeRecipe),
-    )
-    known = 0
+class _Reporter:
+    """Notes what a training does, when, and reports it.
 
-    def on_step(merges: int, count: int) -> None:
-        nonlocal known
-        work.add(merges, count, LearnerState(*learner.state))
-        report(merges - known, work)
-        known = merges
+    Args:
+        words: The words.
+        recipe: What is trained.
+        base_tokenizer: The tokenizer that is continued, if any.
+        report: Gets the reports.
+        clock: Returns seconds.
+    """
 
-    report(0, work)
-    return on_step
+    def __init__(
+        self,
+        words: Words,
+        recipe: MergingRecipe,
+        base_tokenizer: Tokenizer | None,
+        report: Progress,
+        clock: Callable[[], float],
+    ) -> None:
+        self._report = report
+        self._clock = clock
+        self._started = clock()
+        self._merges = 0
+        in_characters = needs_seen(recipe, base_tokenizer)
+        symbols = len(words.data)
+        if in_characters:
+            symbols = int(np.count_nonzero((words.data & 0xC0) != 0x80))
+        self._work = LearningWork(
+            symbols,
+            recipe.vocab_size,
+            recipe.min_frequency,
+            merged=0 if base_tokenizer is None else len(base_tokenizer.merges),
+            in_characters=in_characters,
+            by_likelihood=not isinstance(recipe, BpeRecipe),
+        )
+        report(0, self._work)
+
+    def spelled(self, vocabulary: Vocabulary, symbols: int) -> None:
+        """Report that the symbols of the words are found."""
+        ids = len(vocabulary.tokens)
+        self._work.spelled(symbols, vocabulary.room, ids, self._seconds())
+        self._report(0, self._work)
+
+    def laid_out(self, learner: _native.BpeLearner) -> None:
+        """Report that the learner has the words."""
+        self._work.laid_out(LearnerState(*learner.state), self._seconds())
+        self._report(0, self._work)
+
+    def learned(self, learner: _native.BpeLearner, merges: int, count: int) -> None:
+        """Report some merges; see `find_merges`."""
+        self._work.add(merges, count, LearnerState(*learner.state), self._seconds())
+        self._report(merges - self._merges, self._work)
+        self._merges = merges
+
+    def _seconds(self) -> float:
+        return self._clock() - self._started
 
 
 def _learn_word_level(words: Words, recipe: WordLevelRecipe) -> TrainingResult:

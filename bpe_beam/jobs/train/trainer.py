@@ -13,7 +13,7 @@ from bpe_beam.counts.weights import MOST, Weights
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.train.commits import RoundsFolder, remove_rounds
 from bpe_beam.jobs.train.plan import TrainingPlan
-from bpe_beam.progress import Progress
+from bpe_beam.progress import Progress, clock_seconds
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.storage.names import absolute
 from bpe_beam.training.initial_vocabulary import check_distributed
@@ -123,9 +123,9 @@ class Trainer:
         with progress.stage("learn", most, "merges") as stage:
 
             def on_progress(merges: int, work: LearningWork) -> None:
-                stage.step(merges, work.amounts)
+                stage.timed_step(merges, work.seconds_left)
 
-            learned = learn(words, recipe, on_progress, base_tokenizer=base)
+            learned = learn(words, recipe, on_progress, base_tokenizer=base, clock=clock_seconds)
             if len(learned.vocab) >= recipe.vocab_size:
                 # The alphabet, which only the words tell, took the rest of the entries.
                 stage.total = stage.snapshot().done
