@@ -117,6 +117,7 @@ def tallies_of_counts(
     encoder: WordEncoder,
     *,
     on_part: Callable[[], None] = lambda: None,
+    go_on: Callable[[], None] = lambda: None,
     with_tokens: bool = True,
 ) -> Iterator[tuple[str | None, Tally]]:
     """Yield each source of counted words with its tally; without sources, the only one is None.
@@ -126,6 +127,7 @@ def tallies_of_counts(
         vocabulary: The tokens of the tokenizer.
         encoder: The encoder of the words.
         on_part: Called by a thread after each part, for each of `source_groups`.
+        go_on: Called by a thread before each `_ROWS` words; what it raises ends all.
         with_tokens: Whether to add the words' tokens; false where those of texts are known.
 
     Raises:
@@ -135,7 +137,7 @@ def tallies_of_counts(
     # Fewer words are encoded in less time than the vocabulary.
     find = not with_tokens and words.manifest.unique_words > len(vocabulary)
     whole = whole_words(vocabulary, encoder) if find else None
-    add_words = _adder_of_words(vocabulary, encoder, whole, with_tokens)
+    add_words = _adder_of_words(vocabulary, encoder, whole, with_tokens, go_on)
     for group in source_groups(words.manifest, len(vocabulary)):
         tallies = {source: Tally.empty(len(vocabulary)) for source in group}
         _add_parts(words, tallies, add_words, on_part)
@@ -153,6 +155,7 @@ def _adder_of_words(
     encoder: WordEncoder,
     whole: WholeWords | None,
     with_tokens: bool,
+    go_on: Callable[[], None],
 ) -> _AddWords:
     """Return what adds words; see `tallies_of_counts`.
 
@@ -161,16 +164,20 @@ def _adder_of_words(
         encoder: The encoder of the words.
         whole: Adds words by their texts, where these tell which are one token.
         with_tokens: Whether to add the words' tokens.
+        go_on: Called before words are encoded or added.
     """
 
     def add_encoded(tally: Tally, words: pa.Table, lock: threading.Lock) -> None:
+        go_on()
         for texts, counts, encoded in encoded_words(words, encoder):
+            go_on()
             with lock:
                 tally.add_words(vocabulary, texts, counts, encoded, with_tokens=with_tokens)
 
     def add_found(tally: Tally, words: pa.Table, lock: threading.Lock) -> None:
         assert whole is not None
         for batch in _batches(words):
+            go_on()
             with lock:
                 texts = encoder.texts_of(batch.column("word"))
                 whole.add(tally, texts, batch.column("count").to_numpy())

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
@@ -97,7 +98,13 @@ def _of_words(
     with ExitStack() as stack:
         words = _words(storage, settings, tokenizers, stack, progress)
         _check_parallel(settings.parallel, words.manifest.sources)
-        tokens = [words.tokens_of_texts(tokenizer) for tokenizer in tokenizers]
+        stopped = threading.Event()
+
+        def go_on() -> None:
+            if stopped.is_set():
+                raise CancelledError
+
+        tokens = [words.tokens_of_texts(tokenizer, go_on) for tokenizer in tokenizers]
         at_once = min(_AT_ONCE, words.parts.workers, len(tokenizers))
         works = [words.work(tokenizer, at_once) for tokenizer in tokenizers]
         rules = words.manifest.normalizer, words.manifest.pretokenizer
@@ -111,7 +118,7 @@ def _of_words(
 
                 name, of_texts = names[number], tokens[number]
                 vocabulary = Vocabulary(tokenizers[number])
-                tallies = words.tallies(vocabulary, of_texts, on_part)
+                tallies = words.tallies(vocabulary, of_texts, on_part, go_on)
                 exact = of_texts is not None or is_exact(vocabulary.tokenizer, *rules)
                 shown = output.seen(name, vocabulary, tallies)
                 found = _report(settings, name, vocabulary, shown, exact=exact)
@@ -119,7 +126,7 @@ def _of_words(
                 stage.step(0, work.amounts)
                 return found
 
-            with ThreadPoolExecutor(at_once) as pool:
+            with _threads(at_once, stopped) as pool:
                 reports = [*pool.map(report, range(len(tokenizers)))]
         manifest = words.manifest
         figures = WordsSummary(
@@ -131,6 +138,28 @@ def _of_words(
         )
         output.write(Report(VERSION, figures, reports), words.parts)
     return figures, reports
+
+
+@contextmanager
+def _threads(number: int, stopped: threading.Event) -> Iterator[ThreadPoolExecutor]:
+    """Yield a pool of threads, whose calls are told to stop after an error or Ctrl-C.
+
+    After Ctrl-C, running calls are not waited for: they end after the words at hand.
+
+    Args:
+        number: The number of threads.
+        stopped: Is set when the calls should stop.
+    """
+    pool = ThreadPoolExecutor(number, "tokenizer")
+    wait = True
+    try:
+        yield pool
+    except BaseException as error:
+        stopped.set()
+        wait = isinstance(error, Exception)
+        raise
+    finally:
+        pool.shutdown(wait, cancel_futures=True)
 
 
 def _words(

@@ -84,23 +84,30 @@ class CountedWords:
         """Return the encoder of the words."""
         return WordEncoder(tokenizer, *_rules(self.manifest))
 
-    def tokens_of_texts(self, tokenizer: Tokenizer) -> Iterator[SourceCounts] | None:
+    def tokens_of_texts(
+        self, tokenizer: Tokenizer, go_on: Callable[[], None] = lambda: None
+    ) -> Iterator[SourceCounts] | None:
         """Return how often each id occurs in each source of the texts.
 
         They are those of other words, or counted in a pass over the texts. None without texts, or
         where the words have the same tokens.
+
+        Args:
+            tokenizer: The tokenizer.
+            go_on: See `tallies_of_counts`.
         """
         if self._texts is None or is_exact(tokenizer, *_rules(self.manifest)):
             return None
         rules = rules_of_words(tokenizer)
         own = self._others.get((rules.normalizer, rules.pretokenizer)) if rules else None
-        return self._texts.tokens(tokenizer) if own is None else _tokens_of(tokenizer, own)
+        return self._texts.tokens(tokenizer) if own is None else _tokens_of(tokenizer, own, go_on)
 
     def tallies(
         self,
         vocabulary: Vocabulary,
         of_texts: Iterator[SourceCounts] | None,
         on_part: Callable[[], None],
+        go_on: Callable[[], None] = lambda: None,
     ) -> Tallies:
         """Yield the sources with their tallies.
 
@@ -108,6 +115,7 @@ class CountedWords:
             vocabulary: The tokens of the tokenizer.
             of_texts: See `tokens_of_texts`.
             on_part: See `tallies_of_counts`.
+            go_on: See `tallies_of_counts`.
 
         Raises:
             DataError: See `tallies_of_counts`.
@@ -117,6 +125,7 @@ class CountedWords:
             vocabulary,
             self.encoder(vocabulary.tokenizer),
             on_part=on_part,
+            go_on=go_on,
             with_tokens=of_texts is None,
         )
         if of_texts is None:
@@ -133,11 +142,13 @@ def _rules(manifest: CountsManifest) -> tuple[str, str]:
     return manifest.normalizer, manifest.pretokenizer
 
 
-def _tokens_of(tokenizer: Tokenizer, words: CountedParts) -> Iterator[SourceCounts]:
+def _tokens_of(
+    tokenizer: Tokenizer, words: CountedParts, go_on: Callable[[], None]
+) -> Iterator[SourceCounts]:
     """Yield how often each id occurs in each source, of words that have the tokens of the texts."""
     vocabulary = Vocabulary(tokenizer)
     encoder = WordEncoder(tokenizer, *_rules(words.manifest))
-    for source, tally in tallies_of_counts(words, vocabulary, encoder):
+    for source, tally in tallies_of_counts(words, vocabulary, encoder, go_on=go_on):
         yield SourceCounts(source, vocabulary.ids.astype(np.uint32), tally.tokens)
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import signal
+import threading
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,11 @@ from command_line import run, run_whole
 from counted_sources import SOURCES, TEXTS, count, rows, write_corpus
 
 from bpe_beam import Tokenizer
+from bpe_beam.evaluation.tally import Tally
+from bpe_beam.jobs import evaluate
+from bpe_beam.progress import Progress
+from bpe_beam.settings.common import InputSettings, RunSettings
+from bpe_beam.settings.evaluate import EvaluateSettings
 from bpe_beam.tokenizer import byte_level
 
 SIZES = (300, 330, 400)
@@ -207,3 +215,46 @@ def test_a_page_of_sources_sizes_and_samples(made: Path, tmp_path: Path) -> None
         assert f'<section id="{part}"' in page
     assert "<b>" not in page
     assert "\u202e" not in page
+
+
+@pytest.mark.parametrize("of_texts", [False, True])
+def test_an_interrupt_ends_after_the_words_at_hand(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_texts: bool
+) -> None:
+    """Of counts; and of texts, the words of the tokenizer's own pattern."""
+    running, may_end = threading.Event(), threading.Event()
+    calls: list[tuple[Any, ...]] = []
+    add_words = Tally.add_words
+
+    def add_one_part(*arguments: Any, **options: Any) -> None:
+        calls.append(arguments)
+        running.set()
+        assert may_end.wait(60)
+        add_words(*arguments, **options)
+
+    def interrupt() -> None:
+        assert running.wait(60)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    monkeypatch.setattr(Tally, "add_words", add_one_part)
+    monkeypatch.setattr("bpe_beam.evaluation.counted._ROWS", 4)
+    settings = EvaluateSettings(
+        tokenizers=(str(made / "tok-300"),), counts=str(made / "counts"), run=RunSettings(workers=2)
+    )
+    if of_texts:
+        texts = InputSettings(inputs=(str(made / "corpus"),))
+        settings = replace(settings, counts=None, input=texts, pretokenizer="cl100k")
+    main = threading.get_ident()
+    # A process that was started in the background may ignore the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            evaluate.run(settings, Progress("none"))
+    finally:
+        may_end.set()
+        signal.signal(signal.SIGINT, before)
+    for thread in threading.enumerate():
+        if thread.name.startswith("tokenizer"):
+            thread.join(60)
+    assert 1 <= len(calls) <= 2, "at most the words of each worker"
