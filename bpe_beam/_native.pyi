@@ -99,6 +99,7 @@ class WholeWords:
         whole: NDArray[np.int64],
     ) -> tuple[int, int, int, int, float]: ...
 
+def add_times_made(merges: NDArray[np.int64], made: NDArray[np.int64]) -> bool: ...
 def add_id_counts(
     ids: NDArray[np.uint32],
     offsets: NDArray[np.int64],

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpe_beam import _native
 from bpe_beam.errors import UsageError
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Flags, Integers, Vocabulary
@@ -141,9 +142,14 @@ class Derivations:
         Args:
             tokens: How often each token occurs in the end, by position.
         """
-        made: list[int] = tokens.tolist()
-        last_first = self._merges[self._ranks_in_use[::-1]].T.tolist()
-        for left, right, token in zip(*last_first, strict=True):
+        merges = self._merges[self._ranks_in_use]
+        within = tokens.copy()
+        made: list[int]
+        if _native.add_times_made(merges, within):
+            made = within.tolist()
+            return made
+        made = tokens.tolist()  # sums are beyond 64 bits
+        for left, right, token in merges[::-1].tolist():
             if times := made[token]:
                 made[left] += times
                 made[right] += times

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -100,6 +102,27 @@ class Report(Struct, frozen=True):
     tokenizers: list[TokenizerReport]
 
 
+class VocabularySummary(NamedTuple):
+    """What a report needs of a vocabulary, whatever the words are.
+
+    Attributes:
+        derivations: Its merges; None if the model is not BPE.
+        tokens_by_script: See `TokenizerReport`.
+    """
+
+    derivations: Derivations | None
+    tokens_by_script: dict[str, int]
+
+
+def summarize(vocabulary: Vocabulary) -> VocabularySummary:
+    """Return what a report needs of a vocabulary. Cost: about 1 microsecond a token.
+
+    The texts and bytes of its tokens, which words may need, are there afterwards.
+    """
+    _ = vocabulary.texts, vocabulary.position_of_id, vocabulary.single_byte, vocabulary.partial
+    return VocabularySummary(derivations_of(vocabulary), tokens_by_script(vocabulary))
+
+
 def report_of(
     name: str,
     vocabulary: Vocabulary,
@@ -108,6 +131,7 @@ def report_of(
     *,
     exact: bool,
     parallel: str | None = None,
+    summary: Callable[[], VocabularySummary] | None = None,
 ) -> TokenizerReport:
     """Return the report of a tokenizer.
 
@@ -120,46 +144,58 @@ def report_of(
         exact: See `TokenizerReport`.
         parallel: The source that the tokens of all are compared with, if the sources are
             translations of one text; None: they are not.
+        summary: Returns that of the vocabulary, which may be computed meanwhile; None: it is
+            computed here.
 
     Raises:
-        UsageError: As `derivations_for`.
+        UsageError: As `check_sizes`.
     """
-    derivations = derivations_for(vocabulary, vocab_sizes)
+    summary = summary or partial(summarize, vocabulary)
+    known = None
+    if vocab_sizes:
+        known = summary()
+        check_sizes(vocabulary, known.derivations, vocab_sizes)
     whole = _Sources(vocabulary, len(vocabulary))
     sizes = sorted(set(vocab_sizes) - {len(vocabulary)})  # that size is the tokenizer itself
     smaller = {size: _Sources(vocabulary, size) for size in sizes}
     for source, tally in tallies:
         whole.add(source, tally)
-        if derivations is not None and sizes:
-            for size, found in derivations.shrunk(tally, sizes).items():
+        if known is not None and known.derivations is not None and sizes:
+            for size, found in known.derivations.shrunk(tally, sizes).items():
                 smaller[size].add(source, found)
+    derivations, scripts = known or summary()
     return TokenizerReport(
         name=name,
         fingerprint=vocabulary.tokenizer.fingerprint,
         model=vocabulary.tokenizer.spec.model.json_type,
         exact=exact,
         figures=whole.figures(parallel),
-        tokens_by_script=tokens_by_script(vocabulary),
+        tokens_by_script=scripts,
         unused=unused_tokens(vocabulary, whole.total.tokens, derivations),
         curve=[smaller[size].figures(parallel) for size in sizes],
     )
 
 
-def derivations_for(vocabulary: Vocabulary, sizes: Sequence[int]) -> Derivations | None:
-    """Return the merges of tokens, None without merges; refuse sizes without a vocabulary.
+def derivations_of(vocabulary: Vocabulary) -> Derivations | None:
+    """Return the merges of tokens; None if the model is not BPE."""
+    is_bpe = isinstance(vocabulary.tokenizer.spec.model, BPE)
+    return Derivations(vocabulary) if is_bpe else None
+
+
+def check_sizes(
+    vocabulary: Vocabulary, derivations: Derivations | None, sizes: Sequence[int]
+) -> None:
+    """Refuse sizes without a vocabulary.
 
     Args:
         vocabulary: The tokens.
-        sizes: The sizes of smaller vocabularies.
+        derivations: Their merges; None if the model is not BPE.
+        sizes: The sizes of smaller vocabularies, at least one.
 
     Raises:
         UsageError: The model is not BPE, a size is not between that without merges and the whole
             one, or the first merges are no tokenizer of their own.
     """
-    model = vocabulary.tokenizer.spec.model
-    derivations = Derivations(vocabulary) if isinstance(model, BPE) else None
-    if not sizes:
-        return derivations
     if derivations is None:
         raise UsageError(
             "must not be set for a tokenizer that is not BPE: only merges have an order",
@@ -174,7 +210,6 @@ def derivations_for(vocabulary: Vocabulary, sizes: Sequence[int]) -> Derivations
             "vocab_sizes",
         )
     derivations.check_order()
-    return derivations
 
 
 class _Sources:

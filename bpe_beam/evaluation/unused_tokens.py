@@ -106,11 +106,11 @@ def _listed(vocabulary: Vocabulary, positions: list[int]) -> list[ListedToken]:
 
 def _steps(vocabulary: Vocabulary, tokens: Integers, derivations: Derivations) -> list[StepToken]:
     """Return the tokens that are used almost only inside longer ones, those made most first."""
-    made = derivations.times_made(tokens)
+    made, used = derivations.times_made(tokens), tokens.tolist()
     found = [
-        (times, position)
-        for position, (used, times) in enumerate(zip(tokens.tolist(), made, strict=True))
-        if 0 < used * STEP_SHARE <= times and not vocabulary.added[position]
+        (made[position], position)
+        for position in np.flatnonzero((tokens > 0) & ~vocabulary.added).tolist()
+        if used[position] * STEP_SHARE <= made[position]
     ]
     found.sort(key=lambda row: (-row[0], row[1]))
     return [
@@ -131,13 +131,14 @@ def unreachable_tokens(
         candidates: Positions of tokens, such as those that do not occur in a corpus.
         derivations: Its merges; None if the model is not BPE.
     """
-    unreachable: list[int] = []
-    left: list[int] = []
-    for position in candidates:
-        if vocabulary.texts[position] is not None:
-            left.append(position)
-        elif not _reachable_bytes(vocabulary, position, derivations):
-            unreachable.append(position)
+    positions = np.array(candidates, np.int64)
+    partial = vocabulary.partial[positions]
+    unreachable = [
+        position
+        for position in positions[partial].tolist()
+        if not _reachable_bytes(vocabulary, position, derivations)
+    ]
+    left: list[int] = positions[~partial].tolist()
     for context in CONTEXTS:
         left = _not_given(vocabulary, left, context)
     return sorted([*unreachable, *left])
@@ -159,25 +160,34 @@ def _not_given(vocabulary: Vocabulary, positions: list[int], context: str) -> li
     missing: list[int] = []
     for start in range(0, len(positions), _AT_ONCE):
         batch = positions[start : start + _AT_ONCE]
-        texts = [f"{context}{vocabulary.texts[position]}" for position in batch]
+        texts = _texts_after(context.encode(), vocabulary, batch)
         given = _given(vocabulary, texts, vocabulary.ids[batch]).tolist()
         missing += [position for position, found in zip(batch, given, strict=True) if not found]
     return missing
 
 
-def _given(vocabulary: Vocabulary, texts: list[str], ids: Integers) -> Flags:
+def _texts_after(context: bytes, vocabulary: Vocabulary, positions: list[int]) -> pa.Array:
+    """Return the texts of tokens, each after a context, as large_string."""
+    data = context.join([b"", *map(vocabulary.token_bytes.__getitem__, positions)])
+    ends = np.cumsum(vocabulary.sizes[positions] + len(context))
+    offsets = np.concatenate(([0], ends)).astype(np.int64)
+    buffers = pa.py_buffer(offsets), pa.py_buffer(data)
+    return pa.LargeStringArray.from_buffers(len(positions), *buffers)
+
+
+def _given(vocabulary: Vocabulary, texts: pa.Array, ids: Integers) -> Flags:
     """Return which texts have an id among theirs, each its own.
 
     A text that the vocabulary cannot represent has no ids.
     """
     tokenizer = vocabulary.tokenizer
     try:
-        encoded = tokenizer.encode_batch(pa.array(texts, pa.large_string()))
+        encoded = tokenizer.encode_batch(texts)
     except DataError:
         return np.array(
             [
                 token_id in _ids_or_none(vocabulary, text)
-                for text, token_id in zip(texts, ids.tolist(), strict=True)
+                for text, token_id in zip(texts.to_pylist(), ids.tolist(), strict=True)
             ],
             np.bool_,
         )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
 from functools import cached_property
-from itertools import repeat
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -105,23 +104,21 @@ class Vocabulary:
             prefix = model.continuing_subword_prefix or ""
         if isinstance(model, BPE):
             suffix = model.end_of_word_suffix or ""
-        in_bytes = self.tokenizer.spec.model_reads_bytes
         fallback = isinstance(model, BPE | Unigram | SentencePiece) and model.byte_fallback
-        found = []
-        of_chars: Iterable[bytes | None] = repeat(None)
-        if in_bytes:
-            of_chars = _bytes_of_chars(self.tokens)
-        # Not strict: without bytes `of_chars` has no end.
-        for token, data, added in zip(self.tokens, of_chars, self.added.tolist(), strict=False):
-            if data is not None and not added:
-                found.append(data)
-            elif fallback and (match := _BYTE_TOKEN.fullmatch(token)):
-                found.append(bytes([int(match[1], 16)]))
-            elif added:
-                found.append(token.encode())
-            else:
-                text = token.removeprefix(prefix).removesuffix(suffix) or token
-                found.append(text.replace("\u2581", " ").encode())
+
+        def bytes_of(token: str, added: bool) -> bytes:
+            if fallback and (match := _BYTE_TOKEN.fullmatch(token)):
+                return bytes([int(match[1], 16)])
+            if added:
+                return token.encode()
+            text = token.removeprefix(prefix).removesuffix(suffix) or token
+            return text.replace("\u2581", " ").encode()
+
+        if not self.tokenizer.spec.model_reads_bytes:
+            return [*map(bytes_of, self.tokens, self.added.tolist())]
+        found, in_alphabet = _bytes_of_chars(self.tokens)
+        for position in np.flatnonzero(~in_alphabet | self.added).tolist():
+            found[position] = bytes_of(self.tokens[position], bool(self.added[position]))
         return found
 
     @cached_property
@@ -136,10 +133,14 @@ class Vocabulary:
         return found
 
     @cached_property
+    def sizes(self) -> Integers:
+        """The number of bytes of text of each token."""
+        return np.fromiter(map(len, self.token_bytes), np.int64, len(self))
+
+    @cached_property
     def single_byte(self) -> Flags:
         """Which tokens are one byte of text."""
-        lengths: Integers = np.fromiter(map(len, self.token_bytes), np.int64, len(self))
-        single: Flags = lengths == 1
+        single: Flags = self.sizes == 1
         return single
 
     @cached_property
@@ -153,8 +154,8 @@ class Vocabulary:
         return repr(self.token_bytes[position]) if text is None else shortened(text)
 
 
-def _bytes_of_chars(tokens: list[str]) -> Iterator[bytes | None]:
-    """Yield the bytes of tokens in the byte-level alphabet; None for those with other characters.
+def _bytes_of_chars(tokens: list[str]) -> tuple[list[bytes], Flags]:
+    """Return the bytes of tokens in the byte-level alphabet, and which tokens are in it.
 
     All tokens at once: one by one takes many times as long.
     """
@@ -162,13 +163,12 @@ def _bytes_of_chars(tokens: list[str]) -> Iterator[bytes | None]:
     for char, byte in byte_level.CHAR_TO_BYTE.items():
         byte_of[ord(char)] = byte
     values = byte_of[np.minimum(_code_points(tokens), _ALPHABET_END)]
-    others = np.concatenate(([0], np.cumsum(values == _NO_BYTE)))
+    others: Integers = np.concatenate(([0], np.cumsum(values == _NO_BYTE)))
     ends = np.cumsum(np.fromiter(map(len, tokens), np.int64, len(tokens)))
     data = values.astype(np.uint8).tobytes()
-    begin = 0
-    for end, known in zip(ends.tolist(), np.diff(others[ends], prepend=0) == 0, strict=True):
-        yield data[begin:end] if known else None
-        begin = end
+    found = [data[begin:end] for begin, end in pairwise([0, *ends.tolist()])]
+    in_alphabet: Flags = np.diff(others[ends], prepend=0) == 0
+    return found, in_alphabet
 
 
 def _code_points(texts: list[str]) -> npt.NDArray[np.uint32]:
@@ -198,31 +198,29 @@ def tokens_by_script(vocabulary: Vocabulary) -> dict[str, int]:
     """
     import regex  # slow to import
 
-    names = {"": "Common", **{name: name for name in SCRIPTS}}
-    patterns = {shown: regex.compile(rf"\p{{Script={name}}}") for shown, name in names.items()}
-
-    def script_of(letter: str) -> str:
-        """Return the script of a letter; "" for letters that all scripts share."""
-        found = (name for name, pattern in patterns.items() if pattern.match(letter))
-        return next(found, "other")
-
     texts = [
         text
         for text, added in zip(vocabulary.texts, vocabulary.added.tolist(), strict=True)
         if not added
     ]
+    whole = [text for text in texts if text is not None]
     # A character that is no letter ends each, so that none is empty.
-    whole = [f"{text}\0" for text in texts if text is not None]
-    points = _code_points(whole)
+    points = _code_points(["\0".join(whole), "\0"] if whole else [])
     kinds = [*_NOT_OF_ONE, *SCRIPTS, "other"]
-    kind_of = np.zeros(int(points.max(initial=0)) + 1, np.int64)
-    for point in np.flatnonzero(np.bincount(points)).tolist():
-        if chr(point).isalpha() and (script := script_of(chr(point))):
-            kind_of[point] = kinds.index(script)
+    kind_of = np.zeros(int(points.max(initial=0)) + 1, np.uint8)
+    letters = "".join(filter(str.isalpha, map(chr, np.flatnonzero(np.bincount(points)).tolist())))
+    kind_of[_code_points([letters])] = kinds.index("other")
+    shared = regex.compile(r"\p{Script=Common}").findall(letters)
+    kind_of[_code_points(shared)] = 0
+    for script in SCRIPTS:
+        own = regex.compile(rf"\p{{Script={script}}}").findall(letters)
+        kind_of[_code_points(own)] = kinds.index(script)
     of_letters = kind_of[points]
-    starts = np.cumsum([0, *map(len, whole)])[:-1]
+    lengths = np.fromiter(map(len, whole), np.int64, len(whole)) + 1
+    starts = np.cumsum(lengths) - lengths
     greatest = np.maximum.reduceat(of_letters, starts)
-    least = np.minimum.reduceat(np.where(of_letters == 0, len(kinds), of_letters), starts)
+    # Of no letter less than 0 is the greatest number.
+    least = np.minimum.reduceat(of_letters - np.uint8(1), starts) + np.uint8(1)
     found = np.where(least < greatest, kinds.index("several"), greatest)
     numbers = dict(zip(kinds, np.bincount(found, minlength=len(kinds)).tolist(), strict=True))
     numbers["partial_character"] = len(texts) - len(whole)

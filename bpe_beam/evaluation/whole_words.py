@@ -9,12 +9,12 @@ encoding each once.
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import compress
 
 import numpy as np
 import pyarrow as pa
 
 from bpe_beam import _native
-from bpe_beam.counts.word_table import string_buffers
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
@@ -35,8 +35,10 @@ class WholeWords:
     def __init__(self, vocabulary: Vocabulary, encoder: WordEncoder) -> None:
         self._vocabulary = vocabulary
         self._encoder = encoder
-        texts = pa.array([text or "" for text in vocabulary.texts], pa.large_string())
-        self._native = _native.WholeWords(*string_buffers(texts))
+        whole = ~vocabulary.partial
+        texts = b"".join(compress(vocabulary.token_bytes, whole.tolist()))
+        offsets = np.concatenate(([0], np.cumsum(np.where(whole, vocabulary.sizes, 0))))
+        self._native = _native.WholeWords(texts, offsets)
 
     def add(self, tally: Tally, texts: pa.Array, counts: Integers) -> None:
         """Add words to a tally; `settle` must follow.

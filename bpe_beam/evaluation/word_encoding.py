@@ -13,7 +13,6 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from bpe_beam.counts.word_counter import WordRules
-from bpe_beam.tokenizer.added_tokens import AddedTokens
 from bpe_beam.tokenizer.normalizers import (
     NORMALIZERS,
     Normalizer,
@@ -32,7 +31,6 @@ from bpe_beam.tokenizer.pretokenizers import (
     pretokenizer_from_name,
     steps_of,
 )
-from bpe_beam.tokenizer.text_encoder import TextEncoder
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 _KEEP_BLANKS = (ByteLevelPreTokenizer, Metaspace)
@@ -100,7 +98,7 @@ class WordEncoder:
                 pre_tokenizer=whole if ends_in_bytes(spec.pre_tokenizer) else None,
                 post_processor=None,
             )
-            self._whole = TextEncoder(words, AddedTokens(()))
+            self._whole = tokenizer.words_encoder(words)
             self.spec = words
         else:
             words = replace(

@@ -7,6 +7,7 @@ allowed, the corpus is to be counted into a folder.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
 from typing import ClassVar
@@ -18,6 +19,7 @@ from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.counts.word_table import WordTable
+from bpe_beam.engines.run import workers_of
 from bpe_beam.engines.steps import Steps
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.jobs import corpus_input
@@ -68,7 +70,9 @@ def words_in_memory(
         return None
     data = storage.read_bytes(storage.join(settings.output, MANIFEST_FILE))
     manifest = job.read_manifest(data)
-    return [_counts(manifest, *found) for found in zip(rules, words.tables, strict=True)]
+    with ThreadPoolExecutor(workers_of(settings.run)) as pool:
+        numbers = range(len(rules))
+        return [*pool.map(lambda one: _counts(manifest, rules[one], words.take(one)), numbers)]
 
 
 def _counts(manifest: CountsManifest, rules: WordRules, tables: dict[str, WordTable]) -> WordCounts:

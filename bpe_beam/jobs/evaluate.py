@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
@@ -20,10 +21,14 @@ from bpe_beam.evaluation.report import (
     Figures,
     Report,
     TokenizerReport,
+    VocabularySummary,
     WordsSummary,
-    derivations_for,
+    check_sizes,
+    derivations_of,
     report_of,
+    summarize,
 )
+from bpe_beam.evaluation.summaries import Summaries
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import is_exact
@@ -95,7 +100,10 @@ def _of_words(
     """Write the reports on the words of counts, or of texts; return them."""
     names = _names(settings.tokenizers, "tokenizers")
     tokenizers = [Tokenizer.from_file(path, storage=storage) for path in settings.tokenizers]
+    workers = workers_of(settings.run)
+    at_once = min(_AT_ONCE, workers, len(tokenizers))
     with ExitStack() as stack:
+        summaries = stack.enter_context(Summaries(tokenizers, at_once if workers > 1 else 0))
         words = _words(storage, settings, tokenizers, stack, progress)
         _check_parallel(settings.parallel, words.manifest.sources)
         stopped = threading.Event()
@@ -104,8 +112,7 @@ def _of_words(
             if stopped.is_set():
                 raise CancelledError
 
-        tokens = [words.tokens_of_texts(tokenizer, go_on) for tokenizer in tokenizers]
-        at_once = min(_AT_ONCE, words.parts.workers, len(tokenizers))
+        passes = [words.pass_over_texts(tokenizer) for tokenizer in tokenizers]
         works = [words.work(tokenizer, at_once) for tokenizer in tokenizers]
         rules = words.manifest.normalizer, words.manifest.pretokenizer
         with progress.stage("evaluate", sum(one.parts for one in works), "parts") as stage:
@@ -116,12 +123,16 @@ def _of_words(
                     work.end_part(number)
                     stage.step(1, work.amounts)
 
-                name, of_texts = names[number], tokens[number]
-                vocabulary = Vocabulary(tokenizers[number])
+                name = names[number]
+                vocabulary, summary = summaries.take(number)
+                of_texts = passes[number] or words.own_tokens(vocabulary, go_on)
+                # Words of other rules are found by the texts of tokens.
+                if of_texts is not None or workers == 1:
+                    summary.result()
                 tallies = words.tallies(vocabulary, of_texts, on_part, go_on)
                 exact = of_texts is not None or is_exact(vocabulary.tokenizer, *rules)
                 shown = output.seen(name, vocabulary, tallies)
-                found = _report(settings, name, vocabulary, shown, exact=exact)
+                found = _report(settings, name, vocabulary, shown, summary.result, exact=exact)
                 work.end(number)
                 stage.step(0, work.amounts)
                 return found
@@ -176,7 +187,8 @@ def _words(
         return CountedWords(CountedParts.of_folder(storage, settings.counts, manifest, workers))
     assert settings.input is not None
     for tokenizer in tokenizers if settings.vocab_sizes else ():
-        derivations_for(Vocabulary(tokenizer), settings.vocab_sizes)
+        vocabulary = Vocabulary(tokenizer)
+        check_sizes(vocabulary, derivations_of(vocabulary), settings.vocab_sizes)
     folder = stack.enter_context(folder_for_texts(settings.work))
     in_memory = settings.work is None
     texts = Texts(storage, settings.input, settings.run, folder, progress, in_memory)
@@ -196,7 +208,8 @@ def _of_tokens(
             _check_parallel(settings.parallel, folder.manifest.sources)
             vocabulary = Vocabulary(folder.tokenizer)
             shown = output.seen(name, vocabulary, folder.tallies(lambda: stage.advance(1)))
-            reports.append(_report(settings, name, vocabulary, shown, exact=True))
+            summary = partial(summarize, vocabulary)
+            reports.append(_report(settings, name, vocabulary, shown, summary, exact=True))
     output.write(Report(VERSION, None, reports), None)
     return reports
 
@@ -206,13 +219,21 @@ def _report(
     name: str,
     vocabulary: Vocabulary,
     tallies: Iterable[tuple[str | None, Tally]],
+    summary: Callable[[], VocabularySummary],
     *,
     exact: bool,
 ) -> TokenizerReport:
     """Return the report of one tokenizer; errors name it."""
-    sizes, parallel = settings.vocab_sizes, settings.parallel
     try:
-        return report_of(name, vocabulary, tallies, sizes, exact=exact, parallel=parallel)
+        return report_of(
+            name,
+            vocabulary,
+            tallies,
+            settings.vocab_sizes,
+            exact=exact,
+            parallel=settings.parallel,
+            summary=summary,
+        )
     except DataError as error:
         raise DataError(f"{name}: {error}") from None
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -84,23 +85,39 @@ class CountedWords:
         """Return the encoder of the words."""
         return WordEncoder(tokenizer, *_rules(self.manifest))
 
-    def tokens_of_texts(
-        self, tokenizer: Tokenizer, go_on: Callable[[], None] = lambda: None
-    ) -> Iterator[SourceCounts] | None:
-        """Return how often each id occurs in each source of the texts.
+    def pass_over_texts(self, tokenizer: Tokenizer) -> Iterator[SourceCounts] | None:
+        """Count how often each id occurs in each source, by a pass of its own over the texts.
 
-        They are those of other words, or counted in a pass over the texts. None without texts, or
-        where the words have the same tokens.
+        Returns:
+            The counts; None where they are those of the words, or of other words.
+        """
+        if self._texts is None or self._is_exact(tokenizer) or self._own_words(tokenizer):
+            return None
+        return self._texts.tokens(tokenizer)
+
+    def own_tokens(
+        self, vocabulary: Vocabulary, go_on: Callable[[], None] = lambda: None
+    ) -> Iterator[SourceCounts] | None:
+        """Return how often each id occurs in each source, by words of the tokenizer's own rules.
 
         Args:
-            tokenizer: The tokenizer.
+            vocabulary: The tokens of the tokenizer.
             go_on: See `tallies_of_counts`.
+
+        Returns:
+            The counts; None if there are no such words.
         """
-        if self._texts is None or is_exact(tokenizer, *_rules(self.manifest)):
-            return None
+        own = (
+            None if self._is_exact(vocabulary.tokenizer) else self._own_words(vocabulary.tokenizer)
+        )
+        return None if own is None else _tokens_of(vocabulary, own, go_on)
+
+    def _is_exact(self, tokenizer: Tokenizer) -> bool:
+        return is_exact(tokenizer, *_rules(self.manifest))
+
+    def _own_words(self, tokenizer: Tokenizer) -> CountedParts | None:
         rules = rules_of_words(tokenizer)
-        own = self._others.get((rules.normalizer, rules.pretokenizer)) if rules else None
-        return self._texts.tokens(tokenizer) if own is None else _tokens_of(tokenizer, own, go_on)
+        return self._others.get((rules.normalizer, rules.pretokenizer)) if rules else None
 
     def tallies(
         self,
@@ -113,7 +130,8 @@ class CountedWords:
 
         Args:
             vocabulary: The tokens of the tokenizer.
-            of_texts: See `tokens_of_texts`.
+            of_texts: How often each id occurs in each source of the texts; None: the words have
+                the same tokens.
             on_part: See `tallies_of_counts`.
             go_on: See `tallies_of_counts`.
 
@@ -131,6 +149,8 @@ class CountedWords:
         if of_texts is None:
             yield from tallies
             return
+        if self.parts.workers > 1:
+            of_texts = _ahead(of_texts)
         for (source, tally), counted in zip(tallies, of_texts, strict=True):
             if source != counted.source:
                 raise DataError("the texts have changed while they were evaluated: run it again")
@@ -143,13 +163,27 @@ def _rules(manifest: CountsManifest) -> tuple[str, str]:
 
 
 def _tokens_of(
-    tokenizer: Tokenizer, words: CountedParts, go_on: Callable[[], None]
+    vocabulary: Vocabulary, words: CountedParts, go_on: Callable[[], None]
 ) -> Iterator[SourceCounts]:
     """Yield how often each id occurs in each source, of words that have the tokens of the texts."""
-    vocabulary = Vocabulary(tokenizer)
-    encoder = WordEncoder(tokenizer, *_rules(words.manifest))
+    encoder = WordEncoder(vocabulary.tokenizer, *_rules(words.manifest))
     for source, tally in tallies_of_counts(words, vocabulary, encoder, go_on=go_on):
         yield SourceCounts(source, vocabulary.ids.astype(np.uint32), tally.tokens)
+
+
+def _ahead(items: Iterator[SourceCounts]) -> Iterator[SourceCounts]:
+    """Return items, of which a thread takes each one before it is needed, the first at once."""
+    pool = ThreadPoolExecutor(1, "ahead")
+    first = pool.submit(next, items, None)
+
+    def each() -> Iterator[SourceCounts]:
+        with pool:
+            waiting = first
+            while (item := waiting.result()) is not None:
+                waiting = pool.submit(next, items, None)
+                yield item
+
+    return each()
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The native encoder of a tokenizer, with its pipeline and model."""
+"""The parts of a tokenizer's native encoder: its pipeline and its model."""
 
 from __future__ import annotations
 
@@ -17,11 +17,6 @@ from bpe_beam.tokenizer.pretokenizers import PreTokenizer, steps_of
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
 _NO_ID = 2**32 - 1
-
-
-def make_encoder(spec: TokenizerSpec) -> _native.Encoder:
-    """Return the encoder of a tokenizer; immutable, for any number of threads."""
-    return _native.Encoder(make_pipeline(spec), make_model(spec))
 
 
 def make_pipeline(spec: TokenizerSpec) -> _native.Pipeline:

@@ -49,11 +49,16 @@ class TextEncoder:
     Args:
         spec: The tokenizer.
         added: Its added tokens.
+        like: Another encoder, whose native model is shared if it is the same; it takes time and
+            memory.
     """
 
-    def __init__(self, spec: TokenizerSpec, added: AddedTokens) -> None:
+    def __init__(
+        self, spec: TokenizerSpec, added: AddedTokens, *, like: TextEncoder | None = None
+    ) -> None:
         self._spec = spec
         self._added = added
+        self._like = like
 
     def rules(
         self, allowed_special: str | Collection[str], disallowed_special: str
@@ -255,8 +260,19 @@ class TextEncoder:
         return text_input.missing_symbol(data, begin, end, as_bytes=as_bytes, done=done)
 
     @cached_property
+    def _model(self) -> _native.Model:
+        spec, like = self._spec, self._like
+        if like is not None and _have_one_model(spec, like._spec):
+            return like._model
+        return native_encoder.make_model(spec)
+
+    @cached_property
     def _native(self) -> _native.Encoder:
         try:
-            return native_encoder.make_encoder(self._spec)
+            return _native.Encoder(native_encoder.make_pipeline(self._spec), self._model)
         except _native.TextGrowthError as error:  # of an added token
             raise UsageError(str(error)) from None
+
+
+def _have_one_model(one: TokenizerSpec, other: TokenizerSpec) -> bool:
+    return one.model is other.model and one.model_reads_bytes == other.model_reads_bytes

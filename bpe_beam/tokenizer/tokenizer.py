@@ -784,6 +784,18 @@ class Tokenizer:
     def _encoder(self) -> TextEncoder:
         return TextEncoder(self._spec, self._added)
 
+    def words_encoder(self, spec: TokenizerSpec) -> TextEncoder:
+        """Return an encoder of other settings without added tokens.
+
+        Its native model is that of this tokenizer, if the settings have the same.
+
+        :meta private:
+
+        Args:
+            spec: The settings.
+        """
+        return TextEncoder(spec, AddedTokens(()), like=self._encoder)
+
     def _frame(self, add_special_tokens: bool) -> tuple[list[int], list[int]]:
         """Return the ids that the post-processor adds before and after a text."""
         if not add_special_tokens or self._spec.post_processor is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_table import WordTable
@@ -22,40 +23,69 @@ class NotInMemoryError(Exception):
 class WordsInMemory:
     """The words of all splits, split by several rules. Threads share it.
 
+    Each thread adds to tables of its own, split after split, so that most words are added once.
+
     Args:
         rules: How texts are split into words; the tables of each are separate.
         max_bytes: The most memory of all tables.
-
-    Attributes:
-        tables: The words by source, for each of the rules; see `NO_SOURCE`.
     """
 
     def __init__(self, rules: Sequence[WordRules], max_bytes: int) -> None:
         self.rules = tuple(rules)
         self.max_bytes = max_bytes
-        self.tables: list[dict[str, WordTable]] = [{} for _ in rules]
+        self._idle: list[list[SourceTables]] = []
+        self._bytes: dict[int, int] = {}  # of the tables of each thread
         self._splits: set[int] = set()
         self._lock = threading.Lock()
 
-    def add(self, split: int, tables: Sequence[SourceTables]) -> None:
-        """Add the words of a split, and empty its tables.
+    def begin(self, split: int, by_source: bool) -> list[SourceTables]:
+        """Return tables for the words of a split, for each of the rules.
+
+        They may have the words of earlier splits; their totals are those of this split.
 
         Args:
             split: The number of the split.
-            tables: The words, for each of the rules.
+            by_source: Whether to have a table for each source.
 
         Raises:
-            NotInMemoryError: The split is added a second time, or the words take too much memory.
+            NotInMemoryError: The split is begun a second time.
         """
         with self._lock:
             if split in self._splits:
                 raise NotInMemoryError
             self._splits.add(split)
-            for own, found in zip(self.tables, tables, strict=True):
-                for source, table in found.tables():
-                    _add(own, source, table)
-            if sum(t.memory_bytes for own in self.tables for t in own.values()) > self.max_bytes:
+            tables = self._idle.pop() if self._idle else []
+        if not tables:
+            options: dict[str, Any] = {"max_bytes": self.max_bytes, "on_full": _refuse}
+            tables = [SourceTables(rules, by_source, **options) for rules in self.rules]
+        for table in tables:
+            table.totals = {}
+        return tables
+
+    def end(self, tables: list[SourceTables]) -> None:
+        """Note that all words of a split are in the tables of `begin`.
+
+        Raises:
+            NotInMemoryError: The words take too much memory.
+        """
+        taken = sum(each.memory_bytes for table in tables for _, each in table.tables())
+        with self._lock:
+            self._idle.append(tables)
+            self._bytes[id(tables)] = taken
+            if sum(self._bytes.values()) > self.max_bytes:
                 raise NotInMemoryError
+
+    def take(self, rule: int) -> dict[str, WordTable]:
+        """Return all words by one of the rules, by source; see `NO_SOURCE`.
+
+        Args:
+            rule: The number of the rules; each once, when all splits have ended.
+        """
+        found: dict[str, WordTable] = {}
+        for tables in self._idle:
+            for source, table in tables[rule].tables():
+                _add(found, source, table)
+        return found
 
 
 def _add(tables: dict[str, WordTable], source: str, table: WordTable) -> None:
@@ -82,14 +112,12 @@ def count_in_memory(task: CountTask, words: WordsInMemory, element: str) -> Task
         The task's name as the output, and metrics.
 
     Raises:
-        NotInMemoryError: See `WordsInMemory.add`.
+        NotInMemoryError: See `WordsInMemory`.
         DataError: Storage fails, or there are too many sources.
     """
-    tables = [
-        SourceTables(rules, task.by_source, max_bytes=words.max_bytes, on_full=_refuse)
-        for rules in words.rules
-    ]
     split = SplitReader(task.folder, element, task.reading, task.stage)
+    number = split.task.split.index
+    tables = words.begin(number, task.by_source)
     number_of_words = 0
     with split.rejects:
         for batch in split.batches():
@@ -97,8 +125,7 @@ def count_in_memory(task: CountTask, words: WordsInMemory, element: str) -> Task
             for others in tables[1:]:
                 others.add(batch)
             split.add(batch)
-    number = split.task.split.index
-    words.add(number, tables)
+    words.end(tables)
     stats = CountStats(
         **split.stats(), words=number_of_words, ranges=[], sources=sources_json(tables[0])
     )

@@ -100,3 +100,16 @@ def test_merges_out_of_order_are_refused() -> None:
     vocabulary = Vocabulary(Tokenizer.from_learned(vocab, [("ab", "c"), ("a", "b")]))
     with pytest.raises(UsageError, match="merge 0 uses a token that a later merge makes"):
         Derivations(vocabulary).check_order()
+
+
+def test_times_made_beyond_64_bits() -> None:
+    vocabulary = Vocabulary(Tokenizer.from_learned(["a", "aa", "aaaa"], [("a", "a"), ("aa", "aa")]))
+    derivations = Derivations(vocabulary)
+    counts = np.array([1, 2, 2**61], np.int64)
+    assert derivations.times_made(counts) == [1 + 2 * (2 + 2**62), 2 + 2**62, 2**61]
+    assert derivations.times_made(np.array([0, 2**61 + 1, 2**61])) == [
+        6 * 2**61 + 2,
+        3 * 2**61 + 1,
+        2**61,
+    ]
+    assert counts.tolist() == [1, 2, 2**61]

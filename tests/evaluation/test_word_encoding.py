@@ -9,9 +9,11 @@ import pytest
 from msgspec.structs import replace
 from small_tokenizers import SAMPLE, learn
 
+from bpe_beam import _native
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.errors import TextError
 from bpe_beam.evaluation.word_encoding import WordEncoder
+from bpe_beam.tokenizer import native_encoder
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.models import BPE, WordPiece
 from bpe_beam.tokenizer.normalizers import (
@@ -174,3 +176,29 @@ def test_a_byte_level_prefix_is_left_out() -> None:
 )
 def test_what_changes_the_words_is_not_exact(spec: TokenizerSpec) -> None:
     assert not WordEncoder(Tokenizer(spec), "none", "gpt2").exact
+
+
+def test_words_are_encoded_by_the_model_of_the_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model of 200,000 tokens takes time and memory."""
+    made = []
+    make_model = native_encoder.make_model
+
+    def noted(spec: TokenizerSpec) -> _native.Model:
+        made.append(spec)
+        return make_model(spec)
+
+    monkeypatch.setattr(native_encoder, "make_model", noted)
+    for specials in ((), ("<s>",)):
+        made.clear()
+        tokenizer = learn("bytes", specials, 120)
+        encoder = WordEncoder(tokenizer, "none", "gpt2")
+        assert encoder.exact
+        words = pa.array([" the", "<s>"], pa.large_string())
+        found = encoder.encode(words).to_pylist()
+        assert found[0] == tokenizer.encode(" the")
+        assert len(found[1]) == 3, "no added token is found in words"
+        assert len(made) == 1
+    # Without a byte-level pre-tokenizer the same vocabulary is another model.
+    spec = replace(tokenizer.spec, pre_tokenizer=None)
+    assert tokenizer.words_encoder(spec).encode_words(pa.array(["b"], pa.large_string()))
+    assert len(made) == 2

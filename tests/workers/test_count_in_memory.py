@@ -12,35 +12,59 @@ from bpe_beam.workers.source_tables import NO_SOURCE, SourceTables
 RULES = (WordRules(), WordRules(pretokenizer="whitespace_split"))
 
 
-def tables_of(text: str) -> list[SourceTables]:
+def add(tables: list[SourceTables], text: str) -> None:
     batch = pa.record_batch({"text": pa.array([text], pa.large_string())})
-    found = [
-        SourceTables(rules, False, max_bytes=1 << 40, on_full=lambda _: None) for rules in RULES
-    ]
-    for tables in found:
-        tables.add(batch)
-    return found
+    for table in tables:
+        table.add(batch)
 
 
 def words_of(words: WordsInMemory, number: int) -> dict[str, int]:
-    rows = words.tables[number][NO_SOURCE].unsorted().to_pylist()
+    rows = words.take(number)[NO_SOURCE].unsorted().to_pylist()
     return {row["word"]: row["count"] for row in rows}
 
 
 def test_words_of_splits_are_added_up_by_each_of_the_rules() -> None:
+    """Of splits at once, which have tables of their own, and of one after another."""
     words = WordsInMemory(RULES, 1 << 30)
-    words.add(3, tables_of("a b"))
-    words.add(1, tables_of("b b c d longer_than_fifteen_bytes"))
-    words.add(2, tables_of("a"))
+    first, second = words.begin(3, False), words.begin(1, False)
+    assert first is not second
+    add(first, "a b")
+    add(second, "b b c d longer_than_fifteen_bytes")
+    words.end(first)
+    words.end(second)
+    third = words.begin(2, False)
+    assert third is second
+    assert third[0].totals == {}
+    add(third, "a")
+    assert third[0].totals[NO_SOURCE]["words"] == 1
+    words.end(third)
     assert words_of(words, 1) == {"a": 2, "b": 3, "c": 1, "d": 1, "longer_than_fifteen_bytes": 1}
-    assert words_of(words, 0)["a"] == 2
-    assert words_of(words, 0)[" b"] == 2
+    found = words_of(words, 0)
+    assert (found["a"], found[" b"]) == (2, 2)
+
+
+def test_sources_are_apart() -> None:
+    words = WordsInMemory(RULES, 1 << 30)
+    for split, source in enumerate("xyx"):
+        tables = words.begin(split, True)
+        columns = {"text": pa.array(["a"], pa.large_string()), "source": [source]}
+        for table in tables:
+            table.add(pa.record_batch(columns))
+        assert tables[0].totals.keys() == {source}
+        words.end(tables)
+    found = {source: table.unsorted().to_pylist() for source, table in words.take(0).items()}
+    assert {source: row["count"] for source, (row,) in found.items()} == {"x": 2, "y": 1}
 
 
 def test_a_split_that_comes_twice_or_takes_too_much_is_refused() -> None:
     words = WordsInMemory(RULES, 1 << 30)
-    words.add(0, tables_of("a"))
+    words.end(words.begin(0, False))
     with pytest.raises(NotInMemoryError):
-        words.add(0, tables_of("a"))
+        words.begin(0, False)
+    small = WordsInMemory(RULES, 60_000)
+    tables = small.begin(0, False)
+    small.end(tables)
+    again = small.begin(1, False)
     with pytest.raises(NotInMemoryError):
-        WordsInMemory(RULES, 1_000).add(0, tables_of("a"))
+        small.end(small.begin(2, False))
+    assert again is tables

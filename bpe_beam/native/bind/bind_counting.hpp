@@ -239,6 +239,16 @@ inline void add_id_counts_to(const InputArray<std::uint32_t>& ids,
   add_id_counts(items, bounds, of, counts, columns);
 }
 
+/// See `add_times_made`; `made` is changed.
+inline bool add_times_made_to(const InputArray<std::int64_t>& merges,
+                              InputArray<std::int64_t>& made) {
+  const auto rows = span_of(merges);
+  if (rows.size() % 3 != 0) throw std::invalid_argument("a merge must have three positions");
+  const std::span<std::int64_t> times{made.mutable_data(), static_cast<std::size_t>(made.size())};
+  const py::gil_scoped_release release;
+  return add_times_made(rows, times);
+}
+
 /// An array of sums. They wrap without being undefined; the caller refuses them by their bound.
 inline std::span<std::uint64_t> unsigned_span(InputArray<std::int64_t>& array) {
   return {reinterpret_cast<std::uint64_t*>(array.mutable_data()),
@@ -360,6 +370,10 @@ inline void bind_counting(py::module_& m) {
            "Adds times[i] to whole[t] for each word i = data[offsets[i]:offsets[i + 1]] with the text "
            "of token t, the first if there are more; other words have several tokens. Returns as "
            "`add_word_tokens`.");
+  m.def("add_times_made", &add_times_made_to, "merges"_a, "made"_a.noconvert(),
+        "Adds to the times that each token was made those of the tokens that it was merged to: for "
+        "each row (left, right, joined), from the last to the first. False: a sum needs more than "
+        "64 bits.");
   m.def("add_id_counts", &add_id_counts_to, "ids"_a, "offsets"_a, "rows"_a,
         "table"_a.noconvert(),
         "Adds 1 to table[rows[d], id] for each id of each document d, whose ids are "

@@ -32,6 +32,26 @@ inline void add_id_counts(std::span<const std::uint32_t> ids,
   }
 }
 
+/// Adds to how often each token was made the times that it was made to be merged again: for each
+/// merge of three positions (left, right, joined), from the last to the first, the times of the
+/// joined token to those of both parts. Returns false, with some of it done, at a sum beyond 64
+/// bits. Throws std::invalid_argument at a position outside `made`.
+inline bool add_times_made(std::span<const std::int64_t> merges, std::span<std::int64_t> made) {
+  const auto at = [&](std::int64_t position) -> std::int64_t& {
+    if (position < 0 || static_cast<std::size_t>(position) >= made.size()) {
+      throw std::invalid_argument("merges must be of tokens");
+    }
+    return made[static_cast<std::size_t>(position)];
+  };
+  for (std::size_t i = merges.size() / 3; i-- > 0;) {
+    const std::int64_t times = at(merges[3 * i + 2]);
+    for (std::int64_t* part : {&at(merges[3 * i]), &at(merges[3 * i + 1])}) {
+      if (__builtin_add_overflow(*part, times, part)) return false;
+    }
+  }
+  return true;
+}
+
 /// Words, each occurrence counted; sums that 64 bits cannot hold are wrong, see `bound`.
 struct WordAmounts {
   std::uint64_t words = 0;

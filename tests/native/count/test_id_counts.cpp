@@ -96,9 +96,22 @@ void counts_words_that_are_one_token() {
   CHECK_THROWS(std::invalid_argument, (add_whole_words(text_at, Longs{1}, outside, whole), 0));
 }
 
+void adds_the_times_that_tokens_were_made() {
+  // 0 and 1 make 2; 2 and 2 make 3; 3 and 1 make 4.
+  const Longs merges{0, 1, 2, 2, 2, 3, 3, 1, 4};
+  Longs made{5, 6, 7, 10, 100};
+  CHECK(add_times_made(merges, made));
+  CHECK((made == Longs{5 + 227, 6 + 227 + 100, 7 + 2 * 110, 110, 100}));
+  Longs most{INT64_MAX, 0, 1, 0, 0};
+  CHECK(!add_times_made(merges, most));
+  CHECK_THROWS(std::invalid_argument, (add_times_made(Longs{0, 1, 5}, made), 0));
+  CHECK_THROWS(std::invalid_argument, (add_times_made(Longs{-1, 1, 2}, made), 0));
+}
+
 }  // namespace
 
 int main() {
+  adds_the_times_that_tokens_were_made();
   counts_words_that_are_one_token();
   counts_tokens_of_words();
   counts_by_row();
