@@ -134,7 +134,7 @@ class CorpusJob(ABC, Generic[S, M]):
         identity: What the results depend on beside the input, for `job.json`.
         names: Every file that the job may write, without rejects and manifest.
         next_commands: The commands that a user may run next.
-        warnings: What to tell the user whatever the corpus holds.
+        warnings: What to tell the user whatever the corpus holds, see also `warnings_of`.
         folder: The job's folder, once it is claimed.
     """
 
@@ -216,6 +216,10 @@ class CorpusJob(ABC, Generic[S, M]):
     def rows(self, manifest: M) -> dict[str, Any]:
         """Return the rows of the summary that `run` does not know."""
 
+    def warnings_of(self, manifest: M) -> Sequence[str]:
+        """Return what to tell the user of the documents."""
+        return ()
+
     # ---- what they share ----
 
     def run(self, progress: Progress) -> CorpusSummary | TemplateSummary:
@@ -250,6 +254,7 @@ class CorpusJob(ABC, Generic[S, M]):
         totals = self.totals(manifest)
         warnings = [
             *self.warnings,
+            *self.warnings_of(manifest),
             *loss_warnings(totals.lost, plan.size),
             *source_warnings(settings.input, totals.sources),
         ]

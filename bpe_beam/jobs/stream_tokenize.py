@@ -17,7 +17,7 @@ from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.folders.receipts import side_by_side
 from bpe_beam.jobs import corpus_input
-from bpe_beam.jobs.tokenize import framing, require_frame
+from bpe_beam.jobs.tokenize import framing, require_frame, tokenizer_warnings
 from bpe_beam.progress import Progress
 from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.tokenize import StreamTokenizeSettings
@@ -80,8 +80,7 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
         final="ended.json",  # never written: a stream has no end
     )
     require_root(storage, folder.url, watched)
-    said = filter(None, [tokenizer.spec.warning, tokenizer.spec.file_warning])
-    warnings = [*said, *_store_warnings(storage, folder.url)]
+    warnings = [*tokenizer_warnings(encoding), *_store_warnings(storage, folder.url)]
     for warning in warnings:
         progress.warn(warning)
     tokenizer.save(folder.path(TOKENIZER_FILE), storage=storage)

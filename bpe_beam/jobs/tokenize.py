@@ -29,6 +29,7 @@ from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import ENCODING, Manifest, index_names, read_manifest, write_index
 from bpe_beam.shards.numbering import shard_name, token_counts_file
+from bpe_beam.shards.shard_rows import DocumentChanges
 from bpe_beam.shards.token_counts import is_of_tokenizer, read_token_counts, write_token_counts
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -138,7 +139,7 @@ def _arrange(
             progress,
         )
     )
-    return _arranged_summary(settings, plan, found, time.monotonic() - started)
+    return _arranged_summary(settings, plan, encoding, found, time.monotonic() - started)
 
 
 def framing(settings: TokenizeSettings) -> dict[str, Any]:
@@ -146,8 +147,25 @@ def framing(settings: TokenizeSettings) -> dict[str, Any]:
     return {key: value for key, value in identity_of(settings).items() if key in ENCODING}
 
 
+def tokenizer_warnings(encoding: Encoding) -> list[str]:
+    """Return what to tell the user of a tokenizer and the tokens around documents."""
+    spec = encoding.tokenizer().spec
+    return [*filter(None, (spec.warning, spec.file_warning, encoding.left_out_warning))]
+
+
+def doubled_warnings(encoding: Encoding, changes: DocumentChanges, documents: int) -> list[str]:
+    """Return what to tell the user of tokens around documents that texts have too.
+
+    Args:
+        encoding: How documents become ids.
+        changes: The changes of all documents.
+        documents: The number of all documents.
+    """
+    return [*filter(None, (encoding.doubled_warning(changes.doubled, documents),))]
+
+
 def _arranged_summary(
-    settings: TokenizeSettings, plan: Plan, found: Arranged, seconds: float
+    settings: TokenizeSettings, plan: Plan, encoding: Encoding, found: Arranged, seconds: float
 ) -> CorpusSummary:
     """Return the summary of a tokenization whose documents were arranged."""
     tokens = sum(part.tokens for part in found.parts)
@@ -182,9 +200,12 @@ def _arranged_summary(
         return tokenized
     corpus = found.parts[0].corpus
     assert corpus is not None  # `arrange` has read it
+    warnings = tokenizer_warnings(encoding)
+    if corpus.changes is not None:
+        warnings += doubled_warnings(encoding, corpus.changes, rows["documents"])
     return CorpusSummary(
         job="tokenize",
-        warnings=None,
+        warnings=warnings or None,
         **inputs_summary(plan, []),
         text_bytes=corpus.text_bytes,
         bytes_per_token=corpus.text_bytes / tokens,
@@ -243,7 +264,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         ]
         output = settings.output
         self.next_commands = [f"bpe-beam verify {output}", f"bpe-beam inspect {output}"]
-        self.warnings = list(filter(None, [tokenizer.spec.warning, tokenizer.spec.file_warning]))
+        self.warnings = tokenizer_warnings(encoding)
 
     @staticmethod
     def restore(manifest: bytes) -> Mapping[str, RestoredTask]:
@@ -339,6 +360,9 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
             fingerprint,
             added_up(self.folder, files, columns, sources),
         )
+
+    def warnings_of(self, manifest: Manifest) -> Sequence[str]:
+        return doubled_warnings(self._encoding, manifest.changes, manifest.totals.documents)
 
     def read_manifest(self, data: bytes) -> Manifest:
         return Manifest.from_bytes(data)

@@ -165,7 +165,7 @@ class Manifest(
 
     @property
     def changes(self) -> DocumentChanges:
-        """What rules for documents changed."""
+        """What rules for documents changed, and what is doubled."""
         return sum((row.changes or NO_CHANGES for row in self.rows), NO_CHANGES)
 
     @property

@@ -59,17 +59,20 @@ def added_sources(
 
 
 class DocumentChanges(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How many documents were changed by rules for empty and for long ones.
+    """How many documents were changed by rules for them, or may be other than they should be.
 
     Attributes:
         dropped: Empty ones that were left out.
         cut: Long ones of which tokens were left out.
         split: Long ones of which several documents were made.
+        doubled: Those whose text begins with a token that is put before each document, or ends
+            with one that is put after each: it is there twice.
     """
 
     dropped: Count = 0
     cut: Count = 0
     split: Count = 0
+    doubled: Count = 0
 
     def __add__(self, other: DocumentChanges) -> DocumentChanges:
         return DocumentChanges(*map(sum, zip(astuple(self), astuple(other), strict=True)))
@@ -117,7 +120,7 @@ class Shard(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
         rejects: The number of records of its slices that could not be used.
         files: Its files, in the order of the format's suffixes.
         sources: What it has of each source, sorted by name; None without sources.
-        changes: What rules for documents changed; None if they changed nothing.
+        changes: See `DocumentChanges`; None if all of it is 0.
     """
 
     name: str
@@ -140,7 +143,7 @@ class ArrangedCorpus(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         rejects: The number of records that could not be used, by reason.
         lost: What is lost of damaged files, sorted by file.
         sources: What it has of each source, sorted by name; None without sources.
-        changes: What rules for documents changed; None if they changed nothing.
+        changes: See `DocumentChanges`; None if all of it is 0.
     """
 
     text_bytes: Count

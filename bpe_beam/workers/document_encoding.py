@@ -207,6 +207,43 @@ class Encoding:
                 )
         return before + first, last + after
 
+    @property
+    def left_out_warning(self) -> str | None:
+        """A warning if no token is put around documents, and the post-processor has some."""
+        processor = self.tokenizer().spec.post_processor
+        if self.add_special_tokens or processor is None or self.append or self.prepend:
+            return None
+        names = [" ".join(token for token, _ in tokens) for tokens in processor.frame()]
+        sides = [
+            f"{tokens} {side}"
+            for tokens, side in zip(names, ("before", "after"), strict=True)
+            if tokens
+        ]
+        if not sides:
+            return None
+        return (
+            f"the tokenizer's post-processor has {' and '.join(sides)} each text; no token is put "
+            "around documents here: give --add-special-tokens for these, or --prepend and --append"
+        )
+
+    def doubled_warning(self, doubled: int, documents: int) -> str | None:
+        """Return a warning if texts have the tokens that are put around documents.
+
+        Args:
+            doubled: The number of such documents, see `DocumentChanges`.
+            documents: The number of all documents.
+        """
+        if not doubled:
+            return None
+        before, after = self.frame_tokens(self.tokenizer())
+        tokens = ", ".join(dict.fromkeys(token for token, _ in before + after))
+        return (
+            f"{doubled:,} of {documents:,} documents have a token at the start or the end of their "
+            f"text that is put there too ({tokens}): it is there twice. Remove it from the texts, "
+            "leave out --prepend, --append or --add-special-tokens, or do not allow it in the text "
+            "with --allowed-special"
+        )
+
     def encode_texts(self, texts: pa.Array) -> pa.LargeListArray:
         """Return the ids of each text; `texts` are as those of `encode`."""
         return self.tokenizer().encode_batch(texts, allowed_special=self.allowed_special)

@@ -36,7 +36,7 @@ class RuledDocuments(NamedTuple):
     Attributes:
         batch: Their rows. The first part of a split document has its text, the others none.
         ids: Their ids, with those around each document.
-        changes: What was changed.
+        changes: What was changed, and how many documents have a token around them twice.
     """
 
     batch: pa.RecordBatch
@@ -72,18 +72,33 @@ def apply_rules(
     most = rules.max_document_tokens
     if most is not None and rules.long_documents == "cut":
         ids, cut = _cut(ids, most - len(before) - len(after))
+    doubled = _doubled(ids, before, after)
     ids = framed(ids, before, after)
     if most is not None and rules.long_documents == "split":
         parts = -(-_lengths(ids) // most)
         split = int(np.count_nonzero(parts > 1))
         if split:
             batch, ids = _split(batch, ids, np.maximum(parts, 1), most)
-    return RuledDocuments(batch, ids, DocumentChanges(dropped, cut, split))
+    return RuledDocuments(batch, ids, DocumentChanges(dropped, cut, split, doubled))
 
 
 def _lengths(ids: pa.LargeListArray) -> NDArray[np.int64]:
     lengths: NDArray[np.int64] = np.diff(ids.offsets.to_numpy())
     return lengths
+
+
+def _doubled(ids: pa.LargeListArray, before: list[int], after: list[int]) -> int:
+    """Return how many documents begin with an id of `before`, or end with one of `after`."""
+    if not before and not after:
+        return 0
+    offsets, values = ids.offsets.to_numpy(), ids.values.to_numpy()
+    used = np.flatnonzero(offsets[:-1] < offsets[1:])
+    found = np.zeros(used.size, np.bool_)
+    for added, positions in ((before, offsets[used]), (after, offsets[used + 1] - 1)):
+        own = values[positions]
+        for token in added:
+            found |= own == token
+    return int(np.count_nonzero(found))
 
 
 def _cut(ids: pa.LargeListArray, most: int) -> tuple[pa.LargeListArray, int]:

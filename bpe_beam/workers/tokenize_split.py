@@ -56,7 +56,7 @@ class TokenizeStats(SplitStats, frozen=True, kw_only=True):
     Attributes:
         tokens: The number of its tokens.
         sources: What it has of each source, sorted by name; None without sources.
-        changes: What rules for documents changed; None if they changed nothing.
+        changes: See `DocumentChanges`; None if all of it is 0.
         shards: What each of its shards has, if they are several.
     """
 

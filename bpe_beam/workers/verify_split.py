@@ -120,8 +120,7 @@ class _ReadAgain:
             found, expected = getattr(self._changes, kind), getattr(changes, kind)
             if found != expected:
                 return (
-                    f"the rules for documents {kind} {found:,} documents of the input; "
-                    f"{MANIFEST_FILE} has {expected:,}"
+                    f"{found:,} documents of the input are {kind}; {MANIFEST_FILE} has {expected:,}"
                 )
         for name, found in self._found.items():
             expected = sum(getattr(row, name) for row in rows)

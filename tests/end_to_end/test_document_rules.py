@@ -122,6 +122,52 @@ def test_long_documents_are_cut_within_the_tokens_around_them(
     assert summary["documents_changed"] == {"cut": sum(len(ids) > 14 for ids in ground.ids)}
 
 
+def test_tokens_that_are_doubled_are_counted_and_told(ground: Ground, tmp_path: Path) -> None:
+    """Those of the text and those around it are both kept."""
+    texts = [f"{BOS}hello", f"world{EOS}", "hello", "", f"{EOS}hello{BOS}", f"{BOS}both{EOS}"]
+    corpus = write(tmp_path / "b.jsonl", texts)
+    around = ("--prepend", BOS, "--append", EOS, "--allowed-special", "all")
+    special = ("--add-special-tokens", "--allowed-special", "all")
+    for name, tokenizer, extra, expected in (
+        ("around", "plain", around, 3),
+        ("plain text", "plain", around[:4], 0),
+        ("post-processor", "tok", special, 2),
+        ("shuffled", "plain", (*around, "--shuffle-seed", 1), 3),
+        ("divided", "plain", (*around, "--validation-share", "50%"), 3),
+    ):
+        out = tmp_path / name
+        command = ground.command(out, "--input", corpus, *extra, tokenizer=tokenizer)
+        for _ in range(2):  # then it is finished
+            summary = run_whole(*command).summary
+            assert summary.get("documents_changed", {}).get("doubled", 0) == expected
+            said = [each for each in summary["warnings"] or () if "it is there twice" in each]
+            assert [each.partition(" have")[0] for each in said] == (
+                [f"{expected} of {len(texts) + len(ground.ids)} documents"] if expected else []
+            )
+        for folder in (out / "train", out / "validation") if name == "divided" else (out,):
+            inputs = ("--input", ground.folder / "a.jsonl", "--input", corpus)
+            proof = run_whole("verify", folder, "--full", *inputs)
+            assert proof.summary["whole"] is True
+    bos = Tokenizer.from_file(str(ground.folder / "plain" / "tokenizer.json")).token_to_id(BOS)
+    assert [bos, bos] in [ids[:2] for ids in read_shards(tmp_path / "around")]
+
+
+def test_a_frame_that_is_left_out_is_told(ground: Ground, tmp_path: Path) -> None:
+    said = f"the tokenizer's post-processor has {BOS} before each text"
+    for name, tokenizer, extra, expected in (
+        ("left out", "tok", (), True),
+        ("shuffled", "tok", ("--shuffle-seed", 1), True),
+        ("added", "tok", ("--add-special-tokens",), False),
+        ("chosen", "tok", ("--append", EOS), False),
+        ("none", "plain", (), False),
+    ):
+        command = ground.command(tmp_path / name, *extra, tokenizer=tokenizer)
+        warnings = run_whole(*command).summary["warnings"] or []
+        assert [each.startswith(said) for each in warnings] == [True] * expected
+    again = run_whole(*ground.command(tmp_path / "shuffled", "--shuffle-seed", 1)).summary
+    assert [each.startswith(said) for each in again["warnings"]] == [True]
+
+
 def test_the_post_processor_gives_the_token_that_llmc_needs(ground: Ground, tmp_path: Path) -> None:
     """And `convert` knows it, and what rules changed."""
     rules = ("--add-special-tokens", "--max-document-tokens", "16", "--empty-documents", "drop")

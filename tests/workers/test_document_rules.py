@@ -19,24 +19,27 @@ def slowly(
     rules: DocumentRules, texts: list[list[int]], before: list[int], after: list[int]
 ) -> tuple[list[Row], DocumentChanges]:
     found: list[Row] = []
-    dropped = cut = split = 0
+    dropped = cut = split = doubled = 0
     for number, ids in enumerate(texts):
         if not ids and rules.empty_documents == "drop":
             dropped += 1
             continue
         whole, most = [*before, *ids, *after], rules.max_document_tokens
+        own = ids
+        if most is not None and rules.long_documents == "cut":
+            own = ids[: most - len(before) - len(after)]
+        doubled += bool(own) and (own[0] in before or own[-1] in after)
         if most is None or len(whole) <= most:
             found.append((number, f"text {number}", whole))
         elif rules.long_documents == "cut":
             cut += 1
-            kept = ids[: most - len(before) - len(after)]
-            found.append((number, f"text {number}", [*before, *kept, *after]))
+            found.append((number, f"text {number}", [*before, *own, *after]))
         else:
             split += 1
             for start in range(0, len(whole), most):
                 text = "" if start else f"text {number}"
                 found.append((number, text, whole[start : start + most]))
-    return found, DocumentChanges(dropped, cut, split)
+    return found, DocumentChanges(dropped, cut, split, doubled)
 
 
 def test_each_rule_does_what_its_definition_says() -> None:
@@ -46,7 +49,8 @@ def test_each_rule_does_what_its_definition_says() -> None:
             [draw.randrange(9) for _ in range(draw.choice((0, 0, 1, 3, 20)))]
             for _ in range(draw.randrange(6))
         ]
-        before, after = [90] * draw.randrange(3), [91] * draw.randrange(3)
+        before = [draw.choice((90, 3, 4)) for _ in range(draw.randrange(3))]
+        after = [draw.choice((91, 3, 5)) for _ in range(draw.randrange(3))]
         rules = DocumentRules(
             draw.choice(("keep", "drop")),
             draw.choice((None, 1 + len(before) + len(after), 7, 20)),
