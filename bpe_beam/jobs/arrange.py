@@ -84,7 +84,8 @@ class ArrangeJob:
         tokenizer: The tokenizer.
         origin: What makes the tokens.
         plan: The plan of the corpus.
-        tokenize: Tokenizes the documents into a folder of shards.
+        tokenize: Tokenizes the documents into a folder of shards, if asked for with the hashes that
+            decide on their parts.
         progress: Shows the progress.
     """
 
@@ -94,7 +95,7 @@ class ArrangeJob:
     tokenizer: Tokenizer
     origin: ShardOrigin
     plan: Plan
-    tokenize: Callable[[TokenizeSettings], Any]
+    tokenize: Callable[[TokenizeSettings, bool], Any]
     progress: Progress
 
     @property
@@ -163,7 +164,8 @@ def arrange(job: ArrangeJob) -> Arranged:
             formats=(_documents_format(settings),),
             like=None,
             arranging=ArrangementSettings(),
-        )
+        ),
+        arrangement.validation_share is not None,
     )
     return _Arranging(job, folder, documents).run(tokenized)
 
@@ -185,12 +187,8 @@ class _Arranging:
         self._old = read_manifest(job.storage, documents)
         self._documents = documents
         self._made_of = hashlib.sha256(self._old.to_bytes()).hexdigest()
-        texts = {file.name for file in job.plan.files if file.format == "text"}
         self._shards = [
-            DocumentsShard(
-                index, shard.name, tuple(sorted({part.file for part in shard.slices} & texts))
-            )
-            for index, shard in enumerate(self._old.shards)
+            DocumentsShard(index, shard.name) for index, shard in enumerate(self._old.shards)
         ]
         settings = job.settings
         pad = job.arrangement.pad_token
@@ -208,7 +206,6 @@ class _Arranging:
                 job.origin, sequence_length=job.arrangement.sequence_length
             ),
             ranks=folder.path(f"{WORK}/{RANKS}"),
-            part_tokens=_part_tokens(self._old),
         )
 
     def run(self, tokenized: Any) -> Arranged:
@@ -506,15 +503,6 @@ def _finished(before: bool, kept: int, tokenized: Any, manifests: tuple[Manifest
     parts = tuple(each.arranged for each in manifests if isinstance(each.arranged, ArrangedPart))
     units = tuple(each.totals.documents for each in manifests)
     return Arranged(before, kept, tokenized, parts, manifests, units)
-
-
-def _part_tokens(manifest: Manifest) -> int | None:
-    """Return the tokens of the parts of documents that were split, but for the last of each."""
-    encoding = manifest.encoding
-    if encoding.get("long_documents", "split") != "split":
-        return None
-    found: int | None = encoding.get("max_document_tokens")
-    return found
 
 
 def _inside(part: str, name: str) -> str:

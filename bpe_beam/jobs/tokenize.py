@@ -119,9 +119,10 @@ def _arrange(
 
     started = time.monotonic()
 
-    def tokenize(inner: TokenizeSettings) -> CorpusSummary:
+    def tokenize(inner: TokenizeSettings, hashes: bool) -> CorpusSummary:
         # The folder of documents is temporary.
-        summary = _TokenizeJob(inner, storage.unsynced, plan, tokenizer, encoding).run(progress)
+        job = _TokenizeJob(inner, storage.unsynced, plan, tokenizer, encoding, hashes=hashes)
+        summary = job.run(progress)
         assert isinstance(summary, CorpusSummary)
         encoding.tokenizer().clear_cache()  # nothing is encoded from here on
         return summary
@@ -240,15 +241,19 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         plan: Plan,
         tokenizer: Tokenizer,
         encoding: Encoding,
+        *,
+        hashes: bool = False,
     ) -> None:
         super().__init__(settings, storage, plan)
         self._tokenizer = tokenizer
         self._encoding = encoding
+        self._hashes = hashes
         self.holds_gil = tokenizer.holds_gil
         self.identity = {
             "tokenizer": tokenizer.fingerprint,
             "format": settings.format,
             **framing(settings),
+            **({"hashes": True} if hashes else {}),
         }
         shards = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
         suffixes = shard_format(settings.format).suffixes
@@ -300,6 +305,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
             splits=len(left.plan.splits),
             shard_format=self.settings.format,
             count_tokens=True,
+            hashes=self._hashes,
         )
         id_columns(self._tokenizer)  # or each thread would make them
         # What `publish` writes with is slow to import: beside the tasks, nobody waits for it. They

@@ -86,7 +86,7 @@ class ArrangementSettings(Settings):
         None,
         metavar="P%",
         help="Write about this share of the documents to the folder validation below the output, "
-        "the others to train. A hash of a document's id, or else of its tokens, decides.",
+        "the others to train. A hash of a document's id, or else of its text, decides.",
         check=_check_share,
     )
     shard_tokens: int = option(

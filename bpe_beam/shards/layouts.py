@@ -9,18 +9,13 @@ once it knows the sums over the parts before.
 from __future__ import annotations
 
 import functools
-import hashlib
-from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bpe_beam.corpus.limits import Limit
 from bpe_beam.shards.index_shuffle import IndexShuffle
 from bpe_beam.shards.packing import PackingPlan
-
-_SALT = b"bpe-beam validation"
 
 
 class Pieces(NamedTuple):
@@ -155,18 +150,3 @@ def shuffled(units: NDArray[np.int64], count: int, seed: int | None) -> NDArray[
 @functools.lru_cache(maxsize=4)
 def _order(count: int, seed: int) -> IndexShuffle:
     return IndexShuffle(count, seed)
-
-
-def for_validation(names: Iterable[bytes], share: str) -> NDArray[np.bool_]:
-    """Return bool[n]: which documents are for validation.
-
-    A document's hash decides, so neither other documents nor their order matter.
-
-    Args:
-        names: The id of each document, or its tokens.
-        share: The share of the documents, such as `0.5%`.
-    """
-    limit = Limit.parse(share, "validation_share")
-    threshold = (limit.numerator << 64) // limit.denominator
-    hashes = (hashlib.blake2b(name, digest_size=8, key=_SALT).digest() for name in names)
-    return np.fromiter((int.from_bytes(each, "big") < threshold for each in hashes), np.bool_)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import operator
 import tempfile
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -37,7 +36,7 @@ from bpe_beam.folders.receipts import WORK, TaskFolder
 from bpe_beam.shards.arrangement import Arrangement
 from bpe_beam.shards.document_batches import DocumentBatch, document_batches
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.formats.document_table import SEQUENCE_LENGTHS
+from bpe_beam.shards.formats.document_table import HASH, SEQUENCE_LENGTHS
 from bpe_beam.shards.formats.id_stream import spool_errors
 from bpe_beam.shards.formats.interface import LabelledReader, ShardOrigin, ShardWriter
 from bpe_beam.shards.formats.range_file import RangeFile
@@ -47,13 +46,13 @@ from bpe_beam.shards.layouts import (
     Layout,
     WholeDocuments,
     chunks_of,
-    for_validation,
     shuffled,
 )
 from bpe_beam.shards.packing import PackingPlan, plan_best_fit
 from bpe_beam.storage.hashing import HashingFile
 from bpe_beam.storage.json_file import Count
 from bpe_beam.workers import metric_names
+from bpe_beam.workers.document_hashes import for_validation
 from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.split_task import require_visible, task_name
 from bpe_beam.workers.unused_memory import release_unused_memory
@@ -218,8 +217,6 @@ class ArrangeTask:
         vocab_size: One more than the tokenizer's greatest id.
         origin: What made the tokens.
         ranks: The file of the numbers of chunks before each shard; see `write_ranks`.
-        part_tokens: The tokens of all parts but the last of a document that `tokenize` has split;
-            None: it splits none.
         parts: The plans of the parts; empty until all shards are measured.
     """
 
@@ -234,7 +231,6 @@ class ArrangeTask:
     vocab_size: int
     origin: ShardOrigin
     ranks: str
-    part_tokens: int | None = None
     parts: tuple[PartPlan, ...] = ()
 
     @property
@@ -265,13 +261,11 @@ class DocumentsShard(Struct, frozen=True):
     Attributes:
         index: Its number among the shards, from 0.
         name: Its name.
-        text_files: The text files that it is made from, whose documents have no id but a position.
         before: The sums of each part over the shards before; empty until all are measured.
     """
 
     index: int
     name: str
-    text_files: tuple[str, ...] = ()
     before: tuple[PartSums, ...] = ()
 
 
@@ -340,13 +334,12 @@ def scatter_shard(task: ArrangeTask, element: str) -> TaskResult:
     file_name = f"{WORK}/{name}.bin"
     layouts = [_layout(task, number, shard) for number in range(len(task.parts))]
     firsts = np.cumsum([0, *(part.shards for part in task.parts)])
-    division = _Division(task, shard)
     with (
         folder.storage.create(folder.path(file_name)) as stored,
         _PiecesFile(stored, task.pieces_schema, int(firsts[-1])) as file,
     ):
         for batch in _documents(task, shard.name):
-            for number, documents in enumerate(division.parts(batch)):
+            for number, documents in enumerate(_parts(task, batch)):
                 pieces = layouts[number].pieces(np.diff(documents.offsets))
                 part, seed = task.parts[number], task.arrangement.shuffle_seed
                 positions = shuffled(pieces.units, part.units, seed)
@@ -459,9 +452,8 @@ def _documents(task: ArrangeTask, name: str) -> Iterator[DocumentBatch]:
 def _lengths(task: ArrangeTask, shard: DocumentsShard) -> Iterator[list[NDArray[np.int64]]]:
     """Yield the lengths of documents of each part. Without a validation share no id is read."""
     if task.arrangement.validation_share is not None:
-        division = _Division(task, shard)
         for batch in _documents(task, shard.name):
-            yield [np.diff(part.offsets) for part in division.parts(batch)]
+            yield [np.diff(part.offsets) for part in _parts(task, batch)]
         return
     source = shard_format(task.documents_format)
     with source.reader(task.folder.storage, task.documents, shard.name) as reader:
@@ -470,59 +462,17 @@ def _lengths(task: ArrangeTask, shard: DocumentsShard) -> Iterator[list[NDArray[
             yield [reader.lengths(first, stop).astype(np.int64)]
 
 
-class _Division:
-    """Divides the documents of a shard, which come in their order, for training and validation.
+def _parts(task: ArrangeTask, batch: DocumentBatch) -> list[DocumentBatch]:
+    """Return the documents of each part.
 
-    A long document that `tokenize` has split stays whole: its parts go where the first one goes. A
-    part follows a document of `part_tokens` tokens, and has the same id and no text of its own. (An
-    empty document without an id that follows one of just so many tokens goes with it, too.)
-
-    Args:
-        task: The job.
-        shard: The shard.
+    A long document that `tokenize` has split stays whole: its parts have its hash.
     """
-
-    def __init__(self, task: ArrangeTask, shard: DocumentsShard) -> None:
-        self._share = task.arrangement.validation_share
-        self._part_tokens = task.part_tokens
-        self._shard = shard
-        # Of the document before: its tokens, its id, and whether it is for validation.
-        self._last: tuple[int, str | None, bool] = -1, None, False
-
-    def parts(self, batch: DocumentBatch) -> list[DocumentBatch]:
-        """Return the documents of each part."""
-        if self._share is None:
-            return [batch]
-        chosen = for_validation(_names(self._shard, batch), self._share)
-        if self._part_tokens is not None and chosen.size and batch.labels is not None:
-            chosen = self._kept_whole(batch, chosen)
-        return [_only(batch, np.flatnonzero(~chosen)), _only(batch, np.flatnonzero(chosen))]
-
-    def _kept_whole(self, batch: DocumentBatch, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return the same choice, with that of its first part for each part of a document."""
-        assert batch.labels is not None
-        tokens, name, was_chosen = self._last
-        before = np.concatenate(([tokens], np.diff(batch.offsets)))
-        ids = batch.labels["id"].to_pylist()
-        same = np.fromiter(map(operator.eq, ids, [name, *ids]), np.bool_, len(ids))
-        textless = pc.equal(batch.labels["text_bytes"], 0).to_numpy(zero_copy_only=False)
-        follows = (before[:-1] == self._part_tokens) & same & textless
-        first = np.maximum.accumulate(np.where(follows, 0, np.arange(1, len(ids) + 1)))
-        chosen = np.concatenate(([was_chosen], chosen))[first]
-        self._last = int(before[-1]), ids[-1], bool(chosen[-1])
-        return chosen
-
-
-def _names(shard: DocumentsShard, batch: DocumentBatch) -> Iterator[bytes]:
-    """Yield the id of each document; its tokens if it has no id."""
-    positions = tuple(f"{file}:" for file in shard.text_files)
-    tokens, bounds = memoryview(batch.ids.astype("<u4").tobytes()), (4 * batch.offsets).tolist()
-    ids = [None] * (len(bounds) - 1) if batch.labels is None else batch.labels["id"].to_pylist()
-    for document, name in enumerate(ids):
-        if name is not None and not name.startswith(positions):
-            yield b"id " + name.encode("utf-8", "surrogatepass")
-        else:
-            yield b"tokens " + tokens[bounds[document] : bounds[document + 1]]
+    share = task.arrangement.validation_share
+    if share is None:
+        return [batch]
+    assert batch.labels is not None
+    chosen = for_validation(batch.labels.column(HASH).to_numpy(), share)
+    return [_only(batch, np.flatnonzero(~chosen)), _only(batch, np.flatnonzero(chosen))]
 
 
 def _only(batch: DocumentBatch, documents: NDArray[np.int64]) -> DocumentBatch:

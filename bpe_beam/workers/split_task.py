@@ -48,6 +48,11 @@ class SplitTask(Struct, frozen=True):
             ensure_ascii=False,
         )
 
+    def text_files(self) -> list[str]:
+        """Return the names of the text files of the split, sorted."""
+        files = (self.plan.files[part.file] for part in self.split.slices)
+        return sorted({file.name for file in files if file.format == "text"})
+
     @staticmethod
     def from_json(text: str) -> SplitTask:
         """Read the text that `to_json` returned."""

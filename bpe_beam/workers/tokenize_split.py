@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.folders.receipts import WORK, TaskFolder
@@ -35,6 +35,7 @@ from bpe_beam.shards.shard_rows import (
 from bpe_beam.storage.json_file import Count
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.document_hashes import with_hashes
 from bpe_beam.workers.encode_documents import encode_documents
 from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.split_reader import SplitReader
@@ -112,6 +113,8 @@ class TokenizeTask:
         stage: The progress stage, in bytes, that gets reports.
         lose_changed: See `read_split`.
         count_tokens: Whether to write how often each id occurs, see `token_counter.py`.
+        hashes: Whether to write the hash of each document that decides on its part; the format is
+            then one with a place for it.
     """
 
     folder: TaskFolder
@@ -122,6 +125,7 @@ class TokenizeTask:
     stage: str = "tokenize"
     lose_changed: bool = False
     count_tokens: bool = False
+    hashes: bool = False
 
 
 def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
@@ -154,7 +158,11 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
             SplitShards(format_, partial(_writer, task), name, by_source=task.reading.names_sources)
         )
         labelled = format_.labelled_writer is not None
+        text_files = split.task.text_files()
         for texts in split.batches(labelled=labelled, batch_bytes=_BATCH_BYTES):
+            if task.hashes:
+                # Before the rules: all parts of a document that is split have its hash.
+                texts = with_hashes(texts, text_files)
             batch, ids, changed = encode_documents(
                 task.encoding,
                 texts,
@@ -202,7 +210,8 @@ def _writer(task: TokenizeTask, name: str) -> ShardWriter:
     format_ = shard_format(task.shard_format)
     if format_.labelled_writer is None:
         return format_.writer(*target)
-    return format_.labelled_writer(*target, origin_of(task.encoding))
+    origin = replace(origin_of(task.encoding), hashes=task.hashes)
+    return format_.labelled_writer(*target, origin)
 
 
 def origin_of(encoding: Encoding) -> ShardOrigin:

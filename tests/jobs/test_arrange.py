@@ -163,7 +163,7 @@ def test_documents_keep_their_ids(ground: Ground, tmp_path: Path) -> None:
 
 
 def table(folder: Path) -> pa.Table:
-    paths = [*sorted(folder.glob("*.arrow")), *sorted(folder.glob("*.parquet"))]
+    paths = sorted([*folder.glob("shard-*.arrow"), *folder.glob("shard-*.parquet")])
     if paths[0].suffix == ".arrow":
         return pa.concat_tables(pa.ipc.open_file(path.read_bytes()).read_all() for path in paths)
     return pa.concat_tables(pa.parquet.read_table(path) for path in paths)
@@ -239,16 +239,62 @@ def test_validation_is_stable_when_documents_are_added(ground: Ground, tmp_path:
     assert len(after) > len(names["validation"])
 
 
-def test_documents_without_an_id_are_divided_by_their_tokens(
-    ground: Ground, tmp_path: Path
-) -> None:
-    texts = tmp_path / "a.txt"
-    texts.write_text("one two\nthree\nfour five\nthree\nsix seven eight\nthree\none two\n" * 5)
-    common = ("--tokenizer", ground.folder / "tok", "--validation-share", "50%")
-    run_whole("tokenize", "--input", texts, *common, "--output", tmp_path / "out")
-    train, validation = (read_shards(tmp_path / "out" / part) for part in ("train", "validation"))
-    assert len(train) + len(validation) == 35
-    assert not {*map(tuple, train)} & {*map(tuple, validation)}
+def test_documents_without_an_id_are_divided_by_their_texts(ground: Ground, tmp_path: Path) -> None:
+    """The same ones are for validation, whatever is put around them, with any tokenizer."""
+    texts = documents(60, seed=8)
+    lines, more = tmp_path / "a.txt", tmp_path / "b.txt"
+    lines.write_text("".join(f"{text}\n" for text in (*texts, *texts[:20])))
+    more.write_text("".join(f"more {text}\n" for text in documents(30, seed=9)))
+    rows = tmp_path / "a.jsonl"
+    rows.write_text("".join(json.dumps({"text": text}) + "\n" for text in (*texts, *texts[:20])))
+    special = ("--special-token", END, "--normalizer", "lowercase")
+    arguments = ("--input", lines, "--vocab-size", "300", *special)
+    run_whole("train", *arguments, "--output", tmp_path / "other")
+    parts, tokens = {}, {}
+    for name, tokenizer, extra in (
+        ("plain", ground.folder / "tok", ("--input", lines)),
+        ("framed", ground.folder / "tok", ("--input", lines, "--append", END)),
+        ("records", ground.folder / "tok", ("--input", rows)),
+        ("split", ground.folder / "tok", ("--input", lines, "--max-document-tokens", 8)),
+        ("arrow", ground.folder / "tok", ("--input", lines, "--format", "arrow")),
+        ("added", ground.folder / "tok", ("--input", more, "--input", lines)),
+        ("other", tmp_path / "other", ("--input", lines)),
+    ):
+        made_by = ("--tokenizer", tokenizer, "--validation-share", "40%")
+        out = tmp_path / "tokens" / name
+        run_whole("tokenize", *extra, *made_by, "--output", out)
+        decode = bpe_beam.Tokenizer.from_file(str(tokenizer)).decode
+        train, validation = (
+            [decode(ids, skip_special_tokens=True).lower() for ids in ids_of(out / part)]
+            for part in ("train", "validation")
+        )
+        assert min(len(train), len(validation)) > 20
+        parts[name] = train, validation
+        tokens[name] = [
+            [token for ids in ids_of(out / part) for token in ids]
+            for part in ("train", "validation")
+        ]
+    train, validation = parts["plain"]
+    assert len(train) + len(validation) == 80
+    assert not {*train} & {*validation}
+    for name in ("framed", "records", "arrow", "other"):
+        assert parts[name] == parts["plain"], name
+    assert tokens["split"] == tokens["plain"]
+    known = {*train, *validation}
+    assert [text for text in parts["added"][0] if text in known] == train
+    assert [text for text in parts["added"][1] if text in known] == validation
+
+
+def test_the_hash_of_temporary_documents_is_in_no_shard(ground: Ground, tmp_path: Path) -> None:
+    share = ("--validation-share", "30%")
+    ground.make(tmp_path / "dry", *share, "--dry-run")
+    inside = tmp_path / "dry" / "work" / "documents"
+    assert "hash" in table(inside).column_names
+    for format_name in ("arrow", "parquet"):
+        out = tmp_path / format_name
+        ground.make(out, *share, "--format", format_name)
+        names = ["input_ids", "length", "id", "source", "text_bytes"]
+        assert table(out / "train").column_names == table(out / "validation").column_names == names
 
 
 STAGES = ("shard", "measure", "pieces", "train")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,16 +13,13 @@ from hypothesis import strategies as st
 
 from bpe_beam.errors import DataError
 from bpe_beam.shards.arrangement import Arrangement
-from bpe_beam.shards.document_batches import DocumentBatch
 from bpe_beam.storage import Storage
 from bpe_beam.workers import arrange_shards
 from bpe_beam.workers.arrange_shards import (
-    DocumentsShard,
     PartPlan,
     PartSums,
     Pieces,
     _all_pieces,
-    _Division,
     _PiecesFile,
     _Units,
     check_pieces,
@@ -99,52 +95,6 @@ def test_the_pieces_of_a_new_shard_are_one_range(
         assert found["ids"].num_chunks == 1
         chosen = np.flatnonzero(all_buckets == bucket)
         assert found.to_pylist() == rows.take(pa.array(chosen)).to_pylist()
-
-
-def test_parts_of_a_document_go_where_the_first_one_goes() -> None:
-    """Also across batches; an id of its own begins a document."""
-    lengths = [4, 4, 4, 2, 4, 4, 1, 3, 4, 2]
-    text_bytes = [9, 0, 0, 0, 9, 9, 0, 5, 8, 0]
-    ids = [None] * 8 + ["a", "b"]
-    first = [0, 0, 0, 0, 4, 5, 5, 7, 8, 9]
-    rng = np.random.default_rng(5)
-    whole = rng.integers(0, 250, (200, sum(lengths))).astype(np.uint32)
-    arrangement = Arrangement(validation_share="50%")
-    task = SimpleNamespace(arrangement=arrangement, part_tokens=4)
-    offsets = np.cumsum([0, *lengths])
-    both = 0
-    for tokens in whole:
-        for step in (1, 3, 10):
-            division = _Division(task, DocumentsShard(0, "shard"))
-            chosen: list[bool] = []
-            for start in range(0, 10, step):
-                stop = min(start + step, 10)
-                batch = DocumentBatch(
-                    tokens[offsets[start] : offsets[stop]],
-                    offsets[start : stop + 1] - offsets[start],
-                    pa.RecordBatch.from_pydict(
-                        {
-                            "id": pa.array(ids[start:stop], pa.string()),
-                            "source": pa.nulls(stop - start, pa.string()),
-                            "text_bytes": text_bytes[start:stop],
-                        }
-                    ),
-                )
-                train, validation = division.parts(batch)
-                names = validation.labels["text_bytes"].to_pylist()  # type: ignore[index]
-                assert train.offsets.size + validation.offsets.size == stop - start + 2
-                row_ids = [
-                    tokens[offsets[row] : offsets[row + 1]].tolist() for row in range(start, stop)
-                ]
-                kept = [
-                    validation.ids[begin:end].tolist()
-                    for begin, end in itertools.pairwise(validation.offsets.tolist())
-                ]
-                assert len(kept) == len(names)
-                chosen += [row in kept for row in row_ids]
-            assert chosen == [chosen[at] for at in first]
-        both += len(set(chosen)) == 2
-    assert both > 150
 
 
 # Units 10 to 12: of one piece, of three, of one that is empty.

@@ -13,11 +13,15 @@ Of sequences (see `ShardOrigin.sequence_length`) there is one column in place of
     seq_lengths  list<int32>  the tokens of each document, or part of one, in the sequence; the
                               tokens behind them are padding; null if nobody knows them
 
+Of temporary documents that are still to be divided (see `ShardOrigin.hashes`) there is one more:
+
+    hash         uint64       the hash that decides on a document's part
+
 The schema's metadata has a JSON object under the key `bpe_beam`: `document` is `row`, where a
 document begins and ends; `prepend` and `append` are the token that is put before and after each
 document and its id, or a list of several, or null; `tokenizer` has the `fingerprint` and the
-`vocab_size`; `sequence_length` is there for sequences only. The fingerprint, `prepend` and `append`
-are absent if nobody knows them.
+`vocab_size`; `sequence_length` is there for sequences only, `hashes`, true, with hashes only. The
+fingerprint, `prepend` and `append` are absent if nobody knows them.
 
 Rows are in groups of limited size, which depend on the documents alone: equal documents give equal
 bytes from one version of pyarrow. int32 holds the ids of any vocabulary.
@@ -51,9 +55,11 @@ from bpe_beam.storage import Storage, redact
 IDS, LENGTH = "input_ids", "length"
 TEXT_BYTES = "text_bytes"
 SEQUENCE_LENGTHS = "seq_lengths"
+HASH = "hash"
 
 _ROW = [(IDS, pa.list_(pa.int32())), (LENGTH, pa.int32())]
 SCHEMA = pa.schema([*_ROW, ("id", pa.string()), ("source", pa.string()), (TEXT_BYTES, pa.int64())])
+HASHED_SCHEMA = SCHEMA.append(pa.field(HASH, pa.uint64()))
 SEQUENCES_SCHEMA = pa.schema([*_ROW, (SEQUENCE_LENGTHS, pa.list_(pa.int32()))])
 
 METADATA_KEY = b"bpe_beam"
@@ -148,8 +154,11 @@ class TableWriter(OneFileWriter):
         open_file: OpenWriter,
     ) -> None:
         super().__init__(storage, folder, name, vocab_size, suffix=suffix)
-        sequences = origin is not None and origin.sequence_length is not None
-        schema = SEQUENCES_SCHEMA if sequences else SCHEMA
+        schema = SCHEMA
+        if origin is not None and origin.hashes:
+            schema = HASHED_SCHEMA
+        elif origin is not None and origin.sequence_length is not None:
+            schema = SEQUENCES_SCHEMA
         self._schema = schema.with_metadata(_metadata(vocab_size, origin))
         self._open_file = open_file
         self._table: GroupWriter | None = None
@@ -588,20 +597,25 @@ def _metadata(vocab_size: int, origin: ShardOrigin | None) -> dict[bytes, str]:
             values[name] = tokens if len(tokens) > 1 else tokens[0] if tokens else None
         if origin.sequence_length is not None:
             values["sequence_length"] = origin.sequence_length
+        if origin.hashes:
+            values["hashes"] = True
     return {METADATA_KEY: json.dumps(values, ensure_ascii=False, sort_keys=True)}
 
 
 def _vocab_size_of(schema: pa.Schema) -> int:
     """Return the size of the vocabulary in the metadata of a schema, which must be a shard's."""
-    if schema.remove_metadata() not in (SCHEMA, SEQUENCES_SCHEMA):
+    metadata = schema.metadata or {}
+    values = json.loads(metadata.get(METADATA_KEY, b"{}"))
+    hashed = isinstance(values, dict) and values.get("hashes") is True
+    schemas = (HASHED_SCHEMA,) if hashed else (SCHEMA, SEQUENCES_SCHEMA)
+    if schema.remove_metadata() not in schemas:
         found, expected = (
-            ", ".join(f"{field.name}: {field.type}" for field in each) for each in (schema, SCHEMA)
+            ", ".join(f"{field.name}: {field.type}" for field in each)
+            for each in (schema, schemas[0])
         )
         raise ValueError(f"the columns are {found}; expected {expected}")
-    metadata = schema.metadata or {}
     if METADATA_KEY not in metadata:
         raise ValueError(f"the schema's metadata lack {METADATA_KEY.decode()!r}")
-    values = json.loads(metadata[METADATA_KEY])
     if values["document"] != "row":
         raise ValueError(f"a document is a {values['document']!r}; expected a row")
     return int(values["tokenizer"]["vocab_size"])

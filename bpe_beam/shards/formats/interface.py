@@ -42,12 +42,15 @@ class ShardOrigin(Struct, frozen=True):
         append: The same of the tokens after each document.
         sequence_length: The most tokens of a row that is a sequence of documents; None: rows are
             documents.
+        hashes: Whether rows are temporary documents that are still to be divided, each with the
+            hash that decides.
     """
 
     fingerprint: str
     prepend: tuple[tuple[str, int], ...]
     append: tuple[tuple[str, int], ...]
     sequence_length: int | None = None
+    hashes: bool = False
 
 
 class ShardWriter(Protocol):

@@ -312,6 +312,16 @@ BAD_TABLES = {
         changed("id", ["a", "b"]).replace_schema_metadata({"bpe_beam": "[]"}),
         "the head or the footer cannot be read",
     ),
+    "hashes unsaid": (
+        changed("id", ["a", "b"]).append_column("hash", pa.array([1, 2], pa.uint64())),
+        "the columns are",
+    ),
+    "no hashes": (
+        changed("id", ["a", "b"]).replace_schema_metadata(
+            {"bpe_beam": json.dumps({**METADATA, "hashes": True})}
+        ),
+        "the columns are",
+    ),
     "no rows": (
         changed("id", ["a", "b"]).replace_schema_metadata({"bpe_beam": '{"document": "eos"}'}),
         "a document is a 'eos'; expected a row",

@@ -1,0 +1,55 @@
+"""Hashes of documents against their definition, and the shares that they give."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pyarrow as pa
+
+from bpe_beam.corpus.batches import BATCH_SCHEMA
+from bpe_beam.shards.formats.document_table import HASH
+from bpe_beam.workers.document_hashes import for_validation, with_hashes
+
+
+def slowly(name: str | None, text: str, text_files: tuple[str, ...]) -> int:
+    data = f"text {text}"
+    if name is not None and not any(name.startswith(f"{file}:") for file in text_files):
+        data = f"id {name}"
+    key = b"bpe-beam validation"
+    return int.from_bytes(hashlib.blake2b(data.encode(), digest_size=8, key=key).digest(), "big")
+
+
+def test_each_hash_is_of_the_id_or_else_of_the_text() -> None:
+    names = ["d1", None, "", "a.txt:0", "a.txt:9", "b.txt:0", "é", None, "a.txt"]
+    texts = ["one", "", "two", "one", "one", "three", "four", "один", ""]
+    rows = [
+        {"id": name, "source": None, "place": None, "text": text}
+        for name, text in zip(names, texts, strict=True)
+    ]
+    whole = pa.RecordBatch.from_pylist(rows, BATCH_SCHEMA)
+    for batch, at in ((whole, 0), (whole.slice(3, 5), 3), (whole.slice(0, 0), 0)):
+        for text_files in ((), ("a.txt",), ("a.txt", "c.txt")):
+            made = with_hashes(batch, text_files)
+            assert made.drop_columns(HASH).equals(batch)
+            assert made.column(HASH).to_pylist() == [
+                slowly(row["id"], row["text"], text_files) for row in rows[at : at + len(batch)]
+            ]
+    without = whole.drop_columns("id").add_column(
+        0, BATCH_SCHEMA.field(0), pa.nulls(9, pa.large_string())
+    )
+    hashes = with_hashes(without).column(HASH).to_pylist()
+    assert hashes == [slowly(None, text, ()) for text in texts]
+
+
+def test_a_share_is_that_of_all_hashes() -> None:
+    edge = (1 << 64) // 10
+    hashes = np.array([0, edge - 1, edge, edge + 1, (1 << 64) - 1], np.uint64)
+    for share, expected in (
+        ("10%", [True, True, False, False, False]),
+        ("100%", [True] * 5),
+        ("0.000000000000000001%", [False] * 5),
+    ):
+        assert for_validation(hashes, share).tolist() == expected
+    drawn = np.random.default_rng(1).integers(0, 1 << 64, 100_000, np.uint64)
+    assert abs(for_validation(drawn, "5%").mean() - 0.05) < 0.003
