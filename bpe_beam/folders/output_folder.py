@@ -64,6 +64,21 @@ Restore = Callable[[bytes], Mapping[str, RestoredTask]]
 """Returns the tasks of a finished job, by name, from the bytes of its final file."""
 
 
+class Takeover(Struct, frozen=True):
+    """Which unfinished job may leave its folder to another one.
+
+    It differs from that in one setting, has written nothing but temporary files, and has finished
+    only tasks that are run again in a moment.
+
+    Attributes:
+        setting: The setting, which both jobs have.
+        tasks: The kinds of such tasks, `measure` of `measure-00003-of-00012`.
+    """
+
+    setting: str
+    tasks: tuple[str, ...]
+
+
 class OutputFolder(JobFolder):
     """A folder that a job has claimed. Made by `claim`.
 
@@ -102,6 +117,8 @@ class OutputFolder(JobFolder):
         final: str = MANIFEST_FILE,
         restore: Restore | None = None,
         beside: Collection[str] = (),
+        takeover: Takeover | None = None,
+        replace_others: bool = False,
     ) -> OutputFolder:
         """Return a folder for a job: a new or empty one, or one that an equal job began.
 
@@ -118,6 +135,9 @@ class OutputFolder(JobFolder):
                 missing, has another size or, where that is cheap to check, other bytes. Without
                 it, the final file is trusted.
             beside: Names of subfolders of other jobs, which `overwrite` does not remove.
+            takeover: The other jobs that leave their folder to this one. Their temporary files are
+                removed, but the tokenized documents stay for this one.
+            replace_others: Whether to remove the files of another job, as in a temporary folder.
 
         Raises:
             UsageError: The folder is another job's: says what differs and the ways out.
@@ -137,8 +157,21 @@ class OutputFolder(JobFolder):
         if old is not None:
             present |= names_present(storage, url, folders_of(old.all_names))
         present -= frozenset(beside)
-        _refuse_others(url, present, old, record, overwrite)
+        other = old is not None and not _is_same(old, record)
+        overwrite = overwrite or (other and replace_others)
+        leaves = (
+            old is not None
+            and other
+            and not overwrite
+            and takeover is not None
+            and cls(storage, absolute(url), old)._leaves_to(record, takeover, present)
+        )
+        _refuse_others(url, present, old, record, overwrite=overwrite, allow_other=leaves)
 
+        if old is not None and leaves:
+            cls(storage, absolute(url), old)._leave_to(record, present)
+            old = record
+            present = names_present(storage, url, folders_of(old.all_names)) - frozenset(beside)
         folder = cls(storage, absolute(url), record)
         if old is not None and overwrite:
             cls(storage, absolute(url), old)._remove_all(present)
@@ -162,6 +195,40 @@ class OutputFolder(JobFolder):
             folder._keep_matching()
         storage.make_folder(storage.join(url, WORK))
         return folder
+
+    def _leaves_to(self, record: JobRecord, takeover: Takeover, present: frozenset[str]) -> bool:
+        """Return whether the recorded job leaves its folder to another one, see `Takeover`.
+
+        Args:
+            record: The other job.
+            takeover: What may differ, and what may be lost.
+            present: The names of the files that exist.
+        """
+        settings = [
+            {key: value for key, value in each.settings.items() if key != takeover.setting}
+            for each in (self.record, record)
+            if takeover.setting in each.settings
+        ]
+        if self.record.job != record.job or len(settings) < 2 or settings[0] != settings[1]:
+            return False
+        made = (present & self.record.all_names) - {JOB_FILE}
+        done = [task for each in (self, *self.runs()) for task in each.finished_tasks()]
+        return all(name.startswith(f"{WORK}/") for name in made) and all(
+            task.rsplit("-", 3)[0] in takeover.tasks for task in done
+        )
+
+    def _leave_to(self, record: JobRecord, present: frozenset[str]) -> None:
+        """Remove temporary files but the tokenized documents, and record another job.
+
+        `job.json` is replaced last: until then the folder is the old job's, which only has less.
+
+        Args:
+            record: The other job.
+            present: The names of the files that exist.
+        """
+        super().remove_work()
+        self.clear_attempts(present)
+        self.storage.write_bytes(self.path(JOB_FILE), record.to_bytes())
 
     def receipt(self, task: str) -> Receipt | None:
         """Return the receipt of a task that an earlier run finished, and whose files match it."""
@@ -400,9 +467,7 @@ class OutputFolder(JobFolder):
 
     def _remove_job(self, url: str, job: str) -> None:
         """Remove what a job wrote in a folder of its own within this one."""
-        if JOB_FILE not in self.storage.list_names(url):
-            return
-        record = _read_job(self.storage, self.storage.join(url, JOB_FILE))
+        record = recorded_job(self.storage, url)
         if record is not None and record.job == job:
             inner = OutputFolder(self.storage, url, record)
             inner._remove_all(names_present(self.storage, url, inner.folders))
@@ -415,12 +480,31 @@ def _read_job(storage: Storage, url: str) -> JobRecord | None:
     return JobRecord.from_bytes(storage.read_bytes(url))
 
 
+def recorded_job(storage: Storage, url: str) -> JobRecord | None:
+    """Return the job that a folder is of; None if no `job.json` says one.
+
+    Args:
+        storage: The storage client.
+        url: The folder.
+    """
+    if JOB_FILE not in storage.list_names(url):
+        return None
+    return _read_job(storage, storage.join(url, JOB_FILE))
+
+
+def _is_same(old: JobRecord, new: JobRecord) -> bool:
+    # The names may differ: shards are numbered when it is known which splits have tokens.
+    return (old.fingerprint, old.final) == (new.fingerprint, new.final)
+
+
 def _refuse_others(
     url: str,
     present: frozenset[str],
     old: JobRecord | None,
     new: JobRecord,
+    *,
     overwrite: bool,
+    allow_other: bool,
 ) -> None:
     """Refuse a folder that this job must not use; nothing has been changed yet."""
     # A run that was killed at its start may leave an incomplete job.json, which does not count.
@@ -430,9 +514,7 @@ def _refuse_others(
             f"output {url} holds files that no job of bpe-beam recorded ({list_few(sorted(top))})",
             remedy="give another {output}, or {overwrite}, which leaves those files alone",
         )
-    # The names may differ: shards are numbered when it is known which splits have tokens.
-    same = old is not None and (old.fingerprint, old.final) == (new.fingerprint, new.final)
-    if old is not None and not same and not overwrite:
+    if old is not None and not _is_same(old, new) and not overwrite and not allow_other:
         raise UsageError(
             f"output {url} holds the work of another job; what differs:\n"
             + "\n".join(differences(old, new)),

@@ -23,7 +23,13 @@ from bpe_beam.engines.run import run_steps
 from bpe_beam.engines.steps import Collection, Engine, Steps
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
-from bpe_beam.folders.output_folder import DOCUMENTS, OutputFolder, RestoredTask
+from bpe_beam.folders.output_folder import (
+    DOCUMENTS,
+    OutputFolder,
+    RestoredTask,
+    Takeover,
+    recorded_job,
+)
 from bpe_beam.folders.receipts import WORK, Publication, Receipt
 from bpe_beam.jobs import corpus_input
 from bpe_beam.progress import Progress
@@ -71,6 +77,12 @@ from bpe_beam.workers.arrange_shards import (
 )
 from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.split_task import task_name
+
+_KINDS = ((PLAIN_FORMAT, False), (LABELLED_FORMAT, False), (LABELLED_FORMAT, True))
+"""The formats of tokenized documents, and whether with hashes; each has what those before have."""
+
+_TAKEOVER = Takeover("arrangement", ("measure", "pieces"))
+"""Until a new shard is written, another arrangement of the same documents goes on with them."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +147,8 @@ def arrange(job: ArrangeJob) -> Arranged:
     """
     settings, storage, arrangement = job.settings, job.storage, job.arrangement
     parts = arrangement.parts
+    pad = arrangement.pad_token
+    pad_id = None if pad is None else _id_of(job.tokenizer, pad)
     final = _inside(parts[0], MANIFEST_FILE)
     names = (TOKENIZER_FILE, MANIFEST_FILE, *index_names(settings.format))
     folder = OutputFolder.claim(
@@ -149,6 +163,7 @@ def arrange(job: ArrangeJob) -> Arranged:
         settings.run.overwrite,
         final=final,
         restore=partial(_restore, storage, settings.output, parts),
+        takeover=_TAKEOVER,
     )
     if folder.finished:
         _write_tokenizers(job, folder)
@@ -157,31 +172,43 @@ def arrange(job: ArrangeJob) -> Arranged:
             write_index(storage, folder.path(part) if part else folder.url, manifest)
         return _finished(True, 0, None, manifests)
     documents = folder.path(f"{WORK}/{DOCUMENTS}")
+    documents_format, hashes = _kind_of_documents(storage, settings, documents)
     tokenized = job.tokenize(
         replace(
             settings,
             output=documents,
-            formats=(_documents_format(settings),),
+            formats=(documents_format,),
             like=None,
             arranging=ArrangementSettings(),
         ),
-        arrangement.validation_share is not None,
+        hashes,
     )
-    return _Arranging(job, folder, documents).run(tokenized)
+    return _Arranging(job, folder, documents, pad_id).run(tokenized)
 
 
-def _documents_format(settings: TokenizeSettings) -> str:
-    """Return the format of the tokenized documents: one with labels if they are needed."""
-    labelled = shard_format(settings.format).labelled_writer is not None
-    if labelled or settings.arranging.validation_share is not None:
-        return LABELLED_FORMAT
-    return PLAIN_FORMAT
+def _kind_of_documents(
+    storage: Storage, settings: TokenizeSettings, documents: str
+) -> tuple[str, bool]:
+    """Return the format of the tokenized documents, and whether they have hashes.
+
+    They have what is needed, or what those of another arrangement have already.
+    """
+    needed = int(shard_format(settings.format).labelled_writer is not None)
+    if settings.arranging.validation_share is not None:
+        needed = 2
+    there = recorded_job(storage, documents)
+    if there is not None:
+        kind = there.settings.get("format"), "hashes" in there.settings
+        needed = max([needed, *(at for at, each in enumerate(_KINDS) if each == kind)])
+    return _KINDS[needed]
 
 
 class _Arranging:
     """The steps from the shards of documents to the new shards."""
 
-    def __init__(self, job: ArrangeJob, folder: OutputFolder, documents: str) -> None:
+    def __init__(
+        self, job: ArrangeJob, folder: OutputFolder, documents: str, pad_id: int | None
+    ) -> None:
         self._job = job
         self._folder = folder
         self._old = read_manifest(job.storage, documents)
@@ -191,7 +218,6 @@ class _Arranging:
             DocumentsShard(index, shard.name) for index, shard in enumerate(self._old.shards)
         ]
         settings = job.settings
-        pad = job.arrangement.pad_token
         self._task = ArrangeTask(
             folder=folder.for_workers(),
             documents=documents,
@@ -199,7 +225,7 @@ class _Arranging:
             made_of=self._made_of,
             shards=len(self._shards),
             arrangement=job.arrangement,
-            pad=None if pad is None else _id_of(job.tokenizer, pad),
+            pad=pad_id,
             shard_format=settings.format,
             vocab_size=self._old.tokenizer.vocab_size,
             origin=msgspec.structs.replace(

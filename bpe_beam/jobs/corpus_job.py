@@ -135,6 +135,8 @@ class CorpusJob(ABC, Generic[S, M]):
         names: Every file that the job may write, without rejects and manifest.
         next_commands: The commands that a user may run next.
         warnings: What to tell the user whatever the corpus holds, see also `warnings_of`.
+        for_another: Whether another job runs this one: it has called `check_input`, and the folder
+            is a temporary one, within its own.
         folder: The job's folder, once it is claimed.
     """
 
@@ -152,6 +154,7 @@ class CorpusJob(ABC, Generic[S, M]):
     next_commands: Sequence[str]
     warnings: Sequence[str] = ()
     holds_gil: bool
+    for_another: bool = False
     folder: OutputFolder
 
     def __init__(self, settings: S, storage: Storage, plan: Plan) -> None:
@@ -226,8 +229,8 @@ class CorpusJob(ABC, Generic[S, M]):
         """Run the job, or finish what an earlier run began, and return the summary."""
         started = time.monotonic()
         settings, plan = self.settings, self.plan
-        require_reachable(settings.run.runner, inputs=(plan.root,))
-        corpus_input.check_first_records(self.storage, plan, settings.input)
+        if not self.for_another:
+            self.check_input()
         identity = {**self.identity, **corpus_input.identity(settings.input, plan)}
         self.folder = folder = OutputFolder.claim(
             self.storage,
@@ -236,6 +239,7 @@ class CorpusJob(ABC, Generic[S, M]):
             [*self.names, *corpus_input.rejects_names(plan)],
             settings.run.overwrite,
             restore=self.restore,
+            replace_others=self.for_another,
         )
         finished = folder.finished
         self._forget_unfit(progress)
@@ -278,6 +282,16 @@ class CorpusJob(ABC, Generic[S, M]):
             text_bytes_per_second=measured.rate(self.text_counter, seconds),
             **measured.to_json(),
         )
+
+    def check_input(self) -> None:
+        """Refuse inputs that cannot be read, before a folder is claimed.
+
+        Raises:
+            UsageError: The runner's workers do not see them.
+            DataError: See `check_first_records`.
+        """
+        require_reachable(self.settings.run.runner, inputs=(self.plan.root,))
+        corpus_input.check_first_records(self.storage, self.plan, self.settings.input)
 
     def _forget_unfit(self, progress: Progress) -> None:
         """Forget receipts that another version wrote with other stats: their tasks run again."""

@@ -119,20 +119,23 @@ def _arrange(
 
     started = time.monotonic()
 
+    outer = _TokenizeJob(settings, storage, plan, tokenizer, encoding)
+    outer.check_input()
+
     def tokenize(inner: TokenizeSettings, hashes: bool) -> CorpusSummary:
         # The folder of documents is temporary.
         job = _TokenizeJob(inner, storage.unsynced, plan, tokenizer, encoding, hashes=hashes)
+        job.for_another = True
         summary = job.run(progress)
         assert isinstance(summary, CorpusSummary)
         encoding.tokenizer().clear_cache()  # nothing is encoded from here on
         return summary
 
-    identity = _TokenizeJob(settings, storage, plan, tokenizer, encoding).identity
     found = arrange(
         ArrangeJob(
             settings,
             storage,
-            {**identity, **corpus_input.identity(settings.input, plan)},
+            {**outer.identity, **corpus_input.identity(settings.input, plan)},
             tokenizer,
             origin_of(encoding),
             plan,

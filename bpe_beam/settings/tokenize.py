@@ -97,10 +97,11 @@ class ArrangementSettings(Settings):
     )
     dry_run: bool = option(
         False,
-        help="Write nothing: show what would be read, and estimate time, memory and storage from "
+        help="Write no shard: show what would be read, and estimate time, memory and storage from "
         "a sample that is read for some seconds. With sequences, a seed or a validation share: "
-        "tokenize, and tell how many sequences and how much padding there would be; the same "
-        "command without this option then goes on from there.",
+        "tokenize into the folder work below the output, and tell how many sequences and how much "
+        "padding there would be. The same command without this option goes on from there, and so "
+        "does one with other options of this group.",
     )
 
     @property

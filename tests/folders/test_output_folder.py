@@ -16,7 +16,10 @@ from msgspec.structs import replace
 from output_folders import (
     JOB,
     NAMES,
+    OTHER,
     PIECES,
+    TAKEOVER,
+    begin_another,
     begun,
     claim,
     manifest_of,
@@ -371,15 +374,65 @@ def test_an_unreadable_file_is_an_error_and_not_a_silent_repetition(tmp_path: Pa
         claim(tmp_path, storage=Refusing())
 
 
+def test_an_unfinished_job_leaves_its_folder_with_the_documents(tmp_path: Path) -> None:
+    begin_another(tmp_path)
+    documents = tree(tmp_path / "work" / "documents")
+    folder = claim(tmp_path, takeover=TAKEOVER)
+    assert folder.record.settings["append"] is None
+    assert not folder.receipts()
+    found = tree(tmp_path)
+    assert {*found} == {"job.json", *(f"work/documents/{name}" for name in documents)}
+    assert tree(tmp_path / "work" / "documents") == documents
+
+
+def test_what_is_not_taken_over(tmp_path: Path) -> None:
+    """Finished tasks that are no moment's work, files outside of `work/`, other settings."""
+    for name, tasks, file, job in (
+        ("task", ("measure", "shard"), None, JOB),
+        ("file", ("measure",), "tokenizer.json", JOB),
+        ("finished", (), "manifest.json", JOB),
+        ("settings", ("measure",), None, {**JOB, "input": {}}),
+        ("lacks it", ("measure",), None, {"job": "tokenize", "input": JOB["input"]}),
+        ("job", ("measure",), None, {**JOB, "job": "count"}),
+    ):
+        url = tmp_path / name
+        begin_another(url, tasks=tasks)
+        if file is not None:
+            (url / file).write_bytes(b"{}")
+        before = tree(url)
+        with pytest.raises(UsageError, match="holds the work of another job"):
+            claim(url, job, takeover=TAKEOVER)
+        assert tree(url) == before
+
+
+def test_a_temporary_folder_of_another_job_is_emptied(tmp_path: Path) -> None:
+    begin_another(tmp_path)
+    claim(tmp_path, OTHER, replace_others=True)
+    assert "work/measure-00000-of-00002.json" in tree(tmp_path)
+    claim(tmp_path, replace_others=True)
+    assert {*tree(tmp_path)} == {"job.json", "work"}
+
+
 @pytest.mark.parametrize("before", ["nothing", "another job", "a damaged finish"])
 def test_a_job_killed_at_any_moment_ends_with_the_same_bytes(tmp_path: Path, before: str) -> None:
-    # In a process of its own: forking one that has other threads can hang.
+    assert killed_by(f"kill_at_every_moment(path, {before!r})", tmp_path) > 20
+
+
+def test_a_job_killed_while_it_takes_over_a_folder_leaves_it_to_either(tmp_path: Path) -> None:
+    assert killed_by("kill_at_takeover(path)", tmp_path) > 5
+
+
+def killed_by(call: str, path: Path) -> int:
+    """Return the result of a function of `output_folders.py`, in a process of its own.
+
+    Forking one that has other threads can hang.
+    """
     code = (
-        "import pathlib, sys; from output_folders import kill_at_every_moment; "
-        "print(kill_at_every_moment(pathlib.Path(sys.argv[1]), sys.argv[2]))"
+        "import pathlib, sys; from output_folders import *; "
+        f"path = pathlib.Path(sys.argv[1]); print({call})"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path), before],
+        [sys.executable, "-c", code, str(path)],
         capture_output=True,
         text=True,
         env=environment(
@@ -389,7 +442,7 @@ def test_a_job_killed_at_any_moment_ends_with_the_same_bytes(tmp_path: Path, bef
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 20
+    return int(done.stdout)
 
 
 def test_two_runs_at_once_end_with_the_same_bytes(tmp_path: Path, whole: dict[str, bytes]) -> None:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
+from bpe_beam.folders.output_folder import OutputFolder, RestoredTask, Takeover
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.folders.run_folder import RunFolder
 from bpe_beam.storage import Storage
@@ -32,6 +32,11 @@ NAMES = [
 
 
 JOB = {"job": "tokenize", "append": None, "input": {"text_field": "text", "files": [["a", 1]]}}
+
+OTHER = {**JOB, "append": "another"}
+"""Another job, whose folder TAKEOVER gives to JOB, and the other way round."""
+
+TAKEOVER = Takeover("append", ("measure", "plan"))  # `work/plan.json` has the name of a receipt
 
 
 def claim(
@@ -88,7 +93,7 @@ def run_job(url: Path | str, storage: Storage | None = None, **options: Any) -> 
     for piece in written:
         write_piece(run, piece)
     folder.take(run, all_files=False)
-    receipts = folder.receipts()
+    receipts = {task: found for task, found in folder.receipts().items() if task.isdigit()}
     assert list(receipts) == [f"{i:05}" for i in range(PIECES)]
     folder.finish("manifest.json", manifest_of(receipts))
     return written
@@ -156,6 +161,49 @@ def survives(run: Callable[[Storage], None], moment: int) -> bool:
     code = os.waitstatus_to_exitcode(status)
     assert code in (0, 9), "the job itself failed"
     return code == 0
+
+
+def begin_another(url: Path, *, tasks: tuple[str, ...] = ("measure",)) -> None:
+    """Begin OTHER: some temporary files, also of a run, and documents in a folder of their own."""
+    folder = claim(url, OTHER)
+    folder.storage.write_bytes(folder.path("work/plan.json"), b"another\n")
+    run = folder.new_run()
+    for each in (folder, run):
+        for task in tasks:
+            name = f"{task}-00000-of-00002"
+            each.storage.write_bytes(each.path("work/plan.json"), b"another\n")
+            each.write_receipt(name, [FileInfo.of("work/plan.json", b"another\n")], {"n": 1})
+    inner = claim(url / "work" / "documents")
+    inner.storage.write_bytes(inner.path("tokenizer.json"), b"inner\n")
+    inner.finish("manifest.json", b"{}")
+
+
+def kill_at_takeover(root: Path) -> int:
+    """Kill a job at each of its changes while it takes a folder over, and run either job.
+
+    Returns:
+        The number of moments.
+    """
+    whole = {}
+    for name, job in (("job", JOB), ("other", OTHER)):
+        run_job(root / name, DyingStorage({"file": {"left": sys.maxsize}}), job=job)
+        whole[name] = tree(root / name)
+    for moment in itertools.count():
+        for name, job in (("job", JOB), ("other", OTHER)):
+            url = root / f"{name}-{moment}"
+            begin_another(url)
+
+            def run(storage: Storage, url: Path = url) -> None:
+                claim(url, storage=storage, takeover=TAKEOVER)
+
+            done = survives(run, moment)
+            inner = tree(url / "work" / "documents")
+            assert {"manifest.json", "job.json", "tokenizer.json"} <= set(inner)
+            run_job(url, job=job, takeover=TAKEOVER)
+            assert tree(url) == whole[name], f"killed at {moment}"
+        if done:
+            return moment
+    raise AssertionError
 
 
 def kill_at_every_moment(root: Path, before: str) -> int:

@@ -345,6 +345,86 @@ def test_the_plan_is_told_before_shards_are_written(ground: Ground, tmp_path: Pa
     assert tree(tmp_path / "out") == tree(tmp_path / "direct")
 
 
+def inodes(folder: Path) -> dict[str, int]:
+    """Return the files of the temporary documents; one that is written again is another file."""
+    inside = folder / "work" / "documents"
+    return {path.name: path.stat().st_ino for path in inside.iterdir()}
+
+
+def test_other_arrangements_go_on_with_the_same_documents(ground: Ground, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    padded = ("--pad-token", END)
+    ground.make(out, *SEQUENCES, *padded, "--dry-run")
+    plain = inodes(out)
+    told = ground.make(out, "--sequence-length", 48, "--packing", "best_fit", "--dry-run")
+    assert told["shards_kept_from_before"] is None
+    assert ground.make(out, *BEST_FIT, "--shuffle-seed", 4, "--dry-run")["sequences"] > 20
+    assert inodes(out) == plain
+    # Those with hashes have all that others need.
+    ground.make(out, *ALL, "--dry-run")
+    hashed = inodes(out)
+    assert not {*plain.values()} & {*hashed.values()}
+    ground.make(out, *SEQUENCES, "--dry-run")
+    assert inodes(out) == hashed
+    ground.make(out, *BEST_FIT, "--shuffle-seed", 4)
+    ground.make(tmp_path / "direct", *BEST_FIT, "--shuffle-seed", 4)
+    assert tree(out) == tree(tmp_path / "direct")
+    refused = run(*ground.command(*SEQUENCES), "--output", out)
+    assert (refused.code, "arrangement.packing" in refused.message) == (2, True)
+
+
+def test_what_is_wrong_is_told_before_anything_is_written(ground: Ground, tmp_path: Path) -> None:
+    out, other = tmp_path / "out", tmp_path / "other.jsonl"
+    other.write_text('{"body": "a text"}\n' * 2000)
+    fields = ("--input", other, "--exclude", ground.folder / "a.jsonl")
+    for extra, code, said in (
+        ((*SEQUENCES, "--pad-token", "nope"), 2, "--pad-token must be a token of the tokenizer"),
+        ((*SEQUENCES, *fields), 1, "No more was read; check --text-field"),
+    ):
+        for dry in ((), ("--dry-run",)):
+            ran = run(*ground.command(*extra, *dry), "--output", out)
+            assert (ran.code, said in ran.message) == (code, True), ran.message
+            assert not out.exists()
+
+
+def test_another_share_is_the_remedy_for_an_empty_part(ground: Ground, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for share, part in (("100%", "train"), ("0.0001%", "validation")):
+        ran = run(*ground.command("--validation-share", share), "--output", out)
+        assert (ran.code, f"is for {part}" in ran.message) == (1, True)
+    known = inodes(out)
+    assert ground.make(out, "--validation-share", "30%", "--dry-run")["documents"] > 0
+    assert inodes(out) == known
+    ground.make(out, "--validation-share", "30%")
+    ground.make(tmp_path / "direct", "--validation-share", "30%")
+    assert tree(out) == tree(tmp_path / "direct")
+
+
+def test_killed_while_another_arrangement_takes_over(ground: Ground, tmp_path: Path) -> None:
+    """Either command then ends right, until a new shard is finished."""
+    first = (*SEQUENCES, "--shuffle-seed", 2, "--shard-tokens", 200)
+    other = (*BEST_FIT, "--shard-tokens", 200, "--validation-share", "20%")
+    out = tmp_path / "out"
+
+    def kill(extra: tuple[object, ...], kind: str) -> None:
+        kill_between(
+            [*COMMAND, *map(str, ground.command(*extra)), "--output", str(out), "--quiet"],
+            out,
+            partial(has_two_receipts, out, kind),
+            (out / "train" / "manifest.json").exists,
+            f"two receipts of {kind}",
+        )
+
+    for extra, kind in ((first, "measure"), (other, "measure"), (first, "pieces")):
+        kill(extra, kind)
+    kill(other, "train")
+    refused = run(*ground.command(*first), "--output", out)
+    assert (refused.code, "arrangement.packing" in refused.message) == (2, True)
+    ground.make(out, *other)
+    ground.make(tmp_path / "direct", *other)
+    assert tree(out) == tree(tmp_path / "direct")
+
+
 def test_long_documents_that_follow_each_other_have_shards_of_their_own(
     ground: Ground, tmp_path: Path
 ) -> None:
@@ -433,7 +513,7 @@ def test_what_cannot_be_arranged(ground: Ground, tmp_path: Path) -> None:
 def test_overwriting_removes_all_that_was_written(ground: Ground, tmp_path: Path) -> None:
     out = tmp_path / "out"
     ground.make(out, *ALL, "--dry-run")
-    refused = run(*ground.command("--shuffle-seed", 1), "--output", out)
+    refused = run(*ground.command(), "--output", out)
     assert refused.code == 2
     assert "arrangement" in refused.message
     ground.make(out, "--overwrite")
