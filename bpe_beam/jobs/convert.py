@@ -210,7 +210,7 @@ def _kind(manifest: Manifest) -> dict[str, Any]:
     """Return what shards that are joined must share."""
     return {
         **kind_of_tokens(manifest, ENCODING),
-        "rows": manifest.rows,
+        "rows": manifest.row_kind,
     }
 
 

@@ -144,7 +144,7 @@ class Manifest(
         return len(self.plan) > 1
 
     @property
-    def rows(self) -> str:
+    def row_kind(self) -> str:
         """What a row of the shards is, in words; see `Arrangement.rows`."""
         return (self.arranged.settings if self.arranged else Arrangement()).rows
 

@@ -271,7 +271,7 @@ def test_orders_and_limits_that_differ_are_not_kept(ground: Ground, tmp_path: Pa
     )
     plain = ground.shards("megatron")
     run_whole("convert", plain, shuffled, "--output", tmp_path / "documents")
-    assert read_manifest(Storage(), str(tmp_path / "documents")).rows == "documents"
+    assert read_manifest(Storage(), str(tmp_path / "documents")).row_kind == "documents"
     assert len(read_shards(tmp_path / "documents")) == 2 * len(read_shards(plain))
 
 
