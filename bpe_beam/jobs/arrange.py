@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec import Struct, to_builtins
+from msgspec import UNSET, Struct, to_builtins
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.engines.run import run_steps
@@ -179,6 +179,7 @@ def arrange(job: ArrangeJob) -> Arranged:
             output=documents,
             formats=(documents_format,),
             like=None,
+            columns=(),
             arranging=ArrangementSettings(),
         ),
         hashes,
@@ -508,6 +509,7 @@ class _Arranging:
             totals=Totals.of(shards, tokenless),
             rejects=rejects,
             arranged=self._part(plan.name, total, sum(each.padding for each in stats)),
+            columns=self._job.settings.columns or UNSET,
         )
 
     def _copy_rejects(self) -> None:

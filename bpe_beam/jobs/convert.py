@@ -35,6 +35,7 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.convert import ConvertSettings
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import ShardOrigin
+from bpe_beam.shards.formats.trainer_columns import require_columns
 from bpe_beam.shards.manifest import (
     ENCODING,
     NO_PLAN,
@@ -137,6 +138,7 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
     tokenizer = _tokenizer(storage, old)
     origin = origin_of(Encoding.of(Tokenizer.from_json(tokenizer), **old.first.encoding))
     _refuse_format(format_name, origin, new)
+    columns = _columns(settings, old, format_name)
     folder = OutputFolder.claim(
         storage,
         settings.output,
@@ -146,6 +148,7 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
             "tokenizer": old.first.tokenizer.fingerprint,
             "format": format_name,
             "shards": shards,
+            **({"columns": list(columns)} if columns else {}),
         },
         _names(format_name, new),
         settings.run.overwrite,
@@ -161,12 +164,13 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
         left = [each for each in new if each.name not in kept]
         job = folder.new_run()
         if left:
-            task = _task(job, old, format_name, origin)
+            task = _task(job, old, format_name, replace(origin, columns=columns))
             _convert(settings, task, old, left, job, measured, progress)
         folder.require_ours()
         folder.take(job, all_files=False)
         receipts = folder.all_receipts([each.name for each in new])
-        _finish(folder, format_name, old, [receipts[each.name] for each in new], shards is None)
+        found = [receipts[each.name] for each in new]
+        _finish(folder, format_name, old, found, columns, shards is None)
     manifest = read_manifest(storage, settings.output)
     if finished:
         write_index(storage, settings.output, manifest)
@@ -232,6 +236,31 @@ def _refuse_format(format_name: str, origin: ShardOrigin, new: Sequence[NewShard
             ("format",),
             "divide the documents with {shards}",
         )
+
+
+def _columns(settings: ConvertSettings, old: _Old, format_name: str) -> tuple[str, ...]:
+    """Return the columns for trainers: those that are asked for, or those of the folders."""
+    found = [manifest.columns or () for manifest in old.manifests]
+    columns = settings.columns
+    if columns is None:
+        columns = found[0] if _has_labels(format_name) else ()
+        require(
+            not _has_labels(format_name) or len({*found}) == 1,
+            "must be given, since the folders have different ones",
+            "columns",
+            remedy="give {columns} none to leave them out",
+        )
+    sequences = _sequence_length(old) is not None
+    require_columns(columns, format_name, sequences=sequences)
+    bare = [manifest.format for manifest in old.manifests if not _has_labels(manifest.format)]
+    require(
+        not (columns and sequences and bare),
+        f"must not be given for sequences of {', '.join(sorted({*bare}))}, which do not say where "
+        "documents begin",
+        "columns",
+        remedy="tokenize with {format} parquet or arrow",
+    )
+    return columns
 
 
 def _tokenizer(storage: Storage, old: _Old) -> bytes:
@@ -335,7 +364,12 @@ def _json(value: Struct) -> str:
 
 
 def _finish(
-    folder: OutputFolder, format_name: str, old: _Old, receipts: list[Receipt], same: bool
+    folder: OutputFolder,
+    format_name: str,
+    old: _Old,
+    receipts: list[Receipt],
+    columns: tuple[str, ...],
+    same: bool,
 ) -> None:
     """Give all files their final names, and write the manifest."""
     stats = [receipt.read_stats(ConvertStats) for receipt in receipts]
@@ -357,6 +391,7 @@ def _finish(
         "shards": tuple(shards),
         "tokenless": tuple(tokenless),
         "totals": Totals.of(shards, tokenless),
+        "columns": columns or UNSET,
     }
     if not same or len(old.manifests) > 1:
         changed |= {"plan": NO_PLAN, "rejects": Rejects({}, ())}

@@ -471,6 +471,7 @@ def estimate_tokenizing(
     tokenizer: Tokenizer,
     encoding: Encoding,
     formats: Sequence[str],
+    columns: tuple[str, ...] = (),
 ) -> Estimate:
     """Return what tokenizing a corpus would take; shards of the sample are written and measured.
 
@@ -482,6 +483,7 @@ def estimate_tokenizing(
         tokenizer: The tokenizer.
         encoding: How documents become ids.
         formats: The formats of the shards.
+        columns: The columns for trainers that they get.
     """
     workers = workers_of(run, len(plan.splits))
     threads = 1 if tokenizer.holds_gil else workers
@@ -499,7 +501,7 @@ def estimate_tokenizing(
                 made = (
                     kind.writer(*target)
                     if labelled is None
-                    else labelled(*target, origin_of(encoding))
+                    else labelled(*target, origin_of(encoding, columns))
                 )
                 own.append(stack.enter_context(made))
             writers.append(own)

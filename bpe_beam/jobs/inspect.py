@@ -234,6 +234,7 @@ def _shards_figures(storage: Storage, path: str) -> Figures:
         "lost": losses_summary(manifest.rejects.lost),
         "settings": manifest.settings,
         "arranged": _arranged(manifest),
+        "columns": list(manifest.columns or ()) or None,
         "vocab_size": manifest.tokenizer.vocab_size,
         "shards_bytes": sum(file.bytes for shard in manifest.shards for file in shard.files),
         "first_documents": documents,

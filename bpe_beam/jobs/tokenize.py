@@ -27,6 +27,7 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.formats.trainer_columns import require_columns
 from bpe_beam.shards.manifest import ENCODING, Manifest, index_names, read_manifest, write_index
 from bpe_beam.shards.numbering import shard_name, token_counts_file
 from bpe_beam.shards.shard_rows import DocumentChanges
@@ -64,12 +65,21 @@ def run(
     encoding = Encoding.of(tokenizer, **framing(settings))
     for format_name in settings.formats:
         require_frame(format_name, encoding)
+        sequences = settings.arranging.sequence_length is not None
+        require_columns(settings.columns, format_name, sequences=sequences)
     plan = corpus_input.plan_of(storage, settings.input, output=settings.output)
     if settings.arranging.dry_run and settings.arranging.arrangement is None:
         from bpe_beam.jobs.estimate import estimate_tokenizing
 
         return estimate_tokenizing(
-            storage, plan, settings.input, settings.run, tokenizer, encoding, settings.formats
+            storage,
+            plan,
+            settings.input,
+            settings.run,
+            tokenizer,
+            encoding,
+            settings.formats,
+            settings.columns,
         )
     if len(settings.formats) > 1:
         # Imports that one format does not need.
@@ -137,7 +147,7 @@ def _arrange(
             storage,
             {**outer.identity, **corpus_input.identity(settings.input, plan)},
             tokenizer,
-            origin_of(encoding),
+            origin_of(encoding, settings.columns),
             plan,
             tokenize,
             progress,
@@ -257,6 +267,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
             "format": settings.format,
             **framing(settings),
             **({"hashes": True} if hashes else {}),
+            **({"columns": list(settings.columns)} if settings.columns else {}),
         }
         shards = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
         suffixes = shard_format(settings.format).suffixes
@@ -309,6 +320,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
             shard_format=self.settings.format,
             count_tokens=True,
             hashes=self._hashes,
+            columns=self.settings.columns,
         )
         id_columns(self._tokenizer)  # or each thread would make them
         # What `publish` writes with is slow to import: beside the tasks, nobody waits for it. They
@@ -328,7 +340,8 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
 
     def manifest(self, plan: Plan, splits: list[Receipt], merged: list[Receipt]) -> Manifest:
         settings = {**framing(self.settings), **identity_of(self.settings.input)}
-        return manifest_of(plan, splits, self._tokenizer, settings, self.settings.format)
+        manifest = manifest_of(plan, splits, self._tokenizer, settings, self.settings.format)
+        return structs.replace(manifest, columns=self.settings.columns or UNSET)
 
     def publish(self, manifest: Manifest, splits: list[Receipt], merged: list[Receipt]) -> bytes:
         self._write_token_counts(manifest, splits)

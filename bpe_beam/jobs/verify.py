@@ -155,6 +155,8 @@ def _check_records(storage: Storage, folder: str, manifest: Manifest) -> None:
         "tokenizer": manifest.tokenizer.fingerprint,
         "format": manifest.format,
     }
+    if manifest.columns:
+        expected["columns"] = list(manifest.columns)
     if record.job == "tokenize":
         expected |= {**manifest.encoding, "reading": manifest.reading}
     for key, value in expected.items():

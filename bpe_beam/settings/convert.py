@@ -8,6 +8,7 @@ from bpe_beam.errors import require
 from bpe_beam.settings.common import RunSettings, output_option
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import Settings, option, part
+from bpe_beam.settings.tokenize import columns_option
 from bpe_beam.shards.formats import SHARD_FORMATS
 
 MAX_SHARDS = 100_000
@@ -38,14 +39,20 @@ class ConvertSettings(Settings):
         between=(1, MAX_SHARDS),
     )
 
+    columns: tuple[str, ...] | None = columns_option(
+        None,
+        "Columns that Parquet and Arrow shards get for trainers, see tokenize; none: no columns.",
+        default_help="those of the folders",
+    )
+
     def check(self) -> None:
         """Refuse a conversion that changes nothing, a template, and paths out of reach."""
         require(
-            len(self.folders) > 1 or self.format is not None or self.shards is not None,
+            len(self.folders) > 1 or (self.format, self.shards, self.columns) != (None, None, None),
             "are both missing, and there is one folder: nothing would change",
             "format",
             "shards",
-            remedy="give {format} or {shards}",
+            remedy="give {format}, {shards} or {columns}",
         )
         require(
             not any(f.startswith("--template_location=") for f in self.run.runner_options),

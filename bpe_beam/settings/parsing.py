@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from bpe_beam.shards.formats import TRAINER_COLUMNS
+
 _UNITS = {"": 1, "B": 1}
 for _power, _letter in enumerate("KMGT", start=1):
     _UNITS |= {f"{_letter}B": 1000**_power, f"{_letter}IB": 1024**_power}
@@ -93,6 +95,18 @@ def parse_allowed_special(texts: Sequence[str]) -> Literal["none", "all"] | tupl
     if list(texts) == ["all"]:
         return "all"
     return tuple(token for text in texts for token in text.split(","))
+
+
+def parse_columns(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of lists such as `labels,attention_mask`, in the order of shards; or none.
+
+    Unknown names are kept for the check of the option.
+    """
+    names = dict.fromkeys(name for text in texts for name in text.split(","))
+    if list(names) == ["none"]:
+        return ()
+    known = [name for name in TRAINER_COLUMNS if name in names]
+    return (*known, *(name for name in names if name not in known))
 
 
 def parse_separator(text: str) -> str:

@@ -11,9 +11,14 @@ from bpe_beam.limits import MAX_DOCUMENT_TOKENS, MAX_SEED
 from bpe_beam.settings.common import InputSettings, RunSettings, output_option, tokenizer_option
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import Settings, option, own_options, part
-from bpe_beam.settings.parsing import BadValueError, check_text, parse_allowed_special
+from bpe_beam.settings.parsing import (
+    BadValueError,
+    check_text,
+    parse_allowed_special,
+    parse_columns,
+)
 from bpe_beam.shards.arrangement import MAX_SEQUENCE_LENGTH, SHARD_TOKENS, Arrangement
-from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS
+from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS, TRAINER_COLUMNS
 
 AllowedSpecial = Literal["none", "all"] | tuple[str, ...]
 
@@ -29,6 +34,25 @@ def allowed_special_option(**more: Any) -> Any:
         help="Special tokens that are recognised in the text; the others are plain text.",
         parse=parse_allowed_special,
         check=_check_allowed_special,
+        **more,
+    )
+
+
+def columns_option(default: Any, help: str, **more: Any) -> Any:
+    """Return the option `--columns`.
+
+    Args:
+        default: Its default.
+        help: What it does, in sentences.
+        **more: Other attributes of Option.
+    """
+    return option(
+        default,
+        metavar="NAME,NAME",
+        kind="list",
+        help=help,
+        choices=TRAINER_COLUMNS,
+        parse=parse_columns,
         **more,
     )
 
@@ -161,6 +185,13 @@ class TokenizeSettings(Settings):
         "are int32 from 65,500 vocabulary entries on, not from 65,537.",
         default_help="none",
     )
+    columns: tuple[str, ...] = columns_option(
+        (),
+        "Columns that Parquet and Arrow shards get for trainers, as lists: attention_mask and "
+        "labels; of sequences position_ids, loss_mask and seq_start_id, too.",
+        default_help="none",
+        identity="if set",
+    )
     append: str | None = option(
         None, metavar="TOKEN", help="Token put after each document.", identity="always"
     )
@@ -243,6 +274,7 @@ class StreamTokenizeSettings(Settings):
         without=(
             "workers",
             "overwrite",
+            "columns",
             *(each.name for each in own_options(ArrangementSettings)),
         ),
     )

@@ -23,7 +23,7 @@ from bpe_beam.folders.folder_kind import SHARDS, refuse_other
 from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.messages import shortened
 from bpe_beam.shards.arrangement import Arrangement
-from bpe_beam.shards.formats import SHARD_FORMATS, shard_format
+from bpe_beam.shards.formats import SHARD_FORMATS, TRAINER_COLUMNS, shard_format
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import (
     NO_CHANGES,
@@ -125,6 +125,7 @@ class Manifest(
             changes, and the others have none.
         tokenless: The splits without tokens, in the order of the plan.
         arranged: How the documents were arranged, if they are not in the order of the corpus.
+        columns: The columns for trainers that the shards have, of TRAINER_COLUMNS.
     """
 
     format: str
@@ -137,6 +138,7 @@ class Manifest(
     shards: tuple[Shard, ...]
     tokenless: tuple[TokenlessSplit, ...]
     arranged: ArrangedPart | UnsetType = UNSET
+    columns: tuple[str, ...] | UnsetType = UNSET
 
     @property
     def has_plan(self) -> bool:
@@ -317,11 +319,16 @@ def _as_latest(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_names(manifest: Manifest) -> None:
-    """Check the names of the format, the shards and all files: none is outside the folder."""
+    """Check the names of the format, columns, shards and all files: none is outside the folder."""
     if manifest.format not in SHARD_FORMATS:
         raise ValueError(
             f"format must be one of {', '.join(SHARD_FORMATS)}, got {shortened(manifest.format)}"
         )
+    for name in manifest.columns or ():
+        if name not in TRAINER_COLUMNS:
+            raise ValueError(
+                f"columns must be of {', '.join(TRAINER_COLUMNS)}, got {shortened(name)}"
+            )
     suffixes = shard_format(manifest.format).suffixes
     for index, shard in enumerate(manifest.shards):
         name = shard_name(index, len(manifest.shards))

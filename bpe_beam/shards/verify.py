@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from threading import Lock
+from typing import cast
 
 import numpy as np
 from msgspec import Struct
@@ -25,7 +26,7 @@ from bpe_beam.folders.artifact_names import (
 )
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.formats.interface import ShardReader
+from bpe_beam.shards.formats.interface import LabelledReader, ShardReader
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.manifest import Manifest, read_manifest, refuse_no_shards
 from bpe_beam.shards.shard_rows import Shard, SourceTotals, Totals
@@ -336,12 +337,24 @@ class _FolderCheck:
                     if found != expected:
                         problems.append(f"{shard.name}: has {found} {what}; expected {expected}")
                 problems += check.problems(reader)
+                problems += self._columns(shard, reader)
         except DataError as error:
             # A missing file is reported already.
             if not any(problem.endswith(": is missing") for problem in problems):
                 problems.append(str(error))
             problems += check.problems(None)
         return findings
+
+    def _columns(self, shard: Shard, reader: ShardReader) -> Iterator[str]:
+        """Yield a problem if a table has other columns for trainers than the manifest says."""
+        expected = self._manifest.columns or ()
+        if self._format.labelled_writer is not None:
+            found = cast(LabelledReader, reader).columns
+            if found != expected:
+                yield (
+                    f"{shard.name}: the columns for trainers are {_listed(found)}; "
+                    f"{MANIFEST_FILE} has {_listed(expected)}"
+                )
 
     def _checked_blocks(self, file: FileInfo, problems: list[str]) -> Iterator[bytes]:
         """Yield the blocks of a file; add to the problems if size or hash differ, or it fails."""
@@ -375,6 +388,10 @@ class _FolderCheck:
                         # A file may have grown; never report more than the total.
                         self._on_progress(min(self.bytes_read, self._total), self._total)
                 yield block
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) or "none"
 
 
 @dataclass

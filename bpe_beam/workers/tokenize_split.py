@@ -115,6 +115,7 @@ class TokenizeTask:
         count_tokens: Whether to write how often each id occurs, see `token_counter.py`.
         hashes: Whether to write the hash of each document that decides on its part; the format is
             then one with a place for it.
+        columns: See `ShardOrigin`.
     """
 
     folder: TaskFolder
@@ -126,6 +127,7 @@ class TokenizeTask:
     lose_changed: bool = False
     count_tokens: bool = False
     hashes: bool = False
+    columns: tuple[str, ...] = ()
 
 
 def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
@@ -210,12 +212,17 @@ def _writer(task: TokenizeTask, name: str) -> ShardWriter:
     format_ = shard_format(task.shard_format)
     if format_.labelled_writer is None:
         return format_.writer(*target)
-    origin = replace(origin_of(task.encoding), hashes=task.hashes)
+    origin = replace(origin_of(task.encoding, task.columns), hashes=task.hashes)
     return format_.labelled_writer(*target, origin)
 
 
-def origin_of(encoding: Encoding) -> ShardOrigin:
-    """Return what formats store of an encoding."""
+def origin_of(encoding: Encoding, columns: tuple[str, ...] = ()) -> ShardOrigin:
+    """Return what formats store of an encoding.
+
+    Args:
+        encoding: The encoding.
+        columns: See `ShardOrigin`.
+    """
     tokenizer = encoding.tokenizer()
     prepend, append = encoding.frame_tokens(tokenizer)
-    return ShardOrigin(tokenizer.fingerprint, tuple(prepend), tuple(append))
+    return ShardOrigin(tokenizer.fingerprint, tuple(prepend), tuple(append), columns=columns)

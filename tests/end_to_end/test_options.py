@@ -960,6 +960,7 @@ CASES: dict[str, dict[str, Case]] = {
         "--allowed-special": allowed_specials,
         "--add-special-tokens": refused("--add-special-tokens", said="adds no tokens"),
         **RULES,
+        "--columns": changes("--columns", "labels", base=("--format", "arrow")),
         "--sequence-length": changes("--sequence-length", "16"),
         "--packing": changes("--packing", "best_fit", base=SEQUENCES),
         "--max-documents-per-sequence": changes(
@@ -987,6 +988,7 @@ CASES: dict[str, dict[str, Case]] = {
         "folders": other_shards,
         "--format": changes("--format", "flat"),
         "--shards": divided,
+        "--columns": changes("--columns", "labels", base=("--format", "arrow")),
     },
     "verify": {
         **COMMON,

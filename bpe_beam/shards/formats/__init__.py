@@ -36,6 +36,12 @@ PLAIN_FORMAT = "flat"
 LABELLED_FORMAT = "arrow"
 """The same with labels."""
 
+TRAINER_COLUMNS = ("attention_mask", "labels", "position_ids", "loss_mask", "seq_start_id")
+"""Columns that tables of documents can have for trainers, see `trainer_columns.py`."""
+
+DOCUMENT_COLUMNS = TRAINER_COLUMNS[:2]
+"""Those that rows of one document can have, too."""
+
 
 def shard_format(name: str) -> ShardFormat:
     """Return the format with this name, one of SHARD_FORMATS."""

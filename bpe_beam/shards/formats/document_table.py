@@ -17,6 +17,8 @@ Of temporary documents that are still to be divided (see `ShardOrigin.hashes`) t
 
     hash         uint64       the hash that decides on a document's part
 
+Behind them are the columns for trainers that were asked for, see `trainer_columns.py`.
+
 The schema's metadata has a JSON object under the key `bpe_beam`: `document` is `row`, where a
 document begins and ends; `prepend` and `append` are the token that is put before and after each
 document and its id, or a list of several, or null; `tokenizer` has the `fingerprint` and the
@@ -44,11 +46,17 @@ from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
 from bpe_beam.limits import MAX_DOCUMENT_TOKENS
+from bpe_beam.shards.formats import TRAINER_COLUMNS
 from bpe_beam.shards.formats.id_stream import (
     check_range,
 )
 from bpe_beam.shards.formats.interface import ShardFormat, ShardOrigin, ShardReader
 from bpe_beam.shards.formats.one_file_writer import OneFileWriter
+from bpe_beam.shards.formats.trainer_columns import (
+    bytes_of_token,
+    column_fields,
+    trainer_columns,
+)
 from bpe_beam.shards.stored_shard import Ids, IdType, StoredShard, check_counts
 from bpe_beam.storage import Storage, redact
 
@@ -98,8 +106,8 @@ class GroupWriter(Protocol):
 
     Attributes:
         group_bytes: The most bytes of a group, unless it is one row: four a token, ROW_BYTES a row,
-            and those of its id and source. A writer has at most one group in memory, and a reader
-            one.
+            and those of its id, its source and columns for trainers. A writer has at most one group
+            in memory, and a reader one.
     """
 
     group_bytes: ClassVar[int]
@@ -159,7 +167,10 @@ class TableWriter(OneFileWriter):
             schema = HASHED_SCHEMA
         elif origin is not None and origin.sequence_length is not None:
             schema = SEQUENCES_SCHEMA
-        self._schema = schema.with_metadata(_metadata(vocab_size, origin))
+        self._columns = () if origin is None else origin.columns
+        self._labels = _label_fields(schema)
+        fields = [*schema, *column_fields(self._columns)]
+        self._schema = pa.schema(fields, _metadata(vocab_size, origin))
         self._open_file = open_file
         self._table: GroupWriter | None = None
         self._group_bytes = 0
@@ -172,10 +183,12 @@ class TableWriter(OneFileWriter):
     ) -> None:
         """See `OneFileWriter.add`."""
         rows = offsets.size - 1
-        columns = [_label(labels, field, rows) for field in _label_fields(self._schema)]
-        sizes = 4 * np.diff(offsets) + ROW_BYTES
+        columns = [_label(labels, field, rows) for field in self._labels]
+        sizes = (4 + bytes_of_token(self._columns)) * np.diff(offsets) + ROW_BYTES
         for column in columns:
             sizes += _label_bytes(column)
+        if "seq_start_id" in self._columns:
+            sizes += _label_bytes(columns[0])
         ends = np.concatenate(([0], np.cumsum(sizes)))
         start = 0
         while start < rows:
@@ -186,12 +199,29 @@ class TableWriter(OneFileWriter):
                 continue
             stop = max(stop, start + 1)
             self._group_bytes += int(ends[stop] - ends[start])
+            of_group = ids[offsets[start] : offsets[stop]]
+            lengths = np.diff(offsets[start : stop + 1]).astype(_INT32)
+            parts = [column.slice(start, stop - start) for column in columns]
             self._opened().add(
-                ids[offsets[start] : offsets[stop]],
-                np.diff(offsets[start : stop + 1]).astype(_INT32),
-                [column.slice(start, stop - start) for column in columns],
+                of_group, lengths, [*parts, *self._derived(of_group, lengths, parts)]
             )
             start = stop
+
+    def _derived(
+        self, ids: NDArray[np.uint32], lengths: NDArray[np.int32], labels: list[pa.Array]
+    ) -> list[pa.Array]:
+        """Return the columns for trainers."""
+        if not self._columns:
+            return []
+        documents = labels[0] if self._labels[0].name == SEQUENCE_LENGTHS else None
+        try:
+            return trainer_columns(self._columns, ids, lengths, documents)
+        except ValueError as error:
+            raise DataError(
+                f"{self.name}: {error}",
+                ("columns",),
+                "tokenize with {format} parquet or arrow, which keep it",
+            ) from error
 
     def finish(self) -> None:
         """See `OneFileWriter.finish`."""
@@ -219,6 +249,7 @@ class _GroupsOfRows:
     Attributes:
         token_count: The number of ids.
         vocab_size: One more than the greatest id allowed, as the metadata say.
+        columns: The columns for trainers that it has.
 
     Raises:
         DataError: The file breaks the layout.
@@ -234,6 +265,7 @@ class _GroupsOfRows:
         with self._reading("the head or the footer"):
             self._file = open_file(stored)
             self.vocab_size = _vocab_size_of(self._file.schema)
+        self.columns = _columns_of(self._file.schema)
         rows, tokens = [0], [0]
         for group in range(self._file.groups):
             lengths = self._group_lengths(group)
@@ -389,6 +421,31 @@ class TableReader(_GroupsOfRows):
         """Yield the ids of each group of rows; check that the lengths are those of the lists."""
         for group in range(self._file.groups):
             yield self._group_ids(group)
+
+    def wrong_columns(self) -> Iterator[str]:
+        """Yield a sentence for the first wrong list of each column for trainers."""
+        left = list(self.columns)
+        for group in range(self._file.groups if left else 0):
+            lists = self._group_lists(group)
+            documents = None
+            if SEQUENCE_LENGTHS in self._file.schema.names:
+                documents = self._group_column(SEQUENCE_LENGTHS, group)
+            try:
+                expected = trainer_columns(
+                    left, self._group_ids(group), self._group_lengths(group), documents
+                )
+            except ValueError as error:
+                yield f"group {group} of rows: {error}, which {', '.join(left)} need"
+                return
+            for name, values in zip(tuple(left), expected, strict=True):
+                found = self._group_column(name, group)
+                if not found.equals(values):
+                    row = next((at for at in range(len(lists)) if found[at] != values[at]), 0)
+                    yield (
+                        f"row {int(self._rows[group]) + row}: {name} is not what follows from the "
+                        "other columns"
+                    )
+                    left.remove(name)
 
     def _group_ids(self, group: int) -> NDArray[np.uint32]:
         ids: NDArray[np.int32] = self._group_lists(group).values.to_numpy()
@@ -551,6 +608,8 @@ class TableCheck:
                 f"{self._file}: the metadata say that the vocabulary has {reader.vocab_size} ids; "
                 f"expected {self._vocab_size}"
             )
+        for problem in reader.wrong_columns():
+            yield f"{self._file}: {problem}"
 
 
 def table_format(
@@ -607,7 +666,11 @@ def _vocab_size_of(schema: pa.Schema) -> int:
     metadata = schema.metadata or {}
     values = json.loads(metadata.get(METADATA_KEY, b"{}"))
     hashed = isinstance(values, dict) and values.get("hashes") is True
-    schemas = (HASHED_SCHEMA,) if hashed else (SCHEMA, SEQUENCES_SCHEMA)
+    columns = column_fields(_columns_of(schema))
+    schemas = [
+        pa.schema([*each, *columns])
+        for each in ((HASHED_SCHEMA,) if hashed else (SCHEMA, SEQUENCES_SCHEMA))
+    ]
     if schema.remove_metadata() not in schemas:
         found, expected = (
             ", ".join(f"{field.name}: {field.type}" for field in each)
@@ -623,7 +686,12 @@ def _vocab_size_of(schema: pa.Schema) -> int:
 
 def _label_fields(schema: pa.Schema) -> list[pa.Field]:
     """Return the columns that are labels of the rows."""
-    return [field for field in schema if field.name not in (IDS, LENGTH)]
+    return [field for field in schema if field.name not in (IDS, LENGTH, *TRAINER_COLUMNS)]
+
+
+def _columns_of(schema: pa.Schema) -> tuple[str, ...]:
+    """Return the columns for trainers."""
+    return tuple(name for name in TRAINER_COLUMNS if name in schema.names)
 
 
 def _label(labels: pa.RecordBatch | None, field: pa.Field, rows: int) -> pa.Array:

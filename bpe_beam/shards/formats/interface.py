@@ -44,6 +44,7 @@ class ShardOrigin(Struct, frozen=True):
             documents.
         hashes: Whether rows are temporary documents that are still to be divided, each with the
             hash that decides.
+        columns: The columns for trainers that tables get, of TRAINER_COLUMNS and in their order.
     """
 
     fingerprint: str
@@ -51,6 +52,7 @@ class ShardOrigin(Struct, frozen=True):
     append: tuple[tuple[str, int], ...]
     sequence_length: int | None = None
     hashes: bool = False
+    columns: tuple[str, ...] = ()
 
 
 class ShardWriter(Protocol):
@@ -135,7 +137,13 @@ class ShardReader(Protocol):
 
 
 class LabelledReader(ShardReader, Protocol):
-    """Reads a shard of a format that stores labels."""
+    """Reads a shard of a format that stores labels.
+
+    Attributes:
+        columns: The columns for trainers that it has.
+    """
+
+    columns: tuple[str, ...]
 
     def labels(self, start: int, stop: int) -> pa.RecordBatch:
         """Return what the format stores of documents beside their ids, a row each.
