@@ -29,6 +29,7 @@ SHARED = {
     "record_file",
     "stream_access",
     "thrift_compact",
+    "trainer_columns",
 }
 
 
