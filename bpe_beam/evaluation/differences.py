@@ -9,12 +9,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise, starmap
-from typing import Literal, NamedTuple
+from itertools import chain, pairwise, starmap
+from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
-from msgspec import Struct, structs
+from msgspec import Struct, structs, to_builtins
 
 from bpe_beam.errors import DataError
 from bpe_beam.evaluation.counted import CountedParts, encoded_words
@@ -28,8 +28,36 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 VERSION = 1
 
+Row = TypeVar("Row")
+
 _PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder", "truncation", "padding")
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+
+
+class Rows(Sequence[Row]):
+    """Rows that are made when they are used: of hundreds of thousands, people see a few.
+
+    Args:
+        numbers: What each row is made of.
+        make: Makes a row.
+    """
+
+    def __init__(self, numbers: Sequence[Any], make: Callable[[Any], Row]) -> None:
+        self._numbers = numbers
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> Rows[Row]: ...
+
+    def __getitem__(self, index: int | slice) -> Row | Rows[Row]:
+        if isinstance(index, slice):
+            return Rows(self._numbers[index], self._make)
+        return self._make(self._numbers[index])
 
 
 class Compared(Struct, frozen=True):
@@ -77,8 +105,8 @@ class TokenDifferences(Struct, frozen=True):
 
     compared_by: Literal["token", "bytes"]
     common: int
-    only_a: list[TokenRow]
-    only_b: list[TokenRow]
+    only_a: Rows[TokenRow]
+    only_b: Rows[TokenRow]
 
 
 class OtherId(Struct, frozen=True):
@@ -111,12 +139,12 @@ class MergeDifferences(Struct, frozen=True):
     equal_first: int
     common: int
     same_order: bool
-    only_a: list[MergeRow]
-    only_b: list[MergeRow]
+    only_a: Rows[MergeRow]
+    only_b: Rows[MergeRow]
 
 
 class Differences(Struct, frozen=True):
-    """What differs between two tokenizers, apart from words.
+    """What differs between two tokenizers, apart from words; `as_json` has the values of JSON.
 
     Attributes:
         version: The version of this object.
@@ -134,7 +162,7 @@ class Differences(Struct, frozen=True):
     b: Compared
     parts: list[PartDifference]
     tokens: TokenDifferences
-    ids: list[OtherId]
+    ids: Rows[OtherId]
     other_scores: int
     merges: MergeDifferences
 
@@ -144,6 +172,11 @@ class Differences(Struct, frozen=True):
         tokens, merges = self.tokens, self.merges
         missing = tokens.only_a or tokens.only_b or merges.only_a or merges.only_b
         return not (self.parts or missing or self.ids or self.other_scores) and merges.same_order
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the differences as values of JSON, with all rows."""
+        values: dict[str, Any] = to_builtins(self, enc_hook=list)
+        return values
 
 
 class WordDifference(Struct, frozen=True):
@@ -195,15 +228,15 @@ class Pair:
     """Two tokenizers whose tokens have common numbers, by which they are compared.
 
     Args:
-        a: The first tokenizer.
-        b: The second.
-        names: Their names.
+        a: The tokens of the first tokenizer.
+        b: Those of the second.
+        names: The names of the tokenizers.
     """
 
-    def __init__(self, a: Tokenizer, b: Tokenizer, names: tuple[str, str] = ("A", "B")) -> None:
+    def __init__(self, a: Vocabulary, b: Vocabulary, names: tuple[str, str] = ("A", "B")) -> None:
         self.names = names
-        self.tokenizers = (a, b)
-        self.vocabularies = (Vocabulary(a), Vocabulary(b))
+        self.tokenizers = (a.tokenizer, b.tokenizer)
+        self.vocabularies = (a, b)
         in_bytes = [one.spec.model_reads_bytes for one in self.tokenizers]
         self.compared_by: Literal["token", "bytes"] = (
             "token" if in_bytes[0] == in_bytes[1] else "bytes"
@@ -219,18 +252,9 @@ class Pair:
         return vocabulary.tokens if self.compared_by == "token" else vocabulary.token_bytes
 
 
-def differences(
-    a: Tokenizer, b: Tokenizer, *, names: tuple[str, str] = ("A", "B"), pair: Pair | None = None
-) -> Differences:
-    """Return what differs between two tokenizers.
-
-    Args:
-        a: The first tokenizer.
-        b: The second.
-        names: Their names.
-        pair: The two, if they have been paired already.
-    """
-    pair = pair or Pair(a, b, names)
+def differences(pair: Pair) -> Differences:
+    """Return what differs between two tokenizers."""
+    a, b = pair.tokenizers
     return Differences(
         version=VERSION,
         a=_facts(a, pair.names[0]),
@@ -254,10 +278,7 @@ def shown(token: str, in_bytes: bool) -> str:
         token: The token in the vocabulary.
         in_bytes: Whether its characters are in the byte-level alphabet.
     """
-    return _shown(text_of(token, in_bytes))
-
-
-def _shown(text: str | bytes) -> str:
+    text = text_of(token, in_bytes)
     return repr(text) if isinstance(text, bytes) else shortened(text)
 
 
@@ -311,24 +332,27 @@ def _tokens(pair: Pair) -> TokenDifferences:
     )
 
 
-def _rows(vocabulary: Vocabulary, positions: Integers) -> list[TokenRow]:
+def _rows(vocabulary: Vocabulary, positions: Integers) -> Rows[TokenRow]:
     in_bytes = vocabulary.tokenizer.spec.model_reads_bytes
-    return [
-        TokenRow(int(vocabulary.ids[at]), shown(vocabulary.tokens[at], in_bytes))
-        for at in positions.tolist()
-    ]
+
+    def row(at: int) -> TokenRow:
+        return TokenRow(int(vocabulary.ids[at]), shown(vocabulary.tokens[at], in_bytes))
+
+    return Rows(positions.tolist(), row)
 
 
-def _ids(pair: Pair) -> list[OtherId]:
+def _ids(pair: Pair) -> Rows[OtherId]:
     """Return the common tokens with two ids; of several tokens of equal bytes, the first counts."""
     (in_a, in_b), (a, b) = pair.numbers, pair.vocabularies
     _, at_a, at_b = np.intersect1d(in_a, in_b, return_indices=True)
     other = a.ids[at_a] != b.ids[at_b]
     in_bytes = a.tokenizer.spec.model_reads_bytes
-    return [
-        OtherId(shown(a.tokens[one], in_bytes), int(a.ids[one]), int(b.ids[two]))
-        for one, two in sorted(zip(at_a[other].tolist(), at_b[other].tolist(), strict=True))
-    ]
+
+    def row(both: tuple[int, int]) -> OtherId:
+        one, two = both
+        return OtherId(shown(a.tokens[one], in_bytes), int(a.ids[one]), int(b.ids[two]))
+
+    return Rows(sorted(zip(at_a[other].tolist(), at_b[other].tolist(), strict=True)), row)
 
 
 def _other_scores(a: Tokenizer, b: Tokenizer) -> int:
@@ -345,12 +369,9 @@ def _other_scores(a: Tokenizer, b: Tokenizer) -> int:
 # ---- merges ----
 
 
-Written = tuple[str | bytes, str | bytes]
-"""The two tokens of a merge, as texts or bytes: tokenizers of other alphabets have the same."""
-
-
 def _merges(a: Tokenizer, b: Tokenizer) -> MergeDifferences:
-    one, other = _written(a), _written(b)
+    numbers: dict[str | bytes, int] = {}
+    one, other = _numbered(a, numbers), _numbered(b, numbers)
     ranks_one = {merge: rank for rank, merge in enumerate(one)}
     ranks_other = {merge: rank for rank, merge in enumerate(other)}
     common = [merge for merge in ranks_one if merge in ranks_other]
@@ -361,18 +382,35 @@ def _merges(a: Tokenizer, b: Tokenizer) -> MergeDifferences:
         equal_first=equal,
         common=len(common),
         same_order=all(x < y for x, y in pairwise(there)),
-        only_a=[_merge_row(merge, r) for merge, r in ranks_one.items() if merge not in ranks_other],
-        only_b=[_merge_row(merge, r) for merge, r in ranks_other.items() if merge not in ranks_one],
+        only_a=_merge_rows(a, [r for merge, r in ranks_one.items() if merge not in ranks_other]),
+        only_b=_merge_rows(b, [r for merge, r in ranks_other.items() if merge not in ranks_one]),
     )
 
 
-def _written(tokenizer: Tokenizer) -> list[Written]:
+def _numbered(tokenizer: Tokenizer, numbers: dict[str | bytes, int]) -> list[tuple[int, int]]:
+    """Return the merges as the numbers of their two tokens.
+
+    Args:
+        tokenizer: The tokenizer.
+        numbers: The number of each text or bytes of a token, which tokenizers of other alphabets
+            have too; gets those that it lacks.
+    """
     in_bytes = tokenizer.spec.model_reads_bytes
-    return [(text_of(left, in_bytes), text_of(right, in_bytes)) for left, right in tokenizer.merges]
+    merges = tokenizer.merges
+    number_of = {
+        token: numbers.setdefault(text_of(token, in_bytes), len(numbers))
+        for token in set(chain.from_iterable(merges))
+    }
+    return [(number_of[left], number_of[right]) for left, right in merges]
 
 
-def _merge_row(merge: Written, rank: int) -> MergeRow:
-    return MergeRow(rank, *map(_shown, merge))
+def _merge_rows(tokenizer: Tokenizer, ranks: Sequence[int]) -> Rows[MergeRow]:
+    in_bytes, merges = tokenizer.spec.model_reads_bytes, tokenizer.merges
+
+    def row(rank: int) -> MergeRow:
+        return MergeRow(rank, *(shown(token, in_bytes) for token in merges[rank]))
+
+    return Rows(ranks, row)
 
 
 # ---- words ----

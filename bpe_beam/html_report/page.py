@@ -554,11 +554,11 @@ class _Page:
 
     def _differences(self) -> Iterator[dict[str, Any]]:
         """Yield what differs between the first tokenizer and each of the others."""
-        for number, other in enumerate(self._tokenizers[1:], 1):
-            first = self._tokenizers[0].vocabulary.tokenizer
+        first, *others = (one.vocabulary for one in self._tokenizers)
+        for number, other in enumerate(others, 1):
             names = self._names[0], self._names[number]
-            pair = Pair(first, other.vocabulary.tokenizer, names)
-            found = differences(*pair.tokenizers, names=names, pair=pair)
+            pair = Pair(first, other, names)
+            found = differences(pair)
             yield {
                 "a": names[0],
                 "b": names[1],

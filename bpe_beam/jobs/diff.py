@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -23,6 +23,7 @@ from bpe_beam.evaluation.differences import (
     differences,
     word_differences,
 )
+from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.jobs.standard_streams import write_json
 from bpe_beam.jobs.tokenizer_names import short_names
 from bpe_beam.messages import and_more
@@ -78,8 +79,8 @@ def run(settings: DiffSettings, progress: Progress) -> DiffSummary:
     storage = Storage(settings.run.storage_options)
     a, b = (Tokenizer.from_file(path, storage=storage) for path in (settings.a, settings.b))
     first, second = short_names((settings.a, settings.b))
-    pair = Pair(a, b, (first, second))
-    found = differences(a, b, pair=pair)
+    pair = Pair(Vocabulary(a), Vocabulary(b), (first, second))
+    found = differences(pair)
     words = None
     if settings.counts is not None:
         manifest = read_manifest(storage, settings.counts)
@@ -92,7 +93,7 @@ def run(settings: DiffSettings, progress: Progress) -> DiffSummary:
             )
     same = found.same and (words is None or words.other_words == 0)
     if settings.format == "json":
-        report: dict[str, Any] = {"same": same, **msgspec.to_builtins(found)}
+        report: dict[str, Any] = {"same": same, **found.as_json()}
         report["words"] = msgspec.to_builtins(words)
         write_json(report, "-", {})
     else:
@@ -182,8 +183,9 @@ def _token_lines(found: Differences, terminal: Terminal) -> Iterator[str]:
     yield from _both(
         terminal,
         "  ",
-        [f"{row.id} {row.token}" for row in tokens.only_a],
-        [f"{row.id} {row.token}" for row in tokens.only_b],
+        tokens.only_a,
+        tokens.only_b,
+        lambda row: f"{row.id} {row.token}",
     )
 
 
@@ -201,8 +203,9 @@ def _merge_lines(found: Differences, terminal: Terminal) -> Iterator[str]:
     yield from _both(
         terminal,
         "  ",
-        [f"{row.rank} {row.left} + {row.right}" for row in merges.only_a],
-        [f"{row.rank} {row.left} + {row.right}" for row in merges.only_b],
+        merges.only_a,
+        merges.only_b,
+        lambda row: f"{row.rank} {row.left} + {row.right}",
     )
 
 
@@ -232,13 +235,17 @@ def _word_lines(
 
 
 def _both(
-    terminal: Terminal, indent: str, only_a: Sequence[str], only_b: Sequence[str]
+    terminal: Terminal,
+    indent: str,
+    only_a: Sequence[Any],
+    only_b: Sequence[Any],
+    text: Callable[[Any], str] = str,
 ) -> Iterator[str]:
     """Yield the first lines of what only A has, then of what only B has."""
-    for sign, style, lines in (("-", "red", only_a), ("+", "green", only_b)):
-        for line in lines[:_FEW]:
-            yield terminal.paint(f"{indent}{sign} {visible(line)}", style)
-        yield from _more(lines, indent)
+    for sign, style, rows in (("-", "red", only_a), ("+", "green", only_b)):
+        for row in rows[:_FEW]:
+            yield terminal.paint(f"{indent}{sign} {visible(text(row))}", style)
+        yield from _more(rows, indent)
 
 
 def _more(rows: Sequence[object], indent: str = "  ", most: int = _FEW) -> Iterator[str]:

@@ -14,6 +14,7 @@ from small_tokenizers import learn
 from bpe_beam.errors import DataError
 from bpe_beam.evaluation.counted import CountedParts
 from bpe_beam.evaluation.differences import Pair, differences, word_differences
+from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.tokenizer.models import BPE, Unigram, WordLevel
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.spec import TokenizerSpec
@@ -24,6 +25,10 @@ SMALL = learn("bytes", ("<s>", "<pad>"), 60)
 OF_WORDS = Tokenizer(TokenizerSpec(WordLevel({"<unk>": 0, " the": 1, " of": 2})))
 
 
+def pair_of(a: Tokenizer, b: Tokenizer) -> Pair:
+    return Pair(Vocabulary(a), Vocabulary(b))
+
+
 def words_of_the_folder() -> Counter[str]:
     rows = [row for block in some_counts().drain() for row in block.to_pylist()]
     return Counter({row["word"]: row["count"] for row in rows})
@@ -31,20 +36,20 @@ def words_of_the_folder() -> Counter[str]:
 
 def test_a_tokenizer_does_not_differ_from_itself(tmp_path: Path) -> None:
     again = Tokenizer.from_json(LARGE.to_json())
-    found = differences(LARGE, again)
+    found = differences(pair_of(LARGE, again))
     assert found.same
     assert found.tokens.common == LARGE.vocab_size
     assert found.merges.equal_first == found.merges.common == 120
     manifest = write_folder(tmp_path)
     words = word_differences(
-        Pair(LARGE, again), CountedParts.of_folder(STORAGE, str(tmp_path), manifest)
+        pair_of(LARGE, again), CountedParts.of_folder(STORAGE, str(tmp_path), manifest)
     )
     assert (words.other_words, words.other_unique_words, words.most_frequent) == (0, 0, [])
     assert words.tokens_a == words.tokens_b > words.words == words_of_the_folder().total()
 
 
 def test_tokens_ids_and_merges() -> None:
-    found = differences(LARGE, SMALL, names=("large", "small"))
+    found = differences(pair_of(LARGE, SMALL))
     assert not found.same
     large, small = LARGE.vocab, SMALL.vocab
     assert [row.id for row in found.tokens.only_a] == sorted(
@@ -63,7 +68,7 @@ def test_tokens_ids_and_merges() -> None:
         True,
     )
     assert [row.rank for row in found.merges.only_a] == list(range(60, 120))
-    assert found.merges.only_b == []
+    assert not found.merges.only_b
     assert [row.part for row in found.parts] == ['added token "<pad>"']
     assert (found.parts[0].a, found.parts[0].b) == ("none", "special")
 
@@ -73,7 +78,9 @@ def test_the_order_of_merges() -> None:
     assert isinstance(model, BPE)
     # Two merges whose order does not matter for other merges: the last two.
     merges = [*model.merges[:-2], model.merges[-1], model.merges[-2]]
-    found = differences(LARGE, Tokenizer(replace(LARGE.spec, model=replace(model, merges=merges))))
+    found = differences(
+        pair_of(LARGE, Tokenizer(replace(LARGE.spec, model=replace(model, merges=merges))))
+    )
     assert not found.merges.same_order
     assert found.merges.equal_first == 118
     assert not found.same
@@ -83,19 +90,19 @@ def test_parts_and_settings() -> None:
     spec = replace(SMALL.spec, normalizer=normalizer_from_name("nfc"), decoder=None)
     first, *others = spec.added_tokens
     spec = replace(spec, added_tokens=(replace(first, lstrip=True), *others))
-    found = differences(SMALL, Tokenizer(spec))
+    found = differences(pair_of(SMALL, Tokenizer(spec)))
     rows = {row.part: (row.a, row.b) for row in found.parts}
     assert rows.pop("normalizer") == ("none", "NFC")
     assert rows.pop("decoder")[1] == "none"
     assert rows.pop('added token "<s>"') == ("special", "lstrip, special")
     assert not rows
-    assert (found.tokens.only_a, found.ids, found.merges.only_a) == ([], [], [])
+    assert not any(map(len, (found.tokens.only_a, found.ids, found.merges.only_a)))
 
 
 def test_scores() -> None:
     one = Unigram([("a", -1.0), ("b", -2.0), ("ab", -3.0)], unk_id=0)
     other = Unigram([("a", -1.0), ("b", -2.5), ("ab", -3.0)], unk_id=0)
-    found = differences(Tokenizer(TokenizerSpec(one)), Tokenizer(TokenizerSpec(other)))
+    found = differences(pair_of(Tokenizer(TokenizerSpec(one)), Tokenizer(TokenizerSpec(other))))
     assert found.other_scores == 1
     assert not found.same
 
@@ -106,7 +113,7 @@ def test_scores() -> None:
 @pytest.mark.parametrize("workers", [1, 3])
 def test_words(tmp_path: Path, a: Tokenizer, b: Tokenizer, workers: int) -> None:
     manifest = write_folder(tmp_path)
-    pair = Pair(a, b)
+    pair = pair_of(a, b)
     found = word_differences(
         pair, CountedParts.of_folder(STORAGE, str(tmp_path), manifest, workers), top=5
     )
@@ -146,6 +153,6 @@ def test_a_vocabulary_that_lacks_a_symbol_is_named(tmp_path: Path) -> None:
     lacking = Tokenizer(TokenizerSpec(Unigram([("a", -1.0)])))
     with pytest.raises(DataError, match=r"^new: the word"):
         word_differences(
-            Pair(LARGE, lacking, ("old", "new")),
+            Pair(Vocabulary(LARGE), Vocabulary(lacking), ("old", "new")),
             CountedParts.of_folder(STORAGE, str(tmp_path), manifest),
         )
