@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, pairwise, starmap
+from itertools import chain, pairwise, repeat, starmap
 from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
@@ -23,7 +23,7 @@ from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.display import describe, model_in_words, text_of
-from bpe_beam.tokenizer.models import SentencePiece, Unigram
+from bpe_beam.tokenizer.models import BPE, SentencePiece, Unigram
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 VERSION = 1
@@ -268,7 +268,7 @@ def differences(pair: Pair) -> Differences:
 
 
 def _facts(tokenizer: Tokenizer, name: str) -> Compared:
-    return Compared(name, tokenizer.vocab_size, len(tokenizer.merges), tokenizer.fingerprint)
+    return Compared(name, tokenizer.vocab_size, len(_merges_of(tokenizer)), tokenizer.fingerprint)
 
 
 def shown(token: str, in_bytes: bool) -> str:
@@ -387,6 +387,12 @@ def _merges(a: Tokenizer, b: Tokenizer) -> MergeDifferences:
     )
 
 
+def _merges_of(tokenizer: Tokenizer) -> Sequence[tuple[str, str]]:
+    """Return the merges by rank, which are not copied; empty if the model is not BPE."""
+    model = tokenizer.spec.model
+    return model.merges if isinstance(model, BPE) else ()
+
+
 def _numbered(tokenizer: Tokenizer, numbers: dict[str | bytes, int]) -> list[tuple[int, int]]:
     """Return the merges as the numbers of their two tokens.
 
@@ -396,7 +402,7 @@ def _numbered(tokenizer: Tokenizer, numbers: dict[str | bytes, int]) -> list[tup
             have too; gets those that it lacks.
     """
     in_bytes = tokenizer.spec.model_reads_bytes
-    merges = tokenizer.merges
+    merges = _merges_of(tokenizer)
     number_of = {
         token: numbers.setdefault(text_of(token, in_bytes), len(numbers))
         for token in set(chain.from_iterable(merges))
@@ -405,7 +411,7 @@ def _numbered(tokenizer: Tokenizer, numbers: dict[str | bytes, int]) -> list[tup
 
 
 def _merge_rows(tokenizer: Tokenizer, ranks: Sequence[int]) -> Rows[MergeRow]:
-    in_bytes, merges = tokenizer.spec.model_reads_bytes, tokenizer.merges
+    in_bytes, merges = tokenizer.spec.model_reads_bytes, _merges_of(tokenizer)
 
     def row(rank: int) -> MergeRow:
         return MergeRow(rank, *(shown(token, in_bytes) for token in merges[rank]))
@@ -416,8 +422,8 @@ def _merge_rows(tokenizer: Tokenizer, ranks: Sequence[int]) -> Rows[MergeRow]:
 # ---- words ----
 
 
-class _Found(NamedTuple):
-    """What one part of the counts adds to `WordDifferences`; `most` are (-count, word)."""
+class FoundWords(NamedTuple):
+    """What some words add to `WordDifferences`; `most` are (-count, word)."""
 
     words: int = 0
     unique: int = 0
@@ -427,9 +433,9 @@ class _Found(NamedTuple):
     tokens_b: int = 0
     most: Sequence[tuple[int, str]] = ()
 
-    def plus(self, other: _Found, top: int) -> _Found:
+    def plus(self, other: FoundWords, top: int) -> FoundWords:
         """Return the sum of two, with the first `top` words."""
-        return _Found(
+        return FoundWords(
             self.words + other.words,
             self.unique + other.unique,
             self.other_words + other.other_words,
@@ -460,52 +466,103 @@ def word_differences(
     """
     rules = counted.manifest.normalizer, counted.manifest.pretokenizer
     encoders = [WordEncoder(each, *rules) for each in pair.tokenizers]
+    comparison = WordComparison(pair, encoders, top)
 
-    def compare(read: Callable[[], pa.Table]) -> _Found:
-        found = _compared(pair, encoders, read(), top)
+    def compare(read: Callable[[], pa.Table]) -> FoundWords:
+        words = read()
+        found = FoundWords()
+        for own, counts, (by_a, by_b) in encoded_by_all(pair.names, encoders, words):
+            found = found.plus(comparison.of_batch(own, counts, by_a, by_b), top)
         on_part()
         return found
 
-    found = _Found()
+    found = FoundWords()
     with ThreadPoolExecutor(counted.workers) as pool:
         for each in pool.map(compare, counted.added_up):
             found = found.plus(each, top)
-    return WordDifferences(
-        encoders[0].exact,
-        encoders[1].exact,
-        found.words,
-        found.unique,
-        found.other_words,
-        found.other_unique,
-        found.tokens_a,
-        found.tokens_b,
-        _encoded_both(pair, encoders, found),
-    )
+    return comparison.result(found)
 
 
-def _compared(pair: Pair, encoders: list[WordEncoder], words: pa.Table, top: int) -> _Found:
-    found = _Found()
-    both = starmap(_naming_errors, zip(pair.names, encoders, [words, words], strict=True))
-    for (_, counts, by_a), (_, _, by_b) in zip(*both, strict=True):
-        other = _unequal(pair, by_a, by_b)
+class WordComparison:
+    """Compares how two tokenizers encode words, a batch at a time; threads may share it.
+
+    Args:
+        pair: The tokenizers.
+        encoders: Their encoders of the words.
+        top: The number of words that are listed, at least 1.
+    """
+
+    def __init__(self, pair: Pair, encoders: Sequence[WordEncoder], top: int) -> None:
+        self._pair = pair
+        self._encoders = encoders
+        self._top = top
+
+    def of_batch(
+        self,
+        words: pa.ChunkedArray,
+        counts: Integers,
+        by_a: pa.LargeListArray,
+        by_b: pa.LargeListArray,
+    ) -> FoundWords:
+        """Return what a batch of words adds.
+
+        Args:
+            words: The words, as counts have them.
+            counts: How often each occurs.
+            by_a: Their ids by A.
+            by_b: Their ids by B.
+        """
+        other = _unequal(self._pair, by_a, by_b)
         numbers = np.flatnonzero(other)
-        if len(numbers) > top:
-            least = np.partition(counts[numbers], -top)[-top]
+        if len(numbers) > self._top:
+            least = np.partition(counts[numbers], -self._top)[-self._top]
             numbers = numbers[counts[numbers] >= least]
-        # The words of counts, not the texts that an encoder makes of them.
-        own = words["word"].slice(found.unique, len(counts)).take(pa.array(numbers)).to_pylist()
-        listed = zip((-counts[numbers]).tolist(), own, strict=True)
-        batch = _Found(
+        own = words.take(pa.array(numbers)).to_pylist()
+        return FoundWords(
             int(counts.sum()),
             len(counts),
             int(counts[other].sum()),
             int(other.sum()),
             _tokens_of(by_a, counts),
             _tokens_of(by_b, counts),
-            list(listed),
+            list(zip((-counts[numbers]).tolist(), own, strict=True)),
         )
-        found = found.plus(batch, top)
-    return found
+
+    def result(self, found: FoundWords) -> WordDifferences:
+        """Return the differences of all words."""
+        return WordDifferences(
+            self._encoders[0].exact,
+            self._encoders[1].exact,
+            found.words,
+            found.unique,
+            found.other_words,
+            found.other_unique,
+            found.tokens_a,
+            found.tokens_b,
+            _encoded_both(self._pair, self._encoders, found),
+        )
+
+
+def encoded_by_all(
+    names: Sequence[str], encoders: Sequence[WordEncoder], words: pa.Table
+) -> Iterator[tuple[pa.ChunkedArray, Integers, list[pa.LargeListArray]]]:
+    """Yield words, how often each occurs, and their ids by each tokenizer, some at a time.
+
+    Args:
+        names: The names of the tokenizers.
+        encoders: Their encoders.
+        words: The columns `word` and `count`.
+
+    Raises:
+        DataError: A vocabulary lacks a symbol of a word; the message has the tokenizer's name.
+    """
+    begin = 0
+    by_all = starmap(_naming_errors, zip(names, encoders, repeat(words), strict=False))
+    for batch in zip(*by_all, strict=True):
+        counts = batch[0][1]
+        # The words of counts, not the texts that an encoder makes of them.
+        yield words["word"].slice(begin, len(counts)), counts, [ids for _, _, ids in batch]
+        begin += len(counts)
 
 
 def _naming_errors(
@@ -541,7 +598,9 @@ def _tokens_of(encoded: pa.LargeListArray, counts: Integers) -> int:
     return (high << 32) + int(np.dot(counts & 0xFFFFFFFF, lengths))
 
 
-def _encoded_both(pair: Pair, encoders: list[WordEncoder], found: _Found) -> list[WordDifference]:
+def _encoded_both(
+    pair: Pair, encoders: Sequence[WordEncoder], found: FoundWords
+) -> list[WordDifference]:
     """Return the most frequent words with their tokens."""
     words = pa.array([word for _, word in found.most], pa.large_string())
     tokens = [

@@ -20,16 +20,15 @@ import numpy as np
 import pyarrow as pa
 
 from bpe_beam.evaluation.counted import CountedParts
-from bpe_beam.evaluation.differences import Pair, differences, word_differences
+from bpe_beam.evaluation.differences import Pair, differences
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.html_report import charts
 from bpe_beam.html_report.charts import Axis, Point
 from bpe_beam.html_report.samples import tokens_of
 from bpe_beam.html_report.token_table import KINDS, token_table
 from bpe_beam.html_report.visible import visible, visible_bytes
-from bpe_beam.html_report.words import CostlyWord, costly_words
+from bpe_beam.html_report.words import CostlyWord, WordLists, word_lists
 
 MOST_WORDS = 100
 """The most words of a list."""
@@ -106,6 +105,8 @@ def page(
     tokenizers: Sequence[Evaluated],
     samples: Mapping[str, str],
     words: CountedParts | None = None,
+    *,
+    on_step: Callable[[], None] = lambda: None,
 ) -> bytes:
     """Return the report as an HTML page; equal arguments give equal bytes.
 
@@ -114,6 +115,7 @@ def page(
         tokenizers: Its tokenizers, in the order of the report.
         samples: Texts by title, whose tokens are shown.
         words: The words of the report; None if there are only tokens.
+        on_step: Called after each of `page_steps`, by threads too.
 
     Raises:
         UsageError: The packages of the extra `report` are not installed.
@@ -130,7 +132,21 @@ def page(
         keep_trailing_newline=True,
     )
     template = environment.from_string(_resource("page.html"))
-    return template.render(_Page(report, tokenizers, samples, words).context()).encode()
+    context = _Page(report, tokenizers, samples, words, on_step).context()
+    made = template.render(context).encode()
+    on_step()
+    return made
+
+
+def page_steps(tokenizers: int, words: CountedParts | None) -> int:
+    """Return the number of steps in which `page` makes a page.
+
+    Args:
+        tokenizers: The number of tokenizers.
+        words: The words of the report; None if there are only tokens.
+    """
+    parts = 0 if words is None else len(words.added_up)
+    return parts + tokenizers + max(tokenizers - 1, 0) + 1  # tables, pairs, and the page itself
 
 
 def _resource(name: str) -> str:
@@ -146,17 +162,31 @@ class _Page:
         tokenizers: Sequence[Evaluated],
         samples: Mapping[str, str],
         words: CountedParts | None,
+        on_step: Callable[[], None],
     ) -> None:
         self._report = report
+        self._on_step = on_step
         self._rows: list[Mapping[str, Any]] = report["tokenizers"]
         self._names = [visible(one["name"]) for one in self._rows]
         self._tokenizers = tokenizers
         self._samples = samples
-        self._counted = words
-        vocabularies = [one.vocabulary for one in tokenizers]
+        first, *others = (one.vocabulary for one in tokenizers)
+        self._pairs = [
+            Pair(first, other, (self._names[0], name))
+            for other, name in zip(others, self._names[1:], strict=True)
+        ]
+        self._lists: WordLists | None = None
         self._words: list[list[CostlyWord]] = [[] for _ in tokenizers]
         if words is not None:
-            self._words = costly_words(words, vocabularies, MOST_WORDS)
+            self._lists = word_lists(
+                words,
+                [first, *others],
+                self._names,
+                MOST_WORDS,
+                pairs=self._pairs,
+                on_part=on_step,
+            )
+            self._words = self._lists.costly
 
     def context(self) -> dict[str, Any]:
         """Return the variables of the template."""
@@ -190,7 +220,7 @@ class _Page:
             "with_words": any(self._words),
             "listed_words": listed[:MOST_WORDS],
             "differences": different,
-            "tables": [token_table(one.vocabulary, one.total.tokens) for one in self._tokenizers],
+            "tables": list(self._tables()),
             "data": {
                 "kinds": list(KINDS.values()),
                 "sources": by_source,
@@ -550,14 +580,17 @@ class _Page:
             for at, name in enumerate(names)
         ]
 
+    def _tables(self) -> Iterator[str]:
+        for one in self._tokenizers:
+            yield token_table(one.vocabulary, one.total.tokens)
+            self._on_step()
+
     # ---- differences ----
 
     def _differences(self) -> Iterator[dict[str, Any]]:
         """Yield what differs between the first tokenizer and each of the others."""
-        first, *others = (one.vocabulary for one in self._tokenizers)
-        for number, other in enumerate(others, 1):
-            names = self._names[0], self._names[number]
-            pair = Pair(first, other, names)
+        for number, pair in enumerate(self._pairs, 1):
+            names = pair.names
             found = differences(pair)
             yield {
                 "a": names[0],
@@ -574,33 +607,40 @@ class _Page:
                 },
                 "parts": [(visible(p.part), visible(p.a), visible(p.b)) for p in found.parts],
                 "second": number,
-                "words": self._other_words(pair),
+                "words": None if self._lists is None else _other_words(self._lists, pair, number),
             }
-
-    def _other_words(self, pair: Pair) -> dict[str, Any] | None:
-        if self._counted is None:
-            return None
-        manifest = self._counted.manifest
-        found = word_differences(pair, self._counted, top=MOST_WORDS)
-        words = pa.array([word.word for word in found.most_frequent], pa.large_string())
-        divided = []
-        for vocabulary in pair.vocabularies:
-            encoder = WordEncoder(vocabulary.tokenizer, manifest.normalizer, manifest.pretokenizer)
-            ids = (np.array(one, np.uint32) for one in encoder.encode(words).to_pylist())
-            divided.append([_divided(vocabulary, vocabulary.positions(one)) for one in ids])
-        return {
-            "other_unique": f"{found.other_unique_words:,}",
-            "other": _shown("unknown_tokens", found.other_words / max(found.words, 1)),
-            "tokens_a": f"{found.tokens_a:,}",
-            "tokens_b": f"{found.tokens_b:,}",
-            "rows": [
-                {"text": visible(word.word), "count": word.count, "a": a, "b": b}
-                for word, a, b in zip(found.most_frequent, *divided, strict=True)
-            ],
-        }
+            self._on_step()
 
 
 # ---- parts ----
+
+
+def _other_words(lists: WordLists, pair: Pair, second: int) -> dict[str, Any]:
+    """Return the words that a pair encodes otherwise.
+
+    Args:
+        lists: The words.
+        pair: The first tokenizer and another.
+        second: The number of the other tokenizer.
+    """
+    found = lists.differences[second - 1]
+    words = pa.array([word.word for word in found.most_frequent], pa.large_string())
+    divided = []
+    for vocabulary, encoder in zip(
+        pair.vocabularies, (lists.encoders[0], lists.encoders[second]), strict=True
+    ):
+        ids = (np.array(one, np.uint32) for one in encoder.encode(words).to_pylist())
+        divided.append([_divided(vocabulary, vocabulary.positions(one)) for one in ids])
+    return {
+        "other_unique": f"{found.other_unique_words:,}",
+        "other": _shown("unknown_tokens", found.other_words / max(found.words, 1)),
+        "tokens_a": f"{found.tokens_a:,}",
+        "tokens_b": f"{found.tokens_b:,}",
+        "rows": [
+            {"text": visible(word.word), "count": word.count, "a": a, "b": b}
+            for word, a, b in zip(found.most_frequent, *divided, strict=True)
+        ],
+    }
 
 
 def _colour(number: int) -> int:

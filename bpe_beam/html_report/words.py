@@ -1,6 +1,7 @@
-"""The words of counts that cost most: those whose tokens are the most, as often as they occur.
+"""The words of counts that the page lists: those that cost most, and those encoded otherwise.
 
-Memory: one part of the counts for each thread, and the words that are kept.
+The words that cost most are those whose tokens are the most, as often as they occur. Each tokenizer
+encodes each word once. Memory: one part of the counts for each thread, and the words that are kept.
 """
 
 from __future__ import annotations
@@ -13,8 +14,15 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from bpe_beam.evaluation.counted import CountedParts, encoded_words
-from bpe_beam.evaluation.vocabulary import Vocabulary
+from bpe_beam.evaluation.counted import CountedParts
+from bpe_beam.evaluation.differences import (
+    FoundWords,
+    Pair,
+    WordComparison,
+    WordDifferences,
+    encoded_by_all,
+)
+from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
 
 
@@ -34,46 +42,88 @@ class CostlyWord(NamedTuple):
     tokens: tuple[int, ...]
 
 
-def costly_words(
-    words: CountedParts, vocabularies: Sequence[Vocabulary], most: int
-) -> list[list[CostlyWord]]:
-    """Return the words that cost most in each tokenizer.
+class WordLists(NamedTuple):
+    """The words of a page.
+
+    Attributes:
+        encoders: The encoders of the tokenizers.
+        costly: The words that cost most in each tokenizer.
+        differences: How the tokenizers of each pair encode the words.
+    """
+
+    encoders: list[WordEncoder]
+    costly: list[list[CostlyWord]]
+    differences: list[WordDifferences]
+
+
+def word_lists(
+    words: CountedParts,
+    vocabularies: Sequence[Vocabulary],
+    names: Sequence[str],
+    most: int,
+    *,
+    pairs: Sequence[Pair] = (),
+    on_part: Callable[[], None] = lambda: None,
+) -> WordLists:
+    """Return the words that cost most in each tokenizer, and those that two encode otherwise.
 
     Args:
         words: The words.
         vocabularies: The tokens of the tokenizers.
-        most: The most words of each tokenizer.
+        names: The names of the tokenizers.
+        most: The most words of each list.
+        pairs: The first tokenizer with each of the others, in their order; or none.
+        on_part: Called by a thread after each part.
 
     Raises:
-        DataError: A part of the counts is damaged.
+        DataError: A part of the counts is damaged, or a vocabulary lacks a symbol of a word.
     """
     rules = words.manifest.normalizer, words.manifest.pretokenizer
     encoders = [WordEncoder(one.tokenizer, *rules) for one in vocabularies]
+    comparisons = [
+        WordComparison(pair, (encoders[0], encoder), most)
+        for pair, encoder in zip(pairs, encoders[1:], strict=False)
+    ]
 
-    def of_part(read: Callable[[], pa.Table]) -> list[list[CostlyWord]]:
+    def of_part(read: Callable[[], pa.Table]) -> tuple[list[list[CostlyWord]], list[FoundWords]]:
         table = read()
-        both = zip(vocabularies, encoders, strict=True)
-        return [heapq.nsmallest(most, _costs(one, encoder, table, most)) for one, encoder in both]
+        costly: list[list[CostlyWord]] = [[] for _ in vocabularies]
+        found = [FoundWords() for _ in comparisons]
+        for own, counts, ids in encoded_by_all(names, encoders, table):
+            for at, vocabulary in enumerate(vocabularies):
+                new = _costs(vocabulary, encoders[at].texts_of(own), counts, ids[at], most)
+                costly[at] = heapq.nsmallest(most, [*costly[at], *new])
+            for at, comparison in enumerate(comparisons):
+                batch = comparison.of_batch(own, counts, ids[0], ids[at + 1])
+                found[at] = found[at].plus(batch, most)
+        on_part()
+        return costly, found
 
-    found: list[list[CostlyWord]] = [[] for _ in vocabularies]
+    costly: list[list[CostlyWord]] = [[] for _ in vocabularies]
+    found = [FoundWords() for _ in comparisons]
     with ThreadPoolExecutor(words.workers) as pool:
-        for part in pool.map(of_part, words.added_up):
-            for own, new in zip(found, part, strict=True):
-                own[:] = heapq.nsmallest(most, [*own, *new])
-    return found
+        for costly_of_part, found_of_part in pool.map(of_part, words.added_up):
+            both = zip(costly, costly_of_part, strict=True)
+            costly = [heapq.nsmallest(most, [*own, *new]) for own, new in both]
+            found = [own.plus(new, most) for own, new in zip(found, found_of_part, strict=True)]
+    results = zip(comparisons, found, strict=True)
+    return WordLists(encoders, costly, [one.result(own) for one, own in results])
 
 
 def _costs(
-    vocabulary: Vocabulary, encoder: WordEncoder, words: pa.Table, most: int
+    vocabulary: Vocabulary,
+    texts: pa.Array,
+    counts: Integers,
+    encoded: pa.LargeListArray,
+    most: int,
 ) -> Iterator[CostlyWord]:
-    """Yield the words of a table that may be among those that cost most."""
-    for texts, counts, encoded in encoded_words(words, encoder):
-        costs = counts * (np.diff(encoded.offsets.to_numpy()) - 1)
-        chosen = np.flatnonzero(costs > 0)
-        if len(chosen) > most:
-            least = np.partition(costs[chosen], -most)[-most]
-            chosen = chosen[costs[chosen] >= least]
-        for at in chosen.tolist():
-            ids = encoded[at].values.to_numpy()
-            tokens = tuple(vocabulary.positions(ids).tolist())
-            yield CostlyWord(-int(costs[at]), texts[at].as_py(), int(counts[at]), tokens)
+    """Yield the words of a batch that may be among those that cost most."""
+    costs = counts * (np.diff(encoded.offsets.to_numpy()) - 1)
+    chosen = np.flatnonzero(costs > 0)
+    if len(chosen) > most:
+        least = np.partition(costs[chosen], -most)[-most]
+        chosen = chosen[costs[chosen] >= least]
+    for at in chosen.tolist():
+        ids = encoded[at].values.to_numpy()
+        tokens = tuple(vocabulary.positions(ids).tolist())
+        yield CostlyWord(-int(costs[at]), texts[at].as_py(), int(counts[at]), tokens)

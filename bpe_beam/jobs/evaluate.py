@@ -75,7 +75,7 @@ def run(settings: EvaluateSettings, progress: Progress) -> EvaluateSummary:
     """
     started = time.monotonic()
     storage = Storage(settings.run.storage_options)
-    output = ReportOutput(settings, storage)
+    output = ReportOutput(settings, storage, progress)
     if settings.tokens:
         counted, reports = None, _of_tokens(storage, settings, output, progress)
     else:

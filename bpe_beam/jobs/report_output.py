@@ -13,6 +13,7 @@ from bpe_beam.evaluation.report import Report, to_csv
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.jobs.standard_streams import write_stdout
+from bpe_beam.progress import Progress
 from bpe_beam.settings.evaluate import EvaluateSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes
@@ -38,14 +39,16 @@ class ReportOutput:
     Args:
         settings: The settings of the job.
         storage: The storage client.
+        progress: Shows how far a page is.
 
     Raises:
         UsageError: The format is html, and its packages are not installed, or a sample cannot be
             read.
     """
 
-    def __init__(self, settings: EvaluateSettings, storage: Storage) -> None:
+    def __init__(self, settings: EvaluateSettings, storage: Storage, progress: Progress) -> None:
         self._settings = settings
+        self._progress = progress
         self._storage = storage
         self._evaluated: dict[str, Evaluated] = {}
         self._in_html = settings.chosen_format == "html"
@@ -101,10 +104,12 @@ class ReportOutput:
         values = msgspec.to_builtins(report)
         if kind == "json":
             return json_bytes(values)
-        from bpe_beam.html_report.page import page
+        from bpe_beam.html_report.page import page, page_steps
 
         evaluated = [self._evaluated[one.name] for one in report.tokenizers]
-        return page(values, evaluated, self._samples, words)
+        with self._progress.stage("report", page_steps(len(evaluated), words), "steps") as stage:
+            made = (values, evaluated, self._samples, words)
+            return page(*made, on_step=lambda: stage.advance(1))
 
 
 def text_of(report: Report, terminal: Terminal) -> str:

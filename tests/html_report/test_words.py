@@ -9,7 +9,8 @@ from counts_folders import STORAGE, some_counts, write_folder
 from html_pages import tokenizers
 
 from bpe_beam.evaluation.counted import CountedParts
-from bpe_beam.html_report.words import costly_words
+from bpe_beam.evaluation.differences import Pair, word_differences
+from bpe_beam.html_report.words import word_lists
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -21,6 +22,26 @@ def test_words_against_encoding_each(tmp_path: Path, workers: int) -> None:
     rows = [(-words[w] * (len(ids) - 1), w, words[w], ids) for w, ids in encoded.items()]
     expected = sorted(row for row in rows if len(row[3]) > 1)[:12]
     counted = CountedParts.of_folder(STORAGE, str(tmp_path), manifest, workers)
-    found, of_words = costly_words(counted, (first, second), 12)
+    found, of_words = word_lists(counted, (first, second), "ab", 12).costly
     assert found == expected
     assert of_words == []  # each word is one token
+
+
+def test_words_encoded_otherwise_are_those_of_each_pair(tmp_path: Path) -> None:
+    manifest = write_folder(tmp_path)
+    first, second = tokenizers()
+    counted = CountedParts.of_folder(STORAGE, str(tmp_path), manifest, 2)
+    pairs = [Pair(first, second, ("a", "b")), Pair(first, first, ("a", "c"))]
+    steps: list[None] = []
+    found = word_lists(
+        counted,
+        (first, second, first),
+        "abc",
+        7,
+        pairs=pairs,
+        on_part=lambda: steps.append(None),
+    )
+    assert found.differences == [word_differences(pair, counted, top=7) for pair in pairs]
+    assert found.differences[0].other_words > 0 == found.differences[1].other_words
+    assert found.costly[0] == found.costly[2] != found.costly[1]
+    assert len(steps) == len(manifest.parts)

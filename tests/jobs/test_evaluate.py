@@ -200,6 +200,21 @@ def test_formats_by_ending_and_by_option(made: Path, tmp_path: Path) -> None:
         assert run(*arguments, *wrong).code == 2
 
 
+@pytest.mark.parametrize("tokenizers", [["tok-300"], ["tok-300", "tok-400", "tok-330"]])
+def test_a_page_shows_its_progress(made: Path, tmp_path: Path, tokenizers: list[str]) -> None:
+    for kind, shown in (("html", True), ("json", False)):
+        output = ("--output", tmp_path / f"r.{kind}", "--quiet", "--progress", "json")
+        arguments = ("--tokenizer", *(made / name for name in tokenizers), *output)
+        ran = run("evaluate", "--counts", made / "counts", *arguments)
+        assert ran.code == 0, ran.err
+        lines = [json.loads(line) for line in ran.err.splitlines() if line.startswith("{")]
+        stages = [line for line in lines if line["stage"] == "report"]
+        assert bool(stages) == shown
+        for last in stages[-1:]:
+            parts = len(json.loads((made / "counts/manifest.json").read_text())["parts"])
+            assert last["done"] == last["total"] == parts + 2 * len(tokenizers)
+
+
 def test_a_page_of_sources_sizes_and_samples(made: Path, tmp_path: Path) -> None:
     sample = tmp_path / "own.txt"
     sample.write_text("whether \u202e <b>", "utf-8")
