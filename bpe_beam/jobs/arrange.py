@@ -17,12 +17,14 @@ from typing import Any
 import msgspec
 import numpy as np
 from msgspec import UNSET, Struct, to_builtins
+from msgspec.structs import astuple
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.engines.run import run_steps
 from bpe_beam.engines.steps import Collection, Engine, Steps
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKEN_COUNTS_FILE, TOKENIZER_FILE
+from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import (
     DOCUMENTS,
     OutputFolder,
@@ -51,10 +53,13 @@ from bpe_beam.shards.shard_rows import (
     NO_CHANGES,
     ArrangedCorpus,
     ArrangedPart,
+    PartTexts,
     Shard,
+    SourceTotals,
     TokenlessSplit,
     Totals,
 )
+from bpe_beam.shards.token_counts import is_of_tokenizer, read_token_counts, write_token_counts
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -71,12 +76,15 @@ from bpe_beam.workers.arrange_shards import (
     Pieces,
     PiecesStats,
     measure_shard,
+    part_task,
     scatter_shard,
     write_new_shard,
     write_ranks,
 )
+from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.split_task import task_name
+from bpe_beam.workers.token_counter import added_up, id_columns, token_counts_name
 
 _KINDS = ((PLAIN_FORMAT, False), (LABELLED_FORMAT, False), (LABELLED_FORMAT, True))
 """The formats of tokenized documents, and whether with hashes; each has what those before have."""
@@ -94,6 +102,7 @@ class ArrangeJob:
         storage: The storage client.
         identity: What the output depends on but for the arrangement, for `job.json`.
         tokenizer: The tokenizer.
+        encoding: How documents become ids.
         origin: What makes the tokens.
         plan: The plan of the corpus.
         tokenize: Tokenizes the documents into a folder of shards, if asked for with the hashes that
@@ -105,6 +114,7 @@ class ArrangeJob:
     storage: Storage
     identity: Mapping[str, Any]
     tokenizer: Tokenizer
+    encoding: Encoding
     origin: ShardOrigin
     plan: Plan
     tokenize: Callable[[TokenizeSettings, bool], Any]
@@ -150,7 +160,7 @@ def arrange(job: ArrangeJob) -> Arranged:
     pad = arrangement.pad_token
     pad_id = None if pad is None else _id_of(job.tokenizer, pad)
     final = _inside(parts[0], MANIFEST_FILE)
-    names = (TOKENIZER_FILE, MANIFEST_FILE, *index_names(settings.format))
+    names = (TOKENIZER_FILE, TOKEN_COUNTS_FILE, MANIFEST_FILE, *index_names(settings.format))
     folder = OutputFolder.claim(
         storage,
         settings.output,
@@ -173,17 +183,19 @@ def arrange(job: ArrangeJob) -> Arranged:
         return _finished(True, 0, None, manifests)
     documents = folder.path(f"{WORK}/{DOCUMENTS}")
     documents_format, hashes = _kind_of_documents(storage, settings, documents)
-    tokenized = job.tokenize(
-        replace(
-            settings,
-            output=documents,
-            formats=(documents_format,),
-            like=None,
-            columns=(),
-            arranging=ArrangementSettings(),
-        ),
-        hashes,
+    inner = replace(
+        settings,
+        output=documents,
+        formats=(documents_format,),
+        like=None,
+        columns=(),
+        arranging=ArrangementSettings(),
     )
+    tokenized = job.tokenize(inner, hashes)
+    if not is_of_tokenizer(storage, documents, job.tokenizer.fingerprint):
+        # The file is not forced to disk: a power cut may have damaged it, and no hash shows that.
+        storage.remove(storage.join(documents, MANIFEST_FILE))
+        tokenized = job.tokenize(inner, hashes)
     return _Arranging(job, folder, documents, pad_id).run(tokenized)
 
 
@@ -214,6 +226,9 @@ class _Arranging:
         self._folder = folder
         self._old = read_manifest(job.storage, documents)
         self._documents = documents
+        # Of each part, if documents are divided: its texts, and the files of its token counts.
+        self._texts: list[PartTexts] = []
+        self._token_counts: list[tuple[FileInfo, ...]] = []
         self._made_of = hashlib.sha256(self._old.to_bytes()).hexdigest()
         self._shards = [
             DocumentsShard(index, shard.name) for index, shard in enumerate(self._old.shards)
@@ -233,6 +248,8 @@ class _Arranging:
                 job.origin, sequence_length=job.arrangement.sequence_length
             ),
             ranks=folder.path(f"{WORK}/{RANKS}"),
+            encoding=job.encoding.kept_at(job.storage, job.storage.join(documents, TOKENIZER_FILE)),
+            by_source=self._old.sources is not None,
         )
 
     def run(self, tokenized: Any) -> Arranged:
@@ -281,7 +298,10 @@ class _Arranging:
         tasks = [
             task_name("measure", index, len(self._shards)) for index in range(len(self._shards))
         ]
+        divided = self._job.arrangement.validation_share is not None
+        parts = self._job.arrangement.parts if divided else ()
         self._folder.expect([f"{WORK}/{name}.bin" for name in tasks])
+        self._folder.expect(token_counts_name(part_task(n, part)) for n in tasks for part in parts)
         left = self._left(tasks, MeasureStats)
         elements = [_json(self._shards[index]) for index in left]
 
@@ -299,6 +319,13 @@ class _Arranging:
         stats = [receipts[name].read_stats(MeasureStats) for name in tasks]
         if self._job.arrangement.is_best_fit:
             self._ranks = [receipts[name].files[0] for name in tasks]
+        if divided:
+            self._texts = [
+                _added_texts(part) for part in zip(*(s.texts for s in stats), strict=True)
+            ]
+            # They are the last files of a receipt, in the order of the parts.
+            files = [receipts[name].files[-len(parts) :] for name in tasks]
+            self._token_counts = [*zip(*files, strict=True)]
         return [each.parts for each in stats]
 
     def _units(self, totals: Sequence[PartSums]) -> list[int]:
@@ -328,6 +355,7 @@ class _Arranging:
             old.sources,
             None if old.changes == NO_CHANGES else old.changes,
         )
+        texts = self._texts[self._job.arrangement.parts.index(name)] if self._texts else None
         return ArrangedPart(
             settings=self._job.arrangement,
             corpus=corpus,
@@ -335,6 +363,7 @@ class _Arranging:
             tokens=total.tokens,
             padding=padding,
             part=name,
+            texts=texts,
         )
 
     def _write(self, sums: list[tuple[PartSums, ...]], plans: tuple[PartPlan, ...]) -> int:
@@ -451,6 +480,7 @@ class _Arranging:
         folder.publish(publications)
         self._copy_rejects()
         _write_tokenizers(self._job, folder)
+        self._write_token_counts(made)
         for plan, manifest in zip(plans, made, strict=True):
             write_index(storage, folder.path(plan.name) if plan.name else folder.url, manifest)
         for plan, manifest in zip(plans[1:], made[1:], strict=True):
@@ -512,6 +542,23 @@ class _Arranging:
             columns=self._job.settings.columns or UNSET,
         )
 
+    def _write_token_counts(self, manifests: Sequence[Manifest]) -> None:
+        """Write how often each id occurs in the documents of each part."""
+        storage, tokenizer = self._job.storage, self._job.tokenizer
+        fingerprint, columns = tokenizer.fingerprint, id_columns(tokenizer)
+        for number, (part, manifest) in enumerate(
+            zip(self._job.arrangement.parts, manifests, strict=True)
+        ):
+            tokens = manifest.tokens_by_source
+            if self._token_counts:
+                sources = None if None in tokens else [name for name in tokens if name is not None]
+                files = self._token_counts[number]
+                counts = added_up(self._folder, files, columns, sources)
+            else:
+                counts = read_token_counts(storage, self._documents, fingerprint, tokens)
+            folder = self._folder.path(part) if part else self._folder.url
+            write_token_counts(storage, folder, fingerprint, counts)
+
     def _copy_rejects(self) -> None:
         storage, folder = self._job.storage, self._folder
         if self._old.rejects.files:
@@ -519,6 +566,20 @@ class _Arranging:
         for file in self._old.rejects.files:
             url = storage.join(self._documents, *file.name.split("/"))
             storage.write_bytes(folder.path(file.name), read_hashed(storage, url, file.sha256))
+
+
+def _added_texts(parts: Sequence[PartTexts]) -> PartTexts:
+    """Return the sums over the shards of documents."""
+    sources: dict[str, list[SourceTotals]] = {}
+    for each in parts:
+        for name, totals in (each.sources or {}).items():
+            sources.setdefault(name, []).append(totals)
+    known = any(each.sources is not None for each in parts)
+    sums = {
+        name: SourceTotals(*map(sum, zip(*map(astuple, sources[name]), strict=True)))
+        for name in sorted(sources)
+    }
+    return PartTexts(sum(each.text_bytes for each in parts), sums if known else None)
 
 
 def _unsynced(task: ArrangeTask) -> ArrangeTask:

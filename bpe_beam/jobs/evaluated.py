@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import UNSET
 
 from bpe_beam import _native
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
@@ -306,13 +307,13 @@ class TokensFolder:
             yield None, self._tally(None, self._counted(on_shard))
 
     def _tally(self, source: str | None, counts: Amounts) -> Tally:
-        text_bytes = self.manifest.totals.text_bytes
-        if source is not None:
-            text_bytes = (self.manifest.sources or {})[source].text_bytes
+        texts = self.manifest.texts_by_source
+        chosen = texts.values() if source is None else [texts[source]]
+        text_bytes = sum(each.text_bytes for each in chosen)
         return Tally(counts, np.zeros(len(counts), np.int64), bytes=text_bytes)
 
     def _counted(self, on_shard: Callable[[], None]) -> Amounts:
-        """Return how often each id occurs in all shards."""
+        """Return how often each id occurs in all shards, without padding."""
         columns = IdColumns(self.tokenizer)
         table = np.zeros((1, columns.width), np.int64)
         format_ = shard_format(self.manifest.format)
@@ -323,4 +324,9 @@ class TokensFolder:
                     ids = columns.of(batch.ids)
                     _native.add_id_counts(ids, ends, np.empty(0, np.uint32), table)
             on_shard()
-        return columns.known(table[0])
+        counts = columns.known(table[0])
+        arranged = self.manifest.arranged
+        if arranged is not UNSET and arranged.padding:
+            pad = self.tokenizer.token_to_id(str(arranged.settings.pad_token))
+            counts[columns.ids == pad] -= arranged.padding
+        return counts

@@ -147,6 +147,7 @@ def _arrange(
             storage,
             {**outer.identity, **corpus_input.identity(settings.input, plan)},
             tokenizer,
+            encoding,
             origin_of(encoding, settings.columns),
             plan,
             tokenize,

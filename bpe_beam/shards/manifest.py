@@ -201,11 +201,23 @@ class Manifest(
         return hashlib.sha256(msgspec.json.encode(decides)).hexdigest()
 
     @property
+    def texts_by_source(self) -> dict[str | None, SourceTotals]:
+        """The documents of each source, sorted by name; without sources, of None.
+
+        These are the documents of the corpus that the shards are made of, without padding.
+        """
+        sources, totals = self.sources, self.totals
+        row = SourceTotals(totals.documents, totals.text_bytes, totals.tokens)
+        if self.arranged is not UNSET:
+            texts = self.arranged.own_texts
+            row = SourceTotals(self.arranged.documents, texts.text_bytes, self.arranged.tokens)
+            sources = texts.sources
+        return {None: row} if sources is None else dict(sources.items())
+
+    @property
     def tokens_by_source(self) -> dict[str | None, int]:
-        """The number of tokens of each source, sorted by name; without sources, of None."""
-        if self.sources is None:
-            return {None: self.totals.tokens}
-        return {name: totals.tokens for name, totals in self.sources.items()}
+        """The number of tokens of each source, see `texts_by_source`."""
+        return {name: totals.tokens for name, totals in self.texts_by_source.items()}
 
     def to_bytes(self) -> bytes:
         """Return the bytes of `manifest.json`, from which `from_bytes` reads an equal manifest."""

@@ -153,6 +153,18 @@ class ArrangedCorpus(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     changes: DocumentChanges | None = None
 
 
+class PartTexts(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The texts of a part of a corpus.
+
+    Attributes:
+        text_bytes: Their size, in bytes of UTF-8.
+        sources: What the part has of each source, sorted by name; None without sources.
+    """
+
+    text_bytes: Count
+    sources: dict[str, SourceTotals] | None = None
+
+
 class ArrangedPart(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
@@ -165,6 +177,7 @@ class ArrangedPart(
         tokens: The number of the tokens of these documents.
         padding: The number of padding tokens in the shards.
         part: `train` or `validation`; empty if documents were not divided.
+        texts: The texts of these documents, if documents were divided.
     """
 
     settings: Arrangement
@@ -173,6 +186,14 @@ class ArrangedPart(
     tokens: Count
     padding: Count = 0
     part: str = ""
+    texts: PartTexts | None = None
+
+    @property
+    def own_texts(self) -> PartTexts:
+        """The texts of the documents that the shards are made of; 0 bytes if nobody knows them."""
+        if self.part or self.corpus is None:
+            return self.texts or PartTexts(0)
+        return PartTexts(self.corpus.text_bytes, self.corpus.sources)
 
     @staticmethod
     def joined(parts: Sequence[ArrangedPart]) -> ArrangedPart:

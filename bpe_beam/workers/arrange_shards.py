@@ -16,6 +16,7 @@ import functools
 import itertools
 import tempfile
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -30,13 +31,14 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from bpe_beam import json_structs, progress
+from bpe_beam.corpus.batches import integers
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import WORK, TaskFolder
 from bpe_beam.shards.arrangement import Arrangement
 from bpe_beam.shards.document_batches import DocumentBatch, document_batches
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.formats.document_table import HASH, SEQUENCE_LENGTHS
+from bpe_beam.shards.formats.document_table import HASH, SEQUENCE_LENGTHS, TEXT_BYTES
 from bpe_beam.shards.formats.id_stream import spool_errors
 from bpe_beam.shards.formats.interface import LabelledReader, ShardOrigin, ShardWriter
 from bpe_beam.shards.formats.range_file import RangeFile
@@ -49,12 +51,16 @@ from bpe_beam.shards.layouts import (
     shuffled,
 )
 from bpe_beam.shards.packing import PackingPlan, plan_best_fit
+from bpe_beam.shards.shard_rows import PartTexts, SourceTotals
 from bpe_beam.storage.hashing import HashingFile
 from bpe_beam.storage.json_file import Count
 from bpe_beam.workers import metric_names
+from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.document_hashes import for_validation
 from bpe_beam.workers.measured import TaskResult
+from bpe_beam.workers.source_tables import add_token_totals
 from bpe_beam.workers.split_task import require_visible, task_name
+from bpe_beam.workers.token_counter import TABLE_BYTES, IdColumns, TokenCounter, id_columns
 from bpe_beam.workers.unused_memory import release_unused_memory
 
 STAGE = "arrange"
@@ -96,10 +102,12 @@ class MeasureStats(Struct, frozen=True):
     Attributes:
         made_of: The SHA-256 of the manifest of the documents.
         parts: The sums of each part.
+        texts: The texts of each part; empty if documents are not divided.
     """
 
     made_of: str
     parts: tuple[PartSums, ...]
+    texts: tuple[PartTexts, ...]
 
 
 class PiecesStats(Struct, frozen=True):
@@ -217,6 +225,8 @@ class ArrangeTask:
         vocab_size: One more than the tokenizer's greatest id.
         origin: What made the tokens.
         ranks: The file of the numbers of chunks before each shard; see `write_ranks`.
+        encoding: Has the tokenizer.
+        by_source: Whether the documents have sources.
         parts: The plans of the parts; empty until all shards are measured.
     """
 
@@ -231,6 +241,8 @@ class ArrangeTask:
     vocab_size: int
     origin: ShardOrigin
     ranks: str
+    encoding: Encoding
+    by_source: bool
     parts: tuple[PartPlan, ...] = ()
 
     @property
@@ -279,6 +291,8 @@ class NewShard(Struct, frozen=True):
 def measure_shard(task: ArrangeTask, element: str) -> TaskResult:
     """Measure the documents of a shard, and write the receipt.
 
+    If documents are divided, the tokens of each part are counted, too.
+
     Args:
         task: The job.
         element: A `DocumentsShard` as JSON.
@@ -296,20 +310,23 @@ def measure_shard(task: ArrangeTask, element: str) -> TaskResult:
     parts = task.arrangement.parts
     sums = [PartSums(0, 0) for _ in parts]
     histogram = np.zeros((len(parts), (length or 0) + 1), np.int64)
-    for part_lengths in _lengths(task, shard):
+    name = task_name("measure", shard.index, task.shards)
+    counters = [] if task.arrangement.validation_share is None else _part_counters(task)
+    for part_lengths in _lengths(task, shard, counters):
         for number, lengths in enumerate(part_lengths):
             old = sums[number]
             sums[number] = PartSums(old.documents + lengths.size, old.tokens + int(lengths.sum()))
             if task.arrangement.is_best_fit and length is not None:
                 chunks = chunks_of(lengths, length)[1]
                 histogram[number] += np.bincount(chunks, minlength=length + 1)
-    name = task_name("measure", shard.index, task.shards)
     files = []
     if task.arrangement.is_best_fit:
         data = histogram.astype("<i8").tobytes()
         files.append(FileInfo.of(f"{WORK}/{name}.bin", data))
         folder.storage.write_bytes(folder.path(files[0].name), data)
-    folder.write_receipt(name, files, MeasureStats(task.made_of, tuple(sums)))
+    files += [each.write(folder, part_task(name, each.part)) for each in counters]
+    texts = tuple(each.texts() for each in counters)
+    folder.write_receipt(name, files, MeasureStats(task.made_of, tuple(sums), texts))
     return TaskResult([name])
 
 
@@ -449,11 +466,68 @@ def _documents(task: ArrangeTask, name: str) -> Iterator[DocumentBatch]:
         yield from document_batches(reader, labels_of=labels_of)
 
 
-def _lengths(task: ArrangeTask, shard: DocumentsShard) -> Iterator[list[NDArray[np.int64]]]:
+class _PartCounter:
+    """Counts the texts and the tokens of a part of a shard's documents.
+
+    Args:
+        part: The name of the part.
+        columns: The ids of the tokenizer.
+        by_source: Whether the documents have sources.
+        table_bytes: See `TokenCounter`.
+    """
+
+    def __init__(self, part: str, columns: IdColumns, by_source: bool, table_bytes: int) -> None:
+        self.part = part
+        self._by_source = by_source
+        self._tokens = TokenCounter(columns, by_source, table_bytes=table_bytes)
+        self._text_bytes = 0
+        self._sources: dict[str, Counter[str]] = {}
+
+    def add(self, batch: DocumentBatch) -> None:
+        """Add documents."""
+        assert batch.labels is not None
+        lists = pa.LargeListArray.from_arrays(integers(batch.offsets), integers(batch.ids))
+        self._tokens.add(batch.labels, lists)
+        self._text_bytes += int(batch.labels.column(TEXT_BYTES).to_numpy().sum())
+        if self._by_source:
+            add_token_totals(self._sources, batch.labels, batch.offsets)
+
+    def texts(self) -> PartTexts:
+        """Return what was added."""
+        sources = {name: SourceTotals(**row) for name, row in sorted(self._sources.items())}
+        return PartTexts(self._text_bytes, sources if self._by_source else None)
+
+    def write(self, folder: TaskFolder, task: str) -> FileInfo:
+        """See `TokenCounter.write`."""
+        return self._tokens.write(folder, task)
+
+
+def _part_counters(task: ArrangeTask) -> list[_PartCounter]:
+    columns, parts = id_columns(task.encoding.tokenizer()), task.arrangement.parts
+    size = TABLE_BYTES // len(parts)
+    return [_PartCounter(part, columns, task.by_source, size) for part in parts]
+
+
+def part_task(task: str, part: str) -> str:
+    """Return the name under which a task of a shard writes the token counts of a part.
+
+    Args:
+        task: The name of the task.
+        part: The name of the part.
+    """
+    return f"{task}-{part}"
+
+
+def _lengths(
+    task: ArrangeTask, shard: DocumentsShard, counters: Sequence[_PartCounter]
+) -> Iterator[list[NDArray[np.int64]]]:
     """Yield the lengths of documents of each part. Without a validation share no id is read."""
     if task.arrangement.validation_share is not None:
         for batch in _documents(task, shard.name):
-            yield [np.diff(part.offsets) for part in _parts(task, batch)]
+            parts = _parts(task, batch)
+            for counter, part in zip(counters, parts, strict=True):
+                counter.add(part)
+            yield [np.diff(part.offsets) for part in parts]
         return
     source = shard_format(task.documents_format)
     with source.reader(task.folder.storage, task.documents, shard.name) as reader:

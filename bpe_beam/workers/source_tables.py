@@ -123,7 +123,7 @@ def add_token_totals(
 
     Args:
         totals: `documents`, `text_bytes` and `tokens` by source; changed.
-        batch: The documents.
+        batch: The documents, with their `text` or its size, `text_bytes`.
         offsets: int64[documents + 1], the first token of each document and the end of the last.
 
     Raises:
@@ -133,7 +133,11 @@ def add_token_totals(
 
     column = batch.column("source").dictionary_encode()
     codes, names = column.indices.to_numpy(), column.dictionary.to_pylist()
-    sizes = pc.binary_length(batch.column("text")).to_numpy()
+    sizes = (
+        pc.binary_length(batch.column("text")).to_numpy()
+        if "text" in batch.schema.names
+        else batch.column("text_bytes").to_numpy()
+    )
     rows = np.zeros((3, len(names)), np.int64)
     for row, values in zip(rows, (1, sizes, np.diff(offsets)), strict=True):
         np.add.at(row, codes, values)

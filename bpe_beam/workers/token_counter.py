@@ -84,12 +84,15 @@ class TokenCounter:
     Args:
         columns: The columns of the table.
         by_source: Whether to count the tokens of each value of the column `source`.
+        table_bytes: The most bytes of the table, but for one row.
     """
 
-    def __init__(self, columns: IdColumns, by_source: bool) -> None:
+    def __init__(
+        self, columns: IdColumns, by_source: bool, *, table_bytes: int | None = None
+    ) -> None:
         self._columns = columns
         self._by_source = by_source
-        self._height = columns.rows_within(TABLE_BYTES) if by_source else 1
+        self._height = columns.rows_within(table_bytes or TABLE_BYTES) if by_source else 1
         self._rows: dict[str, int] = {}
         self._blocks = io.BytesIO()
         self._writer = pa.ipc.new_stream(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_line import run_whole
+from command_line import run, run_whole
 from made_text import documents
 from read_back import read_shards, tree
 
@@ -96,3 +98,124 @@ def test_converted_shards_have_the_counts(made: Path, tmp_path: Path) -> None:
     for (_, token), count in counted(out).items():
         total[None, token] += count
     assert counted(tmp_path / "two") == total
+
+
+BY_LANGUAGE = ("--source-field", "language", "--append", END)
+PADDED = ("--sequence-length", 32, "--packing", "best_fit", "--pad-token", END)
+SHARE = ("--validation-share", "40%")
+
+
+def evaluated(folder: Path) -> dict[str, Any]:
+    ran = run("evaluate", "--tokens", folder)
+    found: dict[str, Any] = json.loads(ran.out)["tokenizers"][0]
+    return found
+
+
+@pytest.mark.parametrize(
+    "arranged",
+    [("--shuffle-seed", 4), ("--sequence-length", 32), (*PADDED, "--shuffle-seed", 4)],
+    ids=["shuffled", "concatenated", "padded"],
+)
+def test_documents_in_another_order_have_the_same_counts(
+    made: Path, tmp_path: Path, arranged: tuple[object, ...]
+) -> None:
+    """Also in sequences: padding is not counted."""
+    for name, extra in (("all", ("--append", END)), ("by source", BY_LANGUAGE)):
+        plain = tokenize(made, tmp_path / name / "plain", *extra)
+        out = tokenize(made, tmp_path / name / "out", *extra, *arranged)
+        assert (out / FILE).read_bytes() == (plain / FILE).read_bytes()
+        assert run_whole("verify", out).summary["whole"] is True
+        figures = [evaluated(folder)["figures"]["total"] for folder in (plain, out)]
+        assert figures[0] == figures[1]
+        assert figures[0]["bytes"] > 1000
+
+
+@pytest.mark.parametrize("padded", [(), PADDED], ids=["documents", "padded"])
+def test_parts_have_counts_of_their_own(
+    made: Path, tmp_path: Path, padded: tuple[object, ...]
+) -> None:
+    end = json.loads((made / "tok" / "vocab.json").read_bytes())[END]
+    for name, extra in (("all", ("--append", END)), ("by source", BY_LANGUAGE)):
+        plain = counted(tokenize(made, tmp_path / name / "plain", *extra))
+        folder = tokenize(made, tmp_path / name / "out", *extra, *SHARE, *padded)
+        parts = [folder / "train", folder / "validation"]
+        assert counted(parts[0]) + counted(parts[1]) == +plain
+        text_bytes = 0
+        for part in parts:
+            proof = run_whole("verify", part, "--full", "--input", made / "c.jsonl").summary
+            assert proof["whole"] is True
+            total: Counter[int] = Counter()
+            for (_, token), count in counted(part).items():
+                total[token] += count
+            shards = Counter(token for document in read_shards(part) for token in document)
+            arranged = json.loads((part / "manifest.json").read_bytes())["arranged"]
+            shards[end] -= arranged.get("padding", 0)
+            assert +total == +shards
+            assert bool(padded) == bool(arranged.get("padding", 0))
+            figures = evaluated(part)["figures"]["total"]
+            assert figures["tokens"] == total.total() == arranged["tokens"]
+            assert figures["bytes"] == arranged["texts"]["text_bytes"]
+            text_bytes += figures["bytes"]
+        assert text_bytes == arranged["corpus"]["text_bytes"]
+        again = tokenize(
+            made, tmp_path / name / "again", *extra, *SHARE, *padded, "--runner", "FnApiRunner"
+        )
+        assert tree(again) == tree(folder)
+
+
+def test_the_sources_of_parts_are_those_of_their_documents(made: Path, tmp_path: Path) -> None:
+    out = tokenize(made, tmp_path / "out", *BY_LANGUAGE, *SHARE, "--format", "arrow")
+    for part in (out / "train", out / "validation"):
+        tokens: Counter[tuple[str | None, int]] = Counter()
+        texts: Counter[str] = Counter()
+        for path in sorted(part.glob("shard-*.arrow")):
+            for row in pa.ipc.open_file(path.read_bytes()).read_all().to_pylist():
+                tokens.update((row["source"], token) for token in row["input_ids"])
+                texts[row["source"]] += row["text_bytes"]
+        assert +counted(part) == tokens
+        arranged = json.loads((part / "manifest.json").read_bytes())["arranged"]
+        sources = arranged["texts"]["sources"]
+        assert {name: row["text_bytes"] for name, row in sources.items()} == dict(texts)
+        assert {*sources} >= {"de", "en", "zh"}
+
+
+def test_verify_compares_the_counts_of_a_part(made: Path, tmp_path: Path) -> None:
+    out = tokenize(made, tmp_path / "out", *SHARE)
+    (out / "validation" / FILE).write_bytes((out / "train" / FILE).read_bytes())
+    ran = run("verify", out / "validation")
+    assert (ran.code, "has other tokens than the manifest" in ran.message) == (1, True)
+
+
+def test_counts_of_sequences_are_converted(made: Path, tmp_path: Path) -> None:
+    out = tokenize(made, tmp_path / "out", *BY_LANGUAGE, *PADDED)
+    for name, extra in (("one", ("--format", "arrow")), ("two", ("--shards", "2"))):
+        run_whole("convert", out, *extra, "--output", tmp_path / name)
+        assert (tmp_path / name / FILE).read_bytes() == (out / FILE).read_bytes()
+        assert run_whole("verify", tmp_path / name).summary["whole"] is True
+    run_whole("convert", out, tmp_path / "two", "--output", tmp_path / "joined")
+    assert not (tmp_path / "joined" / FILE).exists(), "nobody knows what is padding there"
+    assert run_whole("verify", tmp_path / "joined").summary["whole"] is True
+    unpadded = tokenize(made, tmp_path / "unpadded", *BY_LANGUAGE, *PADDED[:-2])
+    other = tokenize(made, tmp_path / "other", *BY_LANGUAGE, "--shuffle-seed", 1)
+    run_whole("convert", unpadded, other, "--output", tmp_path / "both")
+    assert run_whole("verify", tmp_path / "both").summary["whole"] is True
+    total: Counter[tuple[str | None, int]] = Counter()
+    for (_, token), count in counted(unpadded).items():
+        total[None, token] += 2 * count
+    assert counted(tmp_path / "both") == total
+
+
+def test_padding_is_left_out_of_shards_without_counts(made: Path, tmp_path: Path) -> None:
+    out = tokenize(made, tmp_path / "out", "--append", END, *PADDED)
+    whole = evaluated(out)
+    (out / FILE).unlink()
+    assert evaluated(out) == whole
+
+
+def test_temporary_counts_that_are_damaged_are_made_again(made: Path, tmp_path: Path) -> None:
+    """They are not forced to disk."""
+    whole = tree(tokenize(made, tmp_path / "whole", *PADDED))
+    for number, damage in enumerate((b"", b"PAR1")):
+        out = tokenize(made, tmp_path / f"{number}", *PADDED, "--dry-run")
+        (out / "work" / "documents" / FILE).write_bytes(damage)
+        assert tree(tokenize(made, out, *PADDED)) == whole
