@@ -35,7 +35,6 @@ from bpe_beam.shards.shard_rows import (
 from bpe_beam.storage.json_file import Count
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.document_encoding import Encoding
-from bpe_beam.workers.document_hashes import with_hashes
 from bpe_beam.workers.encode_documents import encode_documents
 from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.split_reader import SplitReader
@@ -160,11 +159,15 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
             SplitShards(format_, partial(_writer, task), name, by_source=task.reading.names_sources)
         )
         labelled = format_.labelled_writer is not None
-        text_files = split.task.text_files()
-        for texts in split.batches(labelled=labelled, batch_bytes=_BATCH_BYTES):
-            if task.hashes:
-                # Before the rules: all parts of a document that is split have its hash.
-                texts = with_hashes(texts, text_files)
+        batches = split.batches(labelled=labelled, batch_bytes=_BATCH_BYTES)
+        if task.hashes:
+            # An import that other shards do not need.
+            from bpe_beam.workers.document_hashes import with_hashes
+
+            # Before the rules: all parts of a document that is split have its hash.
+            text_files = split.task.text_files()
+            batches = (with_hashes(texts, text_files) for texts in batches)
+        for texts in batches:
             batch, ids, changed = encode_documents(
                 task.encoding,
                 texts,
