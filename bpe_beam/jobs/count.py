@@ -61,7 +61,7 @@ def run(
     if settings.dry_run:
         from bpe_beam.jobs.estimate import estimate_counting
 
-        return estimate_counting(storage, plan, settings.input, settings.run, rules_of(settings))
+        return estimate_counting(storage, plan, settings)
     return CountJob(settings, storage, plan).run(progress)
 
 

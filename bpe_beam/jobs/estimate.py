@@ -1,72 +1,88 @@
 """`--dry-run`: what a job would read, how long, and how much memory and storage it would take.
 
-A sample of the corpus is read and processed by the same code as in the job, on as many threads, for
-a few seconds. Everything else follows from its speeds and amounts. Nothing is written but temporary
-files, which are removed.
+Two things are measured, and the rest follows:
 
-The number of unique words grows with a power of the corpus's size. The power is that between each
-half of the sample and the whole sample.
+- The job itself runs in a process of its own on a few documents, see `trial.py`: what every run
+  takes, whatever the corpus.
+- A sample of the corpus is read and processed by the same code as in the job, on as many threads,
+  for a few seconds, see `corpus_sample.py`. A training runs in a process of its own on the sample's
+  words, or on as many parts of counts as it learns in a few seconds.
+
+The number of unique words grows with a power of the corpus's size. The power is that between halves
+of the sample and the whole sample. Nothing is written but temporary files, which are removed.
 """
 
 from __future__ import annotations
 
 import math
-import resource
-import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 from msgspec import UNSET, Struct, UnsetType
 
-from bpe_beam.corpus.plan import Plan
-from bpe_beam.corpus.readers import read_split
-from bpe_beam.counts.artifact import write_part
+from bpe_beam.corpus.plan import Plan, Split
+from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.counts.manifest import CountsManifest, CountsPart, source_totals
 from bpe_beam.counts.word_counter import WordRules
-from bpe_beam.counts.word_table import PARTITIONS, WordTable, encode_block
-from bpe_beam.engines.local import scattered
+from bpe_beam.counts.word_table import PARTITIONS
 from bpe_beam.engines.run import workers_of
-from bpe_beam.jobs import corpus_input
-from bpe_beam.jobs.corpus_summary import inputs_summary
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKEN_COUNTS_FILE
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.receipts import WORK, TaskFolder
+from bpe_beam.jobs.corpus_sample import Sample, read_sample
+from bpe_beam.jobs.trial import Trial, try_job, write_documents
 from bpe_beam.settings.common import InputSettings, RunSettings
+from bpe_beam.settings.count import CountSettings
+from bpe_beam.settings.tokenize import TokenizeSettings
+from bpe_beam.settings.train import TrainSettings
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.numbering import shard_name
+from bpe_beam.shards.token_counts import write_token_counts
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.initial_vocabulary import needs_seen
-from bpe_beam.training.learn import learn
 from bpe_beam.training.learning_work import LearningWork
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
-from bpe_beam.training.words import gather_words, memory_needed
-from bpe_beam.workers.count_split import TABLE_BYTES
+from bpe_beam.training.words import memory_needed
+from bpe_beam.workers.count_split import (
+    TABLE_BYTES,
+    CountTask,
+    PartStats,
+    RangeReference,
+    WordsFile,
+    range_references,
+    write_partition,
+)
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.encode_documents import encode_documents
 from bpe_beam.workers.source_tables import SourceTables
-from bpe_beam.workers.split_task import text_bytes_of
-from bpe_beam.workers.tokenize_split import origin_of
+from bpe_beam.workers.split_task import task_name
+from bpe_beam.workers.token_counter import TokenCounter, added_up, id_columns
+from bpe_beam.workers.tokenize_split import ENCODED_BYTES, origin_of
 
 SAMPLE_SECONDS = 3.0
 """How long a sample is read."""
 
-_SPLIT_BYTES = 8 << 20
-"""The most stored bytes that are read of one split: samples are from everywhere."""
-
-_LEAST_ROWS = 1000
-"""The least words of a file whose bytes tell those of a part of the counts."""
+_LEARNING_SECONDS = 3.0
+"""How long a training on some of the words takes at most, about."""
 
 _WORD_CACHE_BYTES = 64 << 20
 """The word cache of an encoding thread, which a short sample does not fill."""
 
-_BYTES_PER_WORD = 150
-"""The memory of a unique word in a table, about."""
+_HALVED_PARTITIONS, _HALVINGS = 2, 3
+"""The partitions of words that tell how their number grows, and the ways to halve the sample."""
 
-Process = Callable[[pa.RecordBatch], None]
+_USUAL_POWER = 0.6
+"""The power with which unique words grow, where the sample is a part of one split."""
+
+_NANOSECOND = 1e-9
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
@@ -74,10 +90,10 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
     Attributes:
         sampled_bytes: The stored bytes of the sample.
-        seconds: How long the job would take on this machine; None: not known, since merges would be
-            learned in rounds.
-        memory_bytes: The most memory that this process would take; of training an upper bound.
-        storage_bytes: The size of the output.
+        seconds: How long the command would take on this machine, the start of the process included;
+            None: not known, since merges would be learned in rounds.
+        memory_bytes: The peak of the process's resident memory; of merge rounds an upper bound.
+        storage_bytes: The size of all files of the output.
         temporary_bytes: The most that the job has in its output folder besides, until it ends.
     """
 
@@ -104,119 +120,115 @@ class Estimate(Struct, frozen=True, kw_only=True):
     next: Sequence[str] = ("the same without --dry-run",)
 
 
-@dataclass
-class _Sample:
-    """What was read of a corpus: stored bytes, documents, text, rejects, and the seconds it took.
-
-    Attributes:
-        share: The share of the corpus that was read.
-        rate: Stored bytes a second, of all workers of the job together.
-    """
-
-    plan: Plan
-    seconds: float = 0.0
-    stored: int = 0
-    documents: int = 0
-    text_bytes: int = 0
-    rejects: int = 0
-    speedup: float = 1.0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @property
-    def share(self) -> float:
-        return max(self.stored, 1) / max(self.plan.size, self.stored, 1)
-
-    @property
-    def rate(self) -> float:
-        return max(self.stored, 1) * self.speedup / max(self.seconds, 1e-9)
-
-    def whole(self, amount: float) -> int:
-        """Return an amount of the whole corpus, from that of the sample."""
-        return round(amount / self.share)
-
-    def summary(self) -> dict[str, Any]:
-        """Return the rows of the summary about the input."""
-        rows = inputs_summary(self.plan, ())
-        del rows["files_read_by_one_worker"]
-        return {
-            **rows,
-            "bytes": self.plan.size,
-            "splits": len(self.plan.splits),
-            "sampled_bytes": self.stored,
-            "documents": self.whole(self.documents),
-            "text_bytes": self.whole(self.text_bytes),
-            "rejects": self.whole(self.rejects),
-        }
+def _try_on_documents(
+    run: Callable[..., Any], settings: CountSettings | TokenizeSettings, sample: Sample, folder: str
+) -> Trial:
+    """Run a job on a few documents of a sample."""
+    documents = f"{folder}/documents.jsonl"
+    write_documents(sample.first, documents)
+    read = InputSettings(
+        inputs=(documents,),
+        max_rejects="100%",
+        source_field="source" if settings.input.by_source else None,
+    )
+    output = f"{folder}/output"
+    return try_job(
+        run, replace(settings, input=read, output=output, run=_here(settings.run)), output=output
+    )
 
 
-def _read_sample(
-    storage: Storage,
-    plan: Plan,
-    input_settings: InputSettings,
-    processes: Sequence[Process],
-    *,
-    only_text: bool,
-    seconds: float,
-) -> _Sample:
-    """Read parts of splits from all over the corpus until the time is over.
-
-    Args:
-        storage: The storage client.
-        plan: The plan of the corpus.
-        input_settings: The input settings.
-        processes: What each thread does to each batch.
-        only_text: See `read_split`.
-        seconds: The time.
-    """
-    sample, settings = _Sample(plan), corpus_input.read_settings(input_settings)
-    left = iter([plan.splits[number] for number in scattered(len(plan.splits))])
-    started = time.monotonic()
-
-    def read(process: Process) -> None:
-        while time.monotonic() - started < seconds:
-            with sample._lock:
-                split = next(left, None)
-            if split is None:
-                return
-            stored = rejects = 0
-
-            def on_read(count: int) -> None:
-                nonlocal stored
-                stored += count
-
-            def on_reject(_: object) -> None:
-                nonlocal rejects
-                rejects += 1
-
-            documents = text_bytes = 0
-            for batch in read_split(
-                storage, plan, split, settings, on_reject, only_text=only_text, on_read=on_read
-            ):
-                process(batch)
-                documents += batch.num_rows
-                text_bytes += text_bytes_of(batch)
-                if stored >= _SPLIT_BYTES or time.monotonic() - started >= seconds:
-                    break
-            with sample._lock:
-                sample.stored += stored
-                sample.documents += documents
-                sample.text_bytes += text_bytes
-                sample.rejects += rejects
-
-    with ThreadPoolExecutor(len(processes)) as pool:
-        for _ in pool.map(read, processes):
-            pass
-    sample.seconds = time.monotonic() - started
-    return sample
-
-
-def _memory_now() -> int:
-    """Return the most memory that this process has had, in bytes."""
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024
+def _here(run: RunSettings) -> RunSettings:
+    """Return how a job runs in this process and says nothing."""
+    workers = run.workers if run.in_process else None
+    return RunSettings(workers=workers, quiet=True, storage_options=run.storage_options)
 
 
 # ---- words ----
+
+
+@dataclass
+class _SplitWords:
+    """The words of a split that was read in part.
+
+    Attributes:
+        size: The size of the whole split.
+        stored: The bytes of it that were read.
+        rows: The words that were written, each once in each source.
+        memory: The memory of the tables.
+    """
+
+    size: int
+    stored: int
+    rows: int
+    bytes: int
+    memory: int
+    words: int
+    sources: dict[str, Counter[str]]
+    ranges: list[tuple[int, RangeReference]]
+
+
+class _Counting:
+    """Counts the splits of a sample into files of words in a temporary folder.
+
+    Args:
+        folder: The folder.
+        settings: The settings of the job.
+    """
+
+    def __init__(self, folder: str, settings: CountSettings, rules: WordRules) -> None:
+        self.splits: list[_SplitWords] = []
+        self.settings = settings
+        self.rules = rules
+        self.by_source = settings.input.by_source
+        self.columns = settings.columns
+        self.folder = TaskFolder(Storage().unsynced, folder, "")
+        self.folder.storage.make_folder(self.folder.path(WORK))
+
+    def begin(self, split: Split) -> _CountedSplit:
+        """Return the counter of a split."""
+        return _CountedSplit(self, split)
+
+
+class _CountedSplit:
+    """Counts a split into a file of words. A `SplitProcess`."""
+
+    def __init__(self, counting: _Counting, split: Split) -> None:
+        self._counting = counting
+        self._split = split
+        self._url = counting.folder.path(f"{split.index}.words")
+        self._stack = ExitStack()
+        create = counting.folder.storage.create
+        self._file = WordsFile(self._stack.enter_context(create(self._url)))
+        self._tables = SourceTables(
+            counting.rules,
+            counting.by_source,
+            max_bytes=TABLE_BYTES,
+            on_full=self._file.write,
+        )
+        self._words = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Count documents."""
+        self._words += self._tables.add(batch)
+
+    def end(self, stored: int) -> None:
+        """Write the words."""
+        memory = self._tables.memory_bytes
+        self._file.write(self._tables.take())
+        self._stack.close()
+        info = FileInfo.written("", self._file.file)
+        self._counting.splits.append(
+            _SplitWords(
+                size=self._split.size,
+                stored=stored,
+                rows=self._file.words,
+                bytes=info.bytes,
+                memory=memory,
+                words=self._words,
+                sources=self._tables.totals,
+                ranges=[*range_references(self._url, info.sha256, self._file.ranges)],
+            )
+        )
 
 
 @dataclass
@@ -224,144 +236,200 @@ class _Words:
     """The words of a sample, and what follows for the whole corpus.
 
     Attributes:
-        table: The unique words of the sample, with their counts.
+        manifest: The manifest of the counts folder that the sample makes.
+        splits: The splits of the sample.
+        merging_seconds: How long the words of all splits took to merge.
         power: How the number of unique words grows with the size of the corpus.
+        row_power: The same of words that each source has once.
+        trial: The job on a few documents.
     """
 
-    sample: _Sample
-    table: pa.Table
-    words: int
+    sample: Sample
+    settings: CountSettings
+    manifest: CountsManifest
+    splits: list[_SplitWords]
+    merging_seconds: float
     power: float
-    stored_row_bytes: float
-    block_row_bytes: float
-    row_seconds: float
-
-    def unique(self, share: float) -> int:
-        """Return the number of unique words of a share of the corpus."""
-        growth = math.pow(share / self.sample.share, self.power)
-        return round(int(self.table.num_rows) * growth)
+    row_power: float
+    trial: Trial
 
     @property
-    def word_bytes(self) -> int:
-        """The bytes of all unique words of the corpus."""
-        mean: float = self.table["word"].nbytes / max(1, self.table.num_rows)
-        return round(mean * self.unique(1.0))
+    def growth(self) -> float:
+        """How many times more unique words the corpus has than the sample."""
+        return math.pow(1 / self.sample.share, self.power)
+
+    def row_growth(self, share: float) -> float:
+        """Return how many times more words a thing has than a share of it."""
+        return math.pow(1 / share, self.row_power)
+
+    @property
+    def in_splits(self) -> float:
+        """How many times more words all splits have than those of the sample."""
+        read = sum(split.rows for split in self.splits)
+        whole = sum(self._whole(split.rows, split) for split in self.splits)
+        sizes = sum(split.size for split in self.splits)
+        return whole / max(1, read) * self.sample.plan.size / max(1, sizes)
+
+    def _whole(self, amount: float, split: _SplitWords) -> float:
+        return amount * self.row_growth(max(1, split.stored) / max(1, split.stored, split.size))
+
+    @property
+    def seconds(self) -> float:
+        """The seconds of counting."""
+        workers = workers_of(self.settings.run, len(self.sample.plan.splits))
+        reading = self.sample.seconds_of_all(workers)
+        return self.trial.seconds + reading + self.merging_seconds * self.in_splits
+
+    @property
+    def memory(self) -> int:
+        """The peak of memory while words are counted."""
+        workers = workers_of(self.settings.run, len(self.sample.plan.splits))
+        tables = max((self._whole(split.memory, split) for split in self.splits), default=0)
+        return self.trial.memory + round(workers * min(tables, TABLE_BYTES))
+
+    @property
+    def storage_bytes(self) -> int:
+        """The bytes of all files of the counts folder."""
+        least = self.trial.bytes_of(".parquet")
+        parts = sum(part.bytes for part in self.manifest.parts)
+        words = max(0, parts - least) * self.row_growth(self.sample.share)
+        others = sum(self.trial.files.values()) - self.trial.bytes_of(MANIFEST_FILE)
+        return round(others + len(self.manifest.to_bytes()) + words)
+
+    def rows(self) -> dict[str, Any]:
+        """Return the rows of the summary."""
+        plan = self.sample.plan
+        return {
+            **self.sample.summary(),
+            "words": self.sample.whole(self.manifest.words),
+            "unique_words": round(self.manifest.unique_words * self.growth),
+            "workers": workers_of(self.settings.run, len(plan.splits)),
+            "seconds": round(self.seconds, 1),
+            "memory_bytes": self.memory,
+            "storage_bytes": self.storage_bytes,
+            "temporary_bytes": round(sum(split.bytes for split in self.splits) * self.in_splits),
+        }
 
 
-def _count_sample(
-    storage: Storage, plan: Plan, input_settings: InputSettings, run: RunSettings, rules: WordRules
-) -> _Words:
-    """Count a sample, and merge its words as the job does."""
-    workers = workers_of(run, len(plan.splits))
-    threads = 1 if rules.hold_gil else workers
-    counted = [0] * threads
-    halves = [[_tables(rules) for _ in range(2)] for _ in range(threads)]
+def _count_sample(storage: Storage, plan: Plan, settings: CountSettings, folder: str) -> _Words:
+    """Count a sample into a counts folder, as the job does.
 
-    def process(number: int) -> Process:
-        turn = 0
+    Args:
+        storage: The storage client.
+        plan: The plan of the corpus.
+        settings: The settings of the job.
+        folder: The folder, which is temporary.
+    """
+    from bpe_beam.jobs import count
 
-        def count(batch: pa.RecordBatch) -> None:
-            nonlocal turn
-            counted[number] += halves[number][turn % 2].add(batch)
-            turn += 1
-
-        return count
-
-    sample = _read_sample(
+    rules = count.rules_of(settings)
+    workers = workers_of(settings.run, len(plan.splits))
+    counting = _Counting(folder, settings, rules)
+    sample = read_sample(
         storage,
         plan,
-        input_settings,
-        [process(number) for number in range(threads)],
-        only_text=True,
+        settings.input,
+        counting.begin,
+        threads=1 if rules.hold_gil else workers,
         seconds=SAMPLE_SECONDS,
+        only_text=True,
     )
-    sample.speedup = workers / threads
-    blocks = [[list(_blocks(own[half])) for own in halves] for half in range(2)]
-    sizes = [_merged(own, rules).num_rows for own in blocks]
+    with tempfile.TemporaryDirectory() as tried:
+        trial = _try_on_documents(count.run, replace(settings, dry_run=False), sample, tried)
+    splits = counting.splits
     started = time.monotonic()
-    table = _merged([rows for own in blocks for rows in own], rules)
-    rows = sum(block.num_rows for own in blocks for part in own for block in part)
-    _written(table, rules)
-    seconds = time.monotonic() - started
-    few = table
-    if table.num_rows >= _LEAST_ROWS * PARTITIONS:  # words of one partition are less alike
-        few = table.take(pa.array(range(0, table.num_rows, PARTITIONS)))
-    encoded = sum(len(encode_block(b)) for own in blocks for part_ in own for b in part_)
-    mean = sum(sizes) / 2
-    grown = math.log2(table.num_rows / mean) if mean else 1.0
-    return _Words(
-        sample,
-        table,
-        sum(counted),
-        min(1.0, max(0.0, grown)),
-        _written(few, rules) / max(1, few.num_rows),
-        encoded / max(1, rows),
-        seconds / max(1, rows),
+    _merge(counting, [], workers, range(PARTITIONS))
+    without = time.monotonic() - started
+    parts = _merge(counting, splits, workers, range(PARTITIONS))
+    seconds = max(0.0, time.monotonic() - started - 2 * without)
+    power, row_power = _powers(counting, workers, parts)
+    manifest = _manifest(counting, sample, parts)
+    storage.write_bytes(storage.join(folder, MANIFEST_FILE), manifest.to_bytes())
+    return _Words(sample, settings, manifest, splits, seconds, power, row_power, trial)
+
+
+def _merge(
+    counting: _Counting, splits: Sequence[_SplitWords], workers: int, partitions: Sequence[int]
+) -> list[CountsPart]:
+    """Write partitions of the words of splits as parts of the counts folder."""
+    task = CountTask(
+        counting.folder, ReadSettings(), counting.rules, len(splits), counting.by_source
+    )
+    ranges: list[list[RangeReference]] = [[] for _ in range(PARTITIONS)]
+    for split in splits:
+        for partition, reference in split.ranges:
+            ranges[partition].append(reference)
+
+    def write(partition: int) -> CountsPart:
+        write_partition(task, (partition, ranges[partition]))
+        receipt = counting.folder.read_receipt(task_name("part", partition, PARTITIONS))
+        assert receipt is not None
+        return receipt.read_stats(PartStats).part
+
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(write, partitions))
+
+
+def _powers(counting: _Counting, workers: int, parts: Sequence[CountsPart]) -> tuple[float, float]:
+    """Return how unique words grow, and words that each source has once.
+
+    The mean of several ways to halve the sample differs less by chance than one.
+    """
+    splits = sorted(counting.splits, key=lambda split: split.stored)
+    whole = parts[:_HALVED_PARTITIONS]
+    unique, rows = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        apart = _Counting(folder, counting.settings, counting.rules)
+        for bit in range(_HALVINGS):
+            halves: list[list[_SplitWords]] = [[], []]
+            for number, split in enumerate(splits):
+                halves[number >> bit & 1].append(split)
+            for half in halves if all(halves) else ():
+                own = _merge(apart, half, workers, range(len(whole)))
+                unique.append(sum(part.unique_words for part in own))
+                rows.append(sum(part.rows for part in own))
+    return (
+        _power(unique, sum(part.unique_words for part in whole)),
+        _power(rows, sum(part.rows for part in whole)),
     )
 
 
-def _written(words: pa.Table, rules: WordRules) -> int:
-    """Return the size of a file of words, which is written and removed."""
-    with tempfile.TemporaryDirectory() as folder:
-        rows: dict[str | None, Any] = {None: words.to_batches()}
-        return write_part(Storage(), folder, "part.parquet", rows, rules.with_places).bytes
+def _power(halves: Sequence[int], whole: int) -> float:
+    """Return the power with which an amount grows from a half to the whole, from 0 to 1."""
+    if not sum(halves):
+        return _USUAL_POWER
+    return min(1.0, max(0.0, math.log2(whole * len(halves) / sum(halves))))
 
 
-def _tables(rules: WordRules) -> SourceTables:
-    return SourceTables(rules, False, max_bytes=TABLE_BYTES, on_full=lambda words: None)
+def _manifest(counting: _Counting, sample: Sample, parts: Sequence[CountsPart]) -> CountsManifest:
+    """Return the manifest of the sample's counts."""
+    sources = None
+    if counting.by_source:
+        sources = source_totals((split.sources for split in counting.splits), parts)
+    return CountsManifest(
+        **asdict(counting.rules),
+        documents=sample.documents,
+        text_bytes=sample.text_bytes,
+        words=sum(split.words for split in counting.splits),
+        unique_words=sum(part.unique_words for part in parts),
+        word_bytes=sum(part.word_bytes for part in parts),
+        rejects={},
+        inputs=tuple((file.name, file.size) for file in sample.plan.files),
+        parts=tuple(parts),
+        sources=sources,
+    )
 
 
-def _blocks(tables: SourceTables) -> Iterator[pa.RecordBatch]:
-    for rows in tables.take().values():
-        for _, block in rows:
-            yield block
-
-
-def _merged(blocks: Sequence[Sequence[pa.RecordBatch]], rules: WordRules) -> pa.Table:
-    merged = WordTable(with_places=rules.with_places)
-    for own in blocks:
-        for block in own:
-            merged.add_block(block)
-    found = list(merged.drain())
-    return pa.Table.from_batches(found) if found else pa.table({"word": [], "count": []})
-
-
-def _counting(words: _Words, run: RunSettings) -> dict[str, Any]:
-    """Return the rows of the summary about counting a corpus."""
-    sample, plan = words.sample, words.sample.plan
-    workers = workers_of(run, len(plan.splits))
-    in_splits = sum(words.unique(split.size / max(1, plan.size)) for split in plan.splits)
-    unique = words.unique(1.0)
-    tables = min(TABLE_BYTES, _BYTES_PER_WORD * in_splits // max(1, len(plan.splits)))
-    part = _BYTES_PER_WORD * unique // PARTITIONS
-    merging = words.row_seconds * in_splits / min(workers, PARTITIONS)
-    return {
-        **sample.summary(),
-        "words": sample.whole(words.words),
-        "unique_words": unique,
-        "workers": workers,
-        "seconds": round(plan.size / sample.rate + merging, 1),
-        "memory_bytes": _memory_now() + workers * max(tables, part),
-        "storage_bytes": round(words.stored_row_bytes * unique),
-        "temporary_bytes": round(words.block_row_bytes * in_splits),
-    }
-
-
-def estimate_counting(
-    storage: Storage, plan: Plan, input_settings: InputSettings, run: RunSettings, rules: WordRules
-) -> Estimate:
+def estimate_counting(storage: Storage, plan: Plan, settings: CountSettings) -> Estimate:
     """Return what counting a corpus would take.
 
     Args:
         storage: The storage client.
         plan: The plan of the corpus.
-        input_settings: The input settings.
-        run: How the job would run.
-        rules: How texts are split into words.
+        settings: The settings of the job.
     """
-    return Estimate(
-        job="count", **_counting(_count_sample(storage, plan, input_settings, run, rules), run)
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        return Estimate(job="count", **_count_sample(storage, plan, settings, folder).rows())
 
 
 # ---- training ----
@@ -370,167 +438,269 @@ def estimate_counting(
 def estimate_training(
     storage: Storage,
     plan: Plan,
-    input_settings: InputSettings,
-    run: RunSettings,
-    rules: WordRules,
+    counting: CountSettings,
+    settings: TrainSettings,
     recipe: Recipe,
-    driver_memory: int,
 ) -> Estimate:
     """Return what counting a corpus and training from its words would take.
 
     Args:
         storage: The storage client.
         plan: The plan of the corpus.
-        input_settings: The input settings.
-        run: How the job would run.
-        rules: How texts are split into words.
+        counting: The settings of counting it.
+        settings: The settings of the job.
         recipe: What is trained.
-        driver_memory: The memory for training, in bytes.
     """
-    words = _count_sample(storage, plan, input_settings, run, rules)
-    rows = _counting(words, run)
-    unique = words.unique(1.0)
-    training = _training(words.table, recipe, unique, words.word_bytes, driver_memory)
-    return Estimate(job="train", **_joined(rows, training))
+    with tempfile.TemporaryDirectory() as folder:
+        words = _count_sample(storage, plan, counting, folder)
+        rows = words.rows()
+        unique = rows["unique_words"]
+        training = _training(
+            replace(settings, input=None, counts=folder),
+            recipe,
+            words.manifest,
+            unique,
+            round(words.manifest.word_bytes * words.growth),
+        )
+    seconds = training.pop("seconds")
+    return Estimate(
+        job="train",
+        **{
+            **rows,
+            "merge_rounds": training["merge_rounds"],
+            "seconds": None
+            if seconds is None
+            else round(words.seconds + seconds - training["start"], 1),
+            "memory_bytes": max(rows["memory_bytes"], training["memory_bytes"]),
+            "storage_bytes": rows["storage_bytes"] + training["storage_bytes"],
+        },
+    )
 
 
-def estimate_training_from_words(
-    job_words: pa.Table, unique_words: int, word_bytes: int, recipe: Recipe, driver_memory: int
+def estimate_training_from_counts(
+    settings: TrainSettings, recipe: Recipe, manifest: CountsManifest
 ) -> Estimate:
     """Return what training from counts would take.
 
     Args:
-        job_words: Some of the words of the counts.
-        unique_words: The number of all of them.
-        word_bytes: Their bytes.
+        settings: The settings of the job.
         recipe: What is trained.
-        driver_memory: The memory for training, in bytes.
+        manifest: The manifest of the counts.
     """
-    rows = {"unique_words": unique_words, "workers": 1, "seconds": 0.0, "storage_bytes": 0}
-    rows["memory_bytes"] = _memory_now()
-    training = _training(job_words, recipe, unique_words, word_bytes, driver_memory)
-    return Estimate(job="train", **_joined(rows, training))
+    training = _training(settings, recipe, manifest, manifest.unique_words, manifest.word_bytes)
+    seconds = training.pop("seconds")
+    del training["start"]
+    return Estimate(
+        job="train",
+        unique_words=manifest.unique_words,
+        workers=1,
+        seconds=None if seconds is None else round(seconds, 1),
+        **training,
+    )
 
 
 def _training(
-    words: pa.Table, recipe: Recipe, unique: int, word_bytes: int, driver_memory: int
+    settings: TrainSettings, recipe: Recipe, manifest: CountsManifest, unique: int, word_bytes: int
 ) -> dict[str, Any]:
-    """Return seconds, memory and storage of training, from those of training on some words."""
+    """Return what training takes, from a training on all or some parts of counts.
+
+    Args:
+        settings: The settings; their counts are those that are trained from.
+        recipe: What is trained.
+        manifest: The manifest of the counts.
+        unique: The number of unique words of the job.
+        word_bytes: Their bytes.
+
+    Returns:
+        Rows of the summary, and `start`, the seconds of the process before and after the job.
+    """
+    from bpe_beam.jobs import train
+
+    sizes = [part.word_bytes for part in manifest.parts]
+    parts = len(sizes)
+    while parts > 1 and _work(recipe, sum(sizes[:parts])) > _LEARNING_SECONDS:
+        parts -= 1
+    share = min(1.0, max(1, sum(sizes[:parts])) / max(1, word_bytes))
+    with tempfile.TemporaryDirectory() as folder:
+        output = f"{folder}/output"
+        alone = replace(
+            settings,
+            output=output,
+            run=_here(settings.run),
+            merge_rounds="local",
+            driver_memory=1 << 60,
+            dry_run=False,
+        )
+        trial = try_job(train.train_from_parts, alone, parts, output=output)
+    learning = trial.stages.get("learn", 0.0)
     needed = memory_needed(word_bytes, unique, recipe.vocab_size)
-    started = time.monotonic()
-    found = learn(gather_words([words], "first_document" in words.schema.names), recipe)
-    seconds = time.monotonic() - started
-    seconds *= _more_work(recipe, word_bytes, words.num_rows / max(1, unique))
-    in_rounds = needed > driver_memory
-    tokens = sum(len(token) for token in found.vocab)
+    in_rounds = settings.merge_rounds == "distributed" or (
+        settings.merge_rounds != "local" and needed > settings.driver_memory
+    )
+    grown = (trial.memory - trial.memory_before) / share
+    entries = trial.summary.get("vocab_size", recipe.vocab_size)
+    storage = sum(trial.files.values()) * (recipe.vocab_size / entries if share < 1 else 1.0)
     return {
         "merge_rounds": "distributed" if in_rounds else "local",
-        "seconds": None if in_rounds else seconds,
-        "memory_bytes": min(needed, driver_memory),
-        # tokenizer.json has each token three times, merges included; the others as often
-        "storage_bytes": 6 * tokens + 30 * recipe.vocab_size,
+        "seconds": None
+        if in_rounds
+        else trial.seconds + learning * (_more_work(recipe, word_bytes, share) - 1),
+        "start": trial.start,
+        "memory_bytes": trial.memory_before
+        + round(min(needed, settings.driver_memory) if in_rounds else min(grown, needed)),
+        "storage_bytes": round(storage),
     }
+
+
+def _work(recipe: Recipe, word_bytes: float) -> float:
+    """Return the time of training on words of so many bytes, in seconds of some machine."""
+    if isinstance(recipe, WordLevelRecipe):
+        return word_bytes * _NANOSECOND
+    learning = LearningWork(
+        round(word_bytes),
+        recipe.vocab_size,
+        in_characters=needs_seen(recipe),
+        by_likelihood=not isinstance(recipe, BpeRecipe),
+    )
+    return learning.seconds_left()
 
 
 def _more_work(recipe: Recipe, word_bytes: int, share: float) -> float:
     """Return by how much training on all words takes longer than on a share of them."""
-    if isinstance(recipe, WordLevelRecipe) or not 0 < share < 1:
-        return 1 / share if share else 1.0
-
-    def seconds(symbols: float) -> float:
-        learning = LearningWork(
-            round(symbols),
-            recipe.vocab_size,
-            in_characters=needs_seen(recipe),
-            by_likelihood=not isinstance(recipe, BpeRecipe),
-        )
-        return learning.seconds_left()
-
-    return seconds(word_bytes) / seconds(word_bytes * share)
-
-
-def _joined(counting: dict[str, Any], training: dict[str, Any]) -> dict[str, Any]:
-    seconds = training["seconds"]
-    return {
-        **counting,
-        "merge_rounds": training["merge_rounds"],
-        "seconds": None if seconds is None else round(counting["seconds"] + seconds, 1),
-        "memory_bytes": max(counting["memory_bytes"], _memory_now() + training["memory_bytes"]),
-        "storage_bytes": counting["storage_bytes"] + training["storage_bytes"],
-    }
+    return _work(recipe, word_bytes) / max(_NANOSECOND, _work(recipe, word_bytes * share))
 
 
 # ---- tokens ----
 
 
+class _Tokenizing:
+    """Tokenizes the splits of a sample to shards in a temporary folder.
+
+    Attributes:
+        tokens: The number of tokens of each split.
+        bytes: The bytes of the shards of each.
+        counts: The files with the token counts of each.
+        sources: The sources of the documents.
+    """
+
+    def __init__(
+        self, folder: str, plan: Plan, settings: TokenizeSettings, encoding: Encoding
+    ) -> None:
+        self.plan = plan
+        self.encoding = encoding
+        self.kinds = {name: shard_format(name) for name in settings.formats}
+        self.by_source = settings.input.by_source
+        self.columns = settings.columns
+        self.folder = TaskFolder(Storage().unsynced, folder, "")
+        self.tokens: list[int] = []
+        self.bytes: list[int] = []
+        self.counts: list[FileInfo] = []
+        self.sources: set[str] = set()
+        for name in (*self.kinds, WORK):
+            self.folder.storage.make_folder(self.folder.path(name))
+
+    def begin(self, split: Split) -> _TokenizedSplit:
+        """Return the writer of a split's shards."""
+        return _TokenizedSplit(self, split)
+
+
+class _TokenizedSplit:
+    """Encodes a split and writes its shards. A `SplitProcess`."""
+
+    def __init__(self, tokenizing: _Tokenizing, split: Split) -> None:
+        self._of = tokenizing
+        self._name = shard_name(split.index, len(tokenizing.plan.splits))
+        self._stack = ExitStack()
+        encoding, kinds = tokenizing.encoding, tokenizing.kinds
+        self._limit = min(kind.max_document_tokens for kind in kinds.values())
+        tokenizer = encoding.tokenizer()
+        self._counter = TokenCounter(id_columns(tokenizer), tokenizing.by_source)
+        self._writers = []
+        for name, kind in kinds.items():
+            folder = tokenizing.folder
+            target = folder.storage, folder.path(name), self._name, tokenizer.max_id + 1
+            labelled = kind.labelled_writer
+            origin = origin_of(encoding, tokenizing.columns)
+            writer = kind.writer(*target) if labelled is None else labelled(*target, origin)
+            self._writers.append(self._stack.enter_context(writer))
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Encode documents, and write them."""
+        of = self._of
+        rows, ids, _ = encode_documents(of.encoding, batch, of.plan, lambda _: None, self._limit)
+        for writer in self._writers:
+            writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy(), rows)
+        self._counter.add(rows, ids)
+        if of.by_source:
+            of.sources.update(rows.column("source").unique().to_pylist())
+
+    def end(self, stored: int) -> None:
+        """Finish the shards."""
+        self._stack.close()
+        of = self._of
+        shards = [writer.result() for writer in self._writers]
+        of.counts.append(self._counter.write(of.folder, self._name))
+        of.tokens.append(shards[0].tokens)
+        of.bytes.append(sum(file.bytes for shard in shards for file in shard.files))
+
+
 def estimate_tokenizing(
     storage: Storage,
     plan: Plan,
-    input_settings: InputSettings,
-    run: RunSettings,
+    settings: TokenizeSettings,
     tokenizer: Tokenizer,
     encoding: Encoding,
-    formats: Sequence[str],
-    columns: tuple[str, ...] = (),
 ) -> Estimate:
     """Return what tokenizing a corpus would take; shards of the sample are written and measured.
 
     Args:
         storage: The storage client.
         plan: The plan of the corpus.
-        input_settings: The input settings.
-        run: How the job would run.
+        settings: The settings of the job.
         tokenizer: The tokenizer.
         encoding: How documents become ids.
-        formats: The formats of the shards.
-        columns: The columns for trainers that they get.
     """
-    workers = workers_of(run, len(plan.splits))
-    threads = 1 if tokenizer.holds_gil else workers
-    kinds = [shard_format(name) for name in formats]
-    limit = min(kind.max_document_tokens for kind in kinds)
-    writers: list[list[Any]] = []
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        for number in range(threads):
-            own = []
-            for kind, name in zip(kinds, formats, strict=True):
-                shard = shard_name(number, threads)
-                Storage().make_folder(f"{folder}/{name}")
-                target = Storage(), f"{folder}/{name}", shard, tokenizer.max_id + 1
-                labelled = kind.labelled_writer
-                made = (
-                    kind.writer(*target)
-                    if labelled is None
-                    else labelled(*target, origin_of(encoding, columns))
-                )
-                own.append(stack.enter_context(made))
-            writers.append(own)
+    from bpe_beam.jobs import tokenize
 
-        def process(own: list[Any]) -> Process:
-            def write(texts: pa.RecordBatch) -> None:
-                batch, ids, _ = encode_documents(encoding, texts, plan, lambda _: None, limit)
-                for writer in own:
-                    writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy(), batch)
-
-            return write
-
-        sample = _read_sample(
+    workers = workers_of(settings.run, len(plan.splits))
+    kinds = [shard_format(name) for name in settings.formats]
+    with tempfile.TemporaryDirectory() as folder:
+        made = _Tokenizing(folder, plan, settings, encoding)
+        sample = read_sample(
             storage,
             plan,
-            input_settings,
-            [process(own) for own in writers],
-            only_text=all(kind.labelled_writer is None for kind in kinds),
+            settings.input,
+            made.begin,
+            threads=1 if tokenizer.holds_gil else workers,
             seconds=SAMPLE_SECONDS,
+            only_text=all(kind.labelled_writer is None for kind in kinds),
+            batch_bytes=ENCODED_BYTES,
         )
-    shards = [[writer.result() for writer in own] for own in writers]
-    sample.speedup = workers / threads
-    size = sum(file.bytes for own in shards for shard in own for file in shard.files)
+        started = time.monotonic()
+        counts = added_up(
+            made.folder,
+            made.counts,
+            id_columns(tokenizer),
+            sorted(made.sources) if made.by_source else None,
+        )
+        write_token_counts(made.folder.storage, folder, tokenizer.fingerprint, counts)
+        ending = time.monotonic() - started
+        counts_bytes = storage.size(storage.join(folder, TOKEN_COUNTS_FILE))
+        undivided = replace(settings, arranging=replace(settings.arranging, dry_run=False))
+        with tempfile.TemporaryDirectory() as tried:
+            trial = _try_on_documents(tokenize.run, undivided, sample, tried)
+    folders = sum(name.endswith(TOKEN_COUNTS_FILE) for name in trial.files)
+    others = sum(
+        size
+        for name, size in trial.files.items()
+        if "shard-" not in name and not name.endswith(TOKEN_COUNTS_FILE)
+    )
     return Estimate(
         job="tokenize",
         **sample.summary(),
-        tokens=sample.whole(sum(own[0].tokens for own in shards)),
+        tokens=sample.whole(sum(made.tokens)),
         workers=workers,
-        seconds=round(plan.size / sample.rate, 1),
-        memory_bytes=_memory_now() + workers * _WORD_CACHE_BYTES,
-        storage_bytes=sample.whole(size),
+        seconds=round(trial.seconds + sample.seconds_of_all(workers) + ending, 1),
+        memory_bytes=trial.memory + workers * _WORD_CACHE_BYTES,
+        storage_bytes=sample.whole(sum(made.bytes)) + others + folders * counts_bytes,
     )

@@ -71,16 +71,7 @@ def run(
     if settings.arranging.dry_run and settings.arranging.arrangement is None:
         from bpe_beam.jobs.estimate import estimate_tokenizing
 
-        return estimate_tokenizing(
-            storage,
-            plan,
-            settings.input,
-            settings.run,
-            tokenizer,
-            encoding,
-            settings.formats,
-            settings.columns,
-        )
+        return estimate_tokenizing(storage, plan, settings, tokenizer, encoding)
     if len(settings.formats) > 1:
         # Imports that one format does not need.
         from bpe_beam.jobs.several_formats import tokenize_to_each

@@ -142,7 +142,7 @@ def count_split(task: CountTask, element: str) -> TaskResult:
         stack.enter_context(split.rejects)
         number = split.task.split.index
         name = words_name(number, task.splits)
-        file = _WordsFile(stack.enter_context(folder.storage.create(folder.path(name))))
+        file = WordsFile(stack.enter_context(folder.storage.create(folder.path(name))))
         counts = SourceTables(task.rules, task.by_source, max_bytes=TABLE_BYTES, on_full=file.write)
         words = found = 0
         for batch in split.batches():
@@ -199,7 +199,7 @@ def made_of(ranges: Iterable[RangeReference]) -> str:
     return hashlib.sha256(repr(found).encode()).hexdigest()
 
 
-class _WordsFile:
+class WordsFile:
     """A counts file while it is written: the words of tables, one after another, by partition.
 
     Attributes:

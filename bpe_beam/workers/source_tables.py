@@ -57,6 +57,11 @@ class SourceTables:
         """The number of words that the tables have now, each once in each table."""
         return sum(map(len, self._tables.values()))
 
+    @property
+    def memory_bytes(self) -> int:
+        """The memory that the tables take now."""
+        return self._total
+
     def take(self) -> dict[str, list[tuple[int, pa.RecordBatch]]]:
         """Empty the tables, and return their words. Cost: about the tables' memory."""
         return self._take_all_but(None)

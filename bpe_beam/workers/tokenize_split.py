@@ -43,7 +43,7 @@ from bpe_beam.workers.split_stats import SplitReading, SplitStats
 from bpe_beam.workers.token_counter import TokenCounter, id_columns
 from bpe_beam.workers.unused_memory import release_unused_memory
 
-_BATCH_BYTES = 2 << 20
+ENCODED_BYTES = 2 << 20
 """The text that is encoded at once: Python needs half a millisecond a batch, whatever its size."""
 
 _MOST_UNUSED = 64 << 20
@@ -159,7 +159,7 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
             SplitShards(format_, partial(_writer, task), name, by_source=task.reading.names_sources)
         )
         labelled = format_.labelled_writer is not None
-        batches = split.batches(labelled=labelled, batch_bytes=_BATCH_BYTES)
+        batches = split.batches(labelled=labelled, batch_bytes=ENCODED_BYTES)
         if task.hashes:
             # An import that other shards do not need.
             from bpe_beam.workers.document_hashes import with_hashes

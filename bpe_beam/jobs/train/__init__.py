@@ -6,6 +6,7 @@ the tokenizer. A corpus is counted first, into the folder `counts` of the output
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -156,6 +157,38 @@ def train(settings: TrainSettings, progress: Progress) -> TrainSummary:
     """
     started = time.monotonic()
     plan = plan_training(settings, Storage(settings.run.storage_options))
+    return _run(plan, progress, started)
+
+
+def train_from_parts(settings: TrainSettings, parts: int, progress: Progress) -> TrainSummary:
+    """Train as `train` does, but from the first parts of the counts only: a sample of their words.
+
+    Args:
+        settings: The job's settings, with counts.
+        parts: The number of parts, at least 1.
+        progress: See `train`.
+
+    Returns:
+        The summary.
+    """
+    started = time.monotonic()
+    plan = plan_training(settings, Storage(settings.run.storage_options))
+    assert plan.counts is not None
+    manifest = plan.counts.manifest
+    kept = manifest.parts[:parts]
+    manifest = msgspec.structs.replace(
+        manifest,
+        parts=kept,
+        unique_words=sum(part.unique_words for part in kept),
+        word_bytes=sum(part.word_bytes for part in kept),
+    )
+    counts = dataclasses.replace(plan.counts, manifest=manifest)
+    return _run(dataclasses.replace(plan, counts=counts), progress, started)
+
+
+def _run(plan: TrainingPlan, progress: Progress, started: float) -> TrainSummary:
+    """Train by a plan; `started` is when the job did, by the monotonic clock."""
+    settings = plan.settings
     if plan.counts is None:
         folder, counting = _count_corpus(plan, progress)
     else:
@@ -388,36 +421,18 @@ def _count_settings(plan: TrainingPlan) -> CountSettings:
 
 def _estimate(plan: TrainingPlan) -> Estimate:
     """Return what the job would take; nothing is written."""
-    from bpe_beam.counts.artifact import added_up, read_part
-    from bpe_beam.jobs import corpus_input, count
-    from bpe_beam.jobs.estimate import estimate_training, estimate_training_from_words
+    from bpe_beam.jobs import corpus_input
+    from bpe_beam.jobs.estimate import estimate_training, estimate_training_from_counts
 
     settings, storage = plan.settings, plan.storage
     if plan.counts is not None:
-        manifest = plan.counts.manifest
-        part = max(manifest.parts, key=lambda each: each.unique_words)
-        read = read_part(storage, plan.counts.folder, manifest, part)
-        return estimate_training_from_words(
-            added_up(read, manifest.with_places),
-            manifest.unique_words,
-            manifest.word_bytes,
-            plan.recipe,
-            settings.driver_memory,
-        )
+        return estimate_training_from_counts(settings, plan.recipe, plan.counts.manifest)
     assert settings.input is not None
     counting = _count_settings(plan)
     corpus = corpus_input.plan_of(
         storage, settings.input, output=settings.output, with_places=counting.with_places
     )
-    return estimate_training(
-        storage,
-        corpus,
-        settings.input,
-        settings.run,
-        count.rules_of(counting),
-        plan.recipe,
-        settings.driver_memory,
-    )
+    return estimate_training(storage, corpus, counting, settings, plan.recipe)
 
 
 def _claim(plan: TrainingPlan, words: dict[str, Any]) -> OutputFolder:
