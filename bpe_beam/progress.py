@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import NamedTuple, TextIO
 
 from bpe_beam.messages import format_bytes, format_seconds
-from bpe_beam.terminal import columns_of, is_terminal
+from bpe_beam.terminal import Terminal, columns_of, is_terminal
 
 MODES = ("auto", "bar", "plain", "json", "none")
 """How progress is shown; auto is a bar on a terminal, and plain lines elsewhere."""
@@ -455,7 +455,8 @@ class Progress:
 
     def warn(self, text: str) -> None:
         """Show a warning at once, also where progress is not shown."""
-        print(f"warning: {text}", file=self._stream, flush=True)
+        message = Terminal(self._stream).wrap_message(f"warning: {text}")
+        print(message, file=self._stream, flush=True)
 
     def stage(self, name: str, total: int | None, unit: str) -> Stage:
         """Return a stage, to be entered with `with`.

@@ -2,13 +2,17 @@
 
 Colours and limits of width are for terminals. Other readers get plain text, whole. `NO_COLOR` turns
 colours off, `FORCE_COLOR` on also where the reader is no terminal, such as `less -R`.
+
+Lines that are too wide are wrapped, and cells of tables are cut. A path, a URL or a hash is never
+divided: the terminal shows it on several lines, and whoever copies it gets it whole.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
 FALLBACK_COLUMNS = 80
@@ -26,7 +30,17 @@ _STYLES = {
     "on yellow": "30;43",
     "on magenta": "30;45",
 }
-_CUT = "..."
+_ELLIPSES = ("…", "...")
+"""What stands for the rest of a cell: the first that the stream can encode."""
+
+_WHOLE = re.compile(r"[A-Za-z0-9._/:@=+~%?&#,<>\[\]'-]+")
+"""A word that may be a path, a URL, an option or a hash."""
+
+_LEAST_TEXT = 4
+"""The columns that a cell of text keeps as long as there is anything else to narrow."""
+
+_LEAST_ROOM = 10
+"""The columns that a wrapped line keeps behind its indent."""
 
 
 class Terminal:
@@ -39,6 +53,7 @@ class Terminal:
     Attributes:
         columns: The width of a line; None if the stream is no terminal and lines have no limit.
         colours: Whether styles are shown.
+        ellipsis: What stands for the rest of a cell that is cut.
     """
 
     def __init__(self, stream: TextIO, environment: Mapping[str, str] | None = None) -> None:
@@ -48,6 +63,8 @@ class Terminal:
         self.colours = not variables.get("NO_COLOR") and (
             overwritable or bool(variables.get("FORCE_COLOR"))
         )
+        encoding = getattr(stream, "encoding", None) or "ascii"
+        self.ellipsis = next(each for each in _ELLIPSES if _can_encode(each, encoding))
 
     def paint(self, text: str, style: str) -> str:
         """Return a text in a style.
@@ -68,7 +85,9 @@ class Terminal:
         styles: Sequence[str] = (),
         indent: str = "",
     ) -> list[str]:
-        """Return lines of aligned cells; the last cell of a line is cut at the terminal's width.
+        """Return lines of aligned cells, which are cut where the terminal is too narrow.
+
+        Texts are cut first, the widest ones most; then headings of numbers, then numbers.
 
         Args:
             rows: The cells; the first row is the heading. Rows have equally many cells.
@@ -77,28 +96,156 @@ class Terminal:
             indent: The beginning of each line.
         """
         widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
+        gap = 2
+        if self.columns is not None:
+            room = self.columns - width_of(indent)
+            gaps = len(widths) - 1
+            if sum(widths) + gap * gaps > room:
+                least = _least_widths(rows, right)
+                gap = 1 if sum(least[0]) + gap * gaps > room else gap
+                widths = _narrowed(widths, least, room - gap * gaps)
         lines = []
         for number, row in enumerate(rows):
-            room = None if self.columns is None else max(1, self.columns - width_of(indent))
             cells = []
             for column, cell in enumerate(row):
-                last = column == len(row) - 1
-                shown = cell if room is None else cut(cell, room)
-                padding = "" if last and column not in right else _blank(widths[column], shown)
+                shown = cut(cell, widths[column], self.ellipsis)
+                padding = " " * (widths[column] - width_of(shown))
                 style = "bold" if number == 0 else styles[column] if column < len(styles) else ""
                 painted = self.paint(shown, style)
-                cells.append(padding + painted if column in right else painted + padding)
-                if room is not None:
-                    room = max(1, room - max(widths[column], width_of(shown)) - 2)
-            lines.append((indent + "  ".join(cells)).rstrip())
+                if column in right:
+                    cells.append(padding + painted)
+                else:
+                    cells.append(painted + (padding if column < len(row) - 1 else ""))
+            lines.append((indent + (" " * gap).join(cells)).rstrip())
         return lines
+
+    def wrap(self, text: str, *, indent: str = "", later: str | None = None) -> list[str]:
+        """Return a text as lines that fit the terminal.
+
+        Args:
+            text: The text, one line.
+            indent: The beginning of the first line.
+            later: The beginning of the others; None: that of the first one, and two spaces more.
+        """
+        later = f"{indent}  " if later is None else later
+        if self.columns is None:
+            return [indent + text]
+        if self.columns - width_of(later) < _LEAST_ROOM:
+            later = " " * max(0, self.columns - _LEAST_ROOM)
+        lines, line, room = [], indent, self.columns - width_of(indent)
+        for word in _words(text, max(2, self.columns - width_of(later))):
+            if width_of(word.rstrip()) > room and line.strip():
+                lines.append(line.rstrip())
+                line, room = later, self.columns - width_of(later)
+            line += word
+            room -= width_of(word)
+        return [*lines, line.rstrip()]
+
+    def wrap_message(self, message: str) -> str:
+        """Return a message with its lines wrapped, but not those that are indented."""
+        if self.columns is None:
+            return message
+        lines: list[str] = []
+        for line in message.split("\n"):
+            lines += [line] if line[:1] in ("", " ") else self.wrap(line)
+        return "\n".join(lines)
+
+    def wrap_command(self, command: str, *, indent: str = "") -> list[str]:
+        """Return a command as lines that fit the terminal, and that a shell reads as one command.
+
+        Args:
+            command: The command.
+            indent: The beginning of the first line; the others have four spaces more.
+        """
+        if self.columns is None or "\n" in command:
+            return [indent + command]
+        line, lines = indent, []
+        for word in re.split(r" (?=--)", command):
+            if line.strip() and width_of(line) + width_of(word) + 3 > self.columns:
+                lines.append(f"{line} \\")
+                line = f"{indent}    {word}"
+            else:
+                line += f" {word}" if line.strip() else word
+        return [*lines, line]
+
+    def flow(self, pieces: Iterable[tuple[str, str]]) -> list[str]:
+        """Return pieces of text one after another, on lines that fit the terminal.
+
+        Args:
+            pieces: Each text and its style.
+        """
+        lines = [""]
+        room = self.columns
+        for text, style in pieces:
+            while room is not None and width_of(text) > room:
+                end = _fitting(text, room)
+                lines[-1] += self.paint(text[:end], style)
+                lines.append("")
+                text, room = text[end:], max(2, self.columns or 2)
+            lines[-1] += self.paint(text, style)
+            room = None if room is None else room - width_of(text)
+        return lines
+
+
+def _can_encode(text: str, encoding: str) -> bool:
+    try:
+        text.encode(encoding)
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return True
+
+
+def _least_widths(rows: Sequence[Sequence[str]], right: Collection[int]) -> list[list[int]]:
+    """Return how narrow columns may become: at first, if that is not enough, and at worst."""
+    columns = [list(map(width_of, column)) for column in zip(*rows, strict=True)]
+    first, second = [], []
+    for number, (heading, *cells) in enumerate(columns):
+        least = max(cells, default=0)
+        first.append(max(heading, least) if number in right else min(_LEAST_TEXT, least))
+        second.append(max(1, least) if number in right else min(_LEAST_TEXT, max(1, least)))
+    return [first, second, [1] * len(columns)]
+
+
+def _narrowed(widths: list[int], least: Sequence[Sequence[int]], room: int) -> list[int]:
+    """Return widths that fit a room, if they can: the widest columns become narrower first."""
+    widths = [min(width, max(1, room)) for width in widths]
+    for limits in least:
+        while sum(widths) > room:
+            over = [number for number, width in enumerate(widths) if width > limits[number]]
+            if not over:
+                break
+            widths[max(over, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def _words(text: str, columns: int) -> Iterator[str]:
+    """Yield the words of a text, each with the spaces behind it.
+
+    A word with other characters than those of `_WHOLE`, such as a sentence in Chinese, is divided
+    where it is wider than a line.
+    """
+    for word in re.findall(r" *[^ ]+ *|^ +$", text):
+        while not _WHOLE.fullmatch(word.strip()) and width_of(word.rstrip()) > columns:
+            end = max(1, _fitting(word, columns))
+            yield word[:end]
+            word = word[end:]
+        yield word
+
+
+def _fitting(text: str, columns: int) -> int:
+    """Return the number of characters of a text that fit so many columns."""
+    for end, character in enumerate(text):
+        columns -= _width(character)
+        if columns < 0:
+            return end
+    return len(text)
 
 
 def is_terminal(stream: TextIO) -> bool:
     """Return whether lines of a stream can be overwritten."""
     try:
         return stream.isatty() and os.environ.get("TERM") != "dumb"
-    except ValueError:  # closed
+    except (AttributeError, ValueError):  # there is none, or it is closed
         return False
 
 
@@ -123,22 +270,18 @@ def _width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def cut(text: str, columns: int) -> str:
-    """Return a text of at most so many columns; dots are in the place of what is left out.
+def cut(text: str, columns: int, ellipsis: str = _ELLIPSES[1]) -> str:
+    """Return a text of at most so many columns; an ellipsis is in the place of what is left out.
 
     Args:
         text: The text.
         columns: The limit, at least 1.
+        ellipsis: The ellipsis.
     """
     if width_of(text) <= columns:
         return text
-    dots = _CUT[:columns]
-    room = columns - len(dots)
-    for end, character in enumerate(text):
-        room -= _width(character)
-        if room < 0:
-            return text[:end] + dots
-    return text
+    dots = ellipsis[:columns]
+    return text[: _fitting(text, columns - len(dots))] + dots
 
 
 def visible(text: str) -> str:
@@ -148,7 +291,3 @@ def visible(text: str) -> str:
     return "".join(
         each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
     )
-
-
-def _blank(width: int, text: str) -> str:
-    return " " * (width - width_of(text))

@@ -10,6 +10,7 @@ from typing import TextIO
 
 from bpe_beam.engines.runner_errors import STEP, TRACEBACK, our_error
 from bpe_beam.errors import UsageError
+from bpe_beam.terminal import Terminal
 
 
 def report(
@@ -37,7 +38,7 @@ def report(
 
 
 def write_message(message: str, code: int = 0) -> int:
-    """Write a message to stderr, unless it is closed.
+    """Write a message to stderr, in lines that fit a terminal, unless stderr is closed.
 
     Args:
         message: The message.
@@ -46,9 +47,14 @@ def write_message(message: str, code: int = 0) -> int:
     Returns:
         The exit code.
     """
-    with contextlib.suppress(OSError, ValueError):
-        print(message, file=sys.stderr, flush=True)
+    write_text(Terminal(sys.stderr).wrap_message(message))
     return code
+
+
+def write_text(text: str) -> None:
+    """Write a text to stderr as it is, unless stderr is closed."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def describe(error: BaseException) -> str:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from bpe_beam.cli.error_reporting import report, write_message
+from bpe_beam.cli.error_reporting import report, write_message, write_text
 from bpe_beam.cli.help import COMMAND, first_steps, job_lines, overview
 from bpe_beam.cli.process import INTERRUPTED, READER_GONE, drop_stdout, quiet_beam, run_and_exit
 from bpe_beam.errors import UsageError
@@ -133,7 +133,9 @@ def _run_job(job: str, settings: Any) -> int:
     elif not run.quiet and (
         JOBS[job].shows_summary or (job == "evaluate" and settings.output is not None)
     ):
-        write_message(format_summary(f"bpe-beam {job}", for_people(summary), exact=False))
+        title, shown = f"bpe-beam {job}", for_people(summary)
+        text = format_summary(title, shown, exact=False, terminal=Terminal(sys.stderr))
+        write_text(text)
     if run.summary_file is not None:
         write_json(summary, run.summary_file, run.storage_options)
     verdict = JOBS[job].verdict

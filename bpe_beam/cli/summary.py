@@ -9,13 +9,14 @@ part of the summary, see `for_people`.
 
 from __future__ import annotations
 
+import io
 import json
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from bpe_beam.messages import and_more, format_bytes, format_seconds, quoted
-from bpe_beam.terminal import Terminal, width_of
+from bpe_beam.terminal import Terminal, cut, width_of
 
 _MOST_LINES = 20
 _LINES_AT_THE_END = 5
@@ -38,7 +39,10 @@ _LEAST_BAR, _MOST_BAR = 6, 24
 """The columns of the longest bar: as many as a line has room for."""
 
 _BAR_AND_FIGURES = 54
-"""The columns of a bar and the figures behind it, for terminals of 80 columns."""
+"""The columns of a bar and the figures behind it where lines have no limit."""
+
+_LEAST_LABEL = 8
+"""The columns of labels on a narrow terminal: longer ones have a line of their own, or are cut."""
 
 _NOTHING_WRONG = frozenset({"rejects"})
 """Figures that people see only if they are not 0."""
@@ -53,20 +57,55 @@ def format_summary(
         title: The first line.
         summary: The summary of a job, as JSON values.
         exact: Whether a size has its bytes in parentheses.
-        terminal: The terminal that shows it; None: no colours.
+        terminal: The terminal that shows it; None: no colours, and no limit of width.
     """
-    paint = (lambda text, style: text) if terminal is None else terminal.paint
+    if terminal is None:
+        terminal = Terminal(io.StringIO(), {})
     values = {key: value for key, value in summary.items() if key not in ("job", "next")}
-    rows = list(_rows("  ", values, exact))
-    width = max((width_of(label) for label, _ in rows), default=0)
-    lines = [paint(title, "bold")]
-    for label, value in rows:
-        padding = " " * (width - width_of(label)) + "  " if value else ""
-        lines.append(paint(label, "cyan") + padding + value)
+    width = max((width_of(row.label) for row in _rows("  ", values, exact, None)), default=0)
+    room = None
+    if terminal.columns is not None:
+        width = min(width, max(terminal.columns // 2 - 2, _LEAST_LABEL))
+        room = max(1, terminal.columns - width - 2)
+    lines = [terminal.paint(line, "bold") for line in terminal.wrap(title)]
+    for row in _rows("  ", values, exact, room):
+        lines += _lines(row, width, terminal)
     commands = summary.get("next") or []
     if commands:
-        lines += ["next:", *(f"  {command}" for command in commands)]
+        lines.append("next:")
+        for command in commands:
+            lines += terminal.wrap_command(command, indent="  ")
     return "\n".join(lines)
+
+
+class _Row(NamedTuple):
+    """A line of a summary: its label and its value.
+
+    Attributes:
+        aligned: Whether the value is aligned with those of other rows, and fits already.
+    """
+
+    label: str
+    value: str
+    aligned: bool = False
+
+
+def _lines(row: _Row, width: int, terminal: Terminal) -> list[str]:
+    """Return the lines of a row on a terminal, whose labels have so many columns."""
+    label, value = row.label, row.value
+    if not value:
+        return [terminal.paint(line, "cyan") for line in terminal.wrap(label)]
+    above: list[str] = []
+    if width_of(label) > width and row.aligned:
+        label = cut(label, width, terminal.ellipsis)
+    elif width_of(label) > width:
+        above = [terminal.paint(line, "cyan") for line in terminal.wrap(label)]
+        label = ""
+    before = " " * (width + 2)
+    first, *others = [value] if row.aligned else terminal.wrap(value, indent=before, later=before)
+    first = first.removeprefix(before) if not row.aligned else first
+    padding = " " * (width - width_of(label)) + "  "
+    return [*above, terminal.paint(label, "cyan") + padding + first, *others]
 
 
 def for_people(summary: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,30 +125,35 @@ def for_people(summary: Mapping[str, Any]) -> dict[str, Any]:
     return shown
 
 
-def _rows(indent: str, values: Mapping[str, Any], exact: bool) -> Iterator[tuple[str, str]]:
+def _rows(indent: str, values: Mapping[str, Any], exact: bool, room: int | None) -> Iterator[_Row]:
+    """Yield the rows of values, whose aligned ones fit so many columns; None: any number."""
     for key, value in values.items():
         label = indent + key.replace("_", " ")
         if value is None:
             continue
         if key == "rounds":
-            yield label, f"{len(value):,} ({format_seconds(sum(row['seconds'] for row in value))})"
+            seconds = format_seconds(sum(row["seconds"] for row in value))
+            yield _Row(label, f"{len(value):,} ({seconds})")
         elif key in _HISTOGRAMS:
-            yield label, "" if value else "none"
-            yield from _bars(indent + "  ", value)
+            yield _Row(label, "" if value else "none")
+            yield from _bars(indent + "  ", value, room)
         elif isinstance(value, Mapping) and any(isinstance(v, Mapping) for v in value.values()):
-            yield from _table(label, value)
+            yield from _table(label, value, room)
         elif isinstance(value, Mapping):
-            yield label, "" if value else "none"
-            yield from _rows(indent + "  ", value, exact)
+            yield _Row(label, "" if value else "none")
+            yield from _rows(indent + "  ", value, exact, room)
         elif isinstance(value, list | tuple):
-            yield label, _value(key, value[0], exact) if value else "none"
-            yield from (("", _value(key, each, exact)) for each in value[1:])
+            yield _Row(label, _value(key, value[0], exact) if value else "none")
+            yield from (_Row("", _value(key, each, exact)) for each in value[1:])
         else:
-            yield label, _value(key, value, exact)
+            yield _Row(label, _value(key, value, exact))
 
 
-def _bars(indent: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield a line with a bar for each row, which is a number or several by name."""
+def _bars(indent: str, values: Mapping[str, Any], room: int | None) -> Iterator[_Row]:
+    """Yield a line with a bar for each row, which is a number or several by name.
+
+    Where a bar has no room, only the figures are shown.
+    """
     rows = {
         name: list(row.items()) if isinstance(row, Mapping) else [("", row)]
         for name, row in values.items()
@@ -124,32 +168,56 @@ def _bars(indent: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         )
         for name, row in rows.items()
     }
-    room = _BAR_AND_FIGURES - 2 - max(map(len, figures.values()), default=0)
-    longest = min(_MOST_BAR, max(_LEAST_BAR, room))
+    most_room = (_BAR_AND_FIGURES if room is None else room) - 2
+    left = most_room - max(map(len, figures.values()), default=0)
+    if room is not None and left < _LEAST_BAR:
+        yield from (_Row(indent + name, text.strip()) for name, text in figures.items())
+        return
+    longest = min(_MOST_BAR, max(_LEAST_BAR, left))
     for name, row in rows.items():
         bar = "#" * -(-longest * row[0][1] // most) if most else ""
-        yield indent + name, f"{bar:{longest}}  {figures[name]}"
+        yield _Row(indent + name, f"{bar:{longest}}  {figures[name]}", aligned=True)
 
 
-def _table(label: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield a heading, and a line for each of the first values: dictionaries, or single ones."""
+def _table(label: str, values: Mapping[str, Any], room: int | None) -> Iterator[_Row]:
+    """Yield a heading, and a line for each of the first values: dictionaries, or single ones.
+
+    Columns that do not fit follow as another table.
+    """
     indent = label[: len(label) - len(label.lstrip())] + "  "
     shown = dict(list(values.items())[:_MOST_LINES])
     rows = [row for row in shown.values() if isinstance(row, Mapping)]
     keys = dict.fromkeys(key for row in rows for key in row)
     columns = [_column(key, [row.get(key) for row in rows]) for key in keys]
-    lines = _bottom_aligned(columns, len(rows))
-    *above, heading = lines[: len(lines) - len(rows)] or [""]
-    of_rows = iter(lines[len(lines) - len(rows) :])
-    yield from (("", line) for line in above)
-    yield label, heading
-    for name, row in shown.items():
-        if isinstance(row, Mapping):
-            yield indent + quoted(name), next(of_rows)
-        else:
-            yield indent + name, _value(name, row, exact=False)
+    kept = [column for column in columns if len(column) > len(rows)]
+    for number, block in enumerate(_blocks(kept, room)):
+        lines = _bottom_aligned(block, len(rows))
+        *above, heading = lines[: len(lines) - len(rows)] or [""]
+        of_rows = iter(lines[len(lines) - len(rows) :])
+        yield from (_Row("", line, aligned=True) for line in above)
+        yield _Row(label, heading, aligned=bool(heading))
+        for name, row in shown.items():
+            if isinstance(row, Mapping):
+                line = next(of_rows)
+                yield _Row(indent + quoted(name), line, aligned=bool(line))
+            elif number == 0:
+                yield _Row(indent + name, _value(name, row, exact=False))
     if len(values) > len(shown):
-        yield indent + and_more(len(values) - len(shown)), ""
+        yield _Row(indent + and_more(len(values) - len(shown)), "")
+
+
+def _blocks(columns: Sequence[list[str]], room: int | None) -> Iterator[Sequence[list[str]]]:
+    """Yield columns that fit so many columns of a terminal together; one alone may be wider."""
+    block: list[list[str]] = []
+    width = 0
+    for column in columns:
+        more = width_of(column[0]) + 2
+        if block and room is not None and width + more - 2 > room:
+            yield block
+            block, width = [], 0
+        block.append(column)
+        width += more
+    yield block
 
 
 def _column(key: str, values: Sequence[Any]) -> list[str]:
@@ -162,10 +230,9 @@ def _column(key: str, values: Sequence[Any]) -> list[str]:
 
 
 def _bottom_aligned(columns: Sequence[list[str]], rows: int) -> list[str]:
-    """Return the lines of columns that end together; those without any value are left out."""
-    kept = [column for column in columns if len(column) > rows]
-    depth = max(map(len, kept), default=rows)
-    filled = [[" " * width_of(column[0])] * (depth - len(column)) + column for column in kept]
+    """Return the lines of columns that end together."""
+    depth = max(map(len, columns), default=rows)
+    filled = [[" " * width_of(column[0])] * (depth - len(column)) + column for column in columns]
     lines = ["  ".join(cells).rstrip() for cells in zip(*filled, strict=True)]
     return lines or [""] * rows
 

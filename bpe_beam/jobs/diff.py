@@ -131,25 +131,27 @@ def _lines(found: Differences, words: WordDifferences | None, terminal: Terminal
     names = (found.a.name, found.b.name)
     for sign, style, one in (("-", "red", found.a), ("+", "green", found.b)):
         figures = f"{one.vocab_size:,} tokens, {one.merges:,} merges, {one.fingerprint[:12]}"
-        yield terminal.paint(f"{sign} {one.name}: {figures}", style)
+        yield from _painted(terminal, f"{sign} {one.name}: {figures}", style)
     if found.same:
         yield "no part, token, id or merge differs"
     if found.parts:
         yield terminal.paint("parts", "bold")
         parts = list(_numbered_as_one(found.parts))
         for row in parts[:_MOST_PARTS]:
-            yield f"  {visible(row.part)}"
+            yield from terminal.wrap(visible(row.part), indent="  ")
             yield from _both(terminal, "    ", [row.a], [row.b])
         yield from _more(parts, most=_MOST_PARTS)
     yield from _token_lines(found, terminal)
     if found.ids:
-        yield terminal.paint(f"ids: {len(found.ids):,} common tokens have two ids", "bold")
+        heading = f"ids: {len(found.ids):,} common tokens have two ids"
+        yield from _painted(terminal, heading, "bold")
         rows = [(f"id in {names[0]}", f"id in {names[1]}", "token")]
         rows += [(str(row.a), str(row.b), visible(row.token)) for row in found.ids[:_FEW]]
         yield from terminal.table(rows, right=(0, 1), styles=("red", "green"), indent="  ")
         yield from _more(found.ids)
     if found.other_scores:
-        yield terminal.paint(f"scores: {found.other_scores:,} common tokens have two", "bold")
+        heading = f"scores: {found.other_scores:,} common tokens have two"
+        yield from _painted(terminal, heading, "bold")
     yield from _merge_lines(found, terminal)
     if words is not None:
         yield from _word_lines(words, names, terminal)
@@ -175,7 +177,8 @@ def _token_lines(found: Differences, terminal: Terminal) -> Iterator[str]:
     if not (tokens.only_a or tokens.only_b):
         return
     by_bytes = ", compared by their bytes" if tokens.compared_by == "bytes" else ""
-    yield terminal.paint(
+    yield from _painted(
+        terminal,
         f"tokens: {tokens.common:,} in both{by_bytes}, {len(tokens.only_a):,} only in "
         f"{found.a.name}, {len(tokens.only_b):,} only in {found.b.name}",
         "bold",
@@ -194,7 +197,8 @@ def _merge_lines(found: Differences, terminal: Terminal) -> Iterator[str]:
     if merges.same_order and not (merges.only_a or merges.only_b):
         return
     order = "" if merges.same_order else ", in another order"
-    yield terminal.paint(
+    yield from _painted(
+        terminal,
         f"merges: the first {merges.equal_first:,} are equal; {merges.common:,} in both{order}, "
         f"{len(merges.only_a):,} only in {found.a.name}, {len(merges.only_b):,} only in "
         f"{found.b.name}",
@@ -213,15 +217,17 @@ def _word_lines(
     words: WordDifferences, names: tuple[str, str], terminal: Terminal
 ) -> Iterator[str]:
     if not words.other_words:
-        yield f"words: all {words.unique_words:,} are encoded equally"
+        yield from terminal.wrap(f"words: all {words.unique_words:,} are encoded equally")
         return
-    yield terminal.paint(
+    yield from _painted(
+        terminal,
         f"words: {words.other_unique_words:,} of {words.unique_words:,} are encoded otherwise, "
         f"{words.other_words / words.words:.2%} of all {words.words:,} occurrences",
         "bold",
     )
     change = (words.tokens_b - words.tokens_a) / words.tokens_a if words.tokens_a else 0.0
-    yield f"  tokens: {words.tokens_a:,} and {words.tokens_b:,} ({change:+.2%})"
+    tokens = f"tokens: {words.tokens_a:,} and {words.tokens_b:,} ({change:+.2%})"
+    yield from terminal.wrap(tokens, indent="  ")
     rows = [("count", "word", *names)]
     rows += [
         (f"{row.count:,}", repr(row.word), visible(" ".join(row.a)), visible(" ".join(row.b)))
@@ -244,8 +250,14 @@ def _both(
     """Yield the first lines of what only A has, then of what only B has."""
     for sign, style, rows in (("-", "red", only_a), ("+", "green", only_b)):
         for row in rows[:_FEW]:
-            yield terminal.paint(f"{indent}{sign} {visible(text(row))}", style)
+            yield from _painted(terminal, f"{sign} {visible(text(row))}", style, indent)
         yield from _more(rows, indent)
+
+
+def _painted(terminal: Terminal, text: str, style: str, indent: str = "") -> Iterator[str]:
+    """Yield a text in a style, on lines that fit the terminal."""
+    for line in terminal.wrap(text, indent=indent):
+        yield terminal.paint(line, style)
 
 
 def _more(rows: Sequence[object], indent: str = "  ", most: int = _FEW) -> Iterator[str]:

@@ -86,7 +86,7 @@ def _lines(
     Columns of the table: tokens, ids, offsets in characters, and the text there.
     """
     if terminal.colours and ids:
-        yield _coloured(text, offsets, terminal)
+        yield from terminal.flow(_coloured(text, offsets))
         yield ""
     rows = [("token", "id", "offsets", "text")]
     for token, token_id, (start, end) in zip(tokens, ids, offsets, strict=True):
@@ -96,19 +96,17 @@ def _lines(
     yield from terminal.table(rows, right=(1, 2), styles=("cyan", "", "dim", ""))
 
 
-def _coloured(text: str, offsets: list[tuple[int, int]], terminal: Terminal) -> str:
-    """Return a text whose tokens have backgrounds; neighbours have different ones.
+def _coloured(text: str, offsets: list[tuple[int, int]]) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a text with their styles: neighbouring tokens have other backgrounds.
 
     Tokens that are parts of one character are coloured as one.
     """
-    parts = []
     done = number = 0
     for start, end in offsets:
         if end <= done:
             continue
         begin = max(start, done)
-        parts.append(visible(text[done:begin]))
-        style = _BACKGROUNDS[number % len(_BACKGROUNDS)]
-        parts.append(terminal.paint(visible(text[begin:end]), style))
+        yield visible(text[done:begin]), ""
+        yield visible(text[begin:end]), _BACKGROUNDS[number % len(_BACKGROUNDS)]
         done, number = end, number + 1
-    return "".join([*parts, visible(text[done:])])
+    yield visible(text[done:]), ""

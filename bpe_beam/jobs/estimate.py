@@ -180,7 +180,6 @@ class _Counting:
         self.settings = settings
         self.rules = rules
         self.by_source = settings.input.by_source
-        self.columns = settings.columns
         self.folder = TaskFolder(Storage().unsynced, folder, "")
         self.folder.storage.make_folder(self.folder.path(WORK))
 

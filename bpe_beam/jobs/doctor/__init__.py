@@ -70,6 +70,15 @@ def _lines(checks: list[Check], terminal: Terminal) -> Iterator[str]:
             area = check.area
             yield terminal.paint(area, "bold")
         status = terminal.paint(f"{check.status:7}", _STYLES[check.status])
-        yield f"  {status}  {visible(check.name):{width}}  {visible(check.found)}"
+        later = " " * (width + 13)
+        # The status is painted, and its width is not that of its text.
+        first, *others = terminal.wrap(
+            f"{visible(check.name):{width}}  {visible(check.found)}",
+            indent=" " * 11,
+            later=later,
+        )
+        yield f"  {status}  {first[11:]}"
+        yield from others
         if check.remedy is not None:
-            yield terminal.paint(f"  {'':7}  {'':{width}}  -> {check.remedy}", "dim")
+            for line in terminal.wrap(check.remedy, indent=f"{later}-> ", later=f"{later}   "):
+                yield terminal.paint(line, "dim")
