@@ -130,12 +130,9 @@ def _run_job(job: str, settings: Any) -> int:
         print(format_summary(title, shown, terminal=Terminal(sys.stdout)))
     elif job == "plan" and settings.output != "-":
         print(format_summary("bpe-beam plan", summary, terminal=Terminal(sys.stdout)))
-    elif not run.quiet and (
-        JOBS[job].shows_summary or (job == "evaluate" and settings.output is not None)
-    ):
+    elif not run.quiet and JOBS[job].shows_summary:
         title, shown = f"bpe-beam {job}", for_people(summary)
-        text = format_summary(title, shown, exact=False, terminal=Terminal(sys.stderr))
-        write_text(text)
+        write_text(format_summary(title, shown, exact=False, terminal=Terminal(sys.stderr)))
     if run.summary_file is not None:
         write_json(summary, run.summary_file, run.storage_options)
     verdict = JOBS[job].verdict

@@ -434,7 +434,12 @@ class FoundWords(NamedTuple):
     most: Sequence[tuple[int, str]] = ()
 
     def plus(self, other: FoundWords, top: int) -> FoundWords:
-        """Return the sum of two, with the first `top` words."""
+        """Return the sum of two.
+
+        Args:
+            other: The other one.
+            top: The number of words that are kept.
+        """
         return FoundWords(
             self.words + other.words,
             self.unique + other.unique,

@@ -85,7 +85,7 @@ def run(settings: EvaluateSettings, progress: Progress) -> EvaluateSummary:
         counts=None if settings.counts is None else redact(settings.counts),
         tokens=[redact(folder) for folder in settings.tokens] or UNSET,
         inputs=UNSET if settings.input is None else [*map(redact, settings.input.inputs)],
-        output=settings.output,
+        output=settings.file,
         warnings=[f"{one.name}: {_INEXACT}" for one in reports if not one.exact] or None,
         words=0 if counted is None else counted.words,
         unique_words=0 if counted is None else counted.unique_words,

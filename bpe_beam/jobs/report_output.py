@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from bpe_beam.errors import require
 from bpe_beam.evaluation.report import Report, to_csv
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
@@ -17,6 +18,7 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.evaluate import EvaluateSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes
+from bpe_beam.storage.names import parent
 from bpe_beam.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -42,8 +44,9 @@ class ReportOutput:
         progress: Shows how far a page is.
 
     Raises:
-        UsageError: The format is html, and its packages are not installed, or a sample cannot be
-            read.
+        UsageError: The output is a folder; or the format is html, and its packages are not
+            installed, or a sample cannot be read.
+        DataError: The folder of the output cannot be made.
     """
 
     def __init__(self, settings: EvaluateSettings, storage: Storage, progress: Progress) -> None:
@@ -58,6 +61,10 @@ class ReportOutput:
 
             charts.library()
             self._samples = read_samples(storage, settings.samples)
+        if settings.file is not None:  # a wrong name is found before any work, too
+            is_folder = storage.is_folder(settings.file)
+            require(not is_folder, f"must be a file, got the folder {settings.file!r}", "output")
+            storage.make_folder(parent(settings.file))
 
     def seen(
         self, name: str, vocabulary: Vocabulary, tallies: Iterable[tuple[str | None, Tally]]
@@ -87,7 +94,7 @@ class ReportOutput:
             report: The report.
             words: The words of the report; None if there are only tokens.
         """
-        output = self._settings.output
+        output = self._settings.file
         data = self._bytes(report, words)
         if output is None:
             write_stdout(data)
@@ -99,7 +106,7 @@ class ReportOutput:
         if kind == "csv":
             return to_csv(report)
         if kind == "text":
-            stream = sys.stdout if self._settings.output is None else io.StringIO()
+            stream = sys.stdout if self._settings.file is None else io.StringIO()
             return text_of(report, Terminal(stream)).encode()
         values = msgspec.to_builtins(report)
         if kind == "json":

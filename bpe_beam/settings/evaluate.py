@@ -69,8 +69,8 @@ class EvaluateSettings(Settings):
     output: str | None = option(
         None,
         metavar="F",
-        help="Write the report to a path or URL that ends in .html, .json, .csv or .txt (default: "
-        "JSON on stdout).",
+        help="Write the report to a path or URL that ends in .html, .json, .csv or .txt; - is "
+        "stdout (default: JSON on stdout).",
     )
     format: str | None = option(
         None,
@@ -93,9 +93,14 @@ class EvaluateSettings(Settings):
     )
 
     @property
+    def file(self) -> str | None:
+        """The path or URL of the report; None: stdout."""
+        return None if self.output == "-" else self.output
+
+    @property
     def ending(self) -> str:
         """The ending of the output's name, such as ".json"."""
-        return PurePosixPath(self.output or "").suffix
+        return PurePosixPath(self.file or "").suffix
 
     @property
     def chosen_format(self) -> str:
@@ -106,9 +111,14 @@ class EvaluateSettings(Settings):
         """Refuse settings that exclude one another, and an output of another format."""
         self._check_source()
         require(
-            self.format is not None or self.output is None or self.ending in _ENDINGS,
+            self.format is not None or self.file is None or self.ending in _ENDINGS,
             f"must end in {', '.join(_ENDINGS)}, or the format must be set, got {self.output!r}",
             "output",
+        )
+        require(
+            not self.samples or self.chosen_format == "html",
+            "has no effect unless the report is in HTML",
+            "samples",
         )
 
     def _check_source(self) -> None:
@@ -152,11 +162,6 @@ class EvaluateSettings(Settings):
                 name,
                 remedy="give {inputs}",
             )
-        require(
-            not self.samples or self.chosen_format == "html",
-            "has no effect unless the report is in HTML",
-            "samples",
-        )
         require(
             self.run.in_process and not self.run.runner_options,
             "has no effect on counts and tokens, which are evaluated in this process",

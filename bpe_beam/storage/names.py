@@ -118,6 +118,11 @@ def absolute(url: str) -> str:
     return str(local_path(url)) if is_local(url) else url
 
 
+def parent(url: str) -> str:
+    """Return the folder of a file, as a path or URL."""
+    return str(local_path(url).parent) if is_local(url) else url.rpartition("/")[0]
+
+
 def join(folder: str, *names: str) -> str:
     """Return the path or URL of a name below a folder. A web query stays behind the path.
 

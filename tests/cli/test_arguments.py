@@ -180,6 +180,8 @@ def test_every_declared_option_reaches_the_settings() -> None:
                 argv.clear()
             if (name, flag) == ("evaluate", "--runner"):
                 argv += ["--work", "w"]
+            if (name, flag) == ("evaluate", "--sample"):
+                argv += ["--format", "html"]
             if flag in ("--weights", "--temperature") and name != "blend":
                 argv += ["--source-field", "s"]
             if flag == "--long-documents":

@@ -142,6 +142,7 @@ def test_a_tokenizer_of_other_words_is_reported_with_a_warning(made: Path, tmp_p
         (("--output", "r.pdf"), "--output must end in .html, .json, .csv, .txt, or"),
         (("--runner", "FlinkRunner"), "--runner"),
         (("--tokens", "t"), "--counts and --tokens exclude each other"),
+        (("--output", ".", "--format", "csv"), "--output must be a file, got the folder"),
         (("--work", "w"), "--work has no effect without texts"),
         (("--parallel", "fr"), "--parallel must be one of the sources, en, other, zh"),
     ],
@@ -151,6 +152,43 @@ def test_wrong_use(made: Path, extra: tuple[str, ...], message: str) -> None:
     ran = run("evaluate", *arguments, *extra)
     assert ran.code == 2
     assert message in ran.message
+
+
+@pytest.mark.parametrize("source", ["--counts", "--input", "--tokens"])
+def test_samples_without_a_page_are_refused_whatever_is_evaluated(made: Path, source: str) -> None:
+    tokenizer = () if source == "--tokens" else ("--tokenizer", made / "tok-300")
+    for output in ((), ("--output", "r.json"), ("--output", "-")):
+        ran = run("evaluate", source, made, *tokenizer, "--sample", "s.txt", *output)
+        assert ran.code == 2
+        assert "--sample has no effect unless the report is in HTML" in ran.message
+
+
+def test_the_folder_of_the_report_is_made_before_the_work(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("evaluate", "--counts", made / "counts", "--tokenizer", made / "tok-300")
+    output = tmp_path / "new" / "folder" / "r.json"
+    assert run(*arguments, "--output", output).code == 0
+    assert output.read_bytes() == run(*arguments).out
+    (tmp_path / "file").touch()
+
+    def evaluated(*_: object) -> None:
+        raise AssertionError("the evaluation has begun")
+
+    monkeypatch.setattr("bpe_beam.jobs.evaluate._of_words", evaluated)
+    ran = run(*arguments, "--output", tmp_path / "file" / "r.json")
+    assert ran.code == 1
+    assert "file" in ran.message
+
+
+def test_a_dash_is_stdout(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = ("evaluate", "--counts", made / "counts", "--tokenizer", made / "tok-300")
+    for kind in ((), ("--format", "csv"), ("--format", "html")):
+        ran = run(*arguments, *kind, "--output", "-")
+        assert ran.code == 0
+        assert ran.out == run(*arguments, *kind).out
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_tokenizer_twice_and_one_without_merges(made: Path, tmp_path: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage, named_errors, redact
+from bpe_beam.storage.names import parent
 
 pytestmark = pytest.mark.quick
 
@@ -19,6 +22,14 @@ def test_join() -> None:
     assert join("", "a") == "a"
     assert join("a?b", "c") == "a?b/c"
     assert join("https://host/a?sig=1", "c") == "https://host/a/c?sig=1"
+
+
+def test_parent() -> None:
+    assert parent("/a/b/c") == "/a/b"
+    assert parent("c") == str(Path.cwd())
+    assert parent("file:///a/c") == "/a"
+    assert parent("s3://bucket/a/c") == "s3://bucket/a"
+    assert parent("s3://bucket/c") == "s3://bucket"
 
 
 def test_redact() -> None:
