@@ -114,7 +114,7 @@ def documented(settings: type[Settings]) -> Callable[[F], F]:
 
 def _line(option: Option, options: Mapping[str, Option]) -> str:
     """Return an option in a docstring: its name and its help, with names instead of flags."""
-    help = option.full_help.replace(" Repeat for more", "").replace(" (required)", "")
+    help = option.full_help.replace(". Repeat for more", "").replace(" (required)", "")
     names = {each.flag: each.name for each in options.values()}
     help = _FLAG.sub(lambda flag: names.get(flag[0], flag[0]), help)
     return textwrap.fill(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -91,4 +92,6 @@ def test_the_signature_and_the_help_have_every_option_once() -> None:
             assert help.count(f"\n    {name}: ") == 1
         assert help.count(f"Options::\n\n    {first}: ") == 1
         assert "--" not in help
+        assert not re.search(r"(?<!\.)\.\.(?!\.)", help)
+        assert "Repeat for more" not in help
         assert max(map(len, help.splitlines())) <= 100
