@@ -109,6 +109,17 @@ class WordCounts:
         """The names of the sources, sorted; empty without sources."""
         return tuple(self.manifest.sources or ())
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both have the same words, counts and totals of the same rules and sources."""
+        if not isinstance(other, WordCounts):
+            return NotImplemented
+        return self is other or (
+            self.manifest == other.manifest and dict(self.tables) == dict(other.tables)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.manifest.words, self.manifest.unique_words, self.manifest.text_bytes))
+
     def __len__(self) -> int:
         """The number of words, each counted once."""
         return self.manifest.unique_words

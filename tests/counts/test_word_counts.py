@@ -53,3 +53,22 @@ def test_counts_can_be_pickled() -> None:
     assert copy.words.equals(counts.words)
     train = {"vocab_size": 260, "tie_break": "first_seen"}
     assert bpe_beam.train(copy, **train) == bpe_beam.train(counts, **train)
+
+
+def test_equal_counts_compare_equal() -> None:
+    sources = {"a": TEXTS[:2], "b": TEXTS[2:]}
+    counts = bpe_beam.count(sources)
+    for same in (pickle.loads(pickle.dumps(counts)), bpe_beam.count(sources, workers=1)):
+        assert same == counts
+        assert hash(same) == hash(counts)
+    assert len({counts, bpe_beam.count(sources)}) == 1
+    others = (
+        bpe_beam.count(TEXTS),
+        bpe_beam.count({"a": TEXTS[:1], "b": TEXTS[1:]}),
+        bpe_beam.count({"a": TEXTS[:2], "c": TEXTS[2:]}),
+        bpe_beam.count(sources, pretokenizer="whitespace_split"),
+        # The same totals: one word is another.
+        bpe_beam.count({"a": TEXTS[:2], "b": [*TEXTS[2:-1], "dog"]}),
+    )
+    for other in (*others, "counts", None):
+        assert counts != other
