@@ -7,7 +7,7 @@ folder: nothing is copied, and no table of positions is made.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from operator import index as integer
@@ -583,15 +583,19 @@ class TokenIterator(Generic[Item]):
             **self._view.identity(),
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue at a saved position, of the same documents in the same order.
 
         The format and the place of the folder may be others, and the size of a batch. The folder
         must be the one that was read, or one that `convert` made of it with the same shards.
 
         Raises:
-            UsageError: The state is of other documents or of another order.
+            UsageError: The state is of other documents, of another order, or no state.
         """
+        require(
+            isinstance(state, Mapping),
+            f"state must be what state_dict returned, got {state!r}",
+        )
         require(
             state.get("version") == _STATE_VERSION,
             f"state must be of version {_STATE_VERSION}, got {state.get('version')!r}",

@@ -233,6 +233,10 @@ def test_a_state_is_of_its_order_and_documents_only(dataset: TokenDataset, tmp_p
             iter(other).load_state_dict(state)
     with pytest.raises(UsageError, match="state must be of version 2, got 1; read from the start"):
         iter(dataset.shuffled(9)).load_state_dict({**state, "version": 1})
+    none: list[Any] = [None, [], "x", 5]
+    for wrong in none:
+        with pytest.raises(UsageError, match="state must be what state_dict returned, got"):
+            iter(dataset.shuffled(9)).load_state_dict(wrong)
     for position in (-1, 121, None, "5"):
         with pytest.raises(UsageError, match="position from 0 to 120"):
             iter(dataset.shuffled(9)).load_state_dict({**state, "position": position})
