@@ -89,7 +89,7 @@ class EvaluateSettings(Settings):
         "or URLs (default: a few lines in several languages).",
     )
     run: RunSettings = part(
-        RunSettings, RunSettings(), only=("runner", "workers", "progress", *MESSAGES)
+        RunSettings, RunSettings(), only=("runner", "workers", "overwrite", "progress", *MESSAGES)
     )
 
     @property
@@ -114,6 +114,12 @@ class EvaluateSettings(Settings):
             self.format is not None or self.file is None or self.ending in _ENDINGS,
             f"must end in {', '.join(_ENDINGS)}, or the format must be set, got {self.output!r}",
             "output",
+        )
+        require(
+            not self.run.overwrite or self.work is not None,
+            "has no effect without a folder for what is counted: the report replaces an older one",
+            "overwrite",
+            remedy="set {work}",
         )
         require(
             not self.samples or self.chosen_format == "html",

@@ -178,7 +178,7 @@ def test_every_declared_option_reaches_the_settings() -> None:
                 del argv[:2]
             if (name, flag) == ("evaluate", "--tokens"):
                 argv.clear()
-            if (name, flag) == ("evaluate", "--runner"):
+            if (name, flag) in (("evaluate", "--runner"), ("evaluate", "--overwrite")):
                 argv += ["--work", "w"]
             if (name, flag) == ("evaluate", "--sample"):
                 argv += ["--format", "html"]

@@ -705,6 +705,20 @@ def counted_words_are_kept(ground: Ground, job: str) -> None:
     assert tree(ground.own / "work") == before
 
 
+def work_begins_anew(ground: Ground, job: str) -> None:
+    """Counts of other words are refused, and replaced when told so."""
+    work = ("--work", ground.own / "work")
+    other = ("--pretokenizer", "whitespace_split")
+    ground.seen(job, *work)
+    ran = ground.run(job, *work, *other)
+    assert ran.code == 2
+    assert "what differs" in ran.message
+    assert ground.seen(job, *work, *other, "--overwrite") == ground.seen(job, *other)
+    ran = ground.run(job, "--overwrite")
+    assert ran.code == 2
+    assert "--overwrite has no effect" in ran.message
+
+
 def same_figures_of_splits(ground: Ground, job: str) -> None:
     """More splits are counted, and the figures are the same."""
     for number, work in enumerate(("one", "many")):
@@ -1016,6 +1030,7 @@ CASES: dict[str, dict[str, Case]] = {
         "--tokens": tokens_of_a_folder,
         "--pretokenizer": changes("--pretokenizer", "whitespace_split"),
         "--work": counted_words_are_kept,
+        "--overwrite": work_begins_anew,
         "--runner": runner_with_a_folder,
         "--parallel": changes("--parallel", "other", base=("--source", "b=b*")),
         "--vocab-sizes": changes("--vocab-sizes", "300"),
