@@ -37,7 +37,7 @@ from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKEN_COUNTS_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import WORK, TaskFolder
 from bpe_beam.jobs.corpus_sample import Sample, read_sample
-from bpe_beam.jobs.trial import Trial, try_job, write_documents
+from bpe_beam.jobs.trial import Trial, peak_memory, try_job, write_documents
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
@@ -74,7 +74,8 @@ _LEARNING_SECONDS = 3.0
 """How long a training on some of the words takes at most, about."""
 
 _WORD_CACHE_BYTES = 64 << 20
-"""The word cache of an encoding thread, which a short sample does not fill."""
+"""The word cache of an encoding thread: so far its memory grows, which a short sample does not
+show."""
 
 _HALVED_PARTITIONS, _HALVINGS = 2, 3
 """The partitions of words that tell how their number grows, and the ways to halve the sample."""
@@ -283,8 +284,11 @@ class _Words:
     def memory(self) -> int:
         """The peak of memory while words are counted."""
         workers = workers_of(self.settings.run, len(self.sample.plan.splits))
-        tables = max((self._whole(split.memory, split) for split in self.splits), default=0)
-        return self.trial.memory + round(workers * min(tables, TABLE_BYTES))
+        # The words are taken out of the tables, encoded and written while the tables are there.
+        tables = max(
+            (self._whole(split.memory + split.bytes, split) for split in self.splits), default=0
+        )
+        return self.trial.memory + round(workers * min(tables, 2 * TABLE_BYTES))
 
     @property
     def storage_bytes(self) -> int:
@@ -536,7 +540,8 @@ def _training(
     in_rounds = settings.merge_rounds == "distributed" or (
         settings.merge_rounds != "local" and needed > settings.driver_memory
     )
-    grown = (trial.memory - trial.memory_before) / share
+    grown = trial.memory - trial.memory_before
+    grown = max(grown, min(round(grown / share), needed))
     entries = trial.summary.get("vocab_size", recipe.vocab_size)
     storage = sum(trial.files.values()) * (recipe.vocab_size / entries if share < 1 else 1.0)
     return {
@@ -546,7 +551,7 @@ def _training(
         else trial.seconds + learning * (_more_work(recipe, word_bytes, share) - 1),
         "start": trial.start,
         "memory_bytes": trial.memory_before
-        + round(min(needed, settings.driver_memory) if in_rounds else min(grown, needed)),
+        + (min(needed, settings.driver_memory) if in_rounds else grown),
         "storage_bytes": round(storage),
     }
 
@@ -665,6 +670,7 @@ def estimate_tokenizing(
     kinds = [shard_format(name) for name in settings.formats]
     with tempfile.TemporaryDirectory() as folder:
         made = _Tokenizing(folder, plan, settings, encoding)
+        memory = peak_memory()
         sample = read_sample(
             storage,
             plan,
@@ -675,6 +681,7 @@ def estimate_tokenizing(
             only_text=all(kind.labelled_writer is None for kind in kinds),
             batch_bytes=ENCODED_BYTES,
         )
+        grown = (peak_memory() - memory) / sample.share
         started = time.monotonic()
         counts = added_up(
             made.folder,
@@ -700,6 +707,6 @@ def estimate_tokenizing(
         tokens=sample.whole(sum(made.tokens)),
         workers=workers,
         seconds=round(trial.seconds + sample.seconds_of_all(workers) + ending, 1),
-        memory_bytes=trial.memory + workers * _WORD_CACHE_BYTES,
+        memory_bytes=trial.memory + round(min(grown, workers * _WORD_CACHE_BYTES)),
         storage_bytes=sample.whole(sum(made.bytes)) + others + folders * counts_bytes,
     )

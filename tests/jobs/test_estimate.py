@@ -182,6 +182,28 @@ def test_seconds_have_what_every_run_takes(made: Path, monkeypatch: pytest.Monke
     assert 160 <= estimated(made, "train", *corpus, "--vocab-size", 400)["seconds"] < 180
 
 
+def test_memory_is_that_of_the_trial_and_of_the_words(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job on a few documents takes 1 GB, of which 0.4 GB are there before it begins."""
+
+    def large(*args: Any, output: str) -> Any:
+        memory = {"memory": 10**9, "memory_before": 4 * 10**8}
+        return original(*args, output=output)._replace(**memory)
+
+    original = trial.try_job
+    monkeypatch.setattr(estimate, "try_job", large)
+    corpus = ("--input", made / "corpus", "--workers", 1)
+    assert 10**9 < estimated(made, "count", *corpus)["memory_bytes"] < 1.02 * 10**9
+    tokenizing = ("--tokenizer", made / "tok")
+    assert 10**9 <= estimated(made, "tokenize", *corpus, *tokenizing)["memory_bytes"] < 1.07 * 10**9
+    counts = ("--counts", made / "tok" / "counts", "--vocab-size", 400)
+    assert estimated(made, "train", *counts)["memory_bytes"] == 10**9
+    # Merges in rounds take what the driver may have.
+    rounds = (*counts, "--driver-memory", "1MB")
+    assert estimated(made, "train", *rounds)["memory_bytes"] == 4 * 10**8 + 10**6
+
+
 def test_seconds_of_a_part_of_the_words(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(*args: Any, output: str) -> Any:
         stages = {"learn": 50.0}
