@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
+from bpe_beam.errors import DataError
 from bpe_beam.progress import Progress, Stage
 
 _MOST_DOCUMENTS, _MOST_CHARACTERS = 20, 10_000
@@ -64,6 +65,9 @@ def try_job(run: Callable[..., Any], *args: Any, output: str) -> Trial:
 
     Returns:
         What it took. If the job fails, this is what it took until then.
+
+    Raises:
+        DataError: The process died.
     """
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder, "answer.json")
@@ -74,7 +78,7 @@ def try_job(run: Callable[..., Any], *args: Any, output: str) -> Trial:
             f"from {__name__} import _serve; _serve({str(answer)!r})"
         )
         started = time.monotonic()
-        subprocess.run(
+        ran = subprocess.run(
             [sys.executable, "-c", code],
             input=pickle.dumps((run, args)),
             stdout=subprocess.DEVNULL,
@@ -82,6 +86,11 @@ def try_job(run: Callable[..., Any], *args: Any, output: str) -> Trial:
             check=False,
         )
         seconds = time.monotonic() - started
+        if not answer.exists():
+            raise DataError(
+                f"the process that tried the job ended with exit code {ran.returncode}: memory may "
+                "have run out"
+            )
         said = json.loads(answer.read_bytes())
     root = Path(output)
     files = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from pathlib import Path
 
@@ -40,6 +42,15 @@ def test_a_job_is_measured(tmp_path: Path, fails: bool, capfd: pytest.CaptureFix
     assert 1.9e8 < found.memory - found.memory_before < 2.5e8
     assert found.summary == ({} if fails else {"vocab_size": 7})
     assert capfd.readouterr() == ("", "")
+
+
+def die(_progress: Progress) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_that_dies(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="exit code -9"):
+        trial.try_job(die, output=str(tmp_path))
 
 
 def test_documents(tmp_path: Path) -> None:
