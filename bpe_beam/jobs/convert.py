@@ -411,11 +411,7 @@ def _finish(
 def _write_token_counts(folder: OutputFolder, old: _Old, manifest: Manifest) -> None:
     """Write the token counts of the new shards, if each folder that is read has its own."""
     storage, fingerprint = folder.storage, manifest.tokenizer.fingerprint
-    # Padding is not counted; in folders that are joined nobody knows what it is.
-    tokens = [sum(each.tokens_by_source.values()) for each in (manifest, *old.manifests)]
-    if tokens[0] == sum(tokens[1:]) and all(
-        storage.exists(storage.join(url, TOKEN_COUNTS_FILE)) for url in old.urls
-    ):
+    if all(storage.exists(storage.join(url, TOKEN_COUNTS_FILE)) for url in old.urls):
         parts = [
             read_token_counts(storage, url, fingerprint, each.tokens_by_source)
             for url, each in zip(old.urls, old.manifests, strict=True)

@@ -106,7 +106,7 @@ def test_train_from_some_parts(made: Path, tmp_path: Path, monkeypatch: pytest.M
     original = trial.try_job
     monkeypatch.setattr(estimate, "try_job", try_job)
     whole = estimate._work(BpeRecipe(1000), real["unique_words"] * 8)
-    monkeypatch.setattr(estimate, "_LEARNING_SECONDS", 0.8 * whole * 1e-9)
+    monkeypatch.setattr(estimate, "_LEARNING_SECONDS", 0.8 * whole)
     found = estimated(made, "train", *args)
     assert 1 < tried[0] < 32
     assert found["storage_bytes"] == pytest.approx(real["storage_bytes"], rel=0.2)

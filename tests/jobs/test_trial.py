@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tried_jobs import die, work
 
 from bpe_beam.errors import DataError
 from bpe_beam.jobs import trial
-from bpe_beam.progress import Progress
-
-
-def work(output: str, fails: bool, progress: Progress) -> dict[str, int]:
-    """Write a file, need memory and time, and fail or not."""
-    with progress.stage("learn", 1, "merges"):
-        time.sleep(0.3)
-    Path(output, "deep").mkdir(parents=True)
-    Path(output, "deep", "a.bin").write_bytes(b"x" * 1000)
-    needed = bytearray(200_000_000)
-    needed[::4096] = b"x" * len(needed[::4096])
-    print("a job may print")
-    if fails:
-        raise DataError("the job cannot go on")
-    return {"vocab_size": 7}
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -42,10 +25,6 @@ def test_a_job_is_measured(tmp_path: Path, fails: bool, capfd: pytest.CaptureFix
     assert 1.9e8 < found.memory - found.memory_before < 2.5e8
     assert found.summary == ({} if fails else {"vocab_size": 7})
     assert capfd.readouterr() == ("", "")
-
-
-def die(_progress: Progress) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_process_that_dies(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_the_settings_of_reading_stay_with_divided_shards(tokenizer: str, tmp_pa
     other.write_text(corpus.read_text().replace('"lang": "en"', '"lang": "fr"'))
     ran = run("verify", divided, "--full", "--input", other)
     assert ran.code == 1
-    found = [line for line in ran.message.splitlines() if "sources" in line]
+    found = [line for line in ran.message.splitlines() if "arranged.corpus.sources" in line]
     assert found == [
         f"  manifest.json: arranged.corpus.sources.{name} is {was}; the corpus gives {now}"
         for name, was, now in sources_that_differ(divided)
