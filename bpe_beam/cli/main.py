@@ -57,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     except KeyboardInterrupt:
         again = " without --overwrite" if "--overwrite" in argv else ""
-        resumable = job and JOBS[job].shows_summary
+        resumable = job and JOBS[job].shows_summary and JOBS[job].resumes
         resumes = f"; the same command{again} resumes" if resumable else ""
         return write_message(f"{command}: interrupted{resumes}", INTERRUPTED)
     except BrokenPipeError:

@@ -23,6 +23,7 @@ class Job(msgspec.Struct, frozen=True, dict=True):
         note: More for the end of its help.
         verdict: The key of the summary that decides whether the exit code is 0 or 1; it is 2 after
             any error. Empty: the exit codes of all other jobs.
+        resumes: Whether the same command goes on where a job with a summary was interrupted.
     """
 
     settings_name: str
@@ -30,6 +31,7 @@ class Job(msgspec.Struct, frozen=True, dict=True):
     example: str
     note: str = ""
     verdict: str = ""
+    resumes: bool = True
 
     @cached_property
     def settings(self) -> type[Settings]:
@@ -110,6 +112,7 @@ JOBS: dict[str, Job] = {
         "bpe-beam evaluate --counts counts/ --tokenizer tok-32k/ tok-64k/ --output report.json\n"
         "  bpe-beam evaluate --counts counts/ --tokenizer tok-128k/ --vocab-sizes 16k,32k,64k",
         "From counts this takes seconds, whatever the corpus.",
+        resumes=False,
     ),
     "diff": Job(
         "tools.DiffSettings",

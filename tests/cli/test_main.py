@@ -261,9 +261,10 @@ def test_an_interrupted_overwrite_says_how_to_resume(
     job("count", run)
     assert cli.main([*COUNT, "--overwrite"]) == 130
     assert "the same command without --overwrite resumes" in capsys.readouterr().err
-    job("inspect", run)
-    assert cli.main(["inspect", "p"]) == 130
-    assert capsys.readouterr().err == "bpe-beam inspect: interrupted\n"
+    for command in (["evaluate", "--tokenizer", "t", "--counts", "c"], ["inspect", "p"]):
+        job(command[0], run)
+        assert cli.main(command) == 130
+        assert capsys.readouterr().err == f"bpe-beam {command[0]}: interrupted\n"
 
 
 def test_arguments_that_are_not_utf8_are_refused() -> None:
