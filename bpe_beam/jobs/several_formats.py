@@ -20,20 +20,21 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.convert import ConvertSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.formats.interface import ShardLimit, limit_of
 from bpe_beam.storage import Storage
 
 
 def tokenize_to_each(
     settings: TokenizeSettings,
     progress: Progress,
-    tokenize: Callable[[TokenizeSettings], CorpusSummary],
+    tokenize: Callable[[TokenizeSettings, ShardLimit | None], CorpusSummary],
 ) -> CorpusSummary:
     """Tokenize a corpus to folders of several formats below the output.
 
     Args:
         settings: The settings, with two formats or more.
         progress: Shows the progress.
-        tokenize: Tokenizes to one format.
+        tokenize: Tokenizes to one format, with a limit of what a shard may have.
 
     Returns:
         The summary of the tokenization, with the folders of all formats, and the shards of all.
@@ -54,7 +55,8 @@ def tokenize_to_each(
         settings.formats, key=lambda name: shard_format(name).labelled_writer is None
     )
     folders = {name: storage.join(settings.output, name) for name in settings.formats}
-    summary = tokenize(replace(settings, formats=(first,), like=None, output=folders[first]))
+    one = replace(settings, formats=(first,), like=None, output=folders[first])
+    summary = tokenize(one, limit_of(map(shard_format, settings.formats)))
     made = [*_folders_of_shards(storage, folders[first])]
     converted = [
         convert.run(

@@ -27,6 +27,7 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.formats.interface import ShardLimit, limit_of
 from bpe_beam.shards.formats.trainer_columns import require_columns
 from bpe_beam.shards.manifest import ENCODING, Manifest, index_names, read_manifest, write_index
 from bpe_beam.shards.numbering import shard_name, token_counts_file
@@ -53,9 +54,14 @@ _IMPORT_AFTER = 0.05
 
 
 def run(
-    settings: TokenizeSettings, progress: Progress
+    settings: TokenizeSettings, progress: Progress, *, limit: ShardLimit | None = None
 ) -> CorpusSummary | TemplateSummary | Estimate:
     """Tokenize a corpus.
+
+    Args:
+        settings: The settings.
+        progress: Shows the progress.
+        limit: The most that a shard may have; None: what the format allows.
 
     Raises:
         DataError: A corpus that is empty or has too many rejects.
@@ -67,6 +73,7 @@ def run(
         require_frame(format_name, encoding)
         sequences = settings.arranging.sequence_length is not None
         require_columns(settings.columns, format_name, sequences=sequences)
+    _require_shard_tokens(settings)
     plan = corpus_input.plan_of(storage, settings.input, output=settings.output)
     if settings.arranging.dry_run and settings.arranging.arrangement is None:
         from bpe_beam.jobs.estimate import estimate_tokenizing
@@ -79,11 +86,26 @@ def run(
         return tokenize_to_each(
             settings,
             progress,
-            lambda one: cast(CorpusSummary, run(one, progress)),
+            lambda one, most: cast(CorpusSummary, run(one, progress, limit=most)),
         )
     if settings.arranging.arrangement is not None:
         return _arrange(settings, storage, plan, tokenizer, encoding, progress)
-    return _TokenizeJob(settings, storage, plan, tokenizer, encoding).run(progress)
+    return _TokenizeJob(settings, storage, plan, tokenizer, encoding, limit=limit).run(progress)
+
+
+def _require_shard_tokens(settings: TokenizeSettings) -> None:
+    """Refuse shards of more tokens than a format can count, before work is done."""
+    arrangement, limit = (
+        settings.arranging.arrangement,
+        limit_of(map(shard_format, settings.formats)),
+    )
+    if arrangement is not None and limit is not None:
+        require(
+            arrangement.shard_tokens <= limit.tokens,
+            f"must be at most {limit.tokens:,} for shards of {', '.join(settings.formats)}, got "
+            f"{arrangement.shard_tokens:,}",
+            "shard_tokens",
+        )
 
 
 def require_frame(format_name: str, encoding: Encoding) -> None:
@@ -248,8 +270,11 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         encoding: Encoding,
         *,
         hashes: bool = False,
+        limit: ShardLimit | None = None,
     ) -> None:
         super().__init__(settings, storage, plan)
+        own = limit_of([shard_format(settings.format)])
+        self._limit = None if limit == own else limit
         self._tokenizer = tokenizer
         self._encoding = encoding
         self._hashes = hashes
@@ -259,6 +284,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
             "format": settings.format,
             **framing(settings),
             **({"hashes": True} if hashes else {}),
+            **({"shard_limit": to_builtins(self._limit)} if self._limit else {}),
             **({"columns": list(settings.columns)} if settings.columns else {}),
         }
         shards = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
@@ -313,6 +339,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
             count_tokens=True,
             hashes=self._hashes,
             columns=self.settings.columns,
+            limit=self._limit,
         )
         id_columns(self._tokenizer)  # or each thread would make them
         # What `publish` writes with is slow to import: beside the tasks, nobody waits for it. They

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bpe_beam.folders.artifact_names import part_name
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import WORK
-from bpe_beam.shards.formats.interface import ShardFormat, ShardWriter
+from bpe_beam.shards.formats.interface import ShardLimit, ShardWriter
 from bpe_beam.shards.shard_rows import SourceTotals
 from bpe_beam.storage.json_file import Count
 from bpe_beam.workers.source_tables import add_token_totals
@@ -47,7 +47,7 @@ class SplitShards:
     """Writes the shards of a split. A context manager, which closes or gives up the last writer.
 
     Args:
-        format_: The shards' format.
+        limit: The most that a shard may have; None: anything.
         open_writer: Opens the writer of a shard by its name.
         name: The name of the first shard.
         by_source: Whether to have sums by the column `source`.
@@ -60,13 +60,13 @@ class SplitShards:
 
     def __init__(
         self,
-        format_: ShardFormat,
+        limit: ShardLimit | None,
         open_writer: Callable[[str], ShardWriter],
         name: str,
         *,
         by_source: bool,
     ) -> None:
-        self._format = format_
+        self._limit = limit
         self._open_writer = open_writer
         self._name = name
         self._by_source = by_source
@@ -112,17 +112,24 @@ class SplitShards:
         self._write(batch, ids, offsets, start, stop)
 
     def _fitting(self, offsets: NDArray[np.int64]) -> int:
-        """Return how many of some documents the shard has room for; an empty one has it for one."""
+        """Return how many of some documents the shard has room for.
+
+        It has room for one document with tokens, and for each without: a shard has tokens.
+        """
         count = offsets.size - 1
-        most, each = self._format.max_shard_tokens, self._format.document_weight
-        if most is None:
+        if self._limit is None:
             return count
-        room = most - self._tokens - each * self._documents
+        each = self._limit.document_weight
+        room = self._limit.tokens - self._tokens - each * self._documents
         if int(offsets[-1] - offsets[0]) + each * count <= room:
             return count
         weights = offsets[1:] - offsets[0] + each * np.arange(1, count + 1)
         fitting = int(np.searchsorted(weights, room, side="right"))
-        return fitting if self._documents else max(fitting, 1)
+        with_tokens = np.flatnonzero(np.diff(offsets))
+        if not self._tokens and with_tokens.size:
+            fitting = max(fitting, int(with_tokens[0]) + 1)
+        later = with_tokens[with_tokens >= fitting]
+        return int(later[0]) if later.size else count
 
     def _write(
         self,

@@ -22,7 +22,12 @@ from msgspec.structs import asdict, replace
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.folders.receipts import WORK, TaskFolder
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, shard_format
-from bpe_beam.shards.formats.interface import ShardOrigin, ShardWriter
+from bpe_beam.shards.formats.interface import (
+    ShardLimit,
+    ShardOrigin,
+    ShardWriter,
+    limit_of,
+)
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import (
     NO_CHANGES,
@@ -115,6 +120,7 @@ class TokenizeTask:
         hashes: Whether to write the hash of each document that decides on its part; the format is
             then one with a place for it.
         columns: See `ShardOrigin`.
+        limit: The most that a shard may have; None: what the format allows.
     """
 
     folder: TaskFolder
@@ -127,6 +133,7 @@ class TokenizeTask:
     count_tokens: bool = False
     hashes: bool = False
     columns: tuple[str, ...] = ()
+    limit: ShardLimit | None = None
 
 
 def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
@@ -156,7 +163,12 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
         stack.enter_context(split.rejects)
         name = shard_name(split.task.split.index, task.splits)
         shards = stack.enter_context(
-            SplitShards(format_, partial(_writer, task), name, by_source=task.reading.names_sources)
+            SplitShards(
+                task.limit or limit_of([format_]),
+                partial(_writer, task),
+                name,
+                by_source=task.reading.names_sources,
+            )
         )
         labelled = format_.labelled_writer is not None
         batches = split.batches(labelled=labelled, batch_bytes=ENCODED_BYTES)

@@ -19,6 +19,7 @@ from read_back import tree
 import bpe_beam.shards
 from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.shards.formats import litdata, llmc, mds, shard_format
+from bpe_beam.shards.formats.interface import ShardLimit
 from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.storage import Storage
 from bpe_beam.workers.split_shards import SplitShards
@@ -93,6 +94,40 @@ def test_documents_go_on_in_another_shard(limited: str, made: Path, tmp_path: Pa
     assert all(name.startswith("shard-") or name == "index.json" for name in left)
 
 
+def test_several_formats_have_the_shards_of_the_strictest(
+    limited: str, made: Path, tmp_path: Path
+) -> None:
+    alone, out = tmp_path / "alone", tmp_path / "out"
+    tokenize(made, alone, limited)
+    for _ in range(2):  # the second time nothing is left to do
+        tokenize(made, out, "parquet", "--format", limited)
+        shards = [(each.documents, each.tokens) for each in manifest_of(alone).shards]
+        for name in ("parquet", limited):
+            found = manifest_of(out / name)
+            assert [(each.documents, each.tokens) for each in found.shards] == shards
+
+
+@pytest.mark.parametrize("format_name", ["mds", "litdata"])
+def test_documents_without_tokens_begin_no_shard(
+    format_name: str, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shard has tokens, so they are in the one before, though it is full."""
+    corpus = write(tmp_path / "a.jsonl", ["", "hello world", "", "", ""])
+    command = ("tokenize", "--tokenizer", made / "tok" / "tokenizer.json", "--input", corpus)
+    run_whole(*command, "--format", "flat", "--output", tmp_path / "flat")
+    (shard,) = manifest_of(tmp_path / "flat").shards
+    module = FORMATS[format_name]
+    full = shard.tokens + 2 * module.FORMAT.document_weight
+    monkeypatch.setattr(module, "FORMAT", replace(module.FORMAT, max_shard_tokens=full))
+    out = tmp_path / "out"
+    done = run(*command, "--format", format_name, "--output", out, "--quiet")
+    assert done.code == 0, done.err
+    assert [(each.documents, each.tokens) for each in manifest_of(out).shards] == [
+        (5, shard.tokens)
+    ]
+    assert run_whole("verify", out, "--full", "--input", corpus).code == 0
+
+
 def test_one_worker_or_two_and_beam_write_the_same(
     limited: str, made: Path, tmp_path: Path
 ) -> None:
@@ -160,21 +195,21 @@ def test_another_text_in_a_later_shard_is_found(limited: str, made: Path, tmp_pa
 
 @pytest.mark.parametrize("weight", [0, 1, 4])
 def test_shards_are_filled_document_by_document(weight: int, tmp_path: Path) -> None:
-    """Against the definition: a document goes on in a new shard if the last one has no room."""
+    """Against the definition: a document with tokens begins a shard if the last one has no room."""
     draw = random.Random(weight)
     for trial in range(20):
         folder = tmp_path / f"{trial}"
         (folder / "work").mkdir(parents=True)
-        format_ = replace(llmc.FORMAT, max_shard_tokens=50, document_weight=weight)
         lengths = [draw.choice([0, 1, 3, 10, 30, 46]) for _ in range(draw.randrange(1, 60))]
         expected: list[list[int]] = [[]]
         for length in lengths:
             used = sum(expected[-1]) + weight * len(expected[-1])
-            if expected[-1] and used + length + weight > 50:
+            if sum(expected[-1]) and length and used + length + weight > 50:
                 expected.append([])
             expected[-1].append(length)
         open_writer = partial(_open_writer, folder / "work")
-        with SplitShards(format_, open_writer, "shard", by_source=False) as shards:
+        limit = ShardLimit(50, weight)
+        with SplitShards(limit, open_writer, "shard", by_source=False) as shards:
             start = 0
             while start < len(lengths):
                 part = lengths[start : start + draw.randrange(1, 20)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
@@ -173,6 +173,18 @@ class ShardCheck(Protocol):
         """Yield a sentence for each problem; `reader` is None if the shard cannot be opened."""
 
 
+class ShardLimit(Struct, frozen=True):
+    """The most that a shard may have.
+
+    Attributes:
+        tokens: Its tokens, and `document_weight` for each document.
+        document_weight: What each document adds.
+    """
+
+    tokens: int
+    document_weight: int = 0
+
+
 class ShardFormat(Struct, frozen=True):
     """A format of token shards.
 
@@ -214,3 +226,16 @@ class ShardFormat(Struct, frozen=True):
     document_weight: int = 0
     index: Callable[[Sequence[Shard]], bytes] | None = None
     access: Callable[[StoredShard], ShardAccess] | None = None
+
+
+def limit_of(formats: Iterable[ShardFormat]) -> ShardLimit | None:
+    """Return the limit of shards that are to fit each of some formats; None if all may be large."""
+    limits = [
+        (each.max_shard_tokens, each.document_weight)
+        for each in formats
+        if each.max_shard_tokens is not None
+    ]
+    if not limits:
+        return None
+    tokens, weights = zip(*limits, strict=True)
+    return ShardLimit(min(tokens), max(weights))
