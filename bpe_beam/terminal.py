@@ -31,7 +31,7 @@ _STYLES = {
     "on magenta": "30;45",
 }
 _ELLIPSES = ("…", "...")
-"""What stands for the rest of a cell: the first that the stream can encode."""
+"""The mark at the end of a cell that is cut: the first that the stream can encode."""
 
 _WHOLE = re.compile(r"[A-Za-z0-9._/:@=+~%?&#,<>\[\]'-]+")
 """A word that may be a path, a URL, an option or a hash."""
@@ -53,7 +53,7 @@ class Terminal:
     Attributes:
         columns: The width of a line; None if the stream is no terminal and lines have no limit.
         colours: Whether styles are shown.
-        ellipsis: What stands for the rest of a cell that is cut.
+        ellipsis: The mark at the end of a cell that is cut.
     """
 
     def __init__(self, stream: TextIO, environment: Mapping[str, str] | None = None) -> None:

@@ -26,15 +26,15 @@ _PART = re.compile(r"-part-[0-9]+(?=\.|$)")
 
 
 def part_name(task: str, part: int) -> str:
-    """Return the name of what a task writes, without the end that says what it is.
+    """Return the name of a file of a task, without its suffix.
 
     Args:
         task: The task's name.
-        part: Which it is of several of the same kind, from 0.
+        part: The number of the file among those with one suffix, from 0.
     """
     return f"{task}-part-{part}" if part else task
 
 
 def name_of_first_part(name: str) -> str:
-    """Return the name that a file would have if it were the first of its kind of its task."""
+    """Return the name of the first file with the suffix of a file, of the same task."""
     return _PART.sub("", name)

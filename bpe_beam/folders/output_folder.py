@@ -67,8 +67,8 @@ Restore = Callable[[bytes], Mapping[str, RestoredTask]]
 class Takeover(Struct, frozen=True):
     """Which unfinished job may leave its folder to another one.
 
-    It differs from that in one setting, has written nothing but temporary files, and has finished
-    only tasks that are run again in a moment.
+    The two jobs differ in one setting. The unfinished one has written nothing but temporary files,
+    and has finished only tasks that take a moment to run again.
 
     Attributes:
         setting: The setting, which both jobs have.

@@ -184,7 +184,7 @@ class JobFolder(RunFolder):
         run.remove(receipt_name(receipt.task) for receipt in receipts)
 
     def sync(self) -> None:
-        """Sync the folders, so that files survive a power cut by name; their bytes do already."""
+        """Sync the folders, so that files survive a power cut by name."""
         self.storage.sync_folders(self.url, *map(self.path, self.folders))
 
     def remove_work(self) -> None:

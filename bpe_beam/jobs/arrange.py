@@ -17,7 +17,6 @@ from typing import Any
 import msgspec
 import numpy as np
 from msgspec import UNSET, Struct, to_builtins
-from msgspec.structs import astuple
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.engines.run import run_steps
@@ -55,11 +54,11 @@ from bpe_beam.shards.shard_rows import (
     ArrangedPart,
     PartTexts,
     Shard,
-    SourceTotals,
     TokenlessSplit,
     Totals,
+    added_sources,
 )
-from bpe_beam.shards.token_counts import is_of_tokenizer, read_token_counts, write_token_counts
+from bpe_beam.shards.token_counts import read_token_counts, write_token_counts
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -192,10 +191,6 @@ def arrange(job: ArrangeJob) -> Arranged:
         arranging=ArrangementSettings(),
     )
     tokenized = job.tokenize(inner, hashes)
-    if not is_of_tokenizer(storage, documents, job.tokenizer.fingerprint):
-        # The file is not forced to disk: a power cut may have damaged it, and no hash shows that.
-        storage.remove(storage.join(documents, MANIFEST_FILE))
-        tokenized = job.tokenize(inner, hashes)
     return _Arranging(job, folder, documents, pad_id).run(tokenized)
 
 
@@ -570,16 +565,8 @@ class _Arranging:
 
 def _added_texts(parts: Sequence[PartTexts]) -> PartTexts:
     """Return the sums over the shards of documents."""
-    sources: dict[str, list[SourceTotals]] = {}
-    for each in parts:
-        for name, totals in (each.sources or {}).items():
-            sources.setdefault(name, []).append(totals)
-    known = any(each.sources is not None for each in parts)
-    sums = {
-        name: SourceTotals(*map(sum, zip(*map(astuple, sources[name]), strict=True)))
-        for name in sorted(sources)
-    }
-    return PartTexts(sum(each.text_bytes for each in parts), sums if known else None)
+    sources = added_sources(each.sources for each in parts)
+    return PartTexts(sum(each.text_bytes for each in parts), sources)
 
 
 def _unsynced(task: ArrangeTask) -> ArrangeTask:

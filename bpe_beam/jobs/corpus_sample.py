@@ -7,7 +7,6 @@ what is read whole in the time gives exact amounts.
 
 from __future__ import annotations
 
-import contextlib
 import heapq
 import threading
 import time
@@ -31,6 +30,11 @@ from bpe_beam.workers.split_task import text_bytes_of
 _MOST_OPEN, _MOST_OPEN_OF_THREAD = 64, 4
 """The splits that are open at once, in total and for each thread: the greater number counts. Each
 has a file, and what was made of it."""
+
+
+def most_open(threads: int) -> int:
+    """Return how many splits are open at once."""
+    return max(_MOST_OPEN, _MOST_OPEN_OF_THREAD * threads)
 
 
 class SplitProcess(Protocol):
@@ -161,7 +165,7 @@ def read_sample(
     sample, settings = Sample(plan), corpus_input.read_settings(input_settings)
     new = deque(plan.splits[number] for number in scattered(len(plan.splits)))
     waiting: deque[_OpenSplit] = deque()
-    most = max(_MOST_OPEN, _MOST_OPEN_OF_THREAD * threads)
+    most = most_open(threads)
     in_turn = 0
     started = time.monotonic()
 
@@ -203,9 +207,12 @@ def read_sample(
                 waiting.append(split)
             else:
                 end(split)
-        while waiting:
-            with contextlib.suppress(IndexError):  # another thread was faster
-                end(waiting.popleft())
+        while True:
+            try:
+                split = waiting.popleft()
+            except IndexError:  # none is left, or another thread was faster
+                break
+            end(split)
         with sample._lock:
             sample.seconds += time.monotonic() - begun
 

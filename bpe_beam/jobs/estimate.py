@@ -36,7 +36,7 @@ from bpe_beam.engines.run import workers_of
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKEN_COUNTS_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import WORK, TaskFolder
-from bpe_beam.jobs.corpus_sample import Sample, read_sample
+from bpe_beam.jobs.corpus_sample import Sample, most_open, read_sample
 from bpe_beam.jobs.trial import Trial, peak_memory, try_job, write_documents
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.count import CountSettings
@@ -64,6 +64,7 @@ from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.encode_documents import encode_documents
 from bpe_beam.workers.source_tables import SourceTables
 from bpe_beam.workers.split_task import task_name
+from bpe_beam.workers.token_counter import TABLE_BYTES as COUNTER_BYTES
 from bpe_beam.workers.token_counter import TokenCounter, added_up, id_columns
 from bpe_beam.workers.tokenize_split import ENCODED_BYTES, origin_of
 
@@ -74,8 +75,7 @@ _LEARNING_SECONDS = 3.0
 """How long a training on some of the words takes at most, about."""
 
 _WORD_CACHE_BYTES = 64 << 20
-"""The word cache of an encoding thread: so far its memory grows, which a short sample does not
-show."""
+"""The most memory of the word cache of an encoding thread, which a short sample does not fill."""
 
 _HALVED_PARTITIONS, _HALVINGS = 2, 3
 """The partitions of words that tell how their number grows, and the ways to halve the sample."""
@@ -382,13 +382,13 @@ def _powers(counting: _Counting, workers: int, parts: Sequence[CountsPart]) -> t
     whole = parts[:_HALVED_PARTITIONS]
     unique, rows = [], []
     with tempfile.TemporaryDirectory() as folder:
-        apart = _Counting(folder, counting.settings, counting.rules)
+        divided = _Counting(folder, counting.settings, counting.rules)
         for bit in range(_HALVINGS):
             halves: list[list[_SplitWords]] = [[], []]
             for number, split in enumerate(splits):
                 halves[number >> bit & 1].append(split)
             for half in halves if all(halves) else ():
-                own = _merge(apart, half, workers, range(len(whole)))
+                own = _merge(divided, half, workers, range(len(whole)))
                 unique.append(sum(part.unique_words for part in own))
                 rows.append(sum(part.rows for part in own))
     return (
@@ -580,6 +580,13 @@ def _more_work(recipe: Recipe, word_bytes: int, share: float) -> float:
 class _Tokenizing:
     """Tokenizes the splits of a sample to shards in a temporary folder.
 
+    Args:
+        folder: The folder.
+        plan: The plan of the corpus.
+        settings: The settings of the job.
+        encoding: How documents become ids.
+        at_once: The splits that are open at once: their token counts share the memory of one.
+
     Attributes:
         tokens: The number of tokens of each split.
         bytes: The bytes of the shards of each.
@@ -588,10 +595,17 @@ class _Tokenizing:
     """
 
     def __init__(
-        self, folder: str, plan: Plan, settings: TokenizeSettings, encoding: Encoding
+        self,
+        folder: str,
+        plan: Plan,
+        settings: TokenizeSettings,
+        encoding: Encoding,
+        *,
+        at_once: int,
     ) -> None:
         self.plan = plan
         self.encoding = encoding
+        self.counter_bytes = COUNTER_BYTES // at_once
         self.kinds = {name: shard_format(name) for name in settings.formats}
         self.by_source = settings.input.by_source
         self.columns = settings.columns
@@ -618,7 +632,9 @@ class _TokenizedSplit:
         encoding, kinds = tokenizing.encoding, tokenizing.kinds
         self._limit = min(kind.max_document_tokens for kind in kinds.values())
         tokenizer = encoding.tokenizer()
-        self._counter = TokenCounter(id_columns(tokenizer), tokenizing.by_source)
+        self._counter = TokenCounter(
+            id_columns(tokenizer), tokenizing.by_source, table_bytes=tokenizing.counter_bytes
+        )
         self._writers = []
         for name, kind in kinds.items():
             folder = tokenizing.folder
@@ -669,14 +685,15 @@ def estimate_tokenizing(
     workers = workers_of(settings.run, len(plan.splits))
     kinds = [shard_format(name) for name in settings.formats]
     with tempfile.TemporaryDirectory() as folder:
-        made = _Tokenizing(folder, plan, settings, encoding)
+        threads = 1 if tokenizer.holds_gil else workers
+        made = _Tokenizing(folder, plan, settings, encoding, at_once=most_open(threads))
         memory = peak_memory()
         sample = read_sample(
             storage,
             plan,
             settings.input,
             made.begin,
-            threads=1 if tokenizer.holds_gil else workers,
+            threads=threads,
             seconds=SAMPLE_SECONDS,
             only_text=all(kind.labelled_writer is None for kind in kinds),
             batch_bytes=ENCODED_BYTES,

@@ -217,9 +217,10 @@ def _shards_figures(storage: Storage, path: str) -> Figures:
                 ids = reader.document(index)[:_DOCUMENT_TOKENS]
                 more = " ..." if length > len(ids) else ""
                 documents.append(f"{length:,} tokens: {tokenizer.decode(ids)!r}{more}")
-    totals = manifest.totals
-    # The transform WriteTokens reads ids only, and has no plan.
-    text_bytes = totals.text_bytes if manifest.has_plan else None
+    totals, texts = manifest.totals, manifest.texts_by_source
+    # Nobody knows the texts of ids that the transform WriteTokens has written.
+    text_bytes = sum(each.text_bytes for each in texts.values()) or None
+    tokens = sum(each.tokens for each in texts.values())
     return {
         "kind": "shards",
         "format": manifest.format,
@@ -227,8 +228,8 @@ def _shards_figures(storage: Storage, path: str) -> Figures:
         "documents": totals.documents,
         "tokens": totals.tokens,
         "text_bytes": text_bytes,
-        "bytes_per_token": _ratio(text_bytes, totals.tokens),
-        "sources": shard_source_facts(manifest.sources),
+        "bytes_per_token": _ratio(text_bytes, tokens),
+        "sources": shard_source_facts(manifest.sources_of_texts),
         "rejects": totals.rejects,
         "rejects_by_reason": manifest.rejects.by_reason,
         "lost": losses_summary(manifest.rejects.lost),

@@ -395,8 +395,9 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
             return
         columns = id_columns(self._tokenizer)
         sources = None if manifest.sources is None else list(manifest.sources)
+        # No hash shows whether the file is whole, so it is always forced to disk.
         write_token_counts(
-            self.storage,
+            replace(self.storage, synced=True),
             self.folder.url,
             fingerprint,
             added_up(self.folder, files, columns, sources),

@@ -215,6 +215,12 @@ class Manifest(
         return {None: row} if sources is None else dict(sources.items())
 
     @property
+    def sources_of_texts(self) -> dict[str, SourceTotals] | None:
+        """The same of the sources that have names; None without sources."""
+        found = {name: each for name, each in self.texts_by_source.items() if name is not None}
+        return found or None
+
+    @property
     def tokens_by_source(self) -> dict[str | None, int]:
         """The number of tokens of each source, see `texts_by_source`."""
         return {name: totals.tokens for name, totals in self.texts_by_source.items()}
@@ -377,10 +383,10 @@ def _check_splits(manifest: Manifest) -> None:
         if row.split == found:
             found += 1
         elif not manifest.has_plan or row.slices or isinstance(row, TokenlessSplit):
-            raise ValueError(f"split {row.split} of the plan has two shards")
+            raise ValueError(f"split {row.split} of the plan is there twice")
     splits = manifest.plan.get("splits")
     if isinstance(splits, list) and len(splits) != found:
-        raise ValueError(f"the plan has {len(splits)} splits, and {found} of them have shards")
+        raise ValueError(f"the plan has {len(splits)} splits, and the manifest has {found}")
 
 
 def _check_sources(manifest: Manifest, version: int) -> None:

@@ -59,7 +59,7 @@ def added_sources(
 
 
 class DocumentChanges(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How many documents were changed by rules for them, or may be other than they should be.
+    """How many documents were changed by rules, and how many have tokens around them twice.
 
     Attributes:
         dropped: Empty ones that were left out.
@@ -199,7 +199,7 @@ class ArrangedPart(
     def joined(parts: Sequence[ArrangedPart]) -> ArrangedPart:
         """Return what a manifest says of the shards of several folders, one after the other.
 
-        Their order is that of no seed, and of no corpus.
+        The result names no seed and no corpus.
 
         Args:
             parts: What their manifests say; the `rows` of all settings are equal.

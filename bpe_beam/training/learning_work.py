@@ -110,9 +110,9 @@ _LIKELIHOOD_MERGES, _LIKELIHOOD_POWER = 10_000, 0.88
 time of all grows."""
 
 _MEMORY_SYMBOLS = 2e6
-"""The symbols, or slots, at which costs are usual. With more of them more miss the caches:"""
+"""The symbols, or slots, at which costs are usual. With more of them more miss the caches."""
 _POSITION_GROWTH, _HASHED_GROWTH = 0.3, 0.33
-"""the powers with which the costs of a position and of a hashed slot grow with their number."""
+"""The powers with which the costs of a position and of a hashed slot grow with their number."""
 _TABLE_GROWTH = 0.6
 """The power with which the cost of a position in a table grows with the ids."""
 _BYTES = 256

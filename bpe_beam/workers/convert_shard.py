@@ -132,7 +132,7 @@ def same_shards(manifests: Sequence[Manifest]) -> list[NewShard]:
 def rejects_of(manifest: Manifest) -> list[tuple[FileInfo, ...]]:
     """Return the files of rejects of each row of a manifest; each file is of one split.
 
-    They are of the split's first row; those of other names are of the first row of all.
+    A split's file is of the split's first row; a file of another name is of the first row of all.
     """
     count = len(manifest.by_split)
     names: dict[str, int] = {}

@@ -255,7 +255,7 @@ def without_a_shard(folder: Path, from_plan: bool, from_files: bool) -> Manifest
 @pytest.mark.parametrize(
     ("from_plan", "from_files", "message"),
     [
-        (False, False, "the plan has 3 splits, and 2 of them have shards"),
+        (False, False, "the plan has 3 splits, and the manifest has 2"),
         (True, False, r"not a whole plan: byte 0 of c\.jsonl is in no split"),
         (True, True, r"job\.json: the input has 3 files of [0-9]+ bytes; the plan in"),
     ],

@@ -167,7 +167,8 @@ class TableWriter(OneFileWriter):
             schema = HASHED_SCHEMA
         elif origin is not None and origin.sequence_length is not None:
             schema = SEQUENCES_SCHEMA
-        self._columns = () if origin is None else origin.columns
+        columns = () if origin is None else origin.columns
+        self._columns = tuple(name for name in TRAINER_COLUMNS if name in columns)
         self._labels = _label_fields(schema)
         fields = [*schema, *column_fields(self._columns)]
         self._schema = pa.schema(fields, _metadata(vocab_size, origin))
@@ -218,9 +219,9 @@ class TableWriter(OneFileWriter):
             return trainer_columns(self._columns, ids, lengths, documents)
         except ValueError as error:
             raise DataError(
-                f"{self.name}: {error}",
+                f"cannot be made for {self.name}: {error}",
                 ("columns",),
-                "tokenize with {format} parquet or arrow, which keep it",
+                "tokenize with {format} parquet or arrow, which store where documents begin",
             ) from error
 
     def finish(self) -> None:
