@@ -484,6 +484,21 @@ def test_inspect_shows_how_documents_were_arranged(ground: Ground, tmp_path: Pat
     assert shown["part"] == "train"
 
 
+def test_inspect_knows_the_texts_of_a_part(ground: Ground, tmp_path: Path) -> None:
+    whole = ground.make(tmp_path / "plain", "--source", "web=a.jsonl")
+    out = tmp_path / "out"
+    ground.make(out, "--validation-share", "30%", "--source", "web=a.jsonl")
+    parts = []
+    for part in ("train", "validation"):
+        summary_file = tmp_path / f"{part}.json"
+        run("inspect", out / part, "--summary-file", summary_file)
+        parts.append(json.loads(summary_file.read_text()))
+    assert sum(part["text_bytes"] for part in parts) == whole["text_bytes"]
+    for part in parts:
+        assert part["sources"]["web"]["tokens"] == part["tokens"]
+        assert part["bytes_per_token"] == part["text_bytes"] / part["tokens"]
+
+
 def test_a_part_that_lost_a_file_is_repaired(ground: Ground, tmp_path: Path) -> None:
     out, extra = tmp_path / "out", ("--validation-share", "30%")
     ground.make(out, *extra)
