@@ -146,7 +146,7 @@ class Strings {
  private:
   void grow(std::size_t capacity) {
     auto larger = std::make_unique_for_overwrite<char[]>(capacity);
-    if (size_ > 0) std::memcpy(larger.get(), data_.get(), size_);
+    if (data_ != nullptr) std::memcpy(larger.get(), data_.get(), size_);
     data_ = std::move(larger);
     capacity_ = capacity;
   }
