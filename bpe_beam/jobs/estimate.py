@@ -639,9 +639,8 @@ class _TokenizedSplit:
         for name, kind in kinds.items():
             folder = tokenizing.folder
             target = folder.storage, folder.path(name), self._name, tokenizer.max_id + 1
-            labelled = kind.labelled_writer
             origin = origin_of(encoding, tokenizing.columns)
-            writer = kind.writer(*target) if labelled is None else labelled(*target, origin)
+            writer = kind.open_writer(*target, origin)
             self._writers.append(self._stack.enter_context(writer))
 
     def add(self, batch: pa.RecordBatch) -> None:

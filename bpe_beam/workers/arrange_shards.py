@@ -410,8 +410,7 @@ def write_new_shard(
     del table
     format_ = shard_format(task.shard_format)
     target = folder.storage, folder.path(WORK), name, task.vocab_size
-    labelled = format_.labelled_writer
-    with format_.writer(*target) if labelled is None else labelled(*target, task.origin) as writer:
+    with format_.open_writer(*target, task.origin) as writer:
         padding = _write_units(task, writer, units)
     shard = writer.result()
     files_written = [replace(file, name=f"{WORK}/{file.name}") for file in shard.files]

@@ -230,7 +230,7 @@ def convert_shard(task: ConvertTask, checked: list[str], element: str) -> TaskRe
     format_ = shard_format(task.shard_format)
     target = folder.storage, folder.path(WORK), new.name, task.vocab_size
     labelled = format_.labelled_writer
-    with format_.writer(*target) if labelled is None else labelled(*target, task.origin) as writer:
+    with format_.open_writer(*target, task.origin) as writer:
         for part in new.parts:
             _write_part(task, writer, part, with_labels=labelled is not None)
     shard = writer.result()

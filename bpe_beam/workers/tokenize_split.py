@@ -224,11 +224,8 @@ def _writer(task: TokenizeTask, name: str) -> ShardWriter:
     """Return the writer of a shard."""
     folder, tokenizer = task.folder, task.encoding.tokenizer()
     target = folder.storage, folder.path(WORK), name, tokenizer.max_id + 1
-    format_ = shard_format(task.shard_format)
-    if format_.labelled_writer is None:
-        return format_.writer(*target)
     origin = replace(origin_of(task.encoding, task.columns), hashes=task.hashes)
-    return format_.labelled_writer(*target, origin)
+    return shard_format(task.shard_format).open_writer(*target, origin)
 
 
 def origin_of(encoding: Encoding, columns: tuple[str, ...] = ()) -> ShardOrigin:

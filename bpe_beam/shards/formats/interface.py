@@ -227,6 +227,22 @@ class ShardFormat(Struct, frozen=True):
     index: Callable[[Sequence[Shard]], bytes] | None = None
     access: Callable[[StoredShard], ShardAccess] | None = None
 
+    def open_writer(
+        self, storage: Storage, folder: str, name: str, vocab_size: int, origin: ShardOrigin
+    ) -> ShardWriter:
+        """Open a writer: one that stores labels and the origin, if the format has a place for them.
+
+        Args:
+            storage: The storage client.
+            folder: Path or URL of an existing folder.
+            name: The shard's name, without a suffix.
+            vocab_size: The size of the vocabulary, 1 to MAX_VOCAB_SIZE.
+            origin: What makes the tokens.
+        """
+        if self.labelled_writer is None:
+            return self.writer(storage, folder, name, vocab_size)
+        return self.labelled_writer(storage, folder, name, vocab_size, origin)
+
 
 def limit_of(formats: Iterable[ShardFormat]) -> ShardLimit | None:
     """Return the limit of shards that are to fit each of some formats; None if all may be large."""
