@@ -238,6 +238,9 @@ class ShardFormat(Struct, frozen=True):
             name: The shard's name, without a suffix.
             vocab_size: The size of the vocabulary, 1 to MAX_VOCAB_SIZE.
             origin: What makes the tokens.
+
+        Returns:
+            The writer, open.
         """
         if self.labelled_writer is None:
             return self.writer(storage, folder, name, vocab_size)
