@@ -39,6 +39,7 @@ ELSEWHERE = {
     "jobs/counts/histograms.py": "jobs/test_inspect.py",
     "jobs/counting_work.py": "test_time_left.py",
     "jobs/report_output.py": "jobs/test_evaluate.py",
+    "jobs/standard_streams.py": "jobs/test_output_file.py",
     "jobs/counts/shared.py": "jobs/counts/test_merge.py",
     "jobs/tokenizer_names.py": "jobs/test_diff.py",
     "shards/arrangement.py": "jobs/test_arrange.py",

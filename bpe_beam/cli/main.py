@@ -110,7 +110,7 @@ def _run_job(job: str, settings: Any) -> int:
     import msgspec
 
     from bpe_beam.cli.summary import for_people, format_summary
-    from bpe_beam.jobs.standard_streams import write_json
+    from bpe_beam.jobs.output_file import STDOUT, prepare_file, write_json
     from bpe_beam.progress import Progress
     from bpe_beam.terminal import Terminal
 
@@ -118,6 +118,10 @@ def _run_job(job: str, settings: Any) -> int:
     # Made before stderr is filtered: the job's own progress needs no filter.
     progress = Progress(run.progress or ("none" if run.quiet else "auto"), stream=sys.stderr)
     with quiet_beam(run.debug):
+        if run.summary_file not in (None, STDOUT):
+            from bpe_beam.storage import Storage
+
+            prepare_file(Storage(run.storage_options), run.summary_file, "summary_file")
         module = importlib.import_module(f"bpe_beam.jobs.{job.translate(_MODULE_NAME)}")
         summary = msgspec.to_builtins(module.run(settings, progress))
     for warning in summary.get("warnings") or ():

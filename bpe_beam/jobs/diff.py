@@ -24,7 +24,7 @@ from bpe_beam.evaluation.differences import (
     word_differences,
 )
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.jobs.standard_streams import write_json
+from bpe_beam.jobs.output_file import write_json
 from bpe_beam.jobs.tokenizer_names import short_names
 from bpe_beam.messages import and_more
 from bpe_beam.progress import Progress

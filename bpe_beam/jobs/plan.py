@@ -12,7 +12,7 @@ from bpe_beam.corpus.plan import InputFile, Plan, Split
 from bpe_beam.corpus.split_planning import can_be_cut
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.corpus_summary import inputs_summary
-from bpe_beam.jobs.standard_streams import write_json
+from bpe_beam.jobs.output_file import prepare_file, write_json
 from bpe_beam.messages import first_few, format_bytes, quoted
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tools import PlanSettings
@@ -24,6 +24,8 @@ _FEW = 5
 def run(settings: PlanSettings, _progress: Progress) -> dict[str, object]:
     """Return the figures of a plan, and write it as JSON if the settings name an output."""
     storage = Storage(settings.run.storage_options)
+    if settings.output is not None:
+        prepare_file(storage, settings.output, "output")
     plan = corpus_input.plan_of(storage, settings.input)
     summary = {"job": "plan", **_figures(plan, settings.input.document_separator)}
     if settings.output is not None:

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bpe_beam.errors import require
 from bpe_beam.evaluation.report import Report, to_csv
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
+from bpe_beam.jobs.output_file import prepare_file
 from bpe_beam.jobs.standard_streams import write_stdout
 from bpe_beam.progress import Progress
 from bpe_beam.settings.evaluate import EvaluateSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes
-from bpe_beam.storage.names import parent
 from bpe_beam.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -62,9 +61,7 @@ class ReportOutput:
             charts.library()
             self._samples = read_samples(storage, settings.samples)
         if settings.file is not None:  # a wrong name is found before any work, too
-            is_folder = storage.is_folder(settings.file)
-            require(not is_folder, f"must be a file, got the folder {settings.file!r}", "output")
-            storage.make_folder(parent(settings.file))
+            prepare_file(storage, settings.file, "output")
 
     def seen(
         self, name: str, vocabulary: Vocabulary, tallies: Iterable[tuple[str | None, Tally]]

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import Any
-
-from bpe_beam.storage.json_file import json_bytes
 
 
 def prompt_on_terminal(what: str) -> None:
@@ -21,25 +17,3 @@ def write_stdout(data: bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
-
-
-def write_json(
-    value: Mapping[str, Any], target: str, storage_options: Mapping[str, Mapping[str, Any]]
-) -> None:
-    """Write a value as JSON to a path, a URL, or stdout.
-
-    Args:
-        value: JSON values by name; they are written in this order.
-        target: A path or URL; `-` is stdout.
-        storage_options: Options of file systems by protocol.
-
-    Raises:
-        DataError: The file cannot be written.
-    """
-    data = json_bytes(dict(value))
-    if target == "-":
-        write_stdout(data)
-        return
-    from bpe_beam.storage import Storage  # imports fsspec, which stdout does not need
-
-    Storage(storage_options).write_bytes(target, data)

@@ -1,0 +1,58 @@
+"""The files that a job writes beside its folder: a report, a plan, its summary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from bpe_beam.errors import require
+from bpe_beam.jobs.standard_streams import write_stdout
+from bpe_beam.storage.json_file import json_bytes
+from bpe_beam.storage.names import parent
+
+if TYPE_CHECKING:
+    from bpe_beam.storage import Storage
+
+STDOUT = "-"
+"""The name of stdout in place of a path."""
+
+
+def prepare_file(storage: Storage, target: str, parameter: str) -> None:
+    """Make the folder of a file, so that a wrong name is found before the job has worked.
+
+    Args:
+        storage: The storage client.
+        target: The path or URL of the file; `-` is stdout.
+        parameter: The setting that names the file.
+
+    Raises:
+        UsageError: The path is a folder.
+        DataError: The folder of the file cannot be made.
+    """
+    if target != STDOUT:
+        require(
+            not storage.is_folder(target), f"must be a file, got the folder {target!r}", parameter
+        )
+        storage.make_folder(parent(target))
+
+
+def write_json(
+    value: Mapping[str, Any], target: str, storage_options: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Write a value as JSON to a path, a URL, or stdout.
+
+    Args:
+        value: JSON values by name; they are written in this order.
+        target: A path or URL; `-` is stdout.
+        storage_options: Options of file systems by protocol.
+
+    Raises:
+        DataError: The file cannot be written.
+    """
+    data = json_bytes(dict(value))
+    if target == STDOUT:
+        write_stdout(data)
+        return
+    from bpe_beam.storage import Storage  # imports fsspec, which stdout does not need
+
+    Storage(storage_options).write_bytes(target, data)
