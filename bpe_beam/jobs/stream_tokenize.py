@@ -17,13 +17,13 @@ from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.folders.receipts import side_by_side
 from bpe_beam.jobs import corpus_input
-from bpe_beam.jobs.tokenize import framing, require_frame, tokenizer_warnings
+from bpe_beam.jobs.tokenize import doubled_warnings, framing, require_frame, tokenizer_warnings
 from bpe_beam.progress import Progress
 from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.tokenize import StreamTokenizeSettings
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
 from bpe_beam.shards.manifest import read_manifest
-from bpe_beam.shards.shard_rows import Totals
+from bpe_beam.shards.shard_rows import NO_CHANGES, Totals
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.create_exclusive import creates_only
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -115,11 +115,13 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
             lambda: None,
         )
     made = sorted(_finished(storage, folder.url, before))
-    files, totals = 0, Totals.of([])
+    files, totals, changes = 0, Totals.of([]), NO_CHANGES
     for name in made:
         manifest = read_manifest(storage, storage.join(chosen.output, name))
         files += len(manifest.plan["files"])
         totals += manifest.totals
+        changes += manifest.changes
+    doubled = doubled_warnings(encoding, changes, totals.documents)
     return StreamSummary(
         output=chosen.output,
         windows=len(made),
@@ -129,7 +131,7 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
         bytes_per_token=totals.text_bytes / totals.tokens if totals.tokens else None,
         seconds=round(time.monotonic() - started, 3),
         next=[f"bpe-beam verify {storage.join(chosen.output, name)}" for name in made[:1]],
-        warnings=warnings or None,
+        warnings=[*warnings, *doubled] or None,
         **measured.to_json(),
     )
 

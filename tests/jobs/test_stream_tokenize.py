@@ -26,12 +26,12 @@ def tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(stream_tokenize, "run_pipeline", stream_by_hand.run_pipeline)
     vocab, merges = reference_bpe.learn_bpe([("Ġa", 2)], vocab_size=256)
     path = str(tmp_path / "tokenizer.json")
-    Tokenizer.from_learned(vocab, merges, []).save(path)
+    Tokenizer.from_learned([*vocab, "<end>"], merges, ["<end>"]).save(path)
     return path
 
 
 def run_job(
-    tokenizer: str, folder: Path, output: str, pattern: str = "*.jsonl"
+    tokenizer: str, folder: Path, output: str, pattern: str = "*.jsonl", **framing: Any
 ) -> tuple[dict[str, Any], str]:
     """Run the job until there is nothing more; gives its summary, and what it said."""
     job = StreamTokenizeSettings(
@@ -40,6 +40,7 @@ def run_job(
             tokenizer,
             output,
             RunSettings(runner="PrismRunner", quiet=True),
+            **framing,
         ),
         window_seconds=0,
         until_idle_seconds=0,
@@ -87,3 +88,12 @@ def test_a_store_that_cannot_only_create_is_warned_of(tmp_path: Path, tokenizer:
     assert summary["files"] == 1
     assert said == f"warning: {summary['warnings'][0]}\n"
     assert said.startswith(f"warning: the store of {output} replaces files")
+
+
+def test_tokens_that_a_text_has_around_it_already_are_warned_of(
+    tmp_path: Path, tokenizer: str
+) -> None:
+    write(tmp_path / "in" / "a.jsonl", ["first", "second<end>"])
+    framing = {"append": "<end>", "allowed_special": ("<end>",)}
+    summary, _ = run_job(tokenizer, tmp_path / "in", str(tmp_path / "out"), **framing)
+    assert summary["warnings"][0].startswith("1 of 2 documents have a token at the start or the")
