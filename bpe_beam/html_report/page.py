@@ -28,7 +28,8 @@ from bpe_beam.html_report.charts import Axis, Point
 from bpe_beam.html_report.samples import tokens_of
 from bpe_beam.html_report.token_table import KINDS, token_table
 from bpe_beam.html_report.visible import visible, visible_bytes
-from bpe_beam.html_report.words import CostlyWord, WordLists, word_lists
+from bpe_beam.html_report.words import MOST_TOKENS as MOST_WORD_TOKENS
+from bpe_beam.html_report.words import CostlyWord, WordLists, shown_text, word_lists
 
 MOST_WORDS = 100
 """The most words of a list."""
@@ -197,7 +198,7 @@ class _Page:
         curves = list(self._curves())
         different = list(self._differences())
         words = [
-            {word.text: word.tokens for word in own if word.text == visible(word.text)}
+            {w.text: w.tokens for w in own if w.is_whole and w.text == visible(w.text)}
             for own in self._words
         ]
         listed = list(dict.fromkeys(text for own in words for text in own))
@@ -290,6 +291,7 @@ class _Page:
                     "count": word.occurrences,
                     "cost": -word.cost,
                     "tokens": _divided(one.vocabulary, word.tokens),
+                    "all_tokens": word.all_tokens,
                 }
                 for word in self._words[number]
             ],
@@ -629,15 +631,18 @@ def _other_words(lists: WordLists, pair: Pair, second: int) -> dict[str, Any]:
     for vocabulary, encoder in zip(
         pair.vocabularies, (lists.encoders[0], lists.encoders[second]), strict=True
     ):
-        ids = (np.array(one, np.uint32) for one in encoder.encode(words).to_pylist())
-        divided.append([_divided(vocabulary, vocabulary.positions(one)) for one in ids])
+        encoded = encoder.encode(words)
+        first = (one.values[:MOST_WORD_TOKENS].to_numpy() for one in encoded)
+        lengths = np.diff(encoded.offsets.to_numpy()).tolist()
+        tokens = (_divided(vocabulary, vocabulary.positions(ids)) for ids in first)
+        divided.append([*zip(tokens, lengths, strict=True)])
     return {
         "other_unique": f"{found.other_unique_words:,}",
         "other": _shown("unknown_tokens", found.other_words / max(found.words, 1)),
         "tokens_a": f"{found.tokens_a:,}",
         "tokens_b": f"{found.tokens_b:,}",
         "rows": [
-            {"text": visible(word.word), "count": word.count, "a": a, "b": b}
+            {"text": visible(shown_text(word.word)), "count": word.count, "a": a, "b": b}
             for word, a, b in zip(found.most_frequent, *divided, strict=True)
         ],
     }

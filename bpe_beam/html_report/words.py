@@ -25,21 +25,41 @@ from bpe_beam.evaluation.differences import (
 from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
 
+MOST_CHARACTERS = 100
+"""The most characters of a word that the page has: a word may have megabytes."""
+MOST_TOKENS = 50
+"""The most tokens of a word that the page has."""
+
 
 class CostlyWord(NamedTuple):
     """A word of several tokens; the first are those that cost most.
 
     Attributes:
         cost: The number of tokens beyond one for each occurrence, negative.
-        text: The word.
+        text: The first characters of the word, see `shown_text`.
         occurrences: How often it occurs.
-        tokens: The positions of its tokens.
+        tokens: The positions of its first tokens, at most MOST_TOKENS.
     """
 
     cost: int
     text: str
     occurrences: int
     tokens: tuple[int, ...]
+
+    @property
+    def all_tokens(self) -> int:
+        """The number of all its tokens."""
+        return 1 - self.cost // self.occurrences
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the text and the tokens are all that it has."""
+        return len(self.text) <= MOST_CHARACTERS and len(self.tokens) == self.all_tokens
+
+
+def shown_text(text: str) -> str:
+    """Return the first MOST_CHARACTERS of a word, with an ellipsis if it has more."""
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
 
 
 class WordLists(NamedTuple):
@@ -124,6 +144,6 @@ def _costs(
         least = np.partition(costs[chosen], -most)[-most]
         chosen = chosen[costs[chosen] >= least]
     for at in chosen.tolist():
-        ids = encoded[at].values.to_numpy()
+        ids = encoded[at].values[:MOST_TOKENS].to_numpy()
         tokens = tuple(vocabulary.positions(ids).tolist())
-        yield CostlyWord(-int(costs[at]), texts[at].as_py(), int(counts[at]), tokens)
+        yield CostlyWord(-int(costs[at]), shown_text(texts[at].as_py()), int(counts[at]), tokens)
