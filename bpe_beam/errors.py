@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 _PARAMETER = re.compile(r"\{([a-z_]+)\}")
 
@@ -29,6 +30,17 @@ class _NamesParameters(Exception):
         if "\n" in text and remedy:
             return f"{text}\n{remedy[0].upper()}{remedy[1:]}"
         return f"{text}; {remedy}" if remedy else text
+
+    def rename_parameter(self, old: str, new: str) -> None:
+        """Give a parameter the name that it has for the caller.
+
+        Args:
+            old: Its name in the function that failed.
+            new: Its name in the function that was called.
+        """
+        self.parameters = tuple(new if name == old else name for name in self.parameters)
+        self.remedy = self.remedy.replace(f"{{{old}}}", f"{{{new}}}")
+        self.args = (self.message(str),)
 
     def __reduce__(self) -> tuple[type[_NamesParameters], tuple[object, ...]]:
         """Return the constructor and its arguments, to copy the error to another process."""
@@ -85,6 +97,21 @@ class TextError(DataError):
     def __reduce__(self) -> tuple[type[TextError], tuple[object, ...]]:
         """Return the constructor and its arguments, to copy the error to another process."""
         return TextError, (self.number, self.reason)
+
+
+@contextmanager
+def parameter_renamed(old: str, new: str) -> Iterator[None]:
+    """Let errors of the block call a parameter as the caller does.
+
+    Args:
+        old: Its name within the block.
+        new: Its name for the caller.
+    """
+    try:
+        yield
+    except (UsageError, DataError) as error:
+        error.rename_parameter(old, new)
+        raise
 
 
 def require(condition: bool, problem: str, *parameters: str, remedy: str = "") -> None:

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from bpe_beam.errors import DataError, NotFoundError, TextError, UsageError
+from bpe_beam.errors import DataError, NotFoundError, TextError, UsageError, parameter_renamed
 
 pytestmark = pytest.mark.quick
 
@@ -35,3 +35,11 @@ def test_bad_data_names_parameters_in_its_remedy() -> None:
     for each in (error, NotFoundError("x"), TextError(3, "y")):
         copy = pickle.loads(pickle.dumps(each))
         assert (type(copy), str(copy), vars(copy)) == (type(each), str(each), vars(each))
+
+
+@pytest.mark.parametrize("kind", [UsageError, DataError, NotFoundError])
+def test_a_parameter_has_the_name_that_it_has_for_the_caller(kind: type[DataError]) -> None:
+    with pytest.raises(kind) as caught, parameter_renamed("output", "work"):
+        raise kind("is taken", ("output",), "give another {output}, not {b}")
+    assert str(caught.value) == "work is taken; give another work, not b"
+    assert caught.value.message(str.upper) == "WORK is taken; give another WORK, not B"

@@ -22,7 +22,7 @@ from bpe_beam import _native
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.engines.run import workers_of
-from bpe_beam.errors import DataError, NotFoundError
+from bpe_beam.errors import DataError, NotFoundError, parameter_renamed
 from bpe_beam.evaluation.counted import CountedParts, source_groups, tallies_of_counts
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
@@ -234,7 +234,8 @@ class Texts:
         if found is not None:
             parts, *rest = [CountedParts.in_memory(counts, workers) for counts in found]
             return CountedWords(parts, self, rest)
-        count.run(settings, self.progress)
+        with parameter_renamed("output", "work"):
+            count.run(settings, self.progress)
         manifest = read_manifest(self.storage, output)
         return CountedWords(CountedParts.of_folder(self.storage, output, manifest, workers), self)
 
@@ -245,7 +246,8 @@ class Texts:
         output = self.storage.join(self.folder, f"tokens-{tokenizer.fingerprint[:16]}")
         tokenizer_file = self.storage.join(output, TOKENIZER_FILE)
         settings = TokenizeSettings(self.input, tokenizer_file, output, self.run)
-        return token_counts(settings, self.storage, tokenizer, self.progress)
+        with parameter_renamed("output", "work"):
+            return token_counts(settings, self.storage, tokenizer, self.progress)
 
 
 def _other_rules(tokenizers: Sequence[Tokenizer], pretokenizer: str) -> list[WordRules]:

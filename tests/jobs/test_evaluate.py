@@ -100,6 +100,19 @@ def test_nothing_depends_on_the_threads(made: Path) -> None:
     assert len(outputs) == 1
 
 
+def test_a_work_folder_of_other_texts_is_refused_by_its_own_option(
+    made: Path, tmp_path: Path
+) -> None:
+    arguments = ("--tokenizer", made / "tok-300", "--work", tmp_path / "work")
+    for text in ("a", "b"):
+        (tmp_path / f"{text}.txt").write_text(f"{text}\n")
+    assert run("evaluate", "--input", tmp_path / "a.txt", *arguments).code == 0
+    ran = run("evaluate", "--input", tmp_path / "b.txt", *arguments)
+    assert ran.code == 2
+    assert "holds the work of another job; what differs:" in ran.message
+    assert "Give another --work, or --overwrite to remove" in ran.message
+
+
 def test_csv_has_a_row_for_each_size_and_source(made: Path, tmp_path: Path) -> None:
     arguments = ("--tokenizer", made / "tok-400", "--vocab-sizes", "300")
     found = report(made, *arguments)["tokenizers"][0]
