@@ -101,11 +101,14 @@ class TextError(DataError):
 
 @contextmanager
 def parameter_renamed(old: str, new: str) -> Iterator[None]:
-    """Let errors of the block call a parameter as the caller does.
+    """Yield to a block whose errors are to call a parameter as the caller does.
 
     Args:
         old: Its name within the block.
         new: Its name for the caller.
+
+    Raises:
+        UsageError, DataError: Of the block, renamed.
     """
     try:
         yield
