@@ -49,7 +49,6 @@ import argparse
 import json
 import os
 import platform
-import resource
 import shutil
 import statistics
 import subprocess
@@ -262,15 +261,12 @@ def run(command: list[str], environment: dict[str, str], limit: float) -> Run:
     """
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", **environment}
     free = int(Path("/proc/meminfo").read_text().partition("MemAvailable:")[2].split()[0]) * 1024
-
-    def limit_memory() -> None:
-        resource.setrlimit(resource.RLIMIT_DATA, (free, free))
-
+    # By the shell: a function for the new process would run between fork and exec, where threads of
+    # this one, such as those of gRPC, can break it.
+    limited = ["sh", "-c", 'ulimit -d "$0" && exec "$@"', str(free // 1024), *command]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         started = time.perf_counter()
-        process = subprocess.Popen(
-            command, stdout=out, stderr=err, env=environment, preexec_fn=limit_memory
-        )
+        process = subprocess.Popen(limited, stdout=out, stderr=err, env=environment)
         killer = threading.Timer(limit, process.kill)
         killer.start()
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -105,6 +106,8 @@ def test_jobs_without_a_runner_import_what_they_need(
     needed = {"numpy", "pyarrow", "pyarrow.parquet", "random"}
     if "distributed" in words or words[0] == "tokenize":
         needed.add("numpy.ma")
+    if importlib.util.find_spec("pandas"):  # pyarrow imports it, and with it what it needs
+        needed |= {"numpy.ma", "pyarrow.compute"}
     assert heavy_modules_after(code, *words, "--quiet") <= needed
 
 
