@@ -95,10 +95,8 @@ def run(
 
 def _require_shard_tokens(settings: TokenizeSettings) -> None:
     """Refuse shards of more tokens than a format can count, before work is done."""
-    arrangement, limit = (
-        settings.arranging.arrangement,
-        limit_of(map(shard_format, settings.formats)),
-    )
+    arrangement = settings.arranging.arrangement
+    limit = limit_of(map(shard_format, settings.formats))
     if arrangement is not None and limit is not None:
         require(
             arrangement.shard_tokens <= limit.tokens,
