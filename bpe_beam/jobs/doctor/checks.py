@@ -19,6 +19,9 @@ from msgspec import Struct
 Status = Literal["works", "missing", "fails", "unknown"]
 
 PACKAGE = "bpe-beam"
+NEEDED = frozenset({"machine", "package", "paths"})
+"""The areas without which no job runs; a job needs few of the others."""
+
 _MOST_OUTPUT = 1 << 16
 
 
@@ -28,8 +31,8 @@ class Check(Struct, frozen=True, omit_defaults=True):
     Attributes:
         area: What it is about: machine, package, runners, storage, extras, paths.
         name: What was checked.
-        status: `works`; `missing`: something optional is not there; `fails`: something needed does
-            not work; `unknown`: only a real job shows it.
+        status: `works`; `missing`: something optional is not there, or cannot be started; `fails`:
+            something needed does not work; `unknown`: this check does not tell, a real job would.
         found: What was found.
         remedy: What to do about it; None: nothing.
     """
@@ -42,9 +45,10 @@ class Check(Struct, frozen=True, omit_defaults=True):
 
 
 def within(seconds: float, area: str, name: str, check: Callable[[], Check]) -> Check:
-    """Return what a check finds; after the time limit, or an error, a check that failed.
+    """Return what a check finds; after the time limit, or an error, what was seen of it.
 
-    A call that hangs, such as one of a file system that does not answer, keeps its thread.
+    That fails where the area is needed; else it is unknown. A call that hangs, such as one of a
+    file system that does not answer, keeps its thread.
 
     Args:
         seconds: The time limit.
@@ -53,17 +57,18 @@ def within(seconds: float, area: str, name: str, check: Callable[[], Check]) -> 
         check: The check.
     """
     found: list[Check] = []
+    otherwise: Status = "fails" if area in NEEDED else "unknown"
 
     def call() -> None:
         try:
             found.append(check())
         except Exception as error:
-            found.append(Check(area, name, "fails", f"{type(error).__name__}: {error}"))
+            found.append(Check(area, name, otherwise, f"{type(error).__name__}: {error}"))
 
     thread = threading.Thread(target=call, name="doctor", daemon=True)
     thread.start()
     thread.join(seconds)
-    return found[0] if found else Check(area, name, "fails", f"no answer within {seconds:g} s")
+    return found[0] if found else Check(area, name, otherwise, f"no answer within {seconds:g} s")
 
 
 def output_of(command: Sequence[str], seconds: float) -> tuple[int | None, str]:

@@ -47,16 +47,10 @@ def _in_process(seconds: float) -> Check:
 
 def _with_java(runner: str, seconds: float) -> Check:
     """Look for Java and a job server."""
-    program = _java()
-    if program is None:
+    version, problem = _java_version(seconds)
+    if problem is not None:
         remedy = f"install Java {_JAVA} or later, or set JAVA_HOME"
-        return Check("runners", runner, "missing", "no Java", remedy)
-    _, output = output_of([program, "-version"], seconds)
-    version = re.search(r'version "(?:1\.)?(\d+)', output)
-    if version is None or int(version[1]) < _JAVA:
-        number = "of an unknown version" if version is None else version[1]
-        remedy = f"install Java {_JAVA} or later, or set JAVA_HOME"
-        return Check("runners", runner, "missing", f"Java {number}", remedy)
+        return Check("runners", runner, "missing", problem, remedy)
     name = _JARS[runner]
     jar = _newest(
         (_cache() / "runners", f"{name}-job-server-*.jar"),
@@ -64,8 +58,24 @@ def _with_java(runner: str, seconds: float) -> Check:
     )
     if jar is None:
         remedy = f"Beam downloads one at the first run; or give --{name}_job_server_jar"
-        return Check("runners", runner, "unknown", f"Java {version[1]}; no job server", remedy)
-    return Check("runners", runner, "works", f"Java {version[1]}; job server {jar}")
+        return Check("runners", runner, "unknown", f"Java {version}; no job server", remedy)
+    return Check("runners", runner, "works", f"Java {version}; job server {jar}")
+
+
+def _java_version(seconds: float) -> tuple[int, str | None]:
+    """Return the version of Java, 0 if it is not known, and what is wrong with it."""
+    program = _java()
+    if program is None:
+        return 0, "no Java"
+    try:
+        _, output = output_of([program, "-version"], seconds)
+    except OSError as error:
+        return 0, f"{program} cannot be started: {error.strerror}"
+    found = re.search(r'version "(?:1\.)?(\d+)', output)
+    if found is None:
+        return 0, "Java of an unknown version"
+    version = int(found[1])
+    return version, None if version >= _JAVA else f"Java {version}"
 
 
 def _java() -> str | None:
@@ -106,9 +116,10 @@ def _cache() -> Path:
 
 
 def _newest(*places: tuple[Path, str]) -> Path | None:
-    """Return the newest file of the first folder that has one."""
+    """Return the newest file of the first folder that has one; locks of a build do not count."""
     for folder, pattern in places:
-        files = [file for file in folder.glob(pattern) if file.is_file()]
+        there = (file for file in folder.glob(pattern) if file.suffix != ".lock")
+        files = [file for file in there if file.is_file()]
         if files:
             return max(files, key=lambda file: file.stat().st_mtime)
     return None

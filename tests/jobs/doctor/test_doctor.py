@@ -69,24 +69,29 @@ def test_credentials_are_named(report: Any) -> None:
     assert hub["status"] == "missing" or "credentials: HF_TOKEN" in hub["found"]
 
 
-def test_a_check_that_hangs_ends() -> None:
+AREAS = [("machine", "fails"), ("paths", "fails"), ("runners", "unknown"), ("extras", "unknown")]
+
+
+@pytest.mark.parametrize(("area", "status"), AREAS)
+def test_a_check_that_hangs_ends(area: str, status: str) -> None:
     held = threading.Event()
 
     def hang() -> Check:
         held.wait()
         raise AssertionError
 
-    found = within(0.05, "machine", "disk", hang)
+    found = within(0.05, area, "disk", hang)
     held.set()
-    assert (found.status, found.found) == ("fails", "no answer within 0.05 s")
+    assert (found.status, found.found) == (status, "no answer within 0.05 s")
 
 
-def test_a_check_that_fails_is_a_finding() -> None:
+@pytest.mark.parametrize(("area", "status"), AREAS)
+def test_a_check_that_fails_is_a_finding(area: str, status: str) -> None:
     def fail() -> Check:
         raise OSError("no such device")
 
-    found = within(60, "machine", "disk", fail)
-    assert (found.status, found.found) == ("fails", "OSError: no such device")
+    found = within(60, area, "disk", fail)
+    assert (found.status, found.found) == (status, "OSError: no such device")
 
 
 def test_a_program_that_hangs_ends_with_its_children(tmp_path: Path) -> None:
@@ -110,26 +115,57 @@ def is_running(process: int) -> bool:
         return False
 
 
-def test_old_java_and_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def flink() -> Check:
-        (check,) = [each for _, name, each in runners.checks(60) if name == "FlinkRunner"]
-        return check()
+def checked(name: str) -> Check:
+    (check,) = [each for _, known, each in runners.checks(60) if known == name]
+    return check()
 
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    monkeypatch.setenv("BPE_BEAM_CACHE", str(tmp_path))
-    monkeypatch.setenv("HOME", str(tmp_path))
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder that is the user's, the cache's and Java's."""
+    for name in ("JAVA_HOME", "BPE_BEAM_CACHE", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    return tmp_path
+
+
+def test_old_java_and_no_java(home: Path) -> None:
+    def flink() -> Check:
+        return checked("FlinkRunner")
+
     assert (flink().status, flink().found) == ("missing", "no Java")
-    program = tmp_path / "bin" / "java"
+    program = home / "bin" / "java"
     program.parent.mkdir()
     for version, status in (("1.8.0_402", "missing"), ("17.0.2", "unknown")):
         program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
         program.chmod(0o755)
         assert flink().status == status
     assert flink().found == "Java 17; no job server"
-    jar = tmp_path / "runners" / "flink-job-server-1.jar"
+    jar = home / "runners" / "flink-job-server-1.jar"
     jar.parent.mkdir()
     jar.touch()
     assert (flink().status, flink().found) == ("works", f"Java 17; job server {jar}")
+
+
+def test_java_that_cannot_be_started(home: Path) -> None:
+    program = home / "bin" / "java"
+    program.parent.mkdir()
+    program.write_bytes(b"\x7fELF")
+    program.chmod(0o755)
+    found = checked("SparkRunner")
+    assert (found.status, found.found) == (
+        "missing",
+        f"{program} cannot be started: Exec format error",
+    )
+    assert found.remedy == "install Java 17 or later, or set JAVA_HOME"
+
+
+def test_prism_that_is_being_built_is_not_there_yet(home: Path) -> None:
+    folder = home / "runners"
+    (folder / "prism-1.half").mkdir(parents=True)
+    (folder / "prism-1.lock").touch()
+    assert checked("PrismRunner").status == "unknown"
+    (folder / "prism-1").touch()
+    assert checked("PrismRunner").found == str(folder / "prism-1")
 
 
 def test_requirements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
