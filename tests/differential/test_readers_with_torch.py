@@ -16,6 +16,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_line import run
+from made_text import documents, write
+from small_tokenizers import learn
 from token_folders import Documents, made_documents, write_folder
 
 import bpe_beam
@@ -194,6 +197,53 @@ def test_dataset_of_automodel(tmp_path: Path) -> None:
         start = at * (WINDOW + 1)
         assert sample["input_ids"] == stream[start : start + WINDOW]
         assert sample["labels"] == stream[start + 1 : start + WINDOW + 1]
+
+
+def test_axolotl_takes_rows_as_tokenized(tmp_path: Path) -> None:
+    """From its choice of a reader to a batch of packed documents."""
+    datasets = importlib.import_module("datasets")
+    transformers = importlib.import_module("transformers")
+    wrappers = importlib.import_module("axolotl.utils.data.wrappers")
+    trainer = importlib.import_module("axolotl.utils.trainer")
+    batching = importlib.import_module("axolotl.utils.collators.batching")
+    settings = importlib.import_module("axolotl.utils.dict").DictDefault
+    texts = documents(60)
+    corpus = write(tmp_path / "texts.jsonl", texts)
+    tokenizer = learn("bytes", ("<pad>",), 100)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    job = ("tokenize", "--input", corpus, "--tokenizer", tmp_path / "tokenizer.json")
+    table = ("--format", "parquet", "--columns", "attention_mask,labels")
+    assert run(*job, *table, "--output", tmp_path / "labelled").code == 0
+    rows = datasets.load_dataset(
+        "parquet",
+        data_files=str(tmp_path / "labelled" / "shard-*.parquet"),
+        split="train",
+        cache_dir=str(tmp_path),
+    )
+    data, _ = wrappers.get_dataset_wrapper(settings(path="labelled"), None, settings(), None, rows)
+    assert data is rows
+    packed, _ = trainer.process_datasets_for_packing(settings(sample_packing=True), rows, None)
+    # It leaves out documents without a token that is learnt: the first one never is.
+    expected = [ids for ids in map(tokenizer.encode, texts) if len(ids) > 1]
+    assert list(packed["input_ids"]) == expected
+
+    collate = batching.V2BatchSamplerDataCollatorForSeq2Seq(
+        transformers.PreTrainedTokenizerFast(
+            tokenizer_file=str(tmp_path / "tokenizer.json"), pad_token="<pad>"
+        )
+    )
+    learnt = ["input_ids", "attention_mask", "labels", "position_ids"]  # what its trainer keeps
+    batch = collate([[*packed.select_columns(learnt).select(range(3))]])
+    assert batch["input_ids"].tolist() == [tokens_of([expected[:3]])]
+    assert batch["labels"].tolist() == [
+        [label for document in expected[:3] for label in (-100, *document[1:])]
+    ]
+    assert batch["attention_mask"].tolist() == [
+        [at for at, document in enumerate(expected[:3], 1) for _ in document]
+    ]
+    assert batch["position_ids"].tolist() == [
+        [at for document in expected[:3] for at in range(len(document))]
+    ]
 
 
 def test_arrow_in_datasets(tmp_path: Path) -> None:
