@@ -14,6 +14,9 @@ from bpe_beam.evaluation.vocabulary import Flags, Integers
 RENYI_ALPHA = 2.5
 """The order of the Rényi entropy, as in the literature on tokenizers."""
 
+OFTEN = 100
+"""How often a token occurs that is not rare, as in studies of the best size of a vocabulary."""
+
 
 class Metrics(Struct, frozen=True):
     """What a tokenizer does to one source; a ratio is None where an amount is 0 or unknown.
@@ -36,6 +39,7 @@ class Metrics(Struct, frozen=True):
         unknown_tokens: The share of unknown tokens.
         vocabulary_used: The number of different tokens that occur.
         vocabulary_used_share: The same over the size of the vocabulary.
+        rare_vocabulary_share: The share of the vocabulary that occurs under 100 times, or never.
         entropy: Shannon's entropy of the tokens, in bits a token.
         renyi_entropy: Their Rényi entropy of order 2.5, in bits.
         renyi_efficiency: The Rényi entropy over the logarithm of the vocabulary's size.
@@ -56,6 +60,7 @@ class Metrics(Struct, frozen=True):
     unknown_tokens: float | None
     vocabulary_used: int
     vocabulary_used_share: float | None
+    rare_vocabulary_share: float | None
     entropy: float | None
     renyi_entropy: float | None
     renyi_efficiency: float | None
@@ -93,6 +98,7 @@ def metrics_of(
         unknown_tokens=ratio(0 if unknown is None else int(counts[unknown]), tokens),
         vocabulary_used=used,
         vocabulary_used_share=ratio(used, size),
+        rare_vocabulary_share=ratio(size - int(np.count_nonzero(counts >= OFTEN)), size),
         entropy=entropy(counts),
         renyi_entropy=renyi,
         renyi_efficiency=None if renyi is None or size < 2 else renyi / math.log2(size),

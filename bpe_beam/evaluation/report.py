@@ -22,8 +22,8 @@ from bpe_beam.tokenizer.models import BPE
 VERSION = 1
 """The version of the report's JSON."""
 
-COSTS = ("tokens", "tokens_per_word", "tokens_per_character", "tokens_per_byte")
-"""The costs whose fairness is in a report."""
+COSTS = ("tokens_per_word", "tokens_per_character", "tokens_per_byte", "tokens")
+"""The costs whose fairness is in a report: the last one only of translations of one text."""
 
 
 class Figures(Struct, frozen=True):
@@ -33,8 +33,8 @@ class Figures(Struct, frozen=True):
         vocab_size: The number of its tokens.
         total: Those of all words.
         sources: Those of each source, sorted by name; None without sources.
-        fairness: By cost, how unequal it is over the sources; None without two sources. That of
-            `tokens` is the parity of languages if the sources are translations of one text.
+        fairness: By cost, how unequal it is over the sources; None without two sources. If the
+            sources are translations of one text, `tokens` is among them: the parity of languages.
         premiums: The tokens of each source over those of one chosen source, if the sources are
             translations of one text; None: they are not.
     """
@@ -242,7 +242,7 @@ class _Sources:
         sources = {str(source): self._metrics[source] for source in sorted(self._metrics, key=str)}
         costs = {
             cost: fairness({source: cost_of(cost, one) for source, one in sources.items()})
-            for cost in COSTS
+            for cost in (COSTS if parallel is not None else COSTS[:-1])
         }
         premiums = None if parallel is None else _premiums(sources, parallel)
         return Figures(self._size, total, sources, costs, premiums)
@@ -277,17 +277,18 @@ def cost_of(cost: str, metrics: Metrics) -> float | None:
 def to_csv(report: Report) -> bytes:
     """Return the figures of a report as CSV: a row for each tokenizer, size and source.
 
-    The row of all sources has no source.
+    The row of all sources has no source. The last column says whether the figures are exact.
     """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     names = [each.name for each in msgspec.structs.fields(Metrics)]
-    writer.writerow(["tokenizer", "vocab_size", "source", *names])
+    writer.writerow(["tokenizer", "vocab_size", "source", *names, "exact"])
     for tokenizer in report.tokenizers:
         for figures in (*tokenizer.curve, tokenizer.figures):
             for source, metrics in _rows(figures):
                 values = msgspec.structs.astuple(metrics)
-                writer.writerow([tokenizer.name, figures.vocab_size, source, *values])
+                exact = "true" if tokenizer.exact else "false"
+                writer.writerow([tokenizer.name, figures.vocab_size, source, *values, exact])
     return file.getvalue().encode()
 
 

@@ -25,6 +25,7 @@ from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.html_report import charts
 from bpe_beam.html_report.charts import Axis, Point
+from bpe_beam.html_report.costs import COST_HEADINGS, columns, cost_rows
 from bpe_beam.html_report.samples import tokens_of
 from bpe_beam.html_report.token_table import KINDS, token_table
 from bpe_beam.html_report.visible import visible, visible_bytes
@@ -52,6 +53,7 @@ _FIGURES = {
     "unknown_tokens": ("Unknown tokens", "less"),
     "vocabulary_used": ("Vocabulary used", ""),
     "vocabulary_used_share": ("Vocabulary used, share", "more"),
+    "rare_vocabulary_share": ("Rare tokens (under 100 times)", "less"),
     "entropy": ("Entropy, bits a token", ""),
     "renyi_entropy": ("Rényi entropy (2.5), bits", ""),
     "renyi_efficiency": ("Rényi efficiency (2.5)", "more"),
@@ -69,18 +71,26 @@ _SHARES = {
     "partial_character_tokens",
     "unknown_tokens",
     "vocabulary_used_share",
+    "rare_vocabulary_share",
 }
-_CARDS = ("bytes_per_token", "tokens_per_word", "words_kept_whole", "vocabulary_used_share")
+_CARDS = ("bytes_per_token", "tokens_per_word", "words_kept_whole", "rare_vocabulary_share")
+_GIVES = (
+    "bytes_per_token",
+    "words_kept_whole",
+    "vocabulary_used_share",
+    "rare_vocabulary_share",
+)
 _CURVES = ("tokens_per_word", "bytes_per_token", "words_kept_whole", "renyi_efficiency")
 _BY_SOURCE = (
-    "tokens_per_word",
     "bytes_per_token",
+    "tokens",
     "characters_per_token",
+    "tokens_per_word",
     "words_kept_whole",
     "partial_character_tokens",
     "vocabulary_used_share",
+    "rare_vocabulary_share",
     "renyi_efficiency",
-    "tokens",
 )
 _NOTHING = "\u2013"
 """A figure that there is not."""
@@ -170,6 +180,8 @@ class _Page:
         self._rows: list[Mapping[str, Any]] = report["tokenizers"]
         self._names = [visible(one["name"]) for one in self._rows]
         self._tokenizers = tokenizers
+        id_spaces = [one.vocabulary.tokenizer.max_id + 1 for one in tokenizers]
+        self._columns = columns(self._rows, self._names, id_spaces)
         self._samples = samples
         first, *others = (one.vocabulary for one in tokenizers)
         self._pairs = [
@@ -207,11 +219,12 @@ class _Page:
             "script": Markup(script),
             "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
             "subtitle": self._subtitle(),
-            "sections": list(self._sections(bool(curves), sources is not None, different)),
+            "sections": list(self._sections(sources is not None, different)),
             "tokenizers": [self._tokenizer(number) for number in range(len(self._rows))],
             "figures": list(self._figures()),
+            "columns": self._columns,
+            "costs": self._costs() if len(self._columns) > 1 else None,
             "curves": curves,
-            "size_tables": list(self._size_tables()) if curves else [],
             "sources": sources,
             "fairness": list(self._fairness()),
             "histograms": [*self._length_charts(), *self._frequency_charts()],
@@ -248,11 +261,11 @@ class _Page:
         return ", ".join(amounts) + (f"; divided by {named}" if named else "")
 
     def _sections(
-        self, curves: bool, sources: bool, different: Sequence[Mapping[str, Any]]
+        self, sources: bool, different: Sequence[Mapping[str, Any]]
     ) -> Iterator[tuple[str, str]]:
         yield "summary", "Summary"
-        if curves:
-            yield "sizes", "Sizes"
+        if len(self._columns) > 1:
+            yield "costs", "Costs"
         if sources:
             yield "sources", "Sources"
         yield "vocabulary", "Vocabulary"
@@ -272,6 +285,8 @@ class _Page:
 
     def _tokenizer(self, number: int) -> dict[str, Any]:
         row, one = self._rows[number], self._tokenizers[number]
+        totals = [each["figures"]["total"] for each in self._rows]
+        cards = [(key, _marked(key, [total.get(key) for total in totals])) for key in _CARDS]
         return {
             "name": self._names[number],
             "colour": _colour(number),
@@ -280,9 +295,9 @@ class _Page:
             "fingerprint": row["fingerprint"],
             "vocab_size": f"{row['figures']['vocab_size']:,}",
             "cards": [
-                (_FIGURES[key][0], _shown(key, self._value(number, key)), self._best(key, number))
-                for key in _CARDS
-                if self._value(number, key) is not None
+                (_FIGURES[key][0], *marked[number])
+                for key, marked in cards
+                if totals[number].get(key) is not None
             ],
             "samples": [self._sample(one, title, text) for title, text in self._samples.items()],
             "words": [
@@ -306,26 +321,22 @@ class _Page:
         shown = None if tokens is None else _divided(one.vocabulary, tokens, breaks=True)
         return {"title": visible(title), "note": note, "tokens": shown}
 
-    def _value(self, number: int, key: str) -> float | None:
-        value: float | None = self._rows[number]["figures"]["total"].get(key)
-        return value
-
-    def _best(self, key: str, number: int) -> bool:
-        """Return whether a figure is the best one of several that differ, as they are shown."""
-        better = _FIGURES[key][1]
-        values = [self._value(each, key) for each in range(len(self._rows))]
-        known = [value for value in values if value is not None]
-        if not better or len({_shown(key, value) for value in known}) < 2:
-            return False
-        best = max(known) if better == "more" else min(known)
-        return _shown(key, values[number]) == _shown(key, best)
-
     def _figures(self) -> Iterator[dict[str, Any]]:
         for key, (title, better) in _FIGURES.items():
-            numbers = range(len(self._rows))
-            values = [(_shown(key, self._value(n, key)), self._best(key, n)) for n in numbers]
-            if any(self._value(n, key) is not None for n in numbers):
-                yield {"title": title, "values": values, "better": better}
+            values = [column.figures["total"].get(key) for column in self._columns]
+            if any(value is not None for value in values):
+                yield {"title": title, "values": _marked(key, values), "better": better}
+
+    def _costs(self) -> dict[str, Any]:
+        """Return the table of what each vocabulary costs, and what it gives."""
+        figures = [
+            [_shown(key, column.figures["total"].get(key)) for key in _GIVES]
+            for column in self._columns
+        ]
+        return {
+            "head": [*COST_HEADINGS, *(_FIGURES[key][0] for key in _GIVES)],
+            "rows": [a + b for a, b in zip(cost_rows(self._columns), figures, strict=True)],
+        }
 
     # ---- vocabulary sizes ----
 
@@ -349,20 +360,20 @@ class _Page:
         yield from self._curves_by_source(x)
 
     def _curves_by_source(self, x: Axis) -> Iterator[dict[str, Any]]:
-        key = "tokens_per_word"
+        key = "bytes_per_token"
         for number, row in enumerate(self._rows):
             sources = row["figures"]["sources"]
             if not row["curve"] or not sources:
                 continue
-            most = sorted(sources, key=lambda name: (-(sources[name]["words"] or 0), name))
+            most = sorted(sources, key=lambda name: (-sources[name]["bytes"], name))
             points = [
                 (series, one["vocab_size"], one["sources"][source].get(key), visible(source))
                 for series, source in enumerate(most[:MOST_LINES])
                 for one in self._points(number)
             ]
-            found = self._curve(f"Tokens a word by source, {self._names[number]}", x, key, points)
+            found = self._curve(f"Bytes a token by source, {self._names[number]}", x, key, points)
             legend = [(_colour(n), visible(source)) for n, source in enumerate(most[:MOST_LINES])]
-            note = "The sources with most words." if len(most) > MOST_LINES else ""
+            note = "The largest sources." if len(most) > MOST_LINES else ""
             yield {**found, "legend": legend, "note": note}
 
     def _curve(
@@ -390,51 +401,11 @@ class _Page:
             "rows": [[name, f"{size:,}", _shown(key, value)] for _, size, value, name in known],
         }
 
-    def _size_tables(self) -> Iterator[dict[str, Any]]:
-        for number, row in enumerate(self._rows):
-            if not row["curve"]:
-                continue
-            points = self._points(number)
-            yield self._costs(number, points)
-            if row["figures"]["sources"]:
-                yield {
-                    "title": f"Tokens a word of each source, {self._names[number]}",
-                    "head": ["Source", *(f"{one['vocab_size']:,}" for one in points)],
-                    "rows": [
-                        [
-                            visible(source),
-                            *(_shown("", each.get("tokens_per_word")) for each in own),
-                        ]
-                        for source in row["figures"]["sources"]
-                        for own in [[one["sources"][source] for one in points]]
-                    ],
-                    "note": "",
-                }
-
-    def _costs(self, number: int, points: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return the table of what each size costs."""
-        whole = points[-1]["total"]["tokens"]
-        keys = (*_CURVES, "vocabulary_used_share")
-        rows = []
-        for one in points:
-            total = one["total"]
-            more = f"{100 * (total['tokens'] / whole - 1):.1f} %" if whole else _NOTHING
-            figures = [_shown(key, total.get(key)) for key in keys]
-            rows.append([f"{one['vocab_size']:,}", f"{total['tokens']:,}", more, *figures])
-        titles = [_FIGURES[key][0] for key in keys]
-        more_than = f"More tokens than at {points[-1]['vocab_size']:,}"
-        return {
-            "title": f"What each size costs, {self._names[number]}",
-            "head": ["Vocabulary", "Tokens of the corpus", more_than, *titles],
-            "rows": rows,
-            "note": "Each token of the vocabulary also has a row of the model's embedding.",
-        }
-
     # ---- sources ----
 
     def _sources(self) -> tuple[dict[str, Any] | None, dict[str, Any]]:
         """Return the table of sources, and the figures that it can show."""
-        found = [row["figures"]["sources"] or {} for row in self._rows]
+        found = [column.figures["sources"] or {} for column in self._columns]
         names = list(dict.fromkeys(name for own in found for name in own))
         if not names:
             return None, {}
@@ -448,7 +419,7 @@ class _Page:
                     "integer": key == "tokens",
                     "values": [[_rounded(value) for value in own] for own in values],
                 }
-        premiums = [row["figures"].get("premiums") or {} for row in self._rows]
+        premiums = [column.figures.get("premiums") or {} for column in self._columns]
         if any(premiums):
             figures["premiums"] = {
                 "title": "Tokens over those of the chosen source",
@@ -457,7 +428,8 @@ class _Page:
                 "values": [[_rounded(own.get(name)) for name in names] for own in premiums],
             }
         first = next(iter(figures))
-        cells = _bars(figures[first]["values"], lambda value: _shown(first, value))
+        colours = [_colour(column.number) for column in self._columns]
+        cells = _bars(figures[first]["values"], colours, lambda value: _shown(first, value))
         words = [next(own[name].get("words") for own in found if name in own) for name in names]
         rows = [
             {
@@ -472,11 +444,11 @@ class _Page:
         return {"figures": titles, "rows": rows}, figures
 
     def _fairness(self) -> Iterator[tuple[str, ...]]:
-        for name, row in zip(self._names, self._rows, strict=True):
-            for cost, fair in (row["figures"]["fairness"] or {}).items():
+        for column in self._columns:
+            for cost, fair in (column.figures["fairness"] or {}).items():
                 if fair is not None:
                     yield (
-                        name,
+                        column.label,
                         cost.replace("_", " "),
                         f"{fair['gini']:.3f}",
                         f"{fair['worst_to_best']:.2f}",
@@ -574,9 +546,9 @@ class _Page:
         found = [row["tokens_by_script"] for row in self._rows]
         totals = {name: sum(own.get(name, 0) for own in found) for own in found for name in own}
         names = sorted(totals, key=lambda name: (-totals[name], name))
-        cells = _bars(
-            [[own.get(name, 0) for name in names] for own in found], lambda value: f"{value:,}"
-        )
+        colours = [_colour(number) for number in range(len(found))]
+        numbers = [[own.get(name, 0) for name in names] for own in found]
+        cells = _bars(numbers, colours, lambda value: f"{value:,}")
         return [
             {"name": name.replace("_", " "), "cells": [column[at] for column in cells]}
             for at, name in enumerate(names)
@@ -679,10 +651,26 @@ def _divided(
     return [(at, text.replace("\u23ce", "\u23ce\n")) for at, text in shown] if breaks else shown
 
 
+def _marked(key: str, values: Sequence[float | None]) -> list[tuple[str, bool]]:
+    """Return a figure of several vocabularies as people read it, and whether it is the best one.
+
+    None is the best if all are the same as they are shown.
+    """
+    texts = [_shown(key, value) for value in values]
+    known = [value for value in values if value is not None]
+    better = _FIGURES[key][1]
+    if not better or len({_shown(key, value) for value in known}) < 2:
+        return [(text, False) for text in texts]
+    best = _shown(key, max(known) if better == "more" else min(known))
+    return [(text, text == best) for text in texts]
+
+
 def _bars(
-    values: Sequence[Sequence[float | None]], shown: Callable[[Any], str]
+    values: Sequence[Sequence[float | None]],
+    colours: Sequence[int],
+    shown: Callable[[Any], str],
 ) -> list[list[dict[str, Any]]]:
-    """Return the cells of bars, by tokenizer: widths in percent of the greatest value."""
+    """Return the cells of bars, by column: widths in percent of the greatest value."""
     most = max((value for own in values for value in own if value is not None), default=0)
     return [
         [
@@ -690,11 +678,11 @@ def _bars(
                 "value": "" if value is None else value,
                 "text": _NOTHING if value is None else shown(value),
                 "width": f"{100 * value / most:.1f}" if most and value else "0",
-                "colour": _colour(number),
+                "colour": colour,
             }
             for value in own
         ]
-        for number, own in enumerate(values)
+        for colour, own in zip(colours, values, strict=True)
     ]
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from bpe_beam.corpus.read_settings import OTHER_SOURCE
 from bpe_beam.corpus.rejects import FileLoss, lost_records
-from bpe_beam.messages import first_few
+from bpe_beam.messages import first_few, list_few
 from bpe_beam.workers.corpus_limits import lost_in_words
 
 if TYPE_CHECKING:
@@ -99,8 +99,14 @@ def source_warnings(input_settings: InputSettings, sources: Collection[str] | No
             f"no document names its source in {input_settings.source_field!r}: "
             f"all are {OTHER_SOURCE!r}"
         ]
-    missing = sorted({name for name, _ in input_settings.sources}.difference(found))
-    return [f"no document has the source {', '.join(missing)}"] if missing else []
+    missing = sorted(pair for pair in input_settings.sources if pair[0] not in found)
+    if not missing:
+        return []
+    named = list_few([f"{name} ({glob})" for name, glob in missing])
+    return [
+        f"no document has the source {named}: a glob is compared with the file's name below the "
+        "folder that all inputs are in"
+    ]
 
 
 def _with_shares(

@@ -46,13 +46,19 @@ _AT_ONCE = 2
 """The most tokenizers that are evaluated at once: words of one beside the facts of another."""
 
 _INEXACT = (
-    "the tokenizer splits text in another way than the counts: each counted word is encoded as a "
-    "text of its own"
+    "its figures are not those of the corpus, and cannot be compared with the others: it splits "
+    "text in another way than the counts, and each counted word is encoded as a text of its own; "
+    "--input has exact figures"
 )
 
 
 class EvaluateSummary(Struct, frozen=True):
-    """The summary of `evaluate`: a few figures of each tokenizer, and of each vocabulary size."""
+    """The summary of `evaluate`: a few figures of each tokenizer, and of each vocabulary size.
+
+    Attributes:
+        bytes_per_token_by_source: Of each source, those of each tokenizer and size; None without
+            sources.
+    """
 
     job: str
     counts: str | None
@@ -61,6 +67,7 @@ class EvaluateSummary(Struct, frozen=True):
     words: int
     unique_words: int
     tokenizers: dict[str, dict[str, Any]]
+    bytes_per_token_by_source: dict[str, dict[str, float | None]] | None
     seconds: float
     tokens: list[str] | UnsetType = UNSET
     inputs: list[str] | UnsetType = UNSET
@@ -90,6 +97,7 @@ def run(settings: EvaluateSettings, progress: Progress) -> EvaluateSummary:
         words=0 if counted is None else counted.words,
         unique_words=0 if counted is None else counted.unique_words,
         tokenizers={label: row for one in reports for label, row in _rows(one)},
+        bytes_per_token_by_source=_by_source(reports) or None,
         seconds=round(time.monotonic() - started, 3),
     )
 
@@ -258,24 +266,48 @@ def _names(paths: tuple[str, ...], option: str) -> list[str]:
     return short_names(paths)
 
 
-def _rows(report: TokenizerReport) -> list[tuple[str, dict[str, Any]]]:
-    """Return the lines of a tokenizer for people: one for each smaller vocabulary, and its own."""
-    rows = [(f"{report.name} at {one.vocab_size:,}", _few(one)) for one in report.curve]
-    rows.append((report.name, {**_few(report.figures), "never_used": report.unused.never_used}))
-    return rows
+def _labelled(report: TokenizerReport) -> Iterator[tuple[str, Figures]]:
+    """Yield the figures of a tokenizer by name: of each smaller vocabulary, and its own."""
+    for one in report.curve:
+        yield f"{report.name} at {one.vocab_size:,}", one
+    yield report.name, report.figures
+
+
+def _rows(report: TokenizerReport) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the lines of a tokenizer for people."""
+    for label, figures in _labelled(report):
+        row = _few(figures)
+        if figures is report.figures:
+            row["never_used"] = report.unused.never_used
+        if not report.exact:
+            row["exact"] = False
+        yield label, row
+
+
+def _by_source(reports: Sequence[TokenizerReport]) -> dict[str, dict[str, float | None]]:
+    """Return the bytes a token of each source, by tokenizer and size."""
+    found: dict[str, dict[str, float | None]] = {}
+    for report in reports:
+        for label, figures in _labelled(report):
+            for source, metrics in (figures.sources or {}).items():
+                found.setdefault(source, {})[label] = metrics.bytes_per_token
+    return dict(sorted(found.items()))
 
 
 def _few(figures: Figures) -> dict[str, Any]:
     total = figures.total
     row: dict[str, Any] = {
         "vocab_size": figures.vocab_size,
+        "tokens": total.tokens,
         "bytes_per_token": total.bytes_per_token,
         "tokens_per_word": total.tokens_per_word,
         "words_kept_whole": total.words_kept_whole,
         "vocabulary_used_share": total.vocabulary_used_share,
+        "rare_vocabulary_share": total.rare_vocabulary_share,
         "renyi_efficiency": total.renyi_efficiency,
     }
     fair = (figures.fairness or {}).get("tokens_per_word")
     if fair is not None:
         row["worst_to_best_source"] = fair.worst_to_best
+        row["worst_source"] = fair.worst
     return row

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from bpe_beam.evaluation.metrics import Metrics
 from bpe_beam.evaluation.report import Report, to_csv
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
@@ -29,6 +30,7 @@ _COLUMNS = {
     "tokens_per_word": "tokens/word",
     "words_kept_whole": "kept whole",
     "vocabulary_used_share": "used",
+    "rare_vocabulary_share": "rare",
     "renyi_efficiency": "Rényi",
 }
 """The figures of the format `text`, and their headings."""
@@ -117,16 +119,33 @@ class ReportOutput:
 
 
 def text_of(report: Report, terminal: Terminal) -> str:
-    """Return a few figures of each tokenizer and size as an aligned table.
+    """Return a few figures of each tokenizer and size as aligned tables: of all text, by source.
 
     Args:
         report: The report.
         terminal: Who reads it.
     """
-    rows = [("tokenizer", "vocabulary", *_COLUMNS.values())]
-    for one in report.tokenizers:
-        for figures in (*one.curve, one.figures):
-            values = (getattr(figures.total, key, None) for key in _COLUMNS)
-            cells = ("-" if value is None else f"{value:.3f}" for value in values)
-            rows.append((one.name, f"{figures.vocab_size:,}", *cells))
-    return "".join(f"{line}\n" for line in terminal.table(rows, right=range(1, len(rows[0]))))
+    vocabularies = [
+        (one.name if one.exact else f"{one.name} (not exact)", figures)
+        for one in report.tokenizers
+        for figures in (*one.curve, one.figures)
+    ]
+    heading = ("tokenizer", "vocabulary", *_COLUMNS.values())
+    rows = [heading, *(_cells(name, one.vocab_size, one.total) for name, one in vocabularies)]
+    tables = [terminal.table(rows, right=range(1, len(heading)))]
+    sources = sorted({source for _, one in vocabularies for source in one.sources or ()})
+    if sources:
+        rows = [
+            (source, *_cells(name, one.vocab_size, one.sources[source]))
+            for source in sources
+            for name, one in vocabularies
+            if one.sources and source in one.sources
+        ]
+        rows.insert(0, ("source", *heading))
+        tables.append(terminal.table(rows, right=range(2, len(rows[0]))))
+    return "\n".join("".join(f"{line}\n" for line in table) for table in tables)
+
+
+def _cells(name: str, vocab_size: int, metrics: Metrics) -> tuple[str, ...]:
+    values = (getattr(metrics, key, None) for key in _COLUMNS)
+    return name, f"{vocab_size:,}", *("-" if value is None else f"{value:.3f}" for value in values)

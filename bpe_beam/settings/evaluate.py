@@ -36,12 +36,14 @@ class EvaluateSettings(Settings):
         kind="many",
         help="tokenizer.json files or the folders that have them; paths or URLs.",
     )
-    counts: str | None = option(None, metavar="DIR", help="Folder that count wrote.")
+    counts: str | None = option(
+        None, metavar="DIR", help="Folder that count wrote, instead of --input."
+    )
     tokens: tuple[str, ...] = option(
         (),
         metavar="DIR",
         kind="many",
-        help="Folders that tokenize wrote, with their tokenizers, instead of --counts.",
+        help="Folders that tokenize wrote, with their tokenizers, instead of --input.",
     )
     input: InputSettings | None = part(InputSettings, None)
     pretokenizer: str | None = pretokenizer_option(None)

@@ -164,11 +164,12 @@ class Part(msgspec.Struct, frozen=True):
     helps: Mapping[str, str] = {}
 
     def options(self) -> Iterator[Option]:
-        """Yield the options that the job has."""
+        """Yield the options that the job has; an optional part has no required ones."""
         for each in options_of(self.settings):
             if (not self.only or each.name in self.only) and each.name not in self.without:
                 text = self.helps.get(each.name, each.help)
-                yield msgspec.structs.replace(each, help=text)
+                required = each.required and not self.optional
+                yield msgspec.structs.replace(each, help=text, required=required)
 
 
 def part(settings: type[Settings], default: Any = MISSING, **more: Any) -> Any:

@@ -192,6 +192,9 @@ def test_other_sources_are_another_job(corpus: Path, tmp_path: Path) -> None:
     assert 'reading.sources[0]: nothing there, ["en", "*en/*"] now' in ran.message
 
 
+COMPARED = "a glob is compared with the file's name below the folder that all inputs are in"
+
+
 def test_a_source_that_nothing_is_of_is_told(corpus: Path, tmp_path: Path) -> None:
     train = ("train", "--input", f"{corpus}/**/*.*", "--vocab-size", "300")
     tokenizer = tmp_path / "tok"
@@ -207,7 +210,10 @@ def test_a_source_that_nothing_is_of_is_told(corpus: Path, tmp_path: Path) -> No
         for number, (arguments, said) in enumerate(
             (
                 (SOURCES, None),
-                ((*SOURCES, "--source=zz=*zz/*"), ["no document has the source zz"]),
+                (
+                    (*SOURCES, "--source=zz=*zz/*"),
+                    ["no document has the source zz (*zz/*): " + COMPARED],
+                ),
                 (
                     ("--source-field", "nope"),
                     ["no document names its source in 'nope': all are 'other'"],

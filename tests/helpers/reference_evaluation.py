@@ -63,6 +63,9 @@ def metrics(
         "unknown_tokens": share_of(lambda token: token == unknown),
         "vocabulary_used": len(counts),
         "vocabulary_used_share": float(Fraction(len(counts), vocab_size)),
+        "rare_vocabulary_share": float(
+            1 - Fraction(sum(times >= 100 for times in counts.values()), vocab_size)
+        ),
         "entropy": -math.fsum(float(share) * math.log2(share) for share in shares),
         "renyi_entropy": renyi,
         "renyi_efficiency": renyi / math.log2(vocab_size),

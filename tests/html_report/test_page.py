@@ -32,7 +32,7 @@ def test_elements_are_closed_and_ids_unique(made: bytes) -> None:
     assert set(targets) <= set(ids)
     sections = [a["id"] for tag, a in page.found if tag == "section"]
     assert sections == [
-        "summary", "sizes", "sources", "vocabulary", "samples", "words", "tokens", "merges",
+        "summary", "costs", "sources", "vocabulary", "samples", "words", "tokens", "merges",
         "differences1", "about",
     ]  # fmt: skip
 
@@ -75,7 +75,8 @@ def test_figures_of_the_report_are_shown(made: bytes) -> None:
         if a.get("type") == "application/json"
     )
     values = data["sources"]["tokens_per_word"]["values"]
-    assert [len(own) for own in values] == [3, 3]
+    # Three sizes and the whole of the first tokenizer, and the second.
+    assert [len(own) for own in values] == [3] * 5
     assert data["first_word"] in data["words"][0]
 
 

@@ -53,7 +53,8 @@ def evaluated(*arguments: object) -> Any:
 
 
 def test_metrics_by_source_against_the_reference(made: Path) -> None:
-    (found,) = report(made, "--tokenizer", made / "tok-400")["tokenizers"]
+    parallel = ("--parallel", "en")
+    (found,) = report(made, "--tokenizer", made / "tok-400", *parallel)["tokenizers"]
     tokenizer = Tokenizer.from_file(str(made / "tok-400"))
     by_source: dict[str, Counter[str]] = {}
     for row in rows(made / "counts"):
@@ -69,6 +70,7 @@ def test_metrics_by_source_against_the_reference(made: Path) -> None:
         own = figures["total"] if source == "total" else figures["sources"][source]
         slow = reference.metrics(words, encode, 400, byte_level.to_bytes)
         assert own == {name: pytest.approx(value, rel=1e-12) for name, value in slow.items()}
+    assert 0 < figures["total"]["rare_vocabulary_share"] < 1
     costs = {
         "tokens": lambda row: row["tokens"],
         "tokens_per_word": lambda row: row["tokens"] / row["words"],
@@ -82,6 +84,11 @@ def test_metrics_by_source_against_the_reference(made: Path) -> None:
         assert fair["gini"] == pytest.approx(reference.gini(list(values.values())))
         assert values[fair["worst"]] == max(values.values())
         assert fair["worst_to_best"] == max(values.values()) / values[fair["best"]]
+
+
+def test_tokens_of_sources_are_compared_only_of_translations(made: Path) -> None:
+    (found,) = report(made, "--tokenizer", made / "tok-400")["tokenizers"]
+    assert "tokens" not in found["figures"]["fairness"]
 
 
 def test_the_curve_is_that_of_tokenizers_trained_to_these_sizes(made: Path) -> None:
@@ -126,7 +133,7 @@ def test_csv_has_a_row_for_each_size_and_source(made: Path, tmp_path: Path) -> N
     for row, key in zip(table, keys, strict=True):
         figures = found["curve"][0] if key[1] == "300" else found["figures"]
         own = figures["sources"][key[2]] if key[2] else figures["total"]
-        assert row == {name: str(value) for name, value in own.items()}
+        assert row == {**{name: str(value) for name, value in own.items()}, "exact": "true"}
 
 
 def test_people_see_a_line_of_each_tokenizer(made: Path, tmp_path: Path) -> None:
@@ -135,6 +142,8 @@ def test_people_see_a_line_of_each_tokenizer(made: Path, tmp_path: Path) -> None
     lines = [line for line in ran.err.splitlines() if line.startswith("    tok-")]
     assert len(lines) == 2
     assert "never used" in ran.err
+    heading = next(line for line in ran.err.splitlines() if "bytes per token by source" in line)
+    assert heading.split()[-2:] == ["tok-300", "tok-400"]
     quiet = run("evaluate", *arguments, "--output", tmp_path / "r.json", "--quiet")
     assert quiet.err == ""
 
@@ -142,9 +151,16 @@ def test_people_see_a_line_of_each_tokenizer(made: Path, tmp_path: Path) -> None
 def test_a_tokenizer_of_other_words_is_reported_with_a_warning(made: Path, tmp_path: Path) -> None:
     arguments = ("--vocab-size", "330", "--pretokenizer", "cl100k", "--output", tmp_path / "tok")
     run_whole("train", "--input", made / "corpus" / "en-1.txt", *arguments)
-    ran = run("evaluate", "--counts", made / "counts", "--tokenizer", tmp_path / "tok")
-    assert [w for w in ran.warnings if w.startswith("tok: the tokenizer splits text")]
+    arguments = ("evaluate", "--counts", made / "counts", "--tokenizer", tmp_path / "tok")
+    ran = run(*arguments)
+    assert [w for w in ran.warnings if w.startswith("tok: its figures are not those of the corpus")]
     assert not json.loads(ran.out)["tokenizers"][0]["exact"]
+    (row,) = (line for line in ran.err.splitlines() if line.startswith("    tok "))
+    assert row.split()[-1] == "no"
+    table = csv.DictReader(io.StringIO(run(*arguments, "--format", "csv").out.decode()))
+    assert {line["exact"] for line in table} == {"false"}
+    for kind in ("text", "html"):
+        assert b"tok (not exact)" in run(*arguments, "--format", kind).out
 
 
 @pytest.mark.parametrize(
@@ -242,9 +258,14 @@ def test_formats_by_ending_and_by_option(made: Path, tmp_path: Path) -> None:
         assert run(*arguments, "--output", output).code == 0
         assert run(*arguments, "--format", kind).out == output.read_bytes()
     assert (tmp_path / "report.html").read_bytes().startswith(b"<!DOCTYPE html>")
-    heading, row = (tmp_path / "report.txt").read_text("utf-8").splitlines()
+    heading, row, empty, *by_source = (tmp_path / "report.txt").read_text("utf-8").splitlines()
     assert heading.split()[:3] == ["tokenizer", "vocabulary", "bytes/token"]
     assert row.split()[:2] == ["tok-300", "300"]
+    assert empty == ""
+    assert [line.split()[:3] for line in by_source] == [
+        ["source", "tokenizer", "vocabulary"],
+        *([source, "tok-300", "300"] for source in ("en", "other", "zh")),
+    ]
     assert run(*arguments, "--format", "json", "--output", tmp_path / "r").code == 0
     assert (tmp_path / "r").read_bytes() == (tmp_path / "report.json").read_bytes()
     for wrong in (("--output", tmp_path / "r.pdf"), ("--sample", tmp_path / "r")):
@@ -275,9 +296,9 @@ def test_a_page_of_sources_sizes_and_samples(made: Path, tmp_path: Path) -> None
     )
     assert ran.code == 0, ran.err
     page = ran.out.decode()
-    for name in ("tok-400", "tok-300", str(sample), "What each size costs, tok-300"):
+    for name in ("tok-400", "tok-300", str(sample), "tok-300 at 290", "Bytes of all ids"):
         assert name in page
-    for part in ("sizes", "sources", "words", "differences1"):
+    for part in ("costs", "sources", "words", "differences1"):
         assert f'<section id="{part}"' in page
     assert "<b>" not in page
     assert "\u202e" not in page
