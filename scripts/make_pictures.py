@@ -31,7 +31,7 @@ SESSION = (
     "bpe-beam evaluate --counts counts --tokenizer tokenizer --vocab-sizes 1000,4000,8000 "
     "--output sizes.csv",
 )
-MOST_LINES = 16
+MOST_LINES = 24
 # Rich's own format names fonts by URL, which a reader's browser would fetch.
 SVG = """<svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>

@@ -44,8 +44,10 @@ def test_beam(tmp_path: Path) -> None:
 def test_compare(tmp_path: Path) -> None:
     shown = tutorial(tmp_path, "compare")
 
-    assert sum("bytes per token" in line for line in shown[3].splitlines()) == 8
-    assert "of the words kept whole" in shown[-1]
+    assert sum("bytes per token" in line for line in shown[-2].splitlines()) == 4
+    whole, *sizes = shown[-1].splitlines()
+    assert "of the words kept whole" in whole
+    assert [line.split()[0] for line in sizes] == ["1000", "4000", "8000", "16000"]
 
 
 @pytest.mark.quick

@@ -64,8 +64,8 @@ class EvaluateSummary(Struct, frozen=True):
     counts: str | None
     output: str | None
     warnings: list[str] | None
-    words: int
-    unique_words: int
+    words: int | None
+    unique_words: int | None
     tokenizers: dict[str, dict[str, Any]]
     bytes_per_token_by_source: dict[str, dict[str, float | None]] | None
     seconds: float
@@ -94,8 +94,8 @@ def run(settings: EvaluateSettings, progress: Progress) -> EvaluateSummary:
         inputs=UNSET if settings.input is None else [*map(redact, settings.input.inputs)],
         output=settings.file,
         warnings=[f"{one.name}: {_INEXACT}" for one in reports if not one.exact] or None,
-        words=0 if counted is None else counted.words,
-        unique_words=0 if counted is None else counted.unique_words,
+        words=None if counted is None else counted.words,
+        unique_words=None if counted is None else counted.unique_words,
         tokenizers={label: row for one in reports for label, row in _rows(one)},
         bytes_per_token_by_source=_by_source(reports) or None,
         seconds=round(time.monotonic() - started, 3),
@@ -215,7 +215,7 @@ def _of_tokens(
         for name, folder in zip(names, folders, strict=True):
             _check_parallel(settings.parallel, folder.manifest.sources)
             vocabulary = Vocabulary(folder.tokenizer)
-            shown = output.seen(name, vocabulary, folder.tallies(lambda: stage.advance(1)))
+            shown = output.seen(name, vocabulary, folder.tallies(stage.advance))
             summary = partial(summarize, vocabulary)
             reports.append(_report(settings, name, vocabulary, shown, summary, exact=True))
     output.write(Report(VERSION, None, reports), None)

@@ -286,13 +286,13 @@ class TokensFolder:
         self._storage = storage
         self._folder = folder
 
-    def tallies(self, on_shard: Callable[[], None]) -> Tallies:
+    def tallies(self, on_shards: Callable[[int], None]) -> Tallies:
         """Yield the sources with their tallies, without words and characters.
 
         Without token counts, all shards are read, and sources are not separated.
 
         Args:
-            on_shard: Called after each shard, of those that are read.
+            on_shards: Called with the number of shards that are done, whenever some are.
 
         Raises:
             DataError: A file is damaged.
@@ -306,7 +306,9 @@ class TokensFolder:
             ):
                 yield counted.source, self._tally(counted.source, counted.counts)
         except NotFoundError:
-            yield None, self._tally(None, self._counted(on_shard))
+            yield None, self._tally(None, self._counted(on_shards))
+        else:
+            on_shards(len(self.manifest.shards))
 
     def _tally(self, source: str | None, counts: Amounts) -> Tally:
         texts = self.manifest.texts_by_source
@@ -314,7 +316,7 @@ class TokensFolder:
         text_bytes = sum(each.text_bytes for each in chosen)
         return Tally(counts, np.zeros(len(counts), np.int64), bytes=text_bytes)
 
-    def _counted(self, on_shard: Callable[[], None]) -> Amounts:
+    def _counted(self, on_shards: Callable[[int], None]) -> Amounts:
         """Return how often each id occurs in all shards, without padding."""
         columns = IdColumns(self.tokenizer)
         table = np.zeros((1, columns.width), np.int64)
@@ -325,7 +327,7 @@ class TokensFolder:
                     ends = np.array([0, len(batch.ids)])
                     ids = columns.of(batch.ids)
                     _native.add_id_counts(ids, ends, np.empty(0, np.uint32), table)
-            on_shard()
+            on_shards(1)
         counts = columns.known(table[0])
         arranged = self.manifest.arranged
         if arranged is not UNSET and arranged.padding:

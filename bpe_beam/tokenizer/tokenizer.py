@@ -759,8 +759,9 @@ class Tokenizer:
             storage: The storage client; None: one without options.
 
         Returns:
-            The figures by name, as in the report of `bpe-beam evaluate`; docs/evaluate.md defines
-            them.
+            The report of one tokenizer, as `bpe-beam evaluate` writes it: under `figures` those of
+            the whole vocabulary, under `curve` a list of those of smaller sizes, each with
+            `vocab_size`, `total`, `sources` and `fairness`. docs/evaluate.md defines them.
 
         Raises:
             UsageError: An argument is invalid, or the tokenizer has no vocabulary of a size.

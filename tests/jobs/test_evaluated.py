@@ -63,7 +63,11 @@ def test_a_tokens_folder_has_the_figures_of_its_ids(made: Path, tmp_path: Path) 
 def test_token_counts_by_source(made: Path, tmp_path: Path) -> None:
     arguments = ("--input", made / "corpus", *SOURCES, "--tokenizer", made / "tok-300")
     run_whole("tokenize", *arguments, "--output", tmp_path / "tokens")
-    (of_ids,) = evaluated("--tokens", tmp_path / "tokens")["tokenizers"]
+    ran = run("evaluate", "--tokens", tmp_path / "tokens", "--progress", "json")
+    (of_ids,) = json.loads(ran.out)["tokenizers"]
+    *_, last = (json.loads(line) for line in ran.err.splitlines() if line.startswith("{"))
+    assert last["done"] == last["total"] > 0
+    assert "words" not in ran.err
     (of_words,) = report(made, "--tokenizer", made / "tok-300")["tokenizers"]
     for source, figures in of_words["figures"]["sources"].items():
         for name in ("tokens", "entropy", "renyi_efficiency", "single_byte_tokens"):
