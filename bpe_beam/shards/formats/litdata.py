@@ -23,6 +23,8 @@ from bpe_beam.shards.formats.offsets_file import (
 from bpe_beam.shards.formats.record_file import record_format
 
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from bpe_beam.shards.shard_rows import Shard
 
 _INT32 = "no_header_numpy:2"
@@ -32,11 +34,13 @@ _INT32 = "no_header_numpy:2"
 class LitdataWriter(OffsetsWriter):
     """A `ShardWriter`."""
 
-    def encode(
-        self, ids: NDArray[np.uint32], lengths: NDArray[np.int64]
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def sizes_of(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+        """See `OffsetsWriter.sizes_of`."""
+        return 4 * lengths
+
+    def encode(self, ids: NDArray[np.int32], lengths: NDArray[np.int64]) -> Buffer:
         """See `OffsetsWriter.encode`."""
-        return ids.astype("<i4").view(np.uint8), 4 * lengths
+        return ids.data
 
 
 class _Chunk(OffsetsFile):

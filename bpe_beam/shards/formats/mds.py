@@ -25,6 +25,8 @@ from bpe_beam.shards.formats.offsets_file import MAX_TOKENS, OffsetsFile, Offset
 from bpe_beam.shards.formats.record_file import record_format
 
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from bpe_beam.shards.formats.range_file import RangeFile
     from bpe_beam.shards.shard_rows import Shard
     from bpe_beam.shards.stored_shard import ShardFile
@@ -56,7 +58,7 @@ class _Heads:
     """
 
     def __init__(self, lengths: NDArray[np.int64]) -> None:
-        widths = np.where(lengths < 1 << 8, 1, np.where(lengths < 1 << 16, 2, 4))
+        widths = _widths(lengths)
         self.widths = 5 + widths
         heads = np.empty((lengths.size, 9), np.uint8)
         heads[:, :4] = (1 + widths + 4 * lengths).astype("<u4")[:, np.newaxis].view(np.uint8)
@@ -78,15 +80,22 @@ class MdsWriter(OffsetsWriter):
 
     between = _DESCRIPTION
 
-    def encode(
-        self, ids: NDArray[np.uint32], lengths: NDArray[np.int64]
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def sizes_of(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+        """See `OffsetsWriter.sizes_of`."""
+        return 5 + _widths(lengths) + 4 * lengths
+
+    def encode(self, ids: NDArray[np.int32], lengths: NDArray[np.int64]) -> Buffer:
         """See `OffsetsWriter.encode`."""
         head = _Heads(lengths)
-        parts: list[bytes | memoryview] = [b""] * (2 * lengths.size)
+        parts: list[memoryview] = [memoryview(b"")] * (2 * lengths.size)
         parts[::2] = _parts(head.data.data, head.widths)
-        parts[1::2] = _parts(ids.astype("<i4").view(np.uint8).data, 4 * lengths)
-        return np.frombuffer(b"".join(parts), np.uint8), head.widths + 4 * lengths
+        parts[1::2] = _parts(ids.view(np.uint8).data, 4 * lengths)
+        return b"".join(parts)
+
+
+def _widths(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the bytes of the number of ids of each document."""
+    return np.where(lengths < 1 << 8, 1, np.where(lengths < 1 << 16, 2, 4))
 
 
 def _parts(data: memoryview, sizes: NDArray[np.int64]) -> list[memoryview]:
@@ -105,8 +114,7 @@ class _Samples(OffsetsFile):
         # The bytes beyond whole ids tell the width of the number of ids: 1, 2 or 4.
         widths = np.array([4, 1, 2, 0])[(sizes - 5) % 4]
         lengths = (sizes - 5 - widths) // 4
-        expected = np.where(lengths < 1 << 8, 1, np.where(lengths < 1 << 16, 2, 4))
-        return np.where((widths == expected) & (sizes >= 6), lengths, -1)
+        return np.where((widths == _widths(lengths)) & (sizes >= 6), lengths, -1)
 
     def decode(
         self, data: NDArray[np.uint8], lengths: NDArray[np.int64]

@@ -6,14 +6,15 @@
     bytes         the documents, one after the other
 
 So a file has less than 4 GiB. The ids are int32, which holds those of any vocabulary. The table is
-in front, and a store cannot be written backwards, so the writer keeps the documents in a local
-temporary file.
+in front, and a store cannot be written backwards, so the writer keeps the ids in a local temporary
+file, in two bytes each where the vocabulary allows it.
 """
 
 from __future__ import annotations
 
 import tempfile
 from abc import abstractmethod
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,14 +22,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
-from bpe_beam.shards.formats.id_stream import SPOOL_IN_MEMORY, spool_errors
+from bpe_beam.shards.formats.id_stream import (
+    BLOCK,
+    SPOOL_IN_MEMORY,
+    fitting_dtype,
+    spool_errors,
+)
 from bpe_beam.shards.formats.one_file_writer import OneFileWriter
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.formats.record_file import RecordFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from typing_extensions import Self
+    from typing_extensions import Buffer, Self
 
     from bpe_beam.shards.stored_shard import ShardFile
 
@@ -39,7 +45,6 @@ MAX_TOKENS = (1 << 30) - (1 << 16)
 """The most tokens of a document, and about the most of a file."""
 
 _UINT32 = np.dtype("<u4")
-_COPY_BYTES = 1 << 20
 
 
 class OffsetsWriter(OneFileWriter):
@@ -53,17 +58,23 @@ class OffsetsWriter(OneFileWriter):
 
     def __enter__(self) -> Self:
         self._bytes = 0
-        self._spool, self._sizes = self._new_spool(), self._new_spool()
+        self._spool, self._lengths = self._new_spool(), self._new_spool()
         return super().__enter__()
 
     @abstractmethod
-    def encode(
-        self, ids: NDArray[np.uint32], lengths: NDArray[np.int64]
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Return the bytes of documents, and int64[documents], the size of each.
+    def sizes_of(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return int64[documents]: the bytes of documents.
 
         Args:
-            ids: The ids of all documents.
+            lengths: The tokens of each.
+        """
+
+    @abstractmethod
+    def encode(self, ids: NDArray[np.int32], lengths: NDArray[np.int64]) -> Buffer:
+        """Return the bytes of documents.
+
+        Args:
+            ids: The ids of all documents, of little-endian machines.
             lengths: The tokens of each.
         """
 
@@ -75,8 +86,7 @@ class OffsetsWriter(OneFileWriter):
     ) -> None:
         """See `OneFileWriter.add`."""
         lengths = np.diff(offsets)
-        data, sizes = self.encode(ids, lengths)
-        self._bytes += data.size
+        self._bytes += int(self.sizes_of(lengths).sum())
         documents = self.documents + lengths.size
         if 4 * (documents + 2) + len(self.between) + self._bytes > MAX_BYTES:
             raise DataError(
@@ -87,8 +97,8 @@ class OffsetsWriter(OneFileWriter):
                 "format and convert that to more {shards}",
             )
         with self._spooling():
-            self._spool.write(data.data)
-            self._sizes.write(sizes.astype(_UINT32).tobytes())
+            self._spool.write(ids.astype(self._kept, copy=False).data)
+            self._lengths.write(lengths.astype(_UINT32).data)
 
     def finish(self) -> None:
         """See `OneFileWriter.finish`."""
@@ -96,21 +106,44 @@ class OffsetsWriter(OneFileWriter):
         at = 4 * (self.documents + 2) + len(self.between)
         file.write(np.array([self.documents, at], _UINT32).tobytes())
         with self._spooling():
-            self._sizes.seek(0)
-            while block := self._sizes.read(_COPY_BYTES):
-                ends = at + np.cumsum(np.frombuffer(block, _UINT32), dtype=np.int64)
+            for lengths in self._blocks_of_lengths():
+                ends = at + np.cumsum(self.sizes_of(lengths))
                 at = int(ends[-1])
                 file.write(ends.astype(_UINT32).tobytes())
             file.write(self.between)
             self._spool.seek(0)
-            while block := self._spool.read(_COPY_BYTES):
-                file.write(block)
+            for lengths in self._blocks_of_lengths():
+                for start, stop in _groups(lengths):
+                    group = lengths[start:stop]
+                    data = self._spool.read(int(group.sum()) * self._kept.itemsize)
+                    file.write(self.encode(np.frombuffer(data, self._kept).astype("<i4"), group))
+
+    @property
+    def _kept(self) -> np.dtype[Any]:
+        """The type of the ids in the temporary file."""
+        return fitting_dtype(self.vocab_size, (np.dtype("<u2"), _UINT32))
+
+    def _blocks_of_lengths(self) -> Iterator[NDArray[np.int64]]:
+        self._lengths.seek(0)
+        while block := self._lengths.read(4 * BLOCK):
+            yield np.frombuffer(block, _UINT32).astype(np.int64)
 
     def _new_spool(self) -> tempfile.SpooledTemporaryFile[bytes]:
         return self.files.enter_context(tempfile.SpooledTemporaryFile(max_size=SPOOL_IN_MEMORY))
 
     def _spooling(self) -> AbstractContextManager[None]:
-        return spool_errors(f"the documents of {self.name}", "about 4 bytes a token")
+        return spool_errors(f"the documents of {self.name}", "2 or 4 bytes a token")
+
+
+def _groups(lengths: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Yield the first document of each group and the one after it: of BLOCK tokens, or of one."""
+    bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+    start = 0
+    while start < lengths.size:
+        stop = int(np.searchsorted(bounds, bounds[start] + BLOCK, side="right")) - 1
+        stop = max(stop, start + 1)
+        yield start, stop
+        start = stop
 
 
 class OffsetsFile(RecordFile):

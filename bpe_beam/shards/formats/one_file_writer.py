@@ -34,6 +34,7 @@ class OneFileWriter(ABC):
 
     Attributes:
         name: The shard's name.
+        vocab_size: One more than the greatest id.
         documents: The number of documents before the batch that is written.
         files: What is closed at the end, or given up after an exception: the file, and what a
             subclass opens over it.
@@ -52,7 +53,7 @@ class OneFileWriter(ABC):
         self._storage = storage
         self._file_name = name + suffix
         self._url = storage.join(folder, self._file_name)
-        self._vocab_size = vocab_size
+        self.vocab_size = vocab_size
         self._file: HashingFile | None = None
         self._tokens = 0
         self._open = False
@@ -98,7 +99,7 @@ class OneFileWriter(ABC):
         """See `ShardWriter.write_documents`."""
         if not self._open:
             raise ValueError("write_documents must be called in the writer's with block")
-        check_batch(ids, offsets, self.name, self.documents, self._vocab_size)
+        check_batch(ids, offsets, self.name, self.documents, self.vocab_size)
         self._whole = False
         self.add(ids, offsets, labels)
         self.documents += offsets.size - 1

@@ -53,6 +53,23 @@ def test_the_bytes_that_the_library_reads(format_name: str, tmp_path: Path) -> N
         )
 
 
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_bytes_depend_on_the_documents_alone(
+    format_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not on the vocabulary, by which the temporary file has two bytes an id, nor on blocks."""
+    documents = [[7] * length for length in (1, 2, 300, 5, 1, 4)] + [[65_535, 0, 32_768]]
+    found = set()
+    for block in (1, 4, 1 << 18):
+        monkeypatch.setattr(offsets_file, "BLOCK", block)
+        for vocab_size in (65_536, 65_537):
+            write_folder(tmp_path, format_name, [documents], vocab_size)
+            found.add(path_of(tmp_path, format_name).read_bytes())
+            with shard_format(format_name).reader(STORAGE, str(tmp_path), NAME) as reader:
+                assert [reader.document(at).tolist() for at in range(7)] == documents
+    assert len(found) == 1
+
+
 def test_litdata_lists_the_chunks(tmp_path: Path) -> None:
     write_folder(tmp_path, "litdata", [[[1, 2], [3]], [[4]]])
     index = json.loads((tmp_path / "index.json").read_bytes())
