@@ -22,7 +22,7 @@ from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import UsageError
 from bpe_beam.evaluation.counted import CountedParts, encoded_words, tallies_of_counts
-from bpe_beam.evaluation.report import report_of
+from bpe_beam.evaluation.report import check_parallel, report_of
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
@@ -48,8 +48,7 @@ _FIRST = FirstArgument(
 def figures_of(
     tokenizer: Tokenizer,
     texts_or_counts: TextsOrCounts,
-    vocab_sizes: Any,
-    pretokenizer: str,
+    options: Mapping[str, Any],
     storage: Storage | None,
 ) -> dict[str, Any]:
     """Return the report of a tokenizer as JSON values; see `Tokenizer.evaluate`.
@@ -57,28 +56,30 @@ def figures_of(
     Args:
         tokenizer: The tokenizer.
         texts_or_counts: As in `Tokenizer.evaluate`.
-        vocab_sizes: The sizes of smaller vocabularies.
-        pretokenizer: The pre-tokenizer, by name, of the words of texts.
+        options: The keyword arguments of `Tokenizer.evaluate` but for the storage client.
         storage: The storage client; None: one without options.
 
     Raises:
         UsageError: As `Tokenizer.evaluate`.
         DataError: As `Tokenizer.evaluate`.
     """
-    options = {"vocab_sizes": vocab_sizes, "pretokenizer": pretokenizer}
     values = values_of("evaluate", EvaluateSettings, options)
     sizes, pretokenizer = values.get("vocab_sizes", ()), values.get("pretokenizer", "gpt2")
+    parallel = values.get("parallel")
     vocabulary = Vocabulary(tokenizer)
     words = _words_of(texts_or_counts, storage or Storage())
     if words is not None:
+        check_parallel(parallel, words.manifest.sources)
         encoder = WordEncoder(tokenizer, words.manifest.normalizer, words.manifest.pretokenizer)
         tallies = tallies_of_counts(words, vocabulary, encoder)
         exact = encoder.exact
     else:
         sources = sources_of(texts_or_counts, _FIRST)
+        check_parallel(parallel, {str(name) for name in sources if name is not None})
         tallies = tallies_of_texts(vocabulary, sources, pretokenizer)
         exact = True
-    report = report_of(tokenizer.fingerprint[:12], vocabulary, tallies, sizes, exact=exact)
+    name = tokenizer.fingerprint[:12]
+    report = report_of(name, vocabulary, tallies, sizes, exact=exact, parallel=parallel)
     figures: dict[str, Any] = msgspec.to_builtins(report)
     return figures
 

@@ -48,7 +48,7 @@ def read_arguments(job: str, argv: Sequence[str]) -> Arguments:
         UsageError: An option is unknown or lacks its value, or a file cannot be read.
     """
     own, runner_flags = split_arguments(job, argv)
-    typed = vars(job_parser(job).parse_args(own))
+    typed = vars(job_parser(job, own).parse_args(own))
     values: dict[str, Argument] = {}
     files = typed.pop("config", [])
     options = {option.key: option for option in JOBS[job].options.values()}

@@ -52,20 +52,29 @@ class _Parser(argparse.ArgumentParser):
 
     files: tuple[str, ...] = ()
     """The options by which files are given, in a job that takes none without an option."""
+    lists: tuple[str, ...] = ()
+    """The options whose values are separated by commas, as far as they were typed."""
 
     def error(self, message: str) -> NoReturn:
         leftover = "unrecognized arguments: "
         if message.startswith(leftover):
-            files = f" give files by {' or '.join(self.files)}, and" if self.files else ""
-            message = (
-                f"unexpected: {message.removeprefix(leftover)};{files} quote a value that contains"
-                " spaces"
-            )
+            remedies = []
+            if self.files:
+                remedies.append(f"give files by {' or '.join(self.files)}, and ")
+            if self.lists:
+                remedies.append(f"separate values of {' or '.join(self.lists)} by commas, and ")
+            remedies.append("quote a value that contains spaces")
+            message = f"unexpected: {message.removeprefix(leftover)}; {''.join(remedies)}"
         raise UsageError(message)
 
 
-def job_parser(job: str) -> argparse.ArgumentParser:
-    """Return the parser of a job's own options, without the runner's flags."""
+def job_parser(job: str, typed: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Return the parser of a job's own options, without the runner's flags.
+
+    Args:
+        job: The job.
+        typed: The arguments that it will parse, about which errors give advice.
+    """
     spec = JOBS[job]
     options = list(spec.options.values())
     running = " [runner flags]" if spec.has_runner else ""
@@ -82,6 +91,7 @@ def job_parser(job: str) -> argparse.ArgumentParser:
         allow_abbrev=False,
         argument_default=argparse.SUPPRESS,
     )
+    parser.lists = tuple(o.flag for o in options if o.kind == "list" and o.flag in typed)
     if not names:
         parser.files = tuple(f for f in ("--tokenizer", "--input", "--counts") if f in spec.options)
     for heading in dict.fromkeys(option.group for option in options):

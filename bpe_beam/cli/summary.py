@@ -32,6 +32,9 @@ _DETAILS = frozenset(
 _HISTOGRAMS = frozenset({"tokens_by_characters", "words_by_characters", "words_by_count"})
 """Figures that are shown with bars: the length is that of the first number of a row."""
 
+_OF_NAMES = frozenset({"bytes_per_token_by_source"})
+"""Tables whose columns are names that users have chosen, without a unit."""
+
 _HEADING = 10
 """The columns of a line of a table's heading, if no value of its column is wider."""
 
@@ -138,7 +141,7 @@ def _rows(indent: str, values: Mapping[str, Any], exact: bool, room: int | None)
             yield _Row(label, "" if value else "none")
             yield from _bars(indent + "  ", value, room)
         elif isinstance(value, Mapping) and any(isinstance(v, Mapping) for v in value.values()):
-            yield from _table(label, value, room)
+            yield from _table(label, value, room, of_names=key in _OF_NAMES)
         elif isinstance(value, Mapping):
             yield _Row(label, "" if value else "none")
             yield from _rows(indent + "  ", value, exact, room)
@@ -179,7 +182,9 @@ def _bars(indent: str, values: Mapping[str, Any], room: int | None) -> Iterator[
         yield _Row(indent + name, f"{bar:{longest}}  {figures[name]}", aligned=True)
 
 
-def _table(label: str, values: Mapping[str, Any], room: int | None) -> Iterator[_Row]:
+def _table(
+    label: str, values: Mapping[str, Any], room: int | None, *, of_names: bool
+) -> Iterator[_Row]:
     """Yield a heading, and a line for each of the first values: dictionaries, or single ones.
 
     Columns that do not fit follow as another table.
@@ -188,7 +193,7 @@ def _table(label: str, values: Mapping[str, Any], room: int | None) -> Iterator[
     shown = dict(list(values.items())[:_MOST_LINES])
     rows = [row for row in shown.values() if isinstance(row, Mapping)]
     keys = dict.fromkeys(key for row in rows for key in row)
-    columns = [_column(key, [row.get(key) for row in rows]) for key in keys]
+    columns = [_column(key, [row.get(key) for row in rows], of_names=of_names) for key in keys]
     kept = [column for column in columns if len(column) > len(rows)]
     for number, block in enumerate(_blocks(kept, room)):
         lines = _bottom_aligned(block, len(rows))
@@ -220,11 +225,12 @@ def _blocks(columns: Sequence[list[str]], room: int | None) -> Iterator[Sequence
     yield block
 
 
-def _column(key: str, values: Sequence[Any]) -> list[str]:
+def _column(key: str, values: Sequence[Any], *, of_names: bool) -> list[str]:
     """Return the lines of a column: its heading, on as many lines as it needs, and its values."""
-    cells = ["" if value is None else _value(key, value, exact=False) for value in values]
+    unit, title = ("", quoted(key)) if of_names else (key, key.replace("_", " "))
+    cells = ["" if value is None else _value(unit, value, exact=False) for value in values]
     most = max(_HEADING, *map(width_of, cells)) if any(cells) else 0
-    heading = textwrap.wrap(key.replace("_", " "), most, break_long_words=False) if most else []
+    heading = textwrap.wrap(title, most, break_long_words=False) if most else []
     width = max(map(width_of, (*heading, *cells)), default=0)
     return [" " * (width - width_of(cell)) + cell for cell in (*heading, *cells)]
 

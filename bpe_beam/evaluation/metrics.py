@@ -14,8 +14,8 @@ from bpe_beam.evaluation.vocabulary import Flags, Integers
 RENYI_ALPHA = 2.5
 """The order of the Rényi entropy, as in the literature on tokenizers."""
 
-OFTEN = 100
-"""How often a token occurs that is not rare, as in studies of the best size of a vocabulary."""
+RARE_BELOW = 100
+"""Tokens that occur fewer times are rare, as in studies of the best size of a vocabulary."""
 
 
 class Metrics(Struct, frozen=True):
@@ -98,7 +98,7 @@ def metrics_of(
         unknown_tokens=ratio(0 if unknown is None else int(counts[unknown]), tokens),
         vocabulary_used=used,
         vocabulary_used_share=ratio(used, size),
-        rare_vocabulary_share=ratio(size - int(np.count_nonzero(counts >= OFTEN)), size),
+        rare_vocabulary_share=ratio(size - int(np.count_nonzero(counts >= RARE_BELOW)), size),
         entropy=entropy(counts),
         renyi_entropy=renyi,
         renyi_efficiency=None if renyi is None or size < 2 else renyi / math.log2(size),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from bpe_beam.evaluation.metrics import Fairness, Metrics, fairness, metrics_of,
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.unused_tokens import UnusedTokens, unused_tokens
 from bpe_beam.evaluation.vocabulary import Vocabulary, tokens_by_script
+from bpe_beam.messages import list_few
 from bpe_beam.tokenizer.models import BPE
 
 VERSION = 1
@@ -210,6 +211,21 @@ def check_sizes(
             "vocab_sizes",
         )
     derivations.check_order()
+
+
+def check_parallel(parallel: str | None, sources: Collection[str] | None) -> None:
+    """Refuse a source that there is not.
+
+    Args:
+        parallel: See `report_of`.
+        sources: The names of the sources; None without any.
+
+    Raises:
+        UsageError: It is none of them.
+    """
+    if parallel is not None and parallel not in (sources or ()):
+        known = list_few(sorted(sources)) if sources else "none"
+        raise UsageError(f"must be one of the sources, {known}, got {parallel!r}", ("parallel",))
 
 
 class _Sources:

@@ -10,11 +10,20 @@ from bpe_beam.messages import format_bytes
 WIDTH = 1024
 """The width of the embedding whose parameters are shown."""
 
-_TWO_BYTES = 1 << 16
-"""The most ids that have two bytes each."""
+MOST_IDS_OF_TWO_BYTES = 1 << 16
+
+COST_HEADINGS = (
+    "Tokenizer",
+    "Vocabulary",
+    "Tokens of the corpus",
+    "Against the row above",
+    f"Embedding of width {WIDTH:,}, parameters",
+    "Bytes of an id",
+    "Bytes of all ids",
+)
 
 
-class Column(NamedTuple):
+class ShownVocabulary(NamedTuple):
     """A vocabulary of the report: that of a tokenizer, or of its first merges.
 
     Attributes:
@@ -23,6 +32,9 @@ class Column(NamedTuple):
         name: The name of the tokenizer; it says if the figures are not exact.
         figures: The figures, as JSON values.
         id_space: One more than the greatest id.
+        exact: Whether the tokens are those of the corpus.
+        is_whole: Whether it is the tokenizer itself.
+        has_sizes: Whether there are several sizes of the tokenizer.
     """
 
     number: int
@@ -30,11 +42,14 @@ class Column(NamedTuple):
     name: str
     figures: Mapping[str, Any]
     id_space: int
+    exact: bool = True
+    is_whole: bool = True
+    has_sizes: bool = False
 
 
-def columns(
+def shown_vocabularies(
     rows: Sequence[Mapping[str, Any]], names: Sequence[str], id_spaces: Sequence[int]
-) -> list[Column]:
+) -> list[ShownVocabulary]:
     """Return the vocabularies of a report, those of a tokenizer by size.
 
     Args:
@@ -47,44 +62,89 @@ def columns(
         shown = name if row["exact"] else f"{name} (not exact)"
         for figures in (*row["curve"], row["figures"]):
             size = figures["vocab_size"]
-            label = f"{shown} at {size:,}" if row["curve"] else shown
-            space = id_spaces[number] if figures is row["figures"] else size
-            found.append(Column(number, label, shown, figures, space))
+            is_whole = figures is row["figures"]
+            found.append(
+                ShownVocabulary(
+                    number,
+                    f"{shown} at {size:,}" if row["curve"] else shown,
+                    shown,
+                    figures,
+                    id_spaces[number] if is_whole else size,
+                    row["exact"],
+                    is_whole,
+                    bool(row["curve"]),
+                )
+            )
     return found
 
 
-def cost_rows(of: Sequence[Column]) -> list[list[str]]:
+def cost_rows(vocabularies: Sequence[ShownVocabulary]) -> list[list[str]]:
     """Return a row of cells for each vocabulary, under COST_HEADINGS.
 
     Args:
-        of: The vocabularies.
+        vocabularies: The vocabularies.
     """
     rows = []
-    before: int | None = None
-    for column in of:
-        tokens = column.figures["total"]["tokens"]
-        width = 2 if column.id_space <= _TWO_BYTES else 4
+    before: ShownVocabulary | None = None
+    for one in vocabularies:
+        tokens = one.figures["total"]["tokens"]
+        width = 2 if one.id_space <= MOST_IDS_OF_TWO_BYTES else 4
         rows.append(
             [
-                column.name,
-                f"{column.figures['vocab_size']:,}",
+                one.name,
+                f"{one.figures['vocab_size']:,}",
                 f"{tokens:,}",
-                f"{100 * (tokens / before - 1):+.1f} %" if before else "",
-                f"{column.figures['vocab_size'] * WIDTH / 1e6:,.1f} M",
+                _change(one, before, "total"),
+                f"{one.id_space * WIDTH / 1e6:,.1f} M",
                 f"{width}",
                 format_bytes(width * tokens),
             ]
         )
-        before = tokens
+        before = one
     return rows
 
 
-COST_HEADINGS = (
-    "Tokenizer",
-    "Vocabulary",
-    "Tokens of the corpus",
-    "Against the row above",
-    f"Embedding of width {WIDTH:,}, parameters",
-    "Bytes of an id",
-    "Bytes of all ids",
-)
+def source_rows(vocabularies: Sequence[ShownVocabulary], nothing: str) -> list[list[str]]:
+    """Return a row of cells for each source: its name, and its tokens by each vocabulary.
+
+    Args:
+        vocabularies: The vocabularies.
+        nothing: The cell of a source that a vocabulary does not have.
+    """
+    sources = [one.figures["sources"] or {} for one in vocabularies]
+    rows = []
+    for name in sorted({name for own in sources for name in own}):
+        cells = [name]
+        before: ShownVocabulary | None = None
+        for one, own in zip(vocabularies, sources, strict=True):
+            change = _change(one, before, name)
+            more = f" ({change})" if change else ""
+            cells.append(f"{own[name]['tokens']:,}{more}" if name in own else nothing)
+            before = one
+        rows.append(cells)
+    return rows
+
+
+def _change(one: ShownVocabulary, before: ShownVocabulary | None, of: str) -> str:
+    """Return how many more tokens one has, in percent; empty where two cannot be compared.
+
+    Args:
+        one: A vocabulary.
+        before: The one before it, if there is one.
+        of: A source, or "total".
+    """
+    if before is None or one.exact != before.exact:
+        return ""
+    if one.number != before.number and (one.has_sizes or before.has_sizes):
+        return ""
+    a, b = (_amounts(each.figures, of) for each in (before, one))
+    if a is None or b is None or a["bytes"] != b["bytes"] or not a["tokens"]:
+        return ""
+    return f"{100 * (b['tokens'] / a['tokens'] - 1):+.1f} %"
+
+
+def _amounts(figures: Mapping[str, Any], of: str) -> Mapping[str, Any] | None:
+    if of == "total":
+        total: Mapping[str, Any] = figures["total"]
+        return total
+    return (figures["sources"] or {}).get(of)

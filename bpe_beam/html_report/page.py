@@ -21,11 +21,17 @@ import pyarrow as pa
 
 from bpe_beam.evaluation.counted import CountedParts
 from bpe_beam.evaluation.differences import Pair, differences
+from bpe_beam.evaluation.metrics import RARE_BELOW
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.html_report import charts
 from bpe_beam.html_report.charts import Axis, Point
-from bpe_beam.html_report.costs import COST_HEADINGS, columns, cost_rows
+from bpe_beam.html_report.costs import (
+    COST_HEADINGS,
+    cost_rows,
+    shown_vocabularies,
+    source_rows,
+)
 from bpe_beam.html_report.samples import tokens_of
 from bpe_beam.html_report.token_table import KINDS, token_table
 from bpe_beam.html_report.visible import visible, visible_bytes
@@ -53,7 +59,7 @@ _FIGURES = {
     "unknown_tokens": ("Unknown tokens", "less"),
     "vocabulary_used": ("Vocabulary used", ""),
     "vocabulary_used_share": ("Vocabulary used, share", "more"),
-    "rare_vocabulary_share": ("Rare tokens (under 100 times)", "less"),
+    "rare_vocabulary_share": (f"Rare tokens (under {RARE_BELOW} times)", "less"),
     "entropy": ("Entropy, bits a token", ""),
     "renyi_entropy": ("Rényi entropy (2.5), bits", ""),
     "renyi_efficiency": ("Rényi efficiency (2.5)", "more"),
@@ -74,7 +80,7 @@ _SHARES = {
     "rare_vocabulary_share",
 }
 _CARDS = ("bytes_per_token", "tokens_per_word", "words_kept_whole", "rare_vocabulary_share")
-_GIVES = (
+_COST_FIGURES = (
     "bytes_per_token",
     "words_kept_whole",
     "vocabulary_used_share",
@@ -89,7 +95,6 @@ _BY_SOURCE = (
     "words_kept_whole",
     "partial_character_tokens",
     "vocabulary_used_share",
-    "rare_vocabulary_share",
     "renyi_efficiency",
 )
 _NOTHING = "\u2013"
@@ -181,7 +186,7 @@ class _Page:
         self._names = [visible(one["name"]) for one in self._rows]
         self._tokenizers = tokenizers
         id_spaces = [one.vocabulary.tokenizer.max_id + 1 for one in tokenizers]
-        self._columns = columns(self._rows, self._names, id_spaces)
+        self._shown = shown_vocabularies(self._rows, self._names, id_spaces)
         self._samples = samples
         first, *others = (one.vocabulary for one in tokenizers)
         self._pairs = [
@@ -222,8 +227,8 @@ class _Page:
             "sections": list(self._sections(sources is not None, different)),
             "tokenizers": [self._tokenizer(number) for number in range(len(self._rows))],
             "figures": list(self._figures()),
-            "columns": self._columns,
-            "costs": self._costs() if len(self._columns) > 1 else None,
+            "vocabularies": self._shown,
+            "costs": self._costs() if len(self._shown) > 1 else None,
             "curves": curves,
             "sources": sources,
             "fairness": list(self._fairness()),
@@ -264,7 +269,7 @@ class _Page:
         self, sources: bool, different: Sequence[Mapping[str, Any]]
     ) -> Iterator[tuple[str, str]]:
         yield "summary", "Summary"
-        if len(self._columns) > 1:
+        if len(self._shown) > 1:
             yield "costs", "Costs"
         if sources:
             yield "sources", "Sources"
@@ -286,7 +291,8 @@ class _Page:
     def _tokenizer(self, number: int) -> dict[str, Any]:
         row, one = self._rows[number], self._tokenizers[number]
         totals = [each["figures"]["total"] for each in self._rows]
-        cards = [(key, _marked(key, [total.get(key) for total in totals])) for key in _CARDS]
+        exact = [each["exact"] for each in self._rows]
+        cards = [(key, _marked(key, [total.get(key) for total in totals], exact)) for key in _CARDS]
         return {
             "name": self._names[number],
             "colour": _colour(number),
@@ -322,20 +328,25 @@ class _Page:
         return {"title": visible(title), "note": note, "tokens": shown}
 
     def _figures(self) -> Iterator[dict[str, Any]]:
+        # A larger size of one training is better by most figures: no size is marked for that.
+        compared = [one.exact and one.is_whole for one in self._shown]
         for key, (title, better) in _FIGURES.items():
-            values = [column.figures["total"].get(key) for column in self._columns]
+            values = [one.figures["total"].get(key) for one in self._shown]
             if any(value is not None for value in values):
-                yield {"title": title, "values": _marked(key, values), "better": better}
+                yield {"title": title, "values": _marked(key, values, compared), "better": better}
 
     def _costs(self) -> dict[str, Any]:
-        """Return the table of what each vocabulary costs, and what it gives."""
+        """Return the tables of what each vocabulary costs, in all and of each source."""
         figures = [
-            [_shown(key, column.figures["total"].get(key)) for key in _GIVES]
-            for column in self._columns
+            [_shown(key, one.figures["total"].get(key)) for key in _COST_FIGURES]
+            for one in self._shown
         ]
+        of_sources = source_rows(self._shown, _NOTHING)
         return {
-            "head": [*COST_HEADINGS, *(_FIGURES[key][0] for key in _GIVES)],
-            "rows": [a + b for a, b in zip(cost_rows(self._columns), figures, strict=True)],
+            "head": [*COST_HEADINGS, *(_FIGURES[key][0] for key in _COST_FIGURES)],
+            "rows": [a + b for a, b in zip(cost_rows(self._shown), figures, strict=True)],
+            "source_rows": [[visible(name), *cells] for name, *cells in of_sources],
+            "rare_below": RARE_BELOW,
         }
 
     # ---- vocabulary sizes ----
@@ -405,7 +416,7 @@ class _Page:
 
     def _sources(self) -> tuple[dict[str, Any] | None, dict[str, Any]]:
         """Return the table of sources, and the figures that it can show."""
-        found = [column.figures["sources"] or {} for column in self._columns]
+        found = [one.figures["sources"] or {} for one in self._shown]
         names = list(dict.fromkeys(name for own in found for name in own))
         if not names:
             return None, {}
@@ -419,7 +430,7 @@ class _Page:
                     "integer": key == "tokens",
                     "values": [[_rounded(value) for value in own] for own in values],
                 }
-        premiums = [column.figures.get("premiums") or {} for column in self._columns]
+        premiums = [one.figures.get("premiums") or {} for one in self._shown]
         if any(premiums):
             figures["premiums"] = {
                 "title": "Tokens over those of the chosen source",
@@ -428,7 +439,7 @@ class _Page:
                 "values": [[_rounded(own.get(name)) for name in names] for own in premiums],
             }
         first = next(iter(figures))
-        colours = [_colour(column.number) for column in self._columns]
+        colours = [_colour(one.number) for one in self._shown]
         cells = _bars(figures[first]["values"], colours, lambda value: _shown(first, value))
         words = [next(own[name].get("words") for own in found if name in own) for name in names]
         rows = [
@@ -444,11 +455,11 @@ class _Page:
         return {"figures": titles, "rows": rows}, figures
 
     def _fairness(self) -> Iterator[tuple[str, ...]]:
-        for column in self._columns:
-            for cost, fair in (column.figures["fairness"] or {}).items():
+        for one in self._shown:
+            for cost, fair in (one.figures["fairness"] or {}).items():
                 if fair is not None:
                     yield (
-                        column.label,
+                        one.label,
                         cost.replace("_", " "),
                         f"{fair['gini']:.3f}",
                         f"{fair['worst_to_best']:.2f}",
@@ -651,18 +662,25 @@ def _divided(
     return [(at, text.replace("\u23ce", "\u23ce\n")) for at, text in shown] if breaks else shown
 
 
-def _marked(key: str, values: Sequence[float | None]) -> list[tuple[str, bool]]:
+def _marked(
+    key: str, values: Sequence[float | None], compared: Sequence[bool]
+) -> list[tuple[str, bool]]:
     """Return a figure of several vocabularies as people read it, and whether it is the best one.
 
-    None is the best if all are the same as they are shown.
+    No value is marked if all look equal.
+
+    Args:
+        key: The figure.
+        values: Its values; None: there is none.
+        compared: Which of them can be the best.
     """
     texts = [_shown(key, value) for value in values]
-    known = [value for value in values if value is not None]
+    known = [v for v, may_win in zip(values, compared, strict=True) if may_win and v is not None]
     better = _FIGURES[key][1]
     if not better or len({_shown(key, value) for value in known}) < 2:
         return [(text, False) for text in texts]
     best = _shown(key, max(known) if better == "more" else min(known))
-    return [(text, text == best) for text in texts]
+    return [(t, may_win and t == best) for t, may_win in zip(texts, compared, strict=True)]
 
 
 def _bars(

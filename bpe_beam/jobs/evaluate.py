@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -23,6 +23,7 @@ from bpe_beam.evaluation.report import (
     TokenizerReport,
     VocabularySummary,
     WordsSummary,
+    check_parallel,
     check_sizes,
     derivations_of,
     report_of,
@@ -36,7 +37,6 @@ from bpe_beam.jobs.evaluated import CountedWords, Texts, TokensFolder, folder_fo
 from bpe_beam.jobs.evaluation_work import EvaluationWork
 from bpe_beam.jobs.report_output import ReportOutput
 from bpe_beam.jobs.tokenizer_names import short_names
-from bpe_beam.messages import list_few
 from bpe_beam.progress import Progress
 from bpe_beam.settings.evaluate import EvaluateSettings
 from bpe_beam.storage import Storage, redact
@@ -46,7 +46,7 @@ _AT_ONCE = 2
 """The most tokenizers that are evaluated at once: words of one beside the facts of another."""
 
 _INEXACT = (
-    "its figures are not those of the corpus, and cannot be compared with the others: it splits "
+    "its figures are not those of the corpus, and cannot be compared with exact ones: it splits "
     "text in another way than the counts, and each counted word is encoded as a text of its own; "
     "--input has exact figures"
 )
@@ -56,8 +56,8 @@ class EvaluateSummary(Struct, frozen=True):
     """The summary of `evaluate`: a few figures of each tokenizer, and of each vocabulary size.
 
     Attributes:
-        bytes_per_token_by_source: Of each source, those of each tokenizer and size; None without
-            sources.
+        bytes_per_token_by_source: Of each source, the largest first, those of each tokenizer and
+            size; None without sources.
     """
 
     job: str
@@ -113,7 +113,7 @@ def _of_words(
     with ExitStack() as stack:
         summaries = stack.enter_context(Summaries(tokenizers, at_once if workers > 1 else 0))
         words = _words(storage, settings, tokenizers, stack, progress)
-        _check_parallel(settings.parallel, words.manifest.sources)
+        check_parallel(settings.parallel, words.manifest.sources)
         stopped = threading.Event()
 
         def go_on() -> None:
@@ -213,7 +213,7 @@ def _of_tokens(
     shards = sum(len(folder.manifest.shards) for folder in folders)
     with progress.stage("evaluate", shards, "shards") as stage:
         for name, folder in zip(names, folders, strict=True):
-            _check_parallel(settings.parallel, folder.manifest.sources)
+            check_parallel(settings.parallel, folder.manifest.sources)
             vocabulary = Vocabulary(folder.tokenizer)
             shown = output.seen(name, vocabulary, folder.tallies(stage.advance))
             summary = partial(summarize, vocabulary)
@@ -244,13 +244,6 @@ def _report(
         )
     except DataError as error:
         raise DataError(f"{name}: {error}") from None
-
-
-def _check_parallel(parallel: str | None, sources: Collection[str] | None) -> None:
-    """Refuse a source that there is not."""
-    if parallel is not None and parallel not in (sources or ()):
-        known = list_few(sorted(sources)) if sources else "none"
-        raise UsageError(f"must be one of the sources, {known}, got {parallel!r}", ("parallel",))
 
 
 def _names(paths: tuple[str, ...], option: str) -> list[str]:
@@ -285,13 +278,15 @@ def _rows(report: TokenizerReport) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _by_source(reports: Sequence[TokenizerReport]) -> dict[str, dict[str, float | None]]:
-    """Return the bytes a token of each source, by tokenizer and size."""
+    """Return the bytes a token of each source, the largest first, by tokenizer and size."""
     found: dict[str, dict[str, float | None]] = {}
+    sizes: dict[str, int] = {}
     for report in reports:
         for label, figures in _labelled(report):
             for source, metrics in (figures.sources or {}).items():
                 found.setdefault(source, {})[label] = metrics.bytes_per_token
-    return dict(sorted(found.items()))
+                sizes[source] = metrics.bytes
+    return {source: found[source] for source in sorted(found, key=lambda s: (-sizes[s], s))}
 
 
 def _few(figures: Figures) -> dict[str, Any]:
@@ -306,8 +301,8 @@ def _few(figures: Figures) -> dict[str, Any]:
         "rare_vocabulary_share": total.rare_vocabulary_share,
         "renyi_efficiency": total.renyi_efficiency,
     }
-    fair = (figures.fairness or {}).get("tokens_per_word")
-    if fair is not None:
-        row["worst_to_best_source"] = fair.worst_to_best
-        row["worst_source"] = fair.worst
+    of_translations = (figures.fairness or {}).get("tokens")
+    if of_translations is not None:
+        row["worst_to_best_source"] = of_translations.worst_to_best
+        row["worst_source"] = of_translations.worst
     return row

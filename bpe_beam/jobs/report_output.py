@@ -15,6 +15,7 @@ from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.jobs.output_file import prepare_file
 from bpe_beam.jobs.standard_streams import write_stdout
+from bpe_beam.messages import quoted
 from bpe_beam.progress import Progress
 from bpe_beam.settings.evaluate import EvaluateSettings
 from bpe_beam.storage import Storage
@@ -34,6 +35,9 @@ _COLUMNS = {
     "renyi_efficiency": "Rényi",
 }
 """The figures of the format `text`, and their headings."""
+
+_BY_SOURCE = {key: _COLUMNS[key] for key in [*_COLUMNS][:3]}
+"""Those of a source: the others depend on how large it is."""
 
 
 class ReportOutput:
@@ -126,7 +130,7 @@ def text_of(report: Report, terminal: Terminal) -> str:
         terminal: Who reads it.
     """
     vocabularies = [
-        (one.name if one.exact else f"{one.name} (not exact)", figures)
+        (quoted(one.name) if one.exact else f"{quoted(one.name)} (not exact)", figures)
         for one in report.tokenizers
         for figures in (*one.curve, one.figures)
     ]
@@ -136,16 +140,18 @@ def text_of(report: Report, terminal: Terminal) -> str:
     sources = sorted({source for _, one in vocabularies for source in one.sources or ()})
     if sources:
         rows = [
-            (source, *_cells(name, one.vocab_size, one.sources[source]))
+            (quoted(source), *_cells(name, one.vocab_size, one.sources[source], _BY_SOURCE))
             for source in sources
             for name, one in vocabularies
             if one.sources and source in one.sources
         ]
-        rows.insert(0, ("source", *heading))
+        rows.insert(0, ("source", *heading[:2], *_BY_SOURCE.values()))
         tables.append(terminal.table(rows, right=range(2, len(rows[0]))))
     return "\n".join("".join(f"{line}\n" for line in table) for table in tables)
 
 
-def _cells(name: str, vocab_size: int, metrics: Metrics) -> tuple[str, ...]:
-    values = (getattr(metrics, key, None) for key in _COLUMNS)
+def _cells(
+    name: str, vocab_size: int, metrics: Metrics, keys: Iterable[str] = _COLUMNS
+) -> tuple[str, ...]:
+    values = (getattr(metrics, key, None) for key in keys)
     return name, f"{vocab_size:,}", *("-" if value is None else f"{value:.3f}" for value in values)

@@ -71,7 +71,7 @@ class TrainSettings(Settings):
     output: str = output_option("tokenizer")
     vocab_size: int = option(
         help="Number of vocabulary entries, such as 32000 or 32k, special tokens and alphabet "
-        "included. To compare sizes train the largest, and see evaluate --vocab-sizes.",
+        "included. To compare sizes train the largest: evaluate shows what smaller ones do.",
         between=(1, MAX_VOCAB_SIZE),
     )
     counts: str | None = option(

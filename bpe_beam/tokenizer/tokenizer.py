@@ -744,6 +744,7 @@ class Tokenizer:
         *,
         vocab_sizes: Sequence[int | str] | int | str = (),
         pretokenizer: str = "gpt2",
+        parallel: str | None = None,
         storage: Storage | None = None,
     ) -> dict[str, Any]:
         """Return figures of the tokenizer: tokens a word, words kept whole, unused tokens.
@@ -756,6 +757,8 @@ class Tokenizer:
             vocab_sizes: Sizes of smaller vocabularies whose figures are wanted too, for BPE, such
                 as `[16000, "32k"]`.
             pretokenizer: The pre-tokenizer, by name, whose words are counted; only for texts.
+            parallel: The source that the tokens of all are compared with, if the sources are
+                translations of one text; None: they are not.
             storage: The storage client; None: one without options.
 
         Returns:
@@ -764,13 +767,19 @@ class Tokenizer:
             `vocab_size`, `total`, `sources` and `fairness`. docs/evaluate.md defines them.
 
         Raises:
-            UsageError: An argument is invalid, or the tokenizer has no vocabulary of a size.
+            UsageError: An argument is invalid, the tokenizer has no vocabulary of a size, or there
+                is no source of the name.
             DataError: A text is not UTF-8, the vocabulary lacks a symbol of a word, or the counts
                 are damaged.
         """
         from bpe_beam.api import evaluate
 
-        return evaluate.figures_of(self, texts_or_counts, vocab_sizes, pretokenizer, storage)
+        options = {
+            "vocab_sizes": vocab_sizes,
+            "pretokenizer": pretokenizer,
+            "parallel": parallel,
+        }
+        return evaluate.figures_of(self, texts_or_counts, options, storage)
 
     def _skipped(self, skip_special_tokens: bool) -> frozenset[int]:
         return frozenset(self._added.specials.values() if skip_special_tokens else ())

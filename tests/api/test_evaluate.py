@@ -133,6 +133,20 @@ def test_a_mapping_has_the_figures_of_its_sources(pretokenizer: str) -> None:
     assert set(found["fairness"]) >= {"tokens_per_word"}
 
 
+def test_translations_are_compared_by_their_tokens() -> None:
+    sources = {"a": TEXTS[:3], "b": TEXTS[3:]}
+    counts = bpe_beam.count(sources)
+    for own in (sources, counts):
+        figures = TOKENIZER.evaluate(own, parallel="a")["figures"]
+        tokens = {name: row["tokens"] for name, row in figures["sources"].items()}
+        assert figures["premiums"] == {"a": 1, "b": tokens["b"] / tokens["a"]}
+        assert figures["fairness"]["tokens"]["worst"] == max(tokens, key=lambda name: tokens[name])
+        with pytest.raises(UsageError, match=r"parallel must be one of the sources, a, b, got"):
+            TOKENIZER.evaluate(own, parallel="c")
+    with pytest.raises(UsageError, match="parallel must be one of the sources, none, got 'a'"):
+        TOKENIZER.evaluate(TEXTS, parallel="a")
+
+
 def test_sizes_are_written_as_for_training() -> None:
     expected = TOKENIZER.evaluate(TEXTS, vocab_sizes=[300])
     assert expected["curve"]

@@ -64,6 +64,11 @@ Refused = Callable[..., str]
         (["encode", "--tokenizer", "t", "a", "b"], "unexpected: b; quote a value"),
         ([*COUNT, "-x"], "unexpected: -x"),
         (["evaluate", "t.json"], "t.json; give files by --tokenizer or --input or --counts, and"),
+        (
+            ["evaluate", "--counts", "c", "--vocab-sizes", "8", "9"],
+            "unexpected: 9; give files by --tokenizer or --input or --counts, and separate values "
+            "of --vocab-sizes by commas, and quote a value",
+        ),
         ([*COUNT, "--inptu", "x"], "nor of a Beam runner; did you mean --input?"),
         ([*COUNT, "--inp", "x"], "--inp is an option neither of count"),
         ([*COUNT, "--range-byte", "3"], "did you mean --range-bytes?"),

@@ -126,6 +126,16 @@ def test_headings_take_several_lines_and_columns_without_values_none() -> None:
     ]
 
 
+def test_headings_that_are_names_have_no_unit() -> None:
+    rows = {"de": {"my_bytes": 3.5, "a\x1bb": 2.0}}
+    lines = format_summary("title", {"bytes_per_token_by_source": rows}).splitlines()
+    assert lines == [
+        "title",
+        "  bytes per token by source  my_bytes  'a\\x1bb'",
+        "    de                            3.5         2",
+    ]
+
+
 def test_rounds_are_one_line() -> None:
     rounds = [{"round": number, "merges": 1234, "seconds": 1.5} for number in range(23)]
     assert format_summary("title", {"rounds": rounds}) == "title\n  rounds  23 (34.5 s)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import signal
 import threading
 from collections import Counter
@@ -144,6 +145,11 @@ def test_people_see_a_line_of_each_tokenizer(made: Path, tmp_path: Path) -> None
     assert "never used" in ran.err
     heading = next(line for line in ran.err.splitlines() if "bytes per token by source" in line)
     assert heading.split()[-2:] == ["tok-300", "tok-400"]
+    assert "worst source" not in ran.err
+    of_translations = run(
+        "evaluate", *arguments, "--parallel", "en", "--output", tmp_path / "r.json"
+    )
+    assert "worst" in of_translations.err
     quiet = run("evaluate", *arguments, "--output", tmp_path / "r.json", "--quiet")
     assert quiet.err == ""
 
@@ -161,6 +167,40 @@ def test_a_tokenizer_of_other_words_is_reported_with_a_warning(made: Path, tmp_p
     assert {line["exact"] for line in table} == {"false"}
     for kind in ("text", "html"):
         assert b"tok (not exact)" in run(*arguments, "--format", kind).out
+
+
+def test_what_is_not_exact_or_a_smaller_size_is_never_the_best(made: Path, tmp_path: Path) -> None:
+    arguments = ("--vocab-size", "500", "--pretokenizer", "cl100k", "--output", tmp_path / "tok")
+    run_whole("train", "--input", made / "corpus" / "en-1.txt", *arguments)
+
+    def winners(*tokenizers: object) -> set[int]:
+        arguments = ("--counts", made / "counts", "--tokenizer", *tokenizers, "--format", "html")
+        page = run("evaluate", *arguments).out.decode()
+        table = page[page.index('aria-label="All figures"') :]
+        rows = re.findall("<tr>(.*?)</tr>", table[: table.index("</table>")], re.DOTALL)
+        return {
+            number
+            for row in rows
+            for number, cell in enumerate(re.findall('<td class="(number[^"]*)"', row))
+            if "best" in cell
+        }
+
+    assert winners(made / "tok-300", tmp_path / "tok") == set()
+    assert winners(made / "tok-300", made / "tok-400", tmp_path / "tok") == {0, 1}
+    assert winners(made / "tok-400", "--vocab-sizes", "300") == set()
+
+
+def test_names_of_sources_are_quoted_in_tables(tmp_path: Path) -> None:
+    rows = [{"text": "the weather", "lang": lang} for lang in ("a\x1b[31mred", "new\nline")]
+    lines = (json.dumps(row) for row in rows for _ in range(9))
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    source = ("--input", tmp_path / "a.jsonl", "--source-field", "lang")
+    run_whole("train", *source, "--vocab-size", "260", "--output", tmp_path / "tok")
+    ran = run("evaluate", *source, "--tokenizer", tmp_path / "tok", "--format", "text")
+    for shown in (ran.out.decode(), ran.err):
+        assert "\x1b" not in shown
+        assert "'a\\x1b[31mred'" in shown
+        assert "'new\\nline'" in shown
 
 
 @pytest.mark.parametrize(

@@ -45,10 +45,10 @@ class Check(Struct, frozen=True, omit_defaults=True):
 
 
 def within(seconds: float, area: str, name: str, check: Callable[[], Check]) -> Check:
-    """Return what a check finds; after the time limit, or an error, what was seen of it.
+    """Return what a check finds; if it raises or does not answer, that.
 
-    That fails where the area is needed; else it is unknown. A call that hangs, such as one of a
-    file system that does not answer, keeps its thread.
+    Then an area of NEEDED fails, and any other is unknown. A call that hangs, such as one of a file
+    system that does not answer, keeps its thread.
 
     Args:
         seconds: The time limit.

@@ -63,14 +63,20 @@ def _with_java(runner: str, seconds: float) -> Check:
 
 
 def _java_version(seconds: float) -> tuple[int, str | None]:
-    """Return the version of Java, 0 if it is not known, and what is wrong with it."""
+    """Return the version of Java, 0 if it is not known, and what is wrong with it.
+
+    Raises:
+        TimeoutError: Java does not answer.
+    """
     program = _java()
     if program is None:
         return 0, "no Java"
     try:
-        _, output = output_of([program, "-version"], seconds)
+        code, output = output_of([program, "-version"], seconds)
     except OSError as error:
         return 0, f"{program} cannot be started: {error.strerror}"
+    if code is None:
+        raise TimeoutError(f"{program} -version gives no answer within {seconds:g} s")
     found = re.search(r'version "(?:1\.)?(\d+)', output)
     if found is None:
         return 0, "Java of an unknown version"

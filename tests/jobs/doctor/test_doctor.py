@@ -159,6 +159,17 @@ def test_java_that_cannot_be_started(home: Path) -> None:
     assert found.remedy == "install Java 17 or later, or set JAVA_HOME"
 
 
+def test_java_that_hangs_is_unknown(home: Path) -> None:
+    program = home / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexec sleep 1000\n")
+    program.chmod(0o755)
+    (check,) = [each for each in runners.checks(0.2) if each[1] == "SparkRunner"]
+    found = within(60, *check)
+    assert found.status == "unknown"
+    assert found.found == f"TimeoutError: {program} -version gives no answer within 0.2 s"
+
+
 def test_prism_that_is_being_built_is_not_there_yet(home: Path) -> None:
     folder = home / "runners"
     (folder / "prism-1.half").mkdir(parents=True)
