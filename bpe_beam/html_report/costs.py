@@ -104,16 +104,32 @@ def cost_rows(vocabularies: Sequence[ShownVocabulary]) -> list[list[str]]:
     return rows
 
 
-def source_rows(vocabularies: Sequence[ShownVocabulary], nothing: str) -> list[list[str]]:
+def source_sizes(vocabularies: Sequence[ShownVocabulary]) -> dict[str, int]:
+    """Return the bytes of each source.
+
+    Args:
+        vocabularies: The vocabularies.
+    """
+    sizes: dict[str, int] = {}
+    for one in vocabularies:
+        for name, figures in (one.figures["sources"] or {}).items():
+            sizes[name] = max(figures["bytes"], sizes.get(name, 0))
+    return sizes
+
+
+def source_rows(
+    vocabularies: Sequence[ShownVocabulary], names: Sequence[str], nothing: str
+) -> list[list[str]]:
     """Return a row of cells for each source: its name, and its tokens by each vocabulary.
 
     Args:
         vocabularies: The vocabularies.
+        names: The sources.
         nothing: The cell of a source that a vocabulary does not have.
     """
     sources = [one.figures["sources"] or {} for one in vocabularies]
     rows = []
-    for name in sorted({name for own in sources for name in own}):
+    for name in names:
         cells = [name]
         before: ShownVocabulary | None = None
         for one, own in zip(vocabularies, sources, strict=True):

@@ -31,6 +31,7 @@ from bpe_beam.html_report.costs import (
     cost_rows,
     shown_vocabularies,
     source_rows,
+    source_sizes,
 )
 from bpe_beam.html_report.samples import tokens_of
 from bpe_beam.html_report.token_table import KINDS, token_table
@@ -43,6 +44,9 @@ MOST_WORDS = 100
 
 MOST_TOKENS = 200
 """The most tokens of a list of those of one tokenizer only; the table of tokens has all."""
+
+MOST_CELLS = 4_000
+"""The most figures of sources in a table: with more, only the largest sources are in it."""
 
 MOST_LINES = 8
 """The most sources of a chart."""
@@ -187,6 +191,8 @@ class _Page:
         self._tokenizers = tokenizers
         id_spaces = [one.vocabulary.tokenizer.max_id + 1 for one in tokenizers]
         self._shown = shown_vocabularies(self._rows, self._names, id_spaces)
+        most = max(1, MOST_CELLS // len(self._shown))
+        self._sources_shown, self._sources_note = _largest(source_sizes(self._shown), most)
         self._samples = samples
         first, *others = (one.vocabulary for one in tokenizers)
         self._pairs = [
@@ -330,8 +336,9 @@ class _Page:
     def _figures(self) -> Iterator[dict[str, Any]]:
         # A larger size of one training is better by most figures: no size is marked for that.
         compared = [one.exact and one.is_whole for one in self._shown]
+        unknown = () if self._report["words"] else ("words", "characters")  # of tokens alone
         for key, (title, better) in _FIGURES.items():
-            values = [one.figures["total"].get(key) for one in self._shown]
+            values = [one.figures["total"].get(key) for one in self._shown if key not in unknown]
             if any(value is not None for value in values):
                 yield {"title": title, "values": _marked(key, values, compared), "better": better}
 
@@ -341,11 +348,12 @@ class _Page:
             [_shown(key, one.figures["total"].get(key)) for key in _COST_FIGURES]
             for one in self._shown
         ]
-        of_sources = source_rows(self._shown, _NOTHING)
+        of_sources = source_rows(self._shown, self._sources_shown, _NOTHING)
         return {
             "head": [*COST_HEADINGS, *(_FIGURES[key][0] for key in _COST_FIGURES)],
             "rows": [a + b for a, b in zip(cost_rows(self._shown), figures, strict=True)],
             "source_rows": [[visible(name), *cells] for name, *cells in of_sources],
+            "note": self._sources_note,
             "rare_below": RARE_BELOW,
         }
 
@@ -417,7 +425,7 @@ class _Page:
     def _sources(self) -> tuple[dict[str, Any] | None, dict[str, Any]]:
         """Return the table of sources, and the figures that it can show."""
         found = [one.figures["sources"] or {} for one in self._shown]
-        names = list(dict.fromkeys(name for own in found for name in own))
+        names = self._sources_shown
         if not names:
             return None, {}
         figures: dict[str, dict[str, Any]] = {}
@@ -441,7 +449,9 @@ class _Page:
         first = next(iter(figures))
         colours = [_colour(one.number) for one in self._shown]
         cells = _bars(figures[first]["values"], colours, lambda value: _shown(first, value))
-        words = [next(own[name].get("words") for own in found if name in own) for name in names]
+        words = [
+            next(own[name].get("words") or None for own in found if name in own) for name in names
+        ]
         rows = [
             {
                 "name": visible(name),
@@ -452,7 +462,7 @@ class _Page:
             for at, name in enumerate(names)
         ]
         titles = [(key, figure["title"]) for key, figure in figures.items()]
-        return {"figures": titles, "rows": rows}, figures
+        return {"figures": titles, "rows": rows, "note": self._sources_note}, figures
 
     def _fairness(self) -> Iterator[tuple[str, ...]]:
         for one in self._shown:
@@ -493,7 +503,11 @@ class _Page:
             at = np.searchsorted(edges, one.total.tokens, side="right") - 1
             numbers.append(np.bincount(at, minlength=len(names)).tolist())
         yield self._histogram(
-            "How often tokens occur", "Number of tokens.", "occurrences", names, numbers
+            "How often tokens occur",
+            "Number of tokens, with added ones.",
+            "occurrences",
+            names,
+            numbers,
         )
         yield self._by_rank()
 
@@ -629,6 +643,13 @@ def _other_words(lists: WordLists, pair: Pair, second: int) -> dict[str, Any]:
             for word, a, b in zip(found.most_frequent, *divided, strict=True)
         ],
     }
+
+
+def _largest(sizes: Mapping[str, int], most: int) -> tuple[list[str], str]:
+    """Return the names of the largest sources, sorted, and a note if there are more."""
+    names = sorted(sizes, key=lambda name: (-sizes[name], name))[:most]
+    note = f"The {most:,} largest of {len(sizes):,} sources; the JSON and the CSV have all."
+    return sorted(names), note if len(names) < len(sizes) else ""
 
 
 def _colour(number: int) -> int:

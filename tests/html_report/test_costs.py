@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from bpe_beam.html_report.costs import COST_HEADINGS, cost_rows, shown_vocabularies, source_rows
+from bpe_beam.html_report.costs import (
+    COST_HEADINGS,
+    cost_rows,
+    shown_vocabularies,
+    source_rows,
+    source_sizes,
+)
 
 pytestmark = pytest.mark.quick
 
@@ -94,9 +100,10 @@ def test_tokens_of_each_source() -> None:
     ]
     shown = shown_vocabularies(rows, ["a", "b"], [20, 30])
     assert [one.label for one in shown] == ["a at 10", "a at 20", "b"]
-    assert source_rows(shown, "none") == [
+    assert source_sizes(shown) == {"de": 500, "en": 500, "zh": 500}
+    assert source_rows(shown, ["de", "en", "zh"], "none") == [
         ["de", "200", "150 (-25.0 %)", "none"],
         ["en", "100", "99 (-1.0 %)", "50"],
         ["zh", "none", "none", "70"],
     ]
-    assert source_rows(shown_vocabularies([tokenizer(figures(1, 1))], ["a"], [1]), "none") == []
+    assert source_sizes(shown_vocabularies([tokenizer(figures(1, 1))], ["a"], [1])) == {}

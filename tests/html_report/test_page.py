@@ -80,6 +80,18 @@ def test_figures_of_the_report_are_shown(made: bytes) -> None:
     assert data["first_word"] in data["words"][0]
 
 
+def test_of_many_sources_the_largest_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bpe_beam.html_report.page.MOST_CELLS", 10)  # of five vocabularies
+    texts = Elements(html_page(tmp_path)).texts
+    assert "a<b>" in texts["bdi"]
+    assert "zh" in texts["bdi"]
+    assert (
+        sum("The 2 largest of 3 sources; the JSON and the CSV" in note for note in texts["p"]) == 2
+    )
+
+
 def test_tokens_of_samples_are_those_of_the_tokenizer(made: bytes) -> None:
     text = made.decode()
     tokens = re.search(r"<dt>English.*?</dt>\s*<dd>(.*?)</dd>", text, re.DOTALL)

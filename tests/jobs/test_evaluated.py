@@ -68,6 +68,9 @@ def test_token_counts_by_source(made: Path, tmp_path: Path) -> None:
     *_, last = (json.loads(line) for line in ran.err.splitlines() if line.startswith("{"))
     assert last["done"] == last["total"] > 0
     assert "words" not in ran.err
+    page = run("evaluate", "--tokens", tmp_path / "tokens", "--format", "html").out
+    assert b'<th scope="row">Tokens</th>' in page
+    assert b'<th scope="row">Words</th>' not in page
     (of_words,) = report(made, "--tokenizer", made / "tok-300")["tokenizers"]
     for source, figures in of_words["figures"]["sources"].items():
         for name in ("tokens", "entropy", "renyi_efficiency", "single_byte_tokens"):
