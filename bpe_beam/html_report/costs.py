@@ -8,16 +8,19 @@ from typing import Any, NamedTuple
 from bpe_beam.messages import format_bytes
 
 WIDTH = 1024
-"""The width of the embedding whose parameters are shown."""
+"""The width of the embedding whose parameters are shown first; the page has a field for it."""
 
 MOST_IDS_OF_TWO_BYTES = 1 << 16
+
+EMBEDDING = f"Embedding of width {WIDTH:,}, parameters"
+"""The heading of the column that depends on the width."""
 
 COST_HEADINGS = (
     "Tokenizer",
     "Vocabulary",
     "Tokens of the corpus",
     "Against the row above",
-    f"Embedding of width {WIDTH:,}, parameters",
+    EMBEDDING,
     "Bytes of an id",
     "Bytes of all ids",
 )

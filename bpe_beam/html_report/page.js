@@ -248,6 +248,18 @@ for (const input of all("input[data-filter]")) {
   filter();
 }
 
+// ---- costs ----
+
+$("width")?.addEventListener("input", () => {
+  const width = $("width").valueAsNumber;
+  if (!(width >= 1)) return;
+  $("embedding").textContent = `Embedding of width ${number(width)}, parameters`;
+  for (const cell of all("[data-ids]")) {
+    const millions = { minimumFractionDigits: 1, maximumFractionDigits: 1 };
+    cell.textContent = `${(cell.dataset.ids * width / 1e6).toLocaleString("en-US", millions)} M`;
+  }
+});
+
 // ---- figures by source ----
 
 if ($("source-figure")) {

@@ -28,6 +28,8 @@ from bpe_beam.html_report import charts
 from bpe_beam.html_report.charts import Axis, Point
 from bpe_beam.html_report.costs import (
     COST_HEADINGS,
+    EMBEDDING,
+    WIDTH,
     cost_rows,
     shown_vocabularies,
     source_rows,
@@ -354,6 +356,8 @@ class _Page:
             "rows": [a + b for a, b in zip(cost_rows(self._shown), figures, strict=True)],
             "source_rows": [[visible(name), *cells] for name, *cells in of_sources],
             "note": self._sources_note,
+            "embedding": EMBEDDING,
+            "width": WIDTH,
             "rare_below": RARE_BELOW,
         }
 

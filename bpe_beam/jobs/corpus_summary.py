@@ -104,8 +104,8 @@ def source_warnings(input_settings: InputSettings, sources: Collection[str] | No
         return []
     named = list_few([f"{name} ({glob})" for name, glob in missing])
     return [
-        f"no document has the source {named}: a glob is compared with the file's name below the "
-        "folder that all inputs are in"
+        f"no document has the source {named}; a glob is compared with the file's name below the "
+        "folder that all inputs are in, and the first that matches decides"
     ]
 
 

@@ -33,6 +33,7 @@ from bpe_beam.evaluation.summaries import Summaries
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import is_exact
+from bpe_beam.jobs.corpus_summary import source_warnings
 from bpe_beam.jobs.evaluated import CountedWords, Texts, TokensFolder, folder_for_texts
 from bpe_beam.jobs.evaluation_work import EvaluationWork
 from bpe_beam.jobs.report_output import ReportOutput
@@ -93,13 +94,20 @@ def run(settings: EvaluateSettings, progress: Progress) -> EvaluateSummary:
         tokens=[redact(folder) for folder in settings.tokens] or UNSET,
         inputs=UNSET if settings.input is None else [*map(redact, settings.input.inputs)],
         output=settings.file,
-        warnings=[f"{one.name}: {_INEXACT}" for one in reports if not one.exact] or None,
+        warnings=_warnings(settings, reports) or None,
         words=None if counted is None else counted.words,
         unique_words=None if counted is None else counted.unique_words,
         tokenizers={label: row for one in reports for label, row in _rows(one)},
         bytes_per_token_by_source=_by_source(reports) or None,
         seconds=round(time.monotonic() - started, 3),
     )
+
+
+def _warnings(settings: EvaluateSettings, reports: Sequence[TokenizerReport]) -> list[str]:
+    inexact = [f"{one.name}: {_INEXACT}" for one in reports if not one.exact]
+    if settings.input is None:
+        return inexact
+    return [*source_warnings(settings.input, reports[0].figures.sources), *inexact]
 
 
 def _of_words(

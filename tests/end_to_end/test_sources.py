@@ -192,7 +192,10 @@ def test_other_sources_are_another_job(corpus: Path, tmp_path: Path) -> None:
     assert 'reading.sources[0]: nothing there, ["en", "*en/*"] now' in ran.message
 
 
-COMPARED = "a glob is compared with the file's name below the folder that all inputs are in"
+COMPARED = (
+    "a glob is compared with the file's name below the folder that all inputs are in, and the "
+    "first that matches decides"
+)
 
 
 def test_a_source_that_nothing_is_of_is_told(corpus: Path, tmp_path: Path) -> None:
@@ -206,13 +209,14 @@ def test_a_source_that_nothing_is_of_is_told(corpus: Path, tmp_path: Path) -> No
         "--tokenizer",
         tokenizer / "tokenizer.json",
     )
-    for job in (("count", "--input", f"{corpus}/**/*.*"), train, tokenize):
+    evaluate = ("evaluate", *tokenize[1:])
+    for job in (("count", "--input", f"{corpus}/**/*.*"), train, tokenize, evaluate):
         for number, (arguments, said) in enumerate(
             (
                 (SOURCES, None),
                 (
                     (*SOURCES, "--source=zz=*zz/*"),
-                    ["no document has the source zz (*zz/*): " + COMPARED],
+                    ["no document has the source zz (*zz/*); " + COMPARED],
                 ),
                 (
                     ("--source-field", "nope"),
@@ -220,7 +224,7 @@ def test_a_source_that_nothing_is_of_is_told(corpus: Path, tmp_path: Path) -> No
                 ),
             )
         ):
-            output = tmp_path / f"{job[0]}{number}"
+            output = tmp_path / f"{job[0]}{number}.json"
             for _ in range(2):
                 assert (
                     run_whole(*job, *arguments, "--output", output).summary.get("warnings") == said

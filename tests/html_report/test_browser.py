@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 from browsers import axe_script, chromium, expect
-from html_pages import HOSTILE, html_page, tokenizers
+from html_pages import HOSTILE, SIZES, html_page, tokenizers
 
 from bpe_beam.evaluation.report import VERSION, Report, report_of
 from bpe_beam.evaluation.tally import Tally
@@ -93,6 +93,17 @@ def test_anyone_can_use_it(browser: Any, made: Path, width: int, scheme: str) ->
             shown.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(14, 18, 23)"
         )
         assert dark == (scheme == "dark")
+
+
+def test_the_width_of_the_model_decides_the_embedding(opened: Any) -> None:
+    opened.get_by_label("Width of the model").fill("4000000")
+    assert opened.locator("#embedding").inner_text() == "Embedding of width 4,000,000, parameters"
+    cells = opened.locator("td[data-ids]")
+    sizes = [int(cell.get_attribute("data-ids")) for cell in cells.all()]
+    assert tuple(sizes[:3]) == SIZES
+    assert cells.all_inner_texts() == [f"{4 * size:,}.0 M" for size in sizes]
+    opened.get_by_label("Width of the model").fill("")
+    assert cells.all_inner_texts() == [f"{4 * size:,}.0 M" for size in sizes]
 
 
 def test_the_switch_of_colours(opened: Any) -> None:
