@@ -23,8 +23,8 @@ from bpe_beam.tokenizer.models import BPE
 VERSION = 1
 """The version of the report's JSON."""
 
-COSTS = ("tokens_per_word", "tokens_per_character", "tokens_per_byte", "tokens")
-"""The costs whose fairness is in a report: the last one only of translations of one text."""
+COSTS = ("tokens_per_word", "tokens_per_character", "tokens_per_byte")
+"""The costs whose fairness is in a report; of translations of one text `tokens` is one, too."""
 
 
 class Figures(Struct, frozen=True):
@@ -258,7 +258,7 @@ class _Sources:
         sources = {str(source): self._metrics[source] for source in sorted(self._metrics, key=str)}
         costs = {
             cost: fairness({source: cost_of(cost, one) for source, one in sources.items()})
-            for cost in (COSTS if parallel is not None else COSTS[:-1])
+            for cost in (COSTS if parallel is None else (*COSTS, "tokens"))
         }
         premiums = None if parallel is None else _premiums(sources, parallel)
         return Figures(self._size, total, sources, costs, premiums)
@@ -278,7 +278,7 @@ def cost_of(cost: str, metrics: Metrics) -> float | None:
     """Return a cost of a source.
 
     Args:
-        cost: One of COSTS.
+        cost: One of COSTS, or "tokens".
         metrics: The figures of the source.
     """
     divisors = {

@@ -45,9 +45,9 @@ class ShownVocabulary(NamedTuple):
     name: str
     figures: Mapping[str, Any]
     id_space: int
-    exact: bool = True
-    is_whole: bool = True
-    has_sizes: bool = False
+    exact: bool
+    is_whole: bool
+    has_sizes: bool
 
 
 def shown_vocabularies(

@@ -340,8 +340,8 @@ class _Page:
         compared = [one.exact and one.is_whole for one in self._shown]
         unknown = () if self._report["words"] else ("words", "characters")  # of tokens alone
         for key, (title, better) in _FIGURES.items():
-            values = [one.figures["total"].get(key) for one in self._shown if key not in unknown]
-            if any(value is not None for value in values):
+            values = [one.figures["total"].get(key) for one in self._shown]
+            if key not in unknown and any(value is not None for value in values):
                 yield {"title": title, "values": _marked(key, values, compared), "better": better}
 
     def _costs(self) -> dict[str, Any]:
@@ -388,15 +388,16 @@ class _Page:
             sources = row["figures"]["sources"]
             if not row["curve"] or not sources:
                 continue
-            most = sorted(sources, key=lambda name: (-sources[name]["bytes"], name))
+            sizes = {name: figures["bytes"] for name, figures in sources.items()}
+            most = _largest_first(sizes)[:MOST_LINES]
             points = [
                 (series, one["vocab_size"], one["sources"][source].get(key), visible(source))
-                for series, source in enumerate(most[:MOST_LINES])
+                for series, source in enumerate(most)
                 for one in self._points(number)
             ]
             found = self._curve(f"Bytes a token by source, {self._names[number]}", x, key, points)
-            legend = [(_colour(n), visible(source)) for n, source in enumerate(most[:MOST_LINES])]
-            note = "The largest sources." if len(most) > MOST_LINES else ""
+            legend = [(_colour(n), visible(source)) for n, source in enumerate(most)]
+            note = "The largest sources." if len(sources) > len(most) else ""
             yield {**found, "legend": legend, "note": note}
 
     def _curve(
@@ -651,9 +652,13 @@ def _other_words(lists: WordLists, pair: Pair, second: int) -> dict[str, Any]:
 
 def _largest(sizes: Mapping[str, int], most: int) -> tuple[list[str], str]:
     """Return the names of the largest sources, sorted, and a note if there are more."""
-    names = sorted(sizes, key=lambda name: (-sizes[name], name))[:most]
+    names = _largest_first(sizes)[:most]
     note = f"The {most:,} largest of {len(sizes):,} sources; the JSON and the CSV have all."
     return sorted(names), note if len(names) < len(sizes) else ""
+
+
+def _largest_first(sizes: Mapping[str, int]) -> list[str]:
+    return sorted(sizes, key=lambda name: (-sizes[name], name))
 
 
 def _colour(number: int) -> int:

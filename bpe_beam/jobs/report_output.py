@@ -36,7 +36,7 @@ _COLUMNS = {
 }
 """The figures of the format `text`, and their headings."""
 
-_BY_SOURCE = {key: _COLUMNS[key] for key in [*_COLUMNS][:3]}
+_BY_SOURCE = ("bytes_per_token", "tokens_per_word", "words_kept_whole")
 """Those of a source: the others depend on how large it is."""
 
 
@@ -145,7 +145,7 @@ def text_of(report: Report, terminal: Terminal) -> str:
             for name, one in vocabularies
             if one.sources and source in one.sources
         ]
-        rows.insert(0, ("source", *heading[:2], *_BY_SOURCE.values()))
+        rows.insert(0, ("source", *heading[:2], *(_COLUMNS[key] for key in _BY_SOURCE)))
         tables.append(terminal.table(rows, right=range(2, len(rows[0]))))
     return "\n".join("".join(f"{line}\n" for line in table) for table in tables)
 

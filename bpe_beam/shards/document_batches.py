@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bpe_beam.shards.formats.id_stream import groups_of_documents
 from bpe_beam.shards.formats.interface import LabelledReader, ShardReader
 
 _DOCUMENTS = 1 << 16
@@ -53,14 +54,13 @@ def document_batches(
         token = int(bounds[-1])
         row = int(np.searchsorted(bounds[:-1], start))
         end = lengths.size if stop is None else int(np.searchsorted(bounds[:-1], stop))
-        while row < end:
-            last = int(np.searchsorted(bounds, bounds[row] + _TOKENS, side="right")) - 1
-            last = min(max(last, row + 1), end)
+        bounds_read = bounds[row : end + 1]
+        for begin, last in groups_of_documents(bounds_read, _TOKENS):
+            number = first + row
             yield DocumentBatch(
-                reader.tokens(int(bounds[row]), int(bounds[last])),
-                bounds[row : last + 1] - bounds[row],
-                None if labels_of is None else labels_of.labels(first + row, first + last),
+                reader.tokens(int(bounds_read[begin]), int(bounds_read[last])),
+                bounds_read[begin : last + 1] - bounds_read[begin],
+                None if labels_of is None else labels_of.labels(number + begin, number + last),
             )
-            row = last
         if stop is not None and end < lengths.size:
             return

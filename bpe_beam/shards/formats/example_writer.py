@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
+from bpe_beam.shards.formats.id_stream import groups_of_documents
 from bpe_beam.shards.formats.one_file_writer import OneFileWriter
 
 if TYPE_CHECKING:
@@ -49,10 +50,6 @@ class ExampleWriter(OneFileWriter):
                 f"{self.name}: document {self.documents + document} has {int(lengths[document])} "
                 f"tokens; the format allows at most {MAX_TOKENS} a document: divide the document"
             )
-        row = 0
-        while row < lengths.size:
-            stop = int(np.searchsorted(offsets, offsets[row] + _TOKENS, side="right")) - 1
-            stop = min(max(stop, row + 1), row + _TOKENS)
+        for row, stop in groups_of_documents(offsets, _TOKENS):
             part = ids[offsets[row] : offsets[stop]]
             self.write_records(part, offsets[row : stop + 1] - offsets[row])
-            row = stop

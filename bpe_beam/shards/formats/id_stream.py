@@ -59,6 +59,21 @@ def fitting_dtype(vocab_size: int, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[
     return next(dtype for dtype in dtypes if vocab_size - 1 <= np.iinfo(dtype).max)
 
 
+def groups_of_documents(bounds: NDArray[np.int64], limit: int) -> Iterator[tuple[int, int]]:
+    """Yield the first document of each group and the one after it, in order.
+
+    Args:
+        bounds: int64[documents + 1], where each document begins, and the end of the last.
+        limit: The most tokens, and the most documents, of a group; a larger document is one alone.
+    """
+    start, documents = 0, bounds.size - 1
+    while start < documents:
+        stop = int(np.searchsorted(bounds, bounds[start] + limit, side="right")) - 1
+        stop = min(max(stop, start + 1), start + limit)
+        yield start, stop
+        start = stop
+
+
 def check_batch(
     ids: NDArray[np.uint32], offsets: NDArray[np.int64], shard: str, first: int, vocab_size: int
 ) -> None:

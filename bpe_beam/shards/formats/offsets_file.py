@@ -26,6 +26,7 @@ from bpe_beam.shards.formats.id_stream import (
     BLOCK,
     SPOOL_IN_MEMORY,
     fitting_dtype,
+    groups_of_documents,
     spool_errors,
 )
 from bpe_beam.shards.formats.one_file_writer import OneFileWriter
@@ -74,7 +75,7 @@ class OffsetsWriter(OneFileWriter):
         """Return the bytes of documents.
 
         Args:
-            ids: The ids of all documents, of little-endian machines.
+            ids: The ids of all documents, little endian.
             lengths: The tokens of each.
         """
 
@@ -113,10 +114,12 @@ class OffsetsWriter(OneFileWriter):
             file.write(self.between)
             self._spool.seek(0)
             for lengths in self._blocks_of_lengths():
-                for start, stop in _groups(lengths):
-                    group = lengths[start:stop]
-                    data = self._spool.read(int(group.sum()) * self._kept.itemsize)
-                    file.write(self.encode(np.frombuffer(data, self._kept).astype("<i4"), group))
+                bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+                for start, stop in groups_of_documents(bounds, BLOCK):
+                    tokens = int(bounds[stop] - bounds[start])
+                    data = self._spool.read(tokens * self._kept.itemsize)
+                    ids = np.frombuffer(data, self._kept).astype("<i4")
+                    file.write(self.encode(ids, lengths[start:stop]))
 
     @property
     def _kept(self) -> np.dtype[Any]:
@@ -133,17 +136,6 @@ class OffsetsWriter(OneFileWriter):
 
     def _spooling(self) -> AbstractContextManager[None]:
         return spool_errors(f"the documents of {self.name}", "2 or 4 bytes a token")
-
-
-def _groups(lengths: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Yield the first document of each group and the one after it: of BLOCK tokens, or of one."""
-    bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
-    start = 0
-    while start < lengths.size:
-        stop = int(np.searchsorted(bounds, bounds[start] + BLOCK, side="right")) - 1
-        stop = max(stop, start + 1)
-        yield start, stop
-        start = stop
 
 
 class OffsetsFile(RecordFile):
