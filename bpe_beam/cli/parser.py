@@ -16,7 +16,7 @@ from bpe_beam.settings.jobs import JOBS
 
 # By kind of option, for flags; positional arguments have their own.
 _NARGS = {"many": "+"}
-_ACTIONS = {"one": "store", "list": "store", "mapping": "store", "many": "extend"}
+_ACTIONS: dict[str, Any] = {"many": "extend"}
 
 
 class Argument(msgspec.Struct, frozen=True):
@@ -31,6 +31,25 @@ class Argument(msgspec.Struct, frozen=True):
     where: str
     value: list[str] | bool | dict[str, Any]
     in_file: bool = False
+
+
+class _StoreOnce(argparse.Action):
+    """Store the value of an option, which is refused if it is repeated."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if hasattr(namespace, self.dest):
+            remedy = "separate its values by commas" if "," in str(self.metavar) else "keep one"
+            raise UsageError(f"{option_string} must be given once, got it twice; {remedy}")
+        setattr(namespace, self.dest, values)
+
+
+_ACTIONS |= dict.fromkeys(("one", "list", "mapping"), _StoreOnce)
 
 
 class _HelpFormatter(argparse.HelpFormatter):

@@ -96,6 +96,7 @@ def check_runner(name: str) -> None:
 
 def check(flags: Sequence[str]) -> None:
     """Refuse flags, each whole, that Beam would ignore or could not read."""
+    _refuse_repeated(flags)
     try:
         options = _parser().parse_args(list(flags))
     except (ValueError, argparse.ArgumentError, AssertionError, AttributeError) as error:
@@ -106,3 +107,15 @@ def check(flags: Sequence[str]) -> None:
             f"--experiments={_TIMED_STREAMS} must not be given: with it, Beam's workers lose "
             "elements"
         )
+
+
+def _refuse_repeated(flags: Sequence[str]) -> None:
+    """Refuse a flag of one value that is repeated: Beam would use the last value."""
+    actions: Mapping[str, argparse.Action] = _parser()._option_string_actions
+    seen: set[str] = set()
+    for name in (flag.partition("=")[0] for flag in flags):
+        action = actions.get(name)
+        if isinstance(action, argparse._StoreAction) and action.nargs is None:
+            if action.dest in seen:
+                raise UsageError(f"{name} must be given once, got it twice; keep one")
+            seen.add(action.dest)

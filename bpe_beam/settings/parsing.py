@@ -141,13 +141,22 @@ def parse_storage_options(text: str) -> Mapping[str, Mapping[str, Any]]:
             reason = getattr(error, "strerror", None) or "not UTF-8"
             raise BadValueError(f"must be readable, got {text[1:]}: {reason}") from None
     try:
-        options: dict[str, dict[str, Any]] = json.loads(text)
+        options: dict[str, dict[str, Any]] = json.loads(text, object_pairs_hook=_without_repeated)
+    except BadValueError:
+        raise
     except (ValueError, RecursionError) as error:
         where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
         # `from None`: the decoder's exception has the text.
         raise BadValueError(f"is not valid JSON{where}") from None
     check_storage_options(options)
     return options
+
+
+def _without_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, in which no name may be repeated."""
+    if len(dict(pairs)) < len(pairs):
+        raise BadValueError("must not repeat a name in an object of JSON")
+    return dict(pairs)
 
 
 def parse_ids(text: str) -> tuple[int, ...]:
