@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+
+from bpe_beam.messages import did_you_mean
 
 _PARAMETER = re.compile(r"\{([a-z_]+)\}")
 
@@ -12,10 +14,17 @@ _PARAMETER = re.compile(r"\{([a-z_]+)\}")
 class _NamesParameters(Exception):
     """An error about parameters, whose names differ between the command line and Python."""
 
-    def __init__(self, problem: str, parameters: tuple[str, ...] = (), remedy: str = "") -> None:
+    def __init__(
+        self,
+        problem: str,
+        parameters: tuple[str, ...] = (),
+        remedy: str = "",
+        lines: Sequence[tuple[str, str]] = (),
+    ) -> None:
         self.problem = problem
         self.parameters = parameters
         self.remedy = remedy
+        self.lines = lines
         super().__init__(self.message(str))
 
     def message(self, name_of: Callable[[str], str]) -> str:
@@ -27,6 +36,7 @@ class _NamesParameters(Exception):
         subject = " and ".join(map(name_of, self.parameters))
         remedy = _PARAMETER.sub(lambda match: name_of(match[1]), self.remedy)
         text = f"{subject} {self.problem}" if subject else self.problem
+        text += "".join(f"\n  {name_of(name)}: {said}" for name, said in self.lines)
         if "\n" in text and remedy:
             return f"{text}\n{remedy[0].upper()}{remedy[1:]}"
         return f"{text}; {remedy}" if remedy else text
@@ -44,7 +54,7 @@ class _NamesParameters(Exception):
 
     def __reduce__(self) -> tuple[type[_NamesParameters], tuple[object, ...]]:
         """Return the constructor and its arguments, to copy the error to another process."""
-        return type(self), (self.problem, self.parameters, self.remedy)
+        return type(self), (self.problem, self.parameters, self.remedy, self.lines)
 
 
 class UsageError(_NamesParameters, ValueError):
@@ -60,6 +70,7 @@ class UsageError(_NamesParameters, ValueError):
         problem: What is wrong; with `parameters` a predicate, such as "must be positive".
         parameters: The settings that are wrong, by the names of their fields: the subject.
         remedy: What to do. `{name}` in it is replaced by the name of another setting.
+        lines: Settings and what is said of each, on lines of their own before the remedy.
     """
 
 
@@ -160,4 +171,6 @@ def require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     Raises:
         UsageError: The value is not among them.
     """
-    require(value in choices, f"must be one of {', '.join(choices)}, got {value!r}", name)
+    if value not in choices:
+        near = did_you_mean(value, choices) if isinstance(value, str) else ""
+        raise UsageError(f"must be one of {', '.join(choices)}, got {value!r}{near}", (name,))

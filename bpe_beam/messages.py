@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Sequence
 
 _SHOWN_CHARACTERS = 80
@@ -60,13 +61,19 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.7) -> str:
     """
     import difflib  # rarely needed, and slow to import
 
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
-    return f"; did you mean {near[0]}?" if near else ""
+    by_lower_case = {each.lower(): each for each in reversed(list(known))}
+    near = difflib.get_close_matches(name.lower(), by_lower_case, n=1, cutoff=cutoff)
+    return f"; did you mean {by_lower_case[near[0]]}?" if near else ""
 
 
 def quoted(text: str) -> str:
     """Return a name, in quotes if it is empty, has blanks at its ends or control characters."""
     return text if text and text.isprintable() and text == text.strip() else repr(text)
+
+
+def command(*words: str) -> str:
+    """Return a command of this package for a shell, with its words quoted where they need it."""
+    return shlex.join(["bpe-beam", *words])
 
 
 def format_bytes(count: int) -> str:

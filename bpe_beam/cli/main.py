@@ -36,6 +36,8 @@ def run(argv: Sequence[str] | None = None) -> NoReturn:
 
 def main(argv: Sequence[str]) -> int:
     """Run one job by the arguments after the program's name, and return the exit code."""
+    if len(argv) > 1 and argv[0] in _HELP and not argv[1].startswith("-"):
+        argv = [*argv[1:], "--help"]
     job, rest = job_of(argv)
     command = f"bpe-beam {job}".rstrip()
     debug = "--debug" in argv
@@ -73,7 +75,9 @@ def job_of(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
     for words in (2, 1):
         name = " ".join(argv[:words])
         if name in JOBS:
-            return name, argv[words:]
+            rest = argv[words:]
+            takes_words = any(option.positional for option in JOBS[name].options.values())
+            return name, ["--help"] if list(rest) == ["help"] and not takes_words else rest
     return "", argv
 
 

@@ -120,7 +120,10 @@ def for_people(summary: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in summary.items():
         if key in _DETAILS or (key in _NOTHING_WRONG and value == 0):
             continue
-        if key == "sources" and value is not None and len(value) > _LINES_AT_THE_END:
+        if key == "weights" and isinstance(value, Mapping):
+            names = ("weight", "weighted_share")
+            shown[key] = {source: {n: row[n] for n in names} for source, row in value.items()}
+        elif key == "sources" and value is not None and len(value) > _LINES_AT_THE_END:
             first = dict(list(value.items())[:_LINES_AT_THE_END])
             shown[key] = {**first, and_more(len(value) - len(first)): {}}
         else:

@@ -34,7 +34,11 @@ class Limit:
         text = str(limit).strip()
         match = re.fullmatch(r"([0-9]{1,18})(?:(?:\.([0-9]{1,18}))?\s*(%))?", text)
         if match is None or isinstance(limit, bool | float):
-            raise UsageError(f"must be a number or a share such as 0.1%, got {limit!r}", (name,))
+            raise UsageError(
+                "must be a whole number, or a share with a percent sign such as 0.1%, got "
+                f"{limit!r}",
+                (name,),
+            )
         whole, decimals, percent = match[1], match[2] or "", match[3]
         if not percent:
             return Limit(int(whole))

@@ -49,10 +49,17 @@ class Weights(Struct, frozen=True):
     def _shared(self) -> int:
         return math.gcd(DENOMINATOR, *self.numerators.values())
 
-    def summary(self) -> dict[str, dict[str, object]]:
-        """Return the weights for a summary; decimals are exact, since the denominator is 2^20."""
+    def summary(self, sizes: Mapping[str, int]) -> dict[str, dict[str, object]]:
+        """Return the weights for a summary, with the share of each source after weighting.
+
+        Args:
+            sizes: Bytes of text by source.
+        """
+        total = sum(size * self.numerators[name] for name, size in sizes.items())
         return {
             name: {
+                "weight": _shortest(value),
+                "weighted_share": sizes[name] * value / total if total else None,
                 "numerator": value,
                 "denominator": DENOMINATOR,
                 "decimal": str(_exactly(value)),
@@ -179,6 +186,17 @@ def _power(size: int, exponent: Decimal) -> Decimal:
     if exponent == 1:
         return Decimal(size)
     return _CONTEXT.exp(_CONTEXT.multiply(exponent, _CONTEXT.ln(Decimal(size))))
+
+
+def _shortest(numerator: int) -> str:
+    """Return the decimal number of the fewest digits that `parse_weight` reads as a numerator."""
+    places = 0
+    while True:
+        # Halves are never reached: 2^20 parts need at most 7 decimal places to be told apart.
+        text = f"{_exactly(numerator):.{places}f}"
+        if parse_weight("", text) == numerator:
+            return text
+        places += 1
 
 
 def _exactly(numerator: int) -> Decimal:

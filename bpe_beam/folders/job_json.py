@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct
@@ -15,7 +14,6 @@ from msgspec import Struct
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE
 from bpe_beam.folders.compact_names import PackedNames, pack_names, unpack_names
-from bpe_beam.messages import first_few
 from bpe_beam.storage.json_file import (
     OtherVersionError,
     Sha256,
@@ -102,30 +100,82 @@ class JobRecord(Struct, frozen=True):
         return record if record.fingerprint == file.fingerprint else None
 
 
-def differences(old: JobRecord, new: JobRecord) -> list[str]:
-    """Return lines with the dotted name of a setting that differs, and both its values.
+def differences(old: JobRecord, new: JobRecord) -> list[tuple[str, str]]:
+    """Return each option that differs, by the name of its setting, with both its values.
 
     Args:
         old: The record in the folder.
         new: The record of this job.
     """
-    before = dict(_flatten("", {"job": old.job, **old.settings}))
-    after = dict(_flatten("", {"job": new.job, **new.settings}))
-    names = [name for name in {**after, **before} if before.get(name) != after.get(name)]
-    lines = [f"{n}: {before.get(n, 'nothing')} there, {after.get(n, 'nothing')} now" for n in names]
+    if old.job != new.job:
+        return [("job", f"{old.job} there, {new.job} now")]
+    before, after = _values(old), _values(new)
+    lines = [
+        (name, f"{before.get(name, _NONE)} there, {after.get(name, _NONE)} now")
+        for name in {**after, **before}
+        if before.get(name, _NONE) != after.get(name, _NONE)
+    ]
+    if not lines and old.settings.get("plan") != new.settings.get("plan"):
+        lines = [("inputs", "files of other names or formats there")]
+    lines = [(_OPTIONS.get((new.job, name)) or _OPTIONS.get(name, name), s) for name, s in lines]
     if not lines:
-        lines = ["no setting differs: another version of bpe-beam wrote it"]
-    return [f"  {line}" for line in first_few(lines, _SHOWN_DIFFERENCES)]
+        lines = [("settings", "all are equal: another version of bpe-beam wrote the folder")]
+    hidden = lines[_SHOWN_DIFFERENCES:]
+    more = [("and more", ", ".join(dict.fromkeys(name for name, _ in hidden)))] if hidden else []
+    return [*lines[:_SHOWN_DIFFERENCES], *more]
 
 
-def _flatten(name: str, value: Any) -> Iterable[tuple[str, str]]:
-    """Yield the dotted name and the short JSON of each leaf of nested settings."""
-    if isinstance(value, dict) and value:
-        for key, each in value.items():
-            yield from _flatten(f"{name}.{key}" if name else key, each)
-    elif isinstance(value, list) and any(isinstance(each, dict | list) for each in value):
-        for index, each in enumerate(value):
-            yield from _flatten(f"{name}[{index}]", each)
+_NONE = "none"
+
+_OPTIONS: dict[str | tuple[str, str], str] = {
+    ("tokenize", "format"): "formats",
+    ("stream-tokenize", "format"): "formats",
+    "splits": "range_bytes",
+    "manifests": "folders",
+    "counts_manifest": "counts",
+    "counts_manifests": "folders",
+    "continued": "continue_from",
+    "all_bytes": "alphabet",
+}
+"""The settings of keys with other names, for all jobs or for one."""
+
+_GROUPS = ("arrangement", "reading", "recipe")
+"""Keys of `job.json` whose objects have settings of the job."""
+
+
+def _values(record: JobRecord) -> dict[str, str]:
+    """Return the values of a job's settings, in words; see `_value`."""
+    settings = dict(record.settings)
+    plan = settings.pop("plan", None)
+    for group in _GROUPS:
+        inside = settings.pop(group, None)
+        settings |= inside if isinstance(inside, dict) else {}
+    values = {name: _value(name, value) for name, value in settings.items()}
+    if isinstance(plan, dict):
+        values["inputs"] = f"{_count(plan.get('files'), 'file')} of {plan.get('bytes')} bytes"
+        values["splits"] = _count(plan.get("splits"), "split")
+    return values
+
+
+def _count(number: Any, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _value(name: str, value: Any) -> str:
+    """Return a value of a setting in words, of at most some 200 characters."""
+    if value in (None, [], {}):
+        return _NONE
+    if name == "weights" and isinstance(value, int):
+        return f"{value / (1 << 20):.6g}"  # a numerator, see `counts/weights.py`
+    if name == "sources":
+        text = ", ".join(map("=".join, value))
+    elif isinstance(value, list):
+        text = ", ".join(_value(name, each) for each in value)
+    elif isinstance(value, dict):
+        text = ", ".join(f"{key}={_value(name, each)}" for key, each in value.items())
+    elif isinstance(value, str):
+        is_hash = len(value) == 64 and not value.strip("0123456789abcdef")
+        text = f"another file ({value[:8]})" if is_hash else json.dumps(value, ensure_ascii=False)
     else:
-        text = json.dumps(value, ensure_ascii=False)
-        yield name, text if len(text) <= 200 else f"{text[:200]}…"
+        text = json.dumps(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"

@@ -516,9 +516,9 @@ def _refuse_others(
         )
     if old is not None and not _is_same(old, new) and not overwrite and not allow_other:
         raise UsageError(
-            f"output {url} holds the work of another job; what differs:\n"
-            + "\n".join(differences(old, new)),
+            f"output {url} holds the work of another job; what differs:",
             remedy="give another {output}, or {overwrite} to remove what that job wrote",
+            lines=differences(old, new),
         )
     recorded = old.all_names if old is not None else frozenset()
     foreign = (new.all_names & present) - recorded

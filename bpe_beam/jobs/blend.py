@@ -29,6 +29,7 @@ class BlendSummary(Struct, frozen=True):
     job: str
     folders: dict[str, Any]
     shards: int
+    sequences: int | None
     documents: int
     tokens: int
 
@@ -76,7 +77,8 @@ def run(settings: BlendSettings, _progress: Progress) -> BlendSummary:
             for folder, manifest, _ in rows
         },
         len(lines),
-        sum(manifest.totals.documents for _, manifest, _ in rows),
+        sum(manifest.sequences or 0 for _, manifest, _ in rows) or None,
+        sum(manifest.documents for _, manifest, _ in rows),
         sum(manifest.totals.tokens for _, manifest, _ in rows),
     )
 

@@ -31,6 +31,7 @@ from bpe_beam.jobs.input_folders import (
     refuse_twice,
     refuse_unlike,
 )
+from bpe_beam.messages import command
 from bpe_beam.progress import Progress
 from bpe_beam.settings.convert import ConvertSettings
 from bpe_beam.shards.formats import shard_format
@@ -84,6 +85,7 @@ class ConvertSummary(Struct, frozen=True, kw_only=True):
     shards_kept_from_before: int | None
     converted: list[str]
     format: str
+    sequences: int | None
     documents: int
     text_bytes: int | None
     tokens: int
@@ -181,14 +183,15 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
         shards_kept_from_before=len(kept) or None,
         converted=list(settings.folders),
         format=format_name,
-        documents=manifest.totals.documents,
+        sequences=manifest.sequences,
+        documents=manifest.documents,
         text_bytes=manifest.totals.text_bytes or None,
         tokens=manifest.totals.tokens,
         sources=shard_source_facts(manifest.sources),
         shards=manifest.totals.shards,
         shards_bytes=sum(file.bytes for shard in manifest.shards for file in shard.files),
         seconds=round(time.monotonic() - started, 3),
-        next=[f"bpe-beam verify {settings.output}", f"bpe-beam inspect {settings.output}"],
+        next=[command("verify", settings.output), command("inspect", settings.output)],
         **run_summary(settings.run, len(new)),
         **measured.to_json(),
     )

@@ -21,6 +21,7 @@ from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.corpus_job import CorpusJob, CorpusSummary, Receipts, SplitsLeft, TemplateSummary
 from bpe_beam.jobs.corpus_summary import source_facts
 from bpe_beam.jobs.counting_work import CountingWork
+from bpe_beam.messages import command
 from bpe_beam.progress import Progress, Work
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.storage import Storage
@@ -123,8 +124,8 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
         ]
         output = settings.output
         self.next_commands = [
-            f"bpe-beam inspect {output}",
-            f"bpe-beam train --counts {output} --vocab-size 32000 --output tokenizer",
+            command("inspect", output),
+            command("train", "--counts", output, "--vocab-size", "32000", "--output", "tokenizer"),
         ]
 
     @staticmethod

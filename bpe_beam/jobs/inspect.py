@@ -225,7 +225,8 @@ def _shards_figures(storage: Storage, path: str) -> Figures:
         "kind": "shards",
         "format": manifest.format,
         "shards": totals.shards,
-        "documents": totals.documents,
+        "sequences": manifest.sequences,
+        "documents": manifest.documents,
         "tokens": totals.tokens,
         "text_bytes": text_bytes,
         "bytes_per_token": _ratio(text_bytes, tokens),
@@ -238,7 +239,7 @@ def _shards_figures(storage: Storage, path: str) -> Figures:
         "columns": list(manifest.columns or ()) or None,
         "vocab_size": manifest.tokenizer.vocab_size,
         "shards_bytes": sum(file.bytes for shard in manifest.shards for file in shard.files),
-        "first_documents": documents,
+        "first_documents" if manifest.sequences is None else "first_sequences": documents,
         "sample": _sample(storage, path, manifest, tokenizer) or None,
         "tokenizer_fingerprint": manifest.tokenizer.fingerprint,
         "plan_fingerprint": manifest.plan["fingerprint"],
@@ -251,8 +252,7 @@ def _sample(storage: Storage, path: str, manifest: Manifest, tokenizer: Tokenize
 
     dataset = open_dataset(storage, path)
     number = min(_DOCUMENTS, len(dataset))
-    part = manifest.arranged
-    kind = "sequence" if part and part.settings.sequence_length is not None else "document"
+    kind = "document" if manifest.sequences is None else "sequence"
     sample = []
     for each in range(number):
         index = len(dataset) * (2 * each + 1) // (2 * number)

@@ -15,6 +15,7 @@ from bpe_beam.jobs import tokenize, train, verify
 from bpe_beam.jobs.corpus_job import CorpusSummary
 from bpe_beam.jobs.train import TrainSummary
 from bpe_beam.jobs.verify import VerifySummary
+from bpe_beam.messages import command
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
@@ -78,7 +79,7 @@ def run(settings: QuickstartSettings, progress: Progress) -> QuickstartSummary:
     assert isinstance(tokenizing, CorpusSummary)  # this corpus is not for templates
     # verify runs in this process, whatever runner wrote the shards.
     here = replace(run_settings, runner=None, runner_options=())
-    verifying = verify.run(VerifySettings(folder=tokens, run=here), progress)
+    verifying = verify.run(VerifySettings((tokens,), run=here), progress)
     return QuickstartSummary(
         warnings=[*(training.warnings or ()), *(tokenizing.warnings or ())] or None,
         corpus=f"{tokenizing.files:,} sources of Python's standard library",
@@ -94,8 +95,8 @@ def run(settings: QuickstartSettings, progress: Progress) -> QuickstartSummary:
         tokenize=tokenizing,
         verify=verifying,
         next=[
-            f"bpe-beam encode --tokenizer {tokenizer} --show 'def hello():'",
-            f"bpe-beam inspect {tokens}",
+            command("encode", "--tokenizer", tokenizer, "--show", "def hello():"),
+            command("inspect", tokens),
             "bpe-beam train --input 'YOUR/*.jsonl.gz' --vocab-size 32000 --output tokenizer",
         ],
     )

@@ -16,6 +16,7 @@ from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE
 from bpe_beam.jobs import convert
 from bpe_beam.jobs.corpus_job import CorpusSummary
+from bpe_beam.messages import command
 from bpe_beam.progress import Progress
 from bpe_beam.settings.convert import ConvertSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
@@ -85,12 +86,7 @@ def tokenize_to_each(
         output=settings.output,
         formats=folders,
         seconds=round(time.monotonic() - started, 3),
-        next=[
-            f"bpe-beam verify {storage.join(folder, *inside)}"
-            for folder in folders.values()
-            for inside in made
-        ]
-        or summary.next,
+        next=[command("verify", settings.output)] if made else summary.next,
     )
 
 

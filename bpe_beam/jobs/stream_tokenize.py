@@ -18,6 +18,7 @@ from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.folders.receipts import side_by_side
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.tokenize import doubled_warnings, framing, require_frame, tokenizer_warnings
+from bpe_beam.messages import command
 from bpe_beam.progress import Progress
 from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.tokenize import StreamTokenizeSettings
@@ -130,7 +131,7 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
         **asdict(totals),
         bytes_per_token=totals.text_bytes / totals.tokens if totals.tokens else None,
         seconds=round(time.monotonic() - started, 3),
-        next=[f"bpe-beam verify {storage.join(chosen.output, name)}" for name in made[:1]],
+        next=[command("verify", storage.join(chosen.output, name)) for name in made[:1]],
         warnings=[*warnings, *doubled] or None,
         **measured.to_json(),
     )

@@ -23,6 +23,7 @@ from bpe_beam.folders.receipts import WORK, Receipt
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.corpus_job import CorpusJob, CorpusSummary, SplitsLeft, TemplateSummary
 from bpe_beam.jobs.corpus_summary import inputs_summary, losses_summary, shard_source_facts
+from bpe_beam.messages import command
 from bpe_beam.progress import Progress
 from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.tokenize import TokenizeSettings
@@ -217,8 +218,7 @@ def _arranged_summary(
         rows["parts"] = {
             part.part: {"documents": part.documents, "tokens": part.tokens} for part in found.parts
         }
-    folders = [f"{settings.output}/{part.part}".rstrip("/") for part in found.parts]
-    rows["next"] = [f"bpe-beam verify {folder}" for folder in folders]
+    rows["next"] = [command("verify", settings.output)]
     if settings.arranging.dry_run and not found.manifests:
         rows |= {"shards": UNSET, "shards_bytes": UNSET, "next": ["the same without --dry-run"]}
     if found.tokenized is not None:
@@ -298,7 +298,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
             *files,
         ]
         output = settings.output
-        self.next_commands = [f"bpe-beam verify {output}", f"bpe-beam inspect {output}"]
+        self.next_commands = [command("verify", output), command("inspect", output)]
         self.warnings = tokenizer_warnings(encoding)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The verify job: checks that a folder of shards is intact and, with `full`, against its corpus."""
+"""The verify job: checks that folders of shards are intact and, with `full`, against the corpus."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
@@ -21,9 +21,9 @@ from bpe_beam.messages import and_more
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.tools import VerifySettings
-from bpe_beam.shards.manifest import Manifest, read_manifest
+from bpe_beam.shards.manifest import Manifest, read_manifest, tokens_folders
 from bpe_beam.shards.verify import VerifyReport, verify
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Storage, redact
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.shard_manifest import plan_of
@@ -33,15 +33,30 @@ from bpe_beam.workers.verify_split import STAGE, CompareTask, compare_with_split
 _SHOWN_PROBLEMS = 20
 
 
-class VerifySummary(Struct, frozen=True, kw_only=True):
-    """The summary of a verification."""
+class VerifiedFolder(Struct, frozen=True, kw_only=True):
+    """The figures of one verified folder; `sequences` is None if it has documents."""
 
-    job: str = "verify"
-    folder: str
-    whole: bool = True
     shards: int
+    sequences: int | None
     documents: int
     tokens: int
+    bytes: int
+
+
+class VerifySummary(Struct, frozen=True, kw_only=True):
+    """The summary of a verification.
+
+    Of several folders, each has its documents and tokens: they may be the same in several formats.
+    """
+
+    job: str = "verify"
+    folder: str | UnsetType = UNSET
+    folders: dict[str, VerifiedFolder] | UnsetType = UNSET
+    whole: bool = True
+    shards: int
+    sequences: int | UnsetType | None
+    documents: int | UnsetType
+    tokens: int | UnsetType
     bytes: int
     compared: str | None
     seconds: float
@@ -49,39 +64,87 @@ class VerifySummary(Struct, frozen=True, kw_only=True):
 
 
 def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
-    """Verify a folder of shards.
+    """Verify folders of shards, each to its end.
 
     Raises:
-        UsageError: `full` is set without the corpus.
-        DataError: The folder is not intact; lists the problems.
+        UsageError: `full` is set without the corpus, or a folder is of another kind.
+        DataError: A folder is not intact; lists the problems of all folders.
     """
     started = time.monotonic()
     if settings.full and settings.input is None:
         raise UsageError("needs the corpus", ("full",), "name it with {inputs}")
     storage = Storage(settings.run.storage_options)
-    report = _read_all(storage, settings.folder, workers_of(settings.run), progress)
-    if not report.ok:
-        raise DataError(_problems(settings.folder, report.problems, report.problem_count))
+    for folder in settings.folders:
+        if storage.exists(folder) and not storage.is_folder(folder):
+            raise UsageError(
+                f"{redact(folder)} is a file: give the folder of shards that tokenize or convert "
+                "wrote"
+            )
+    folders = list(
+        dict.fromkeys(
+            inside for folder in settings.folders for inside in tokens_folders(storage, folder)
+        )
+    )
+    verified: dict[str, VerifiedFolder] = {}
     compared = None
-    manifest = read_manifest(storage, settings.folder)
-    _check_records(storage, settings.folder, manifest)
-    if settings.input is not None:
-        compared = _compare_with_corpus(settings, settings.input, storage, manifest, progress)
+    problems = []
+    for folder in folders:
+        try:
+            verified[folder], compared = _verify_folder(settings, storage, folder, progress)
+        except (DataError, UsageError) as error:
+            # A folder below one that was typed has to be there.
+            if len(folders) == 1 or (isinstance(error, UsageError) and folder in settings.folders):
+                raise
+            problems.append(str(error))
+    if problems:
+        whole = [f"{folder} is whole" for folder in verified]
+        raise DataError("\n".join([*problems, *whole]))
     seconds = time.monotonic() - started
+    rows = verified.values()
+    size = sum(row.bytes for row in rows)
+    only = next(iter(rows)) if len(rows) == 1 else None
     return VerifySummary(
-        folder=settings.folder,
-        shards=report.shards,
-        documents=report.documents,
-        tokens=report.tokens,
-        bytes=report.bytes,
+        folder=folders[0] if len(folders) == 1 else UNSET,
+        folders=verified if len(folders) > 1 else UNSET,
+        shards=sum(row.shards for row in rows),
+        sequences=UNSET if only is None else only.sequences,
+        documents=UNSET if only is None else only.documents,
+        tokens=UNSET if only is None else only.tokens,
+        bytes=size,
         compared=compared,
         seconds=round(seconds, 3),
-        bytes_per_second=round(report.bytes / seconds) if seconds else None,
+        bytes_per_second=round(size / seconds) if seconds else None,
     )
+
+
+def _verify_folder(
+    settings: VerifySettings, storage: Storage, folder: str, progress: Progress
+) -> tuple[VerifiedFolder, str | None]:
+    """Verify one folder; return its figures, and what was compared with the corpus."""
+    report = _read_all(storage, folder, workers_of(settings.run), progress)
+    if not report.ok:
+        raise DataError(_problems(folder, report.problems, report.problem_count))
+    manifest = read_manifest(storage, folder)
+    _check_records(storage, folder, manifest)
+    compared = None
+    if settings.input is not None:
+        compared = _compare_with_corpus(
+            settings, folder, settings.input, storage, manifest, progress
+        )
+    # The shards have what the manifest says: this has been compared.
+    figures = VerifiedFolder(
+        shards=report.shards,
+        sequences=manifest.sequences,
+        documents=manifest.documents,
+        tokens=report.tokens,
+        bytes=report.bytes,
+    )
+    return figures, compared
 
 
 def _compare_with_corpus(
     settings: VerifySettings,
+    folder: str,
     input_settings: InputSettings,
     storage: Storage,
     manifest: Manifest,
@@ -93,12 +156,10 @@ def _compare_with_corpus(
         from bpe_beam.jobs.verify_arranged import differences_from_text
 
         found = tuple(
-            differences_from_text(
-                storage, settings.folder, manifest, input_settings, settings.run, progress
-            )
+            differences_from_text(storage, folder, manifest, input_settings, settings.run, progress)
         )
         if found:
-            raise DataError(_problems(settings.folder, found, len(found)))
+            raise DataError(_problems(folder, found, len(found)))
         return "every token, with the corpus encoded and arranged again"
     require(
         manifest.has_plan,
@@ -112,7 +173,7 @@ def _compare_with_corpus(
     plan = _same_plan(storage, manifest, input_settings)
     if settings.full:
         workers = workers_of(settings.run)
-        _compare(storage, settings.folder, manifest, plan, workers, progress)
+        _compare(storage, folder, manifest, plan, workers, progress)
         return "every token, with the corpus encoded again"
     return "names and sizes of the corpus's files"
 

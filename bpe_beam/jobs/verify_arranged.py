@@ -131,15 +131,16 @@ def _compared_shards(
     """Yield the first difference of each shard; the others may have other bounds."""
     documents = _Documents(storage, made, expected)
     format_ = shard_format(manifest.format)
+    unit = "documents" if manifest.sequences is None else "sequences"
     for shard in manifest.shards:
         with format_.reader(storage, folder, shard.name) as reader:
-            difference = compare_split(reader, documents.next(shard.documents))
+            difference = compare_split(reader, documents.next(shard.documents), unit=unit)
         if difference is not None:
             yield f"{shard.name}: {difference}"
         documents.skip()
     more = expected.totals.documents - manifest.totals.documents
     if more > 0:
-        yield f"{folder}: {more:,} documents of the corpus are missing at the end"
+        yield f"{folder}: {more:,} {unit} of the corpus are missing at the end"
 
 
 class _Documents:

@@ -236,6 +236,32 @@ def options_of(settings: type[Settings]) -> list[Option]:
     return sorted([*own, *own_options(settings)], key=lambda each: not each.positional) + run
 
 
+def typed_options(settings: Settings) -> list[str]:
+    """Return the words of a command line that gives a class's own options, but for defaults.
+
+    Options that are mappings may contain secrets, and are left out.
+    """
+    words: list[str] = []
+    for each in own_options(type(settings)):
+        value = getattr(settings, each.name)
+        if value == each.default or each.kind == "mapping":
+            continue
+        values = [_typed(one) for one in value] if isinstance(value, tuple) else [_typed(value)]
+        if each.kind == "switch":
+            words.append(each.flag)
+        elif each.kind in ("repeat", "pairs"):
+            words += [word for one in values for word in (each.flag, one)]
+        else:
+            words += [each.flag, *([",".join(values)] if each.kind == "list" else values)]
+    return words
+
+
+def _typed(value: Any) -> str:
+    """Return a value as it is typed: a pair as NAME=VALUE, control characters as escapes."""
+    text = "=".join(value) if isinstance(value, tuple) else str(value)
+    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+
+
 def identity_of(settings: Settings) -> dict[str, Any]:
     """Return the settings that the artifacts of a job depend on, as JSON values by name."""
     identity = {}

@@ -65,8 +65,10 @@ def _check_allowed_special(allowed: AllowedSpecial) -> None:
 
 
 def _check_share(share: str) -> None:
-    if Limit.parse(share, "validation_share").numerator == 0 or not share.endswith("%"):
-        raise BadValueError(f"must be a share above 0% such as 0.5%, got {share!r}")
+    if not share.endswith("%") or Limit.parse(share, "validation_share").numerator == 0:
+        raise BadValueError(
+            f"must be a share above 0% with a percent sign, such as 0.5%, got {share!r}"
+        )
 
 
 @dataclass(frozen=True)

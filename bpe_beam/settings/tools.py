@@ -32,9 +32,15 @@ class QuickstartSettings(Settings):
 
 @dataclass(frozen=True)
 class VerifySettings(Settings):
-    """Settings of `verify`: a folder of shards that is read back."""
+    """Settings of `verify`: folders of shards that are read back."""
 
-    folder: str = option(flag="folder", metavar="DIR", help="Folder that tokenize wrote.")
+    folders: tuple[str, ...] = option(
+        flag="folder",
+        metavar="DIR",
+        kind="many",
+        help="Folders that tokenize, convert or WriteTokens wrote. Of a folder with one folder for "
+        "each format, or with train and validation, all are verified.",
+    )
     full: bool = option(False, help="Also encode the corpus again and compare each token.")
     input: InputSettings | None = part(
         InputSettings,

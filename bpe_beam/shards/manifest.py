@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from bpe_beam.corpus.rejects import FileLoss
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders.artifact_names import INDEX_FILE, MANIFEST_FILE, PARTS
+from bpe_beam.folders.artifact_names import INDEX_FILE, JOB_FILE, MANIFEST_FILE, PARTS
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.folder_kind import SHARDS, refuse_other
 from bpe_beam.limits import MAX_VOCAB_SIZE
@@ -149,6 +149,17 @@ class Manifest(
     def row_kind(self) -> str:
         """What a row of the shards is, in words; see `Arrangement.rows`."""
         return (self.arranged.settings if self.arranged else Arrangement()).rows
+
+    @property
+    def sequences(self) -> int | None:
+        """The number of sequences; None if the shards have documents."""
+        packed = self.arranged and self.arranged.settings.sequence_length is not None
+        return self.totals.documents if packed else None
+
+    @property
+    def documents(self) -> int:
+        """The number of documents that the shards are made of."""
+        return self.arranged.documents if self.arranged else self.totals.documents
 
     @property
     def can_be_arranged_again(self) -> bool:
@@ -303,6 +314,30 @@ def write_index(storage: Storage, folder: str, manifest: Manifest) -> None:
         storage.write_bytes(storage.join(folder, INDEX_FILE), index(manifest.shards))
 
 
+def tokens_folders(storage: Storage, folder: str) -> list[str]:
+    """Return the tokens folders that a folder has: itself, or those of formats and parts below it.
+
+    A folder that should have tokens and does not is returned too: reading it names the reason.
+
+    Args:
+        storage: The storage client.
+        folder: Path or URL of the folder.
+    """
+    names = storage.list_names(folder)
+    if MANIFEST_FILE in names:
+        return [folder]
+    parts = [storage.join(folder, name) for name in PARTS]
+    if any(storage.exists(storage.join(part, MANIFEST_FILE)) for part in parts):
+        return parts  # the job writes both, or neither
+    marks = (JOB_FILE, MANIFEST_FILE, f"{PARTS[0]}/{MANIFEST_FILE}")
+    written = [
+        below
+        for below in (storage.join(folder, name) for name in SHARD_FORMATS if name in names)
+        if any(storage.exists(storage.join(below, *mark.split("/"))) for mark in marks)
+    ]
+    return [inside for each in written for inside in tokens_folders(storage, each)] or [folder]
+
+
 def refuse_no_shards(storage: Storage, folder: str) -> None:
     """Refuse a folder without a manifest of shards, if it is another thing.
 
@@ -314,13 +349,11 @@ def refuse_no_shards(storage: Storage, folder: str) -> None:
         UsageError: It has several tokens folders, of parts or of formats, or it is of another kind.
     """
 
-    def finished(names: tuple[str, ...]) -> list[str]:
-        return [name for name in names if storage.exists(storage.join(folder, name, MANIFEST_FILE))]
-
-    parts = finished(PARTS)
-    if inside := parts if len(parts) == len(PARTS) else finished(SHARD_FORMATS):
+    inside = tokens_folders(storage, folder)
+    if inside != [folder]:
+        names = [name[len(folder) :].strip("/") for name in inside]
         raise UsageError(
-            f"{redact(folder)} holds folders of shards, {' and '.join(inside)}: give one of them"
+            f"{redact(folder)} holds folders of shards, {' and '.join(names)}: give one of them"
         )
     refuse_other(storage, folder, SHARDS)
 

@@ -131,6 +131,8 @@ def verify(
 def compare_split(
     reader: ShardReader,
     expected_batches: Iterable[tuple[NDArray[np.uint32], NDArray[np.int64]]],
+    *,
+    unit: str = "documents",
 ) -> str | None:
     """Compare a shard with the documents that it should have; both sides are streamed.
 
@@ -138,6 +140,7 @@ def compare_split(
         reader: The open shard.
         expected_batches: Its documents in order, in batches of any size: ids, uint32[tokens], and
             offsets, int64[documents + 1], from 0 to `len(ids)`. Read up to the first difference.
+        unit: What the difference calls them, "documents" or "sequences".
 
     Returns:
         The first difference, by document and token in it, both from 0; None if there is none.
@@ -145,6 +148,7 @@ def compare_split(
     Raises:
         DataError: The shard cannot be read.
     """
+    one = unit.removesuffix("s")
     document = token = 0
     for ids, offsets in expected_batches:
         expected = np.diff(offsets)
@@ -165,23 +169,22 @@ def compare_split(
                 inner = int(np.searchsorted(offsets, at, side="right")) - 1
                 id_found = int(reader.tokens(token + at, token + at + 1)[0])
                 return (
-                    f"document {document + inner}, token {at - int(offsets[inner])}: the id is "
+                    f"{one} {document + inner}, token {at - int(offsets[inner])}: the id is "
                     f"{id_found}; expected {int(ids[at])}"
                 )
         if same < found.size:
             return (
-                f"document {document + same} has {int(found[same])} tokens; expected "
+                f"{one} {document + same} has {int(found[same])} tokens; expected "
                 f"{int(expected[same])} (the first {int(min(expected[same], found[same]))} are "
                 "the same)"
             )
         document += found.size
         token += stop
         if found.size < expected.size:
-            return f"document {document} is missing: the shard ends after {document} documents"
+            return f"{one} {document} is missing: the shard ends after {document} {unit}"
     if document < len(reader):
         return (
-            f"unexpected extra document {document}: the shard has {len(reader)}; expected "
-            f"{document}"
+            f"unexpected extra {one} {document}: the shard has {len(reader)}; expected {document}"
         )
     return None
 
@@ -194,6 +197,10 @@ def _finished_manifest(storage: Storage, folder: str, names: list[str]) -> Manif
         raise DataError(
             f"{redact(folder)}: not finished: the job failed, was interrupted or is running; run "
             "it again"
+        )
+    if not any(name.startswith("shard-") for name in names):
+        raise UsageError(
+            f"{redact(folder)} has no shards: give a folder that tokenize or convert wrote"
         )
     raise DataError(
         f"{redact(folder)}: has neither {MANIFEST_FILE} nor {JOB_FILE}: not the output of a "

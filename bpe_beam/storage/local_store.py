@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from bpe_beam.errors import UsageError
 from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.names import absolute_glob, attempt_name, local_path
 from bpe_beam.storage.stored_file import StoredFile
@@ -49,10 +50,15 @@ class LocalStore:
         return local_path(url).is_dir()
 
     def list_names(self, folder: str) -> list[str]:
+        path = local_path(folder)
         try:
-            return sorted(path.name for path in local_path(folder).iterdir())
+            return sorted(inside.name for inside in path.iterdir())
         except FileNotFoundError:
             return []
+        except NotADirectoryError:
+            if path.exists():
+                raise UsageError(f"{folder} is a file; give a folder") from None
+            raise
 
     def open_with_stat(self, url: str) -> tuple[StoredFile, BinaryIO]:
         with named_errors("read", url):

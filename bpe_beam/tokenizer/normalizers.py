@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import astuple
 
 from bpe_beam.errors import UsageError
+from bpe_beam.messages import did_you_mean
 from bpe_beam.tokenizer.component import Component
 from bpe_beam.tokenizer.patterns import Pattern
 
@@ -250,7 +251,7 @@ def normalizer_from_name(name: str) -> Normalizer | None:
         if one not in _BY_NAME:
             raise UsageError(
                 f"must be one of {', '.join(NORMALIZERS)}, or several joined by + such as "
-                f"nfkc+lowercase, got {name!r}",
+                f"nfkc+lowercase, got {name!r}{did_you_mean(one, NORMALIZERS)}",
                 ("normalizer",),
             )
     if len(names) == 1:

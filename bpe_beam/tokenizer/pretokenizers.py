@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta
 
 from bpe_beam.errors import UsageError, require_choice
+from bpe_beam.messages import did_you_mean
 from bpe_beam.tokenizer.component import Component, MetaspaceComponent, check_character
 from bpe_beam.tokenizer.patterns import DEEPSEEK_V3_PATTERNS, NAMED_PATTERNS, Pattern
 
@@ -274,6 +275,19 @@ _BY_NAME: dict[str, PreTokenizer] = {
 PRETOKENIZERS = (*NAMED_PATTERNS, *_BY_NAME, "none")
 """The names on the command line; besides them, `regex:PATTERN`."""
 
+_OTHER_NAMES = {
+    "bytelevel": "gpt2",
+    "byte_level": "gpt2",
+    "r50k_base": "gpt2",
+    "p50k_base": "gpt2",
+    "gpt4": "cl100k",
+    "gpt4o": "o200k",
+    "gpt5": "o200k",
+    "sentencepiece": "metaspace",
+    "llama2": "metaspace",
+}
+"""What other libraries and people call some of them, for messages."""
+
 _REGEX = "regex:"
 
 
@@ -306,6 +320,16 @@ def pretokenizer_from_name(name: str, *, byte_level: bool = False) -> PreTokeniz
     return whole if splitting is None else PreTokenizerSequence((*flat(splitting), whole))
 
 
+def _near(name: str) -> str:
+    """Return the question whether a known name was meant; "" if none is near."""
+    wanted = name.lower().replace("-", "")
+    known = (*PRETOKENIZERS, *_OTHER_NAMES)
+    near = did_you_mean(wanted, known)
+    for other, own in _OTHER_NAMES.items():
+        near = near.replace(f" {other}?", f" {own}?")
+    return near
+
+
 def _splitting(name: str) -> PreTokenizer | None:
     """Return what splits a text, by its name; None for `none`."""
     if name == "none":
@@ -323,7 +347,8 @@ def _splitting(name: str) -> PreTokenizer | None:
         pattern = Pattern.from_regex(name.removeprefix(_REGEX))
     else:
         raise UsageError(
-            f"must be one of {', '.join(PRETOKENIZERS)}, or regex:PATTERN, got {name!r}",
+            f"must be one of {', '.join(PRETOKENIZERS)}, or regex:PATTERN, got {name!r}"
+            f"{_near(name)}",
             ("pretokenizer",),
         )
     return Split(pattern, "Isolated", invert=False)

@@ -872,7 +872,7 @@ def _write_units(task: ArrangeTask, writer: ShardWriter, units: _Units) -> int:
         rows, lengths = units.rows(start, stop), units.lengths[start:stop]
         ids = _ids_of(rows.column("ids"), task.id_type)
         labels = _labels(task, units, rows, start, stop)
-        progress.report(STAGE, done=ids.size, documents=stop - start)
+        progress.report(STAGE, done=ids.size, **{task.origin.unit: stop - start})
         if length is not None and task.pad is not None:
             filled = np.full((stop - start, length), task.pad, np.uint32)
             filled[np.arange(length) < lengths[:, np.newaxis]] = ids

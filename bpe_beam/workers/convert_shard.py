@@ -256,8 +256,8 @@ def _write_part(
             labels_of = cast(LabelledReader, reader)
         for batch in document_batches(reader, part.start, part.stop, labels_of=labels_of):
             writer.write_documents(*batch)
-            documents = batch.offsets.size - 1
-            progress.report(STAGE, done=batch.ids.size, documents=documents)
+            written = {task.origin.unit: batch.offsets.size - 1}
+            progress.report(STAGE, done=batch.ids.size, **written)
 
 
 def _copy(folder: TaskFolder, source: str, file: FileInfo) -> None:

@@ -106,7 +106,7 @@ def test_all_options_of_tokenize() -> None:
 
 def test_all_options_of_the_other_jobs() -> None:
     assert settings("verify", "f", "--full", "--input", "a", "b") == VerifySettings(
-        "f", full=True, input=settings("count", "--input", "a", "b", "--output", "o").input
+        ("f",), full=True, input=settings("count", "--input", "a", "b", "--output", "o").input
     )
     assert settings("encode", "--tokenizer", "t") == EncodeSettings("t")
     assert settings("encode", "--tokenizer", "t", "--show", "a b") == EncodeSettings(

@@ -55,6 +55,19 @@ def test_the_help_begins_with_what_every_job_needs(capsys: pytest.CaptureFixture
         assert flags[: len(first)] == first
 
 
+@pytest.mark.parametrize(
+    "argv", [["help", "train"], ["--help", "train"], ["train", "help"], ["help", "counts merge"]]
+)
+def test_help_of_a_job_in_other_words(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    pages = []
+    job = next(word for word in argv if "help" not in word).split()
+    for words in ([*job, "--help"], [part for word in argv for part in word.split()]):
+        assert cli.main(words) == 0
+        pages.append(capsys.readouterr().out)
+    assert pages[0] == pages[1]
+    assert pages[0].startswith(f"usage: bpe-beam {' '.join(job)}")
+
+
 def test_who_names_no_job_is_told_what_to_type(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,7 +101,7 @@ Refused = Callable[..., str]
             [*FROM_COUNTS, "--model", "x"],
             "--model must be one of bpe, wordpiece, prefix_bpe, word_level, got 'x'",
         ),
-        ([*COUNT, "--max-rejects", "-1"], "--max-rejects must be a number or a share"),
+        ([*COUNT, "--max-rejects", "-1"], "--max-rejects must be a whole number, or a share with"),
         (
             [*FROM_COUNTS, "--driver-memory", "1KB"],
             "--driver-memory must be at least 1,000,000, got 1,000",
@@ -120,6 +120,21 @@ Refused = Callable[..., str]
         (
             ["decode", "--tokenizer", "t", "1", "x"],
             "IDS must be whole numbers from 0 to 2,147,483,647, got 'x' as number 2",
+        ),
+        (["help", "trian"], "'trian' is none of the jobs"),
+        ([*COUNT, "--pretokenizer", "GPT-2"], "got 'GPT-2'; did you mean gpt2?"),
+        ([*COUNT, "--pretokenizer", "cl100k_base"], "did you mean cl100k?"),
+        ([*COUNT, "--pretokenizer", "gpt4o"], "did you mean o200k?"),
+        ([*COUNT, "--pretokenizer", "ByteLevel"], "did you mean gpt2?"),
+        ([*COUNT, "--normalizer", "NFKC+lower"], "did you mean nfkc?"),
+        ([*COUNT, "--input-format", "JSON"], "got 'JSON'; did you mean jsonl?"),
+        (
+            [*COUNT, "--max-rejects", "0.5"],
+            "or a share with a percent sign such as 0.1%, got '0.5'",
+        ),
+        (
+            ["tokenize", *COUNT[1:], "--tokenizer", "t", "--validation-share", "0.5"],
+            "must be a share above 0% with a percent sign, such as 0.5%, got '0.5'",
         ),
         (["inspect", "/none/such"], "/none/such: no such file or folder"),
         (["encode", "--tokenizer", "/none/such", "x"], "/none/such"),

@@ -83,14 +83,25 @@ def test_what_all_share_is_taken_out(numerators: list[int], factors: list[int], 
 
 
 def test_the_decimal_is_exact() -> None:
-    figures = Weights({"a": 314573, "b": 1 << 20, "c": 0, "d": 1, "e": 10 << 20}).summary()
+    figures = Weights({"a": 314573, "b": 1 << 20, "c": 0, "d": 1, "e": 10 << 20}).summary(
+        {"a": 50, "b": 85, "c": 7, "d": 0, "e": 0}
+    )
     assert figures["a"] == {
+        "weight": "0.3", "weighted_share": 0.15000008106230917,
         "numerator": 314573, "denominator": 1 << 20, "decimal": "0.30000019073486328125",
     }  # fmt: skip
     for row in figures.values():
         assert Fraction(str(row["decimal"])) == Fraction(int(str(row["numerator"])), 1 << 20)
     assert [row["decimal"] for row in figures.values()][1:3] == ["1", "0"]
     assert figures["e"]["decimal"] == "10"
+    assert [row["weight"] for row in figures.values()] == ["0.3", "1", "0", "0.000001", "10"]
+    assert figures["c"]["weighted_share"] == 0
+
+
+@pytest.mark.parametrize("typed", ["0.3", "2", "0.55", "0.333333", "12.5", "0.00001", "0.999999"])
+def test_the_weight_of_a_summary_is_what_was_typed(typed: str) -> None:
+    (row,) = Weights({"a": parse_weight("a", typed)}).summary({"a": 1}).values()
+    assert row["weight"] == typed
 
 
 def test_counts_beyond_64_bits() -> None:

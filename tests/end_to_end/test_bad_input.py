@@ -332,16 +332,16 @@ def test_the_output_of_another_job_names_what_differs(
     arguments = (*job_args(job, tokenizer), "--input")
     run_whole(*arguments, "a.txt")
     before = tree(place / "out")
-    refuses(run(*arguments, "b.txt"), job, 2, "holds the work of another job", "plan.fingerprint")
+    refuses(run(*arguments, "b.txt"), job, 2, "holds the work of another job", "--input: 1 file of")
     other, key = {
-        "count": (("--special-token", END), f'special_tokens: [] there, ["{END}"] now'),
-        "train": (("--alphabet", "seen"), 'alphabet: "bytes" there, "seen" now'),
-        "tokenize": (("--append", END), f'append: null there, "{END}" now'),
+        "count": (("--special-token", END), f'--special-token: none there, "{END}" now'),
+        "train": (("--alphabet", "seen"), '--alphabet: "bytes" there, "seen" now'),
+        "tokenize": (("--append", END), f'--append: none there, "{END}" now'),
     }[job]
     refuses(run(*arguments, "a.txt", *other), job, 2, key)
     another = {"count": "train", "train": "tokenize", "tokenize": "count"}[job]
     changed = run(*job_args(another, tokenizer), "--input", "a.txt")
-    refuses(changed, another, 2, f'job: "{job}" there, "{another}" now')
+    refuses(changed, another, 2, f"job: {job} there, {another} now")
     assert tree(place / "out") == before
     run_whole(*arguments, "a.txt")
     assert tree(place / "out") == before

@@ -538,7 +538,7 @@ def role(flag: str) -> Case:
         assert tokenizer.special_tokens == {END: 0, "<x>": 1}
         if flag == "--eos-token":
             other = ground.run(job, "--special-token", END, "--special-token", "<x>")
-            assert (other.code, '"<x>" there, nothing now' in other.message) == (2, True)
+            assert (other.code, '"<x>" there, none now' in other.message) == (2, True)
 
     return case
 

@@ -58,7 +58,7 @@ def run(job: TokenizeSettings) -> dict[str, Any]:
 
 def proven(job: TokenizeSettings) -> dict[str, Any]:
     """The summary of `verify --full --input`."""
-    settings = VerifySettings(job.output, full=True, input=job.input)
+    settings = VerifySettings((job.output,), full=True, input=job.input)
     return to_builtins(verify.run(settings, QUIET))
 
 

@@ -110,7 +110,7 @@ def check(passed: list[str], tried: int, least: int) -> None:
 
 
 def is_proven(made: Made) -> bool:
-    verify.run(VerifySettings(str(made.tokens)), QUIET)
+    verify.run(VerifySettings((str(made.tokens),)), QUIET)
     return True
 
 
@@ -271,7 +271,7 @@ def test_a_shard_dropped_from_manifest_and_folder_alike(
     damaged = without_a_shard(folder, from_plan, from_files)
     (folder / "manifest.json").write_bytes(damaged.to_bytes())
     for full in (False, True):
-        asked = VerifySettings(job.output, full, read if full else None, RUN)
+        asked = VerifySettings((job.output,), full, read if full else None, RUN)
         with pytest.raises(DataError, match=message):
             verify.run(asked, QUIET)
     if from_files:
@@ -280,7 +280,7 @@ def test_a_shard_dropped_from_manifest_and_folder_alike(
         with pytest.raises(
             DataError, match=r"c\.jsonl is [0-9,]+ bytes of jsonl here and was miss"
         ):
-            verify.run(VerifySettings(job.output, True, read, RUN), QUIET)
+            verify.run(VerifySettings((job.output,), True, read, RUN), QUIET)
 
 
 @pytest.mark.parametrize("what", ["documents", "text_bytes", "text_bytes of a shard"])
@@ -301,11 +301,11 @@ def test_numbers_that_only_the_input_can_prove(made: Made, tmp_path: Path, what:
         shards = (structs.replace(first, text_bytes=first.text_bytes - 1), *manifest.shards[1:])
         totals = Totals.of(shards, manifest.tokenless)
         path.write_bytes(structs.replace(manifest, shards=shards, totals=totals).to_bytes())
-    verify.run(VerifySettings(job.output, run=RUN), QUIET)
+    verify.run(VerifySettings((job.output,), run=RUN), QUIET)
     with pytest.raises(
         DataError, match=r": the input has [0-9,]+ (documents|text_bytes); manifest"
     ):
-        verify.run(VerifySettings(job.output, True, job.input, RUN), QUIET)
+        verify.run(VerifySettings((job.output,), True, job.input, RUN), QUIET)
 
 
 def test_a_split_that_is_said_to_have_no_tokens(made: Made, tmp_path: Path) -> None:
@@ -325,11 +325,11 @@ def test_a_split_that_is_said_to_have_no_tokens(made: Made, tmp_path: Path) -> N
         for file, other in zip(shard.files, renamed.files, strict=True):
             (folder / file.name).rename(folder / other.name)
     (folder / "manifest.json").write_bytes(damaged.to_bytes())
-    verify.run(VerifySettings(job.output, run=RUN), QUIET)
+    verify.run(VerifySettings((job.output,), run=RUN), QUIET)
     with pytest.raises(
         DataError, match=r"split 0: has no shard, and its document [0-9]+ has tokens"
     ):
-        verify.run(VerifySettings(job.output, True, job.input, RUN), QUIET)
+        verify.run(VerifySettings((job.output,), True, job.input, RUN), QUIET)
 
 
 @pytest.mark.parametrize("version", [1, 3])

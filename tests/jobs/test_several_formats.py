@@ -74,7 +74,8 @@ def test_arranged_documents(arguments: tuple[str, ...], tmp_path: Path) -> None:
     told = run_whole(*arguments, *formats(*names), *order, "--dry-run", "--output", out).summary
     assert told["next"] == ["the same without --dry-run"]
     summary = run_whole(*arguments, *formats(*names), *order, "--output", out).summary
-    assert len(summary["next"]) == 4
+    assert summary["next"] == [f"bpe-beam verify {out}"]
+    assert run(*summary["next"][0].split()[1:]).code == 0
     written = [path.stat().st_size for path in out.glob("*/*/shard-*")]
     assert summary["shards_bytes"] == sum(written)
     for name in names:

@@ -54,7 +54,8 @@ def test_the_corpus_proves_what_is_arranged(
     ran = run("verify", part, "--full", "--input", changed)
     assert ran.code == 1
     assert "is not whole" in ran.message
-    assert f"{name}: document 0" in ran.message
+    unit = "document" if manifest.sequences is None else "sequence"
+    assert f"{name}: {unit} 0" in ran.message
     assert "arranged.tokens is" in ran.message
     assert "manifest.json: arranged.corpus.text_bytes is" in ran.message
 

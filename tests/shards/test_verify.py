@@ -201,6 +201,9 @@ def test_a_job_that_is_not_finished(tmp_path: Path) -> None:
 
 def test_a_folder_of_something_else(tmp_path: Path) -> None:
     (tmp_path / "holiday.jpg").touch()
+    with pytest.raises(UsageError, match="has no shards: give a folder that tokenize or convert"):
+        verify(STORAGE, str(tmp_path))
+    (tmp_path / "shard-00000-of-00001.bin").touch()  # of a folder that lost the other files
     assert "has neither manifest.json nor job.json" in one_problem(tmp_path)
 
 

@@ -57,7 +57,7 @@ def test_a_file_name_that_is_not_utf_8_is_refused_at_once(tmp_path: Path) -> Non
 
 
 def test_a_limit_must_be_one(damaged: Path) -> None:
-    with pytest.raises(UsageError, match="max_lost must be a number or a share"):
+    with pytest.raises(UsageError, match="max_lost must be a whole number, or a share"):
         ReadDocuments([f"{damaged}/*"], max_lost="1MB")
 
 

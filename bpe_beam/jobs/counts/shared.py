@@ -14,7 +14,7 @@ from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
 from bpe_beam.jobs.corpus_summary import source_facts
-from bpe_beam.messages import list_few
+from bpe_beam.messages import command, list_few
 from bpe_beam.progress import Progress
 from bpe_beam.settings.counts import FilterCountsSettings, MergeCountsSettings
 from bpe_beam.storage import Storage
@@ -95,7 +95,7 @@ def make_counts(
         sources=source_facts(manifest),
         **rows(manifest),
         seconds=round(time.monotonic() - started, 3),
-        next=[f"bpe-beam counts show {settings.output}"],
+        next=[command("counts", "show", settings.output)],
     )
 
 

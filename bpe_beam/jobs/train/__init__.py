@@ -32,9 +32,10 @@ from bpe_beam.jobs.train.commits import holds_merges, remove_rounds
 from bpe_beam.jobs.train.plan import ROUNDS, TrainingPlan, plan_training
 from bpe_beam.jobs.train.tokens_by_source import tokens_by_source
 from bpe_beam.jobs.train.trainer import Trainer
-from bpe_beam.messages import shortened
+from bpe_beam.messages import command, shortened
 from bpe_beam.progress import Progress
 from bpe_beam.settings.count import CountSettings
+from bpe_beam.settings.field import typed_options
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes, parse_json, to_struct
@@ -63,6 +64,7 @@ _LONG_TOKEN = 1_000
 """A token of more characters than this is worth a warning."""
 
 _SUMMARY = "summary.json"
+_SHOWN_INPUTS = 3
 _MEASURED = ("runner", "workers", "counters", "distributions")
 """The rows of the count job's summary and of a trainer that say how pipelines ran."""
 
@@ -297,7 +299,11 @@ def _publish(
         words=manifest.words,
         unique_words=manifest.unique_words,
         sources=source_facts(manifest, tokens),
-        weights=weights.summary() if weights else None,
+        weights=weights.summary(
+            {name: totals.text_bytes for name, totals in (manifest.sources or {}).items()}
+        )
+        if weights
+        else None,
         rejects=sum(manifest.rejects.values()),
         lost=losses_summary(manifest.lost),
         model=settings.model,
@@ -512,8 +518,17 @@ def _warnings(
 
 def _next(settings: TrainSettings) -> list[str]:
     tokenizer = f"{settings.output}/tokenizer.json"
+    reading = ["--input", "INPUT"]
+    if settings.input is not None and len(settings.input.inputs) <= _SHOWN_INPUTS:
+        reading = typed_options(settings.input)
+    around = [
+        word
+        for flag, role in (("--prepend", "bos_token"), ("--append", "eos_token"))
+        if (token := settings.roles.get(role)) is not None
+        for word in (flag, token)
+    ]
     return [
-        f"bpe-beam inspect {tokenizer}",
-        f"bpe-beam encode --tokenizer {tokenizer} --show 'Hello world'",
-        f"bpe-beam tokenize --tokenizer {tokenizer} --input INPUT --output tokens",
+        command("inspect", tokenizer),
+        command("encode", "--tokenizer", tokenizer, "--show", "Hello world"),
+        command("tokenize", "--tokenizer", tokenizer, *reading, *around, "--output", "tokens"),
     ]

@@ -54,6 +54,11 @@ class ShardOrigin(Struct, frozen=True):
     hashes: bool = False
     columns: tuple[str, ...] = ()
 
+    @property
+    def unit(self) -> str:
+        """What the rows are, in the plural."""
+        return "documents" if self.sequence_length is None else "sequences"
+
 
 class ShardWriter(Protocol):
     """Writes one shard as a stream; a context manager.
