@@ -18,7 +18,7 @@ SOURCES = sorted([*MODULES, *PACKAGE.rglob("*.hpp"), *PACKAGE.rglob("*.cpp")])
 EVERYWHERE = {"_native", "errors", "json_structs", "limits", "messages", "storage"}
 PLAIN = {"corpus", "counts", "evaluation", "training", "tokenizer", "shards"}
 MAY_IMPORT: dict[str, set[str]] = {
-    "errors": set(),
+    "errors": {"messages"},
     "limits": set(),
     "json_structs": set(),
     "messages": set(),

@@ -87,7 +87,6 @@ ELSEWHERE = {
     "jobs/train/plan.py": "jobs/train/test_train.py",
     "jobs/train/tokens_by_source.py": "end_to_end/test_sources.py",
     "jobs/train/weights.py": "end_to_end/test_sources.py",
-    "jobs/verify.py": "end_to_end/test_jobs.py",
     "storage/remote_store.py": "servers/test_stores.py",
     "storage/web.py": "servers/test_web.py",
     "workers/corpus_limits.py": "end_to_end/test_unusable_corpora.py",
