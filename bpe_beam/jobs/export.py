@@ -17,6 +17,7 @@ from bpe_beam.tokenizer import (
     tiktoken_file,
     transformers_files,
 )
+from bpe_beam.tokenizer.hugging_face_ids import check_ids
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.tokenizer.transformers_files import ModelInput
 
@@ -56,6 +57,7 @@ def run(settings: ExportSettings, _progress: Progress) -> ExportSummary:
 
 
 def _tokenizer_json(tokenizer: Tokenizer, _path: str, _storage: Storage) -> dict[str, bytes]:
+    check_ids(tokenizer.spec)
     return {transformers_files.TOKENIZER_FILE: tokenizer.json_bytes}
 
 

@@ -170,6 +170,9 @@ def _check_settings(spec: TokenizerSpec, model: BPE) -> None:
             _refuse(f"SentencePiece has no {name}")
     if ESCAPED_SPACE not in model.vocab:
         _refuse("U+2581, as which spaces are written, is not in its vocabulary")
+    for token in spec.added_tokens:
+        if token.single_word or token.lstrip or token.rstrip:
+            _refuse(f"its added token {shortened(token.content)} has single_word, lstrip or rstrip")
     plain = next((token.content for token in spec.added_tokens if not token.special), None)
     if plain is not None:
         _refuse(
@@ -200,6 +203,8 @@ def _scored(spec: TokenizerSpec, model: BPE, scores: Mapping[str, float]) -> Sen
             _refuse(
                 f"its token {shortened(token)} is made by no merge, and SentencePiece would make it"
             )
+        if kind == "byte" and token in special:
+            _refuse(f"its special token {shortened(token)} is also the token of a byte")
         if kind != "normal" and token in scores:
             _refuse(f"its {kind} token {shortened(token)} is also made by a merge")
         score = scores.get(token, lowest) if kind == "normal" else 0.0

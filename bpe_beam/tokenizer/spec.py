@@ -63,7 +63,11 @@ class TokenizerSpec(Struct, frozen=True):
     def file_warning(self) -> str | None:
         """What to tell users of a written `tokenizer.json`; None: nothing."""
         if not isinstance(self.model, SentencePiece):
-            return None
+            from bpe_beam.tokenizer.hugging_face_ids import why_renumbered
+
+            why = why_renumbered(self)
+            known = "the tokenizer.json is for bpe-beam alone; read by Hugging Face's libraries, "
+            return None if why is None else known + why
         return (
             "the tokenizer.json is for bpe-beam alone: Hugging Face's libraries have no parts that "
             "encode all texts as this SentencePiece model does; give other programs the .model file"

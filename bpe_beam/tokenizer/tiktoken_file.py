@@ -20,6 +20,7 @@ from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.decoders import ByteLevelDecoder
 from bpe_beam.tokenizer.foreign_files import explained
+from bpe_beam.tokenizer.hugging_face_ids import is_one_word
 from bpe_beam.tokenizer.models import (
     BPE,
     MAX_ID,
@@ -27,7 +28,15 @@ from bpe_beam.tokenizer.models import (
     ErrorLocation,
     in_order_of_ids,
 )
-from bpe_beam.tokenizer.pretokenizers import PreTokenizer, pretokenizer_from_name
+from bpe_beam.tokenizer.pretokenizers import (
+    PRETOKENIZERS,
+    ByteLevelPreTokenizer,
+    Digits,
+    PreTokenizer,
+    Split,
+    flat,
+    pretokenizer_from_name,
+)
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
 
@@ -87,8 +96,9 @@ def spec_of(
     spec = TokenizerSpec(model, added, pre_tokenizer=pre_tokenizer, decoder=ByteLevelDecoder())
     spec.check(location)
     # The model's vocabulary has the special tokens too: Hugging Face numbers other added tokens by
-    # itself, which is wrong where ids have holes.
-    whole = in_order_of_ids({**vocab, **special_tokens}.items())
+    # itself, which is wrong where ids have holes. As a whole word a text would get their ids.
+    apart = {text: i for text, i in special_tokens.items() if not is_one_word(pre_tokenizer, text)}
+    whole = in_order_of_ids({**vocab, **apart}.items())
     return replace(spec, model=replace(model, vocab=whole))
 
 
@@ -105,6 +115,8 @@ def write(spec: TokenizerSpec) -> bytes:
             ".tiktoken: can only represent byte-level BPE without normalizer; save this tokenizer "
             "as tokenizer.json"
         )
+    _check_splitting(spec.pre_tokenizer)
+    _check_added_tokens(spec, model)
     added = {token.content for token in spec.added_tokens}
     vocab = {token: rank for token, rank in model.vocab.items() if token not in added}
     other = next((token for token in vocab if not byte_level.is_byte_level(token)), None)
@@ -120,6 +132,43 @@ def write(spec: TokenizerSpec) -> bytes:
         for token, rank in zip(tokens, vocab.values(), strict=True)
     )
     return b"".join(lines)
+
+
+def _check_splitting(pre_tokenizer: PreTokenizer | None) -> None:
+    """Refuse a pre-tokenizer for which readers have neither a name nor a pattern."""
+    parts = flat(pre_tokenizer)
+    patterns = all(
+        isinstance(part, Digits)
+        or (isinstance(part, Split) and part.behavior == "Isolated" and not part.invert)
+        or (isinstance(part, ByteLevelPreTokenizer) and not part.add_prefix_space)
+        for part in parts
+    )
+    named = (pretokenizer_from_name(name, byte_level=True) for name in PRETOKENIZERS)
+    if not patterns and pre_tokenizer not in named:
+        raise UsageError(
+            ".tiktoken: readers of such a file split texts by one pattern, and this tokenizer's "
+            "pre-tokenizer changes texts or is a sequence; save this tokenizer as tokenizer.json"
+        )
+
+
+def _check_added_tokens(spec: TokenizerSpec, model: BPE) -> None:
+    """Refuse added tokens that are no special tokens of tiktoken, or that the model makes too."""
+    made = {left + right for left, right in model.merges}
+    for token in spec.added_tokens:
+        name = f".tiktoken: cannot represent the added token {shortened(token.content)}"
+        if not token.special or token.single_word or token.lstrip or token.rstrip:
+            raise UsageError(
+                f"{name}: to readers of such a file it would be plain text or match exactly where "
+                "it occurs; save this tokenizer as tokenizer.json"
+            )
+        of_model = token.content in made or len(token.content) == 1
+        if not of_model and model.ignore_merges:
+            of_model = is_one_word(spec.pre_tokenizer, token.content)
+        if of_model and token.content in model.vocab:
+            raise UsageError(
+                f"{name}: its id is also that of a token of the model; save this tokenizer as "
+                "tokenizer.json"
+            )
 
 
 def _read_lines(data: bytes, source: str) -> list[tuple[bytes, int]]:

@@ -294,9 +294,14 @@ class Tokenizer:
         Args:
             path: A path or any URL that fsspec opens.
             storage: The storage client; None: one without options.
+
+        Raises:
+            UsageError: Hugging Face's libraries would give added tokens other ids.
         """
         from bpe_beam.storage import Storage, path_name
+        from bpe_beam.tokenizer.hugging_face_ids import check_ids
 
+        check_ids(self._spec)
         (storage or Storage()).write_bytes(path_name(path), self.json_bytes)
 
     def save_pretrained(

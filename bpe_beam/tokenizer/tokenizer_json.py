@@ -18,6 +18,7 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import decoders, normalizers, postprocessors, pretokenizers
 from bpe_beam.tokenizer.added_tokens import AddedToken
+from bpe_beam.tokenizer.hugging_face_ids import with_added_in_vocabulary
 from bpe_beam.tokenizer.json_node import MAX_FILE_BYTES, Node, parse
 from bpe_beam.tokenizer.lengths import Padding, Truncation
 from bpe_beam.tokenizer.models import (
@@ -164,6 +165,7 @@ def write(spec: TokenizerSpec) -> bytes:
     Raises:
         UsageError: `tokenizer.json` cannot represent the model.
     """
+    spec = with_added_in_vocabulary(spec)
     fields = {
         "version": "1.0",
         "truncation": spec.truncation,

@@ -55,7 +55,12 @@ def tokenizer_config(spec: TokenizerSpec, model_input: ModelInput) -> bytes:
     names = ["input_ids", "attention_mask"]
     if isinstance(spec.model, WordPiece):  # BERT and its like tell two texts apart
         names.insert(1, "token_type_ids")
+    pre_tokenizer = spec.pre_tokenizer
+    by_role = _by_role(spec, model_input)
+    if spec.padding is not None:  # without a role, transformers takes its token, even a new one
+        by_role.setdefault("pad_token", None)
     config = {
+        **({"add_prefix_space": True} if getattr(pre_tokenizer, "add_prefix_space", 0) else {}),
         "added_tokens_decoder": {str(token.id): _settings(token) for token in spec.added_tokens},
         "clean_up_tokenization_spaces": False,  # the decoder does all
         **({} if length is None else {"model_max_length": length}),
@@ -63,7 +68,7 @@ def tokenizer_config(spec: TokenizerSpec, model_input: ModelInput) -> bytes:
         # The class that reads a tokenizer.json as it is: others build parts of it by themselves.
         "tokenizer_class": "PreTrainedTokenizerFast",
     }
-    return _written(config | _by_role(spec, model_input))
+    return _written(config | by_role)
 
 
 def special_tokens_map(spec: TokenizerSpec, model_input: ModelInput) -> bytes:
@@ -107,6 +112,8 @@ def _by_role(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, Any]:
     unknown = getattr(spec.model, "unk_token", None)
     if unknown in special:
         roles.setdefault("unk_token", unknown)
+    if spec.padding is not None and spec.padding.pad_token in special:
+        roles.setdefault("pad_token", spec.padding.pad_token)
     for role, token in roles.items():
         require(token in special, f"must be a special token, got {token!r}", role)
     others = [token for token in special if token not in roles.values()]

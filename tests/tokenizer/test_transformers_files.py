@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from bpe_beam import Tokenizer
 from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer.lengths import Padding
 from bpe_beam.tokenizer.models import WordPiece
+from bpe_beam.tokenizer.pretokenizers import ByteLevelPreTokenizer
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.transformers_files import (
     ModelInput,
@@ -127,3 +130,19 @@ def test_a_role_that_cannot_be_written(
     with pytest.raises(UsageError, match=message):
         tokenizer.save_pretrained(str(tmp_path / "folder"), **roles)
     assert not (tmp_path / "folder").exists()
+
+
+def test_an_added_prefix_space_is_in_the_config() -> None:
+    """Version 4 of `transformers` takes it from the config alone."""
+    spec = replace(made(), pre_tokenizer=ByteLevelPreTokenizer(add_prefix_space=True))
+    assert json.loads(tokenizer_config(spec, ModelInput()))["add_prefix_space"] is True
+    assert "add_prefix_space" not in json.loads(tokenizer_config(made(), ModelInput()))
+
+
+@pytest.mark.parametrize(("token", "role"), [("<s>", "<s>"), ("[PAD]", None)])
+def test_the_token_of_padding_is_no_new_token(token: str, role: str | None) -> None:
+    padding = Padding(
+        strategy="BatchLongest", direction="Right", pad_id=0, pad_type_id=0, pad_token=token
+    )
+    config = json.loads(tokenizer_config(replace(made(), padding=padding), ModelInput()))
+    assert config["pad_token"] == role
