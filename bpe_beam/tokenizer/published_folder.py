@@ -8,7 +8,7 @@ ways that are not known here are refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from msgspec import Struct
@@ -17,28 +17,22 @@ from msgspec.structs import replace
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import shortened
 from bpe_beam.storage import Storage, redact
-from bpe_beam.tokenizer import tokenizer_json, vocab_files
+from bpe_beam.tokenizer import sentencepiece_file, tokenizer_json, vocab_files
 from bpe_beam.tokenizer.added_tokens import AddedToken
-from bpe_beam.tokenizer.decoders import WordPieceDecoder
 from bpe_beam.tokenizer.foreign_files import explained
 from bpe_beam.tokenizer.json_node import Node, parse
-from bpe_beam.tokenizer.models import ErrorLocation, WordPiece, check_vocab
-from bpe_beam.tokenizer.normalizers import NFC, BertNormalizer
-from bpe_beam.tokenizer.postprocessors import (
-    BertProcessing,
-    RobertaProcessing,
-    SpecialToken,
-    TemplatePiece,
-    TemplateProcessing,
-    TemplateReference,
-)
-from bpe_beam.tokenizer.pretokenizers import (
-    BertPreTokenizer,
-    ByteLevelPreTokenizer,
-    pretokenizer_from_name,
+from bpe_beam.tokenizer.models import ErrorLocation, check_vocab
+from bpe_beam.tokenizer.published_classes import (
+    CLASSES,
+    SENTENCEPIECE,
+    SPECIAL_LISTS,
+    VOCAB_AND_MERGES,
+    VOCAB_TXT,
+    Chosen,
+    PublishedClass,
 )
 from bpe_beam.tokenizer.spec import TokenizerSpec
-from bpe_beam.tokenizer.transformers_files import ROLES, TOKENIZER_FILE, ModelInput
+from bpe_beam.tokenizer.transformers_files import TOKENIZER_FILE, ModelInput
 
 _SENTENCEPIECE_FILES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "config.json")
@@ -52,6 +46,12 @@ FILES = (
     *_SETTINGS,
 )
 """The files that are read, if a folder has them; of several tokenizers the first one."""
+
+_ROLES_BY_ID = (
+    *("bos_token", "eos_token", "unk_token", "sep_token"),
+    *("pad_token", "cls_token", "mask_token"),
+)
+"""The roles in the order in which `transformers` gives ids to their tokens."""
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 
@@ -97,24 +97,60 @@ def read(folder: str, storage: Storage, read_file: Callable[[str], TokenizerSpec
         UsageError: The folder has no such files, or they need a class that is not supported.
     """
     names = set(storage.list_names(folder))
-    settings = _Settings(folder, storage, names)
-    if "job.json" in names and TOKENIZER_FILE not in names:  # of another job, or not finished
-        raise UsageError(f"{redact(folder)} is a folder without a {TOKENIZER_FILE}")
     if TOKENIZER_FILE in names:
-        return read_file(storage.join(folder, TOKENIZER_FILE))
-    for name in _SENTENCEPIECE_FILES:
-        if name in names:
-            return _sentencepiece(read_file(storage.join(folder, name)), name, settings)
-    if "tekken.json" in names:
+        spec = read_file(storage.join(folder, TOKENIZER_FILE))
+        return replace(spec, folder_warning=_warning(folder, storage, names, spec))
+    if "job.json" in names:  # of another job, or not finished
+        raise UsageError(f"{redact(folder)} is a folder without a {TOKENIZER_FILE}")
+    if "tekken.json" in names and names.isdisjoint(_SENTENCEPIECE_FILES):
         return read_file(storage.join(folder, "tekken.json"))
-    if {"vocab.json", "merges.txt"} <= names:
-        return _vocab_and_merges(settings)
-    if "vocab.txt" in names:
-        return _vocab_txt(settings)
-    raise UsageError(
-        f"{redact(folder)} has no file of a tokenizer: {TOKENIZER_FILE}, a .model file of "
-        "SentencePiece, tekken.json, vocab.json with merges.txt, or vocab.txt"
-    )
+    settings = _Settings(folder, storage, names)
+    files, kind = _files_and_class(settings, names)
+    if files is None:
+        raise UsageError(
+            f"{redact(folder)} has no file of a tokenizer: {TOKENIZER_FILE}, a .model file of "
+            "SentencePiece, tekken.json, vocab.json with merges.txt, or vocab.txt"
+        )
+    if kind is None:
+        return settings.build(None, lambda _: read_file(storage.join(folder, files[0])))
+    contents = [settings.file(name) for name in files]
+    if kind.files == SENTENCEPIECE:
+        model: Any = sentencepiece_file.read_pieces(*contents[0])
+    elif kind.files == VOCAB_TXT:
+        model = vocab_files.read_vocab_txt(*contents[0])
+    else:
+        special = settings.special(kind)
+        added = [*special, *(token.content for token in settings.added(special))]
+        model = vocab_files.read_vocab_and_merges(contents[0], contents[1], added)
+        model = replace(model, added_tokens=())
+    return settings.build(kind, lambda chosen: kind.build(model, chosen))
+
+
+def _files_and_class(
+    settings: _Settings, names: Collection[str]
+) -> tuple[tuple[str, ...] | None, PublishedClass | None]:
+    """Return the files of the model, None if there are none; and the class, None if none is named.
+
+    Args:
+        settings: The settings of the folder.
+        names: The names of its files.
+    """
+    choices: list[tuple[tuple[str, ...], str]] = [
+        ((name,), SENTENCEPIECE) for name in _SENTENCEPIECE_FILES
+    ]
+    choices += [(("vocab.json", "merges.txt"), VOCAB_AND_MERGES), (("vocab.txt",), VOCAB_TXT)]
+    for files, kind in choices:
+        if set(files) <= set(names):
+            return files, settings.class_for(" and ".join(files), kind)
+    return None, None
+
+
+def _warning(folder: str, storage: Storage, names: set[str], spec: TokenizerSpec) -> str | None:
+    """Return what to tell users of the files beside a `tokenizer.json`; None: nothing."""
+    try:
+        return _Settings(folder, storage, names).differences(spec)
+    except UsageError as error:
+        return f"{TOKENIZER_FILE} is read alone: {error}"
 
 
 def has_tokenizer(names: Collection[str]) -> bool:
@@ -133,19 +169,34 @@ def model_input(folder: str, storage: Storage) -> ModelInput:
     Raises:
         UsageError: A file is not JSON, or a role is not a token.
     """
-    settings = _Settings(folder, storage, set(storage.list_names(folder)))
-    return ModelInput(settings.roles, settings.max_length)
+    names = set(storage.list_names(folder))
+    settings = _Settings(folder, storage, names)
+    # A class adds its default tokens to a model, but not to a tokenizer that has all.
+    alone = not names.isdisjoint((TOKENIZER_FILE, "tekken.json"))
+    kind = None if alone else _files_and_class(settings, names)[1]
+    return ModelInput(settings.roles(kind), settings.max_length)
 
 
 class _Token(Struct):
-    """A token in a file of settings."""
+    """A token in a file of settings; normalized None: what it is by default."""
 
     content: str
     single_word: bool = False
     lstrip: bool = False
     rstrip: bool = False
-    normalized: bool = False
+    normalized: bool | None = None
     special: bool = False
+
+    def added(self, token_id: int, special: bool) -> AddedToken:
+        """Return the added token with an id.
+
+        Args:
+            token_id: The id.
+            special: Whether it is a special token.
+        """
+        normalized = not (self.special or special) if self.normalized is None else self.normalized
+        flags = (self.single_word, self.lstrip, self.rstrip, normalized, special)
+        return AddedToken(token_id, self.content, *flags)
 
 
 class _Settings:
@@ -160,14 +211,13 @@ class _Settings:
     def __init__(self, folder: str, storage: Storage, names: set[str]) -> None:
         self.folder, self.storage, self._names = folder, storage, names
         self._config = self._object("tokenizer_config.json")
-        self._class = self._config.field("tokenizer_class").value
-        if self._class is None:
-            self._class = self._object("config.json").field("tokenizer_class").value
-
-    @property
-    def names_class(self) -> bool:
-        """Whether the folder names the class of `transformers`."""
-        return self._class is not None
+        self._by_id = self._config.field("added_tokens_decoder")
+        # The older files count only where the newer one does not list the added tokens.
+        older = ("special_tokens_map.json", "added_tokens.json")
+        listed = "added_tokens_decoder" in self._config.object()
+        self._map, self._ids = (
+            Node(name, "", {}) if listed else self._object(name) for name in older
+        )
 
     def file(self, name: str) -> tuple[bytes, str]:
         """Return the bytes of a file, and its name in messages."""
@@ -187,87 +237,170 @@ class _Settings:
         """Raise UsageError for the folder."""
         raise UsageError(f"{redact(self.folder)}: {why}")
 
-    def class_name(self, file: str, known: tuple[str, ...]) -> str:
-        """Return the class of `transformers`, the first known one if the folder names none.
+    def class_for(self, file: str, files: str) -> PublishedClass | None:
+        """Return the class of `transformers`; None: the folder names none, nor the files.
 
         Args:
-            file: The file that the class would read.
-            known: The names of the supported classes.
+            file: The file that the class would read, in messages.
+            files: What it is.
         """
-        named = self._class
-        if named is None:
-            return known[0]
-        name = str(named).removesuffix("Fast")
-        if name not in known:
-            self.refuse(
-                f"{shortened(named)} is not supported with only {file}, which does not tell all "
-                f"that this class does; the supported ones are {', '.join(known)}. Give a folder "
-                f"with its {TOKENIZER_FILE}"
+        model = self._object("config.json")
+        named = (self._config.field("tokenizer_class"), model.field("tokenizer_class"))
+        name = next((node for node in named if node.value is not None), None)
+        if name is not None:
+            kind = CLASSES.get(name.string().removesuffix("Fast"))
+        elif (name := model.field("model_type")).value is not None:
+            model_type = name.string()
+            kind = next((one for one in CLASSES.values() if model_type in one.model_types), None)
+        else:
+            return None if files == SENTENCEPIECE else _first_class(files)
+        if kind is None or kind.files != files:
+            known = ", ".join(name for name, one in CLASSES.items() if one.files == files)
+            name.refuse(
+                f"{shortened(name.value)} is not supported with only {file}, which does not tell "
+                f"all that its class does; the supported classes are {known}. Give a folder with "
+                f"its {TOKENIZER_FILE}"
             )
-        return name
+        return kind
 
-    def flag(self, name: str, default: bool | None) -> Any:
-        """Return a setting that is true or false.
+    def chosen(self, kind: PublishedClass) -> Chosen:
+        """Return the settings of the folder for a class."""
+        for name, wanted in kind.fixed.items():
+            node = self._config.field(name)
+            if node.value not in (wanted, None):
+                node.refuse(
+                    f"must be {str(wanted).lower()} for this class, got {shortened(node.value)}, "
+                    "which transformers 4.57 and 5 read differently. Give a folder with its "
+                    f"{TOKENIZER_FILE}, or change it"
+                )
+        values = {name: self._value(name, default) for name, default in kind.settings.items()}
+        roles = {role: token.content for role, token in self._role_tokens(kind).items()}
+        return Chosen(roles, values, [token.content for token in self._without_role()[0]])
 
-        Args:
-            name: Its name.
-            default: Its value where it is missing, which may be None.
-        """
+    def _value(self, name: str, default: bool | int | str | None) -> Any:
+        """Return a setting: a flag, a number from 0 to 1,000, or a token that may be null."""
         node = self._config.field(name)
+        if name.endswith("_token") and not name.startswith("add_"):
+            given = name in self._config.object()
+            return (None if node.value is None else _token(node).content) if given else default
         if node.value is None:
             return default
-        node.expect(True, False)
+        if default is None or isinstance(default, bool):
+            node.expect(True, False)
+        elif type(node.value) is not int or not 0 <= node.value <= 1000:
+            node.refuse(f"must be from 0 to 1,000, got {shortened(node.value)}")
         return node.value
 
-    def number(self, name: str, default: int) -> int:
-        """Return a setting that is a number from 0 to 1,000.
+    def build(
+        self, kind: PublishedClass | None, make: Callable[[Chosen], TokenizerSpec]
+    ) -> TokenizerSpec:
+        """Return the tokenizer of a class, with its added tokens and those around a text.
 
         Args:
-            name: Its name.
-            default: Its value where it is missing.
+            kind: The class; None: only the tokens of the files are added.
+            make: Returns the tokenizer without them.
         """
-        value = self._config.field(name).value
-        value = default if value is None else value
-        if type(value) is not int or not 0 <= value <= 1000:
-            self._config.field(name).refuse(f"must be from 0 to 1,000, got {shortened(value)}")
-        return value
+        try:
+            if kind is None:
+                spec = self._with_tokens(make(Chosen({}, {}, ())), None, ())
+            else:
+                chosen = self.chosen(kind)
+                spec = self._with_tokens(make(chosen), kind, kind.listed(chosen))
+                ids = {**spec.model.vocab, **{one.content: one.id for one in spec.added_tokens}}
+                spec = replace(spec, post_processor=kind.frame(chosen, lambda t: self._id(t, ids)))
+            spec.check(ErrorLocation())
+        except UsageError as error:
+            if str(error).startswith(redact(self.folder)):
+                raise
+            self.refuse(str(error))
+        return spec
 
-    def tokens(
-        self, vocab: Mapping[str, int], defaults: Mapping[str, str] = {}
-    ) -> tuple[AddedToken, ...]:
-        """Return the added tokens in the order of ids.
+    def _id(self, token: str, ids: Mapping[str, int]) -> int:
+        if token not in ids:
+            self.refuse(f"the special token {token!r} is not in the vocabulary")
+        return ids[token]
+
+    def _with_tokens(
+        self, spec: TokenizerSpec, kind: PublishedClass | None, listed: Sequence[str]
+    ) -> TokenizerSpec:
+        """Return a tokenizer with the added tokens of the files and of a class.
 
         Args:
-            vocab: The vocabulary without them.
-            defaults: The special tokens by role that the class has where the files name no other;
-                those that are not in the vocabulary are left out.
+            spec: The tokenizer.
+            kind: The class.
+            listed: The special tokens without a role that the class has.
         """
-        added: dict[str, AddedToken] = {}
-        by_id = self._config.field("added_tokens_decoder")
-        for key in by_id.object() if by_id.value is not None else ():
-            token = by_id.field(key).convert(_Token)
+        special = self.special(kind, listed)
+        vocab = spec.model.vocab
+        tokens = {token.content: token for token in spec.added_tokens}
+        tokens |= {token.content: token for token in self.added(special)}
+        for content, token in special.items():
+            if content in tokens:
+                tokens[content] = replace(tokens[content], special=True)
+                continue
+            token_id = vocab.get(content)
+            if token_id is None:
+                token_id = self._next_id(content, vocab, tokens)
+            tokens[content] = token.added(token_id, True)
+        read = (*_ROLES_BY_ID, *(kind.settings if kind is not None else ()))
+        for name, content in self._config.object().items():
+            other = name.endswith("_token") and name not in read and isinstance(content, str)
+            if other and content not in tokens:
+                self._config.field(name).refuse(
+                    f"transformers 5 adds {shortened(content)} as a special token and 4.57 does "
+                    "not: list it in added_tokens_decoder or extra_special_tokens, or remove it"
+                )
+        by_id = tuple(sorted(tokens.values(), key=lambda token: token.id))
+        return replace(spec, added_tokens=by_id)
+
+    def _next_id(
+        self, content: str, vocab: Mapping[str, int], tokens: Mapping[str, AddedToken]
+    ) -> int:
+        """Return the id of a special token that no file has: the next one."""
+        ids = {*vocab.values(), *(token.id for token in tokens.values())}
+        if ids and max(ids) + 1 != len(ids):
+            self.refuse(
+                f"no file has the id of the special token {content!r}, and as the ids have holes, "
+                f"transformers would give it one that is taken or counted otherwise: list it in "
+                "added_tokens_decoder of tokenizer_config.json"
+            )
+        return len(ids)
+
+    def added(self, special: Collection[str]) -> Iterator[AddedToken]:
+        """Yield the tokens that have an id in the files.
+
+        Args:
+            special: The special tokens.
+        """
+        for key in self._by_id.object() if self._by_id.value is not None else ():
+            token = self._by_id.field(key).convert(_Token)
             if not key.isdecimal() or len(key) > 10:
-                by_id.refuse(f"{shortened(key)} is not an id")
-            added[token.content] = _added(int(key), token)
-        roles = {**defaults, **self.roles}
-        special = {*roles.values(), *(token.content for token in self._without_role())}
-        for content, token_id in _checked_vocab(self._object("added_tokens.json")).items():
-            if content not in added:
-                added[content] = AddedToken(token_id, content, special=content in special)
-        for token in (*(token for _, token in self._roles()), *self._without_role()):
-            if token.content not in added:
-                if token.content not in vocab:
-                    self.refuse(f"no file has the id of the special token {token.content!r}")
-                added[token.content] = _added(vocab[token.content], replace(token, special=True))
-        for content in roles.values():
-            if content in vocab and content not in added:
-                added[content] = AddedToken(vocab[content], content)
-        return tuple(sorted(added.values(), key=lambda token: token.id))
+                self._by_id.refuse(f"{shortened(key)} is not an id")
+            yield replace(
+                token.added(int(key), token.special),
+                special=token.special or token.content in special,
+            )
+        named = self.special(None)
+        for content, token_id in _checked_vocab(self._ids).items():
+            plain = content not in named
+            yield AddedToken(token_id, content, normalized=plain, special=content in special)
 
-    @property
-    def roles(self) -> dict[str, str]:
-        """The special tokens by role."""
-        return {role: token.content for role, token in self._roles()}
+    def special(self, kind: PublishedClass | None, listed: Sequence[str] = ()) -> dict[str, _Token]:
+        """Return the special tokens of the files and of a class, by content.
+
+        Args:
+            kind: The class.
+            listed: Its special tokens without a role.
+        """
+        tokens: dict[str, _Token] = {}
+        lists, named = self._without_role()
+        for token in (*self._role_tokens(kind).values(), *lists, *map(_Token, listed), *named):
+            tokens.setdefault(token.content, token)
+        return tokens
+
+    def roles(self, kind: PublishedClass | None) -> dict[str, str]:
+        """Return the special tokens by role, of the files and of a class."""
+        return {role: token.content for role, token in self._role_tokens(kind).items()}
 
     @property
     def max_length(self) -> int | None:
@@ -275,28 +408,51 @@ class _Settings:
         length = self._config.field("model_max_length").value
         return length if type(length) is int and 0 < length < 1 << 63 else None
 
-    def role(self, name: str, default: str) -> str:
-        """Return the special token of a role.
+    def _role_tokens(self, kind: PublishedClass | None) -> dict[str, _Token]:
+        """Return the special tokens by role, in the order in which new ones get ids."""
+        tokens: dict[str, _Token] = {}
+        for role in _ROLES_BY_ID:
+            holders = [one for one in (self._map, self._config) if role in one.object()]
+            if holders and (node := holders[0].field(role)).value is not None:
+                tokens[role] = _token(node)
+                written = isinstance(node.value, str)
+            elif not holders and kind is not None and role in kind.roles:
+                tokens[role], written = _Token(kind.roles[role]), True
+            else:
+                continue
+            if written and kind is not None and role in kind.strips_left:
+                tokens[role] = replace(tokens[role], lstrip=True)
+        return tokens
+
+    def _without_role(self) -> tuple[list[_Token], list[_Token]]:
+        """Return the special tokens of lists, and those with a name that is no role."""
+        lists: list[Node] = []
+        named: list[Node] = []
+        for settings in (self._config, self._map):
+            for node in map(settings.field, SPECIAL_LISTS):
+                if isinstance(node.value, list):
+                    lists += node.items()
+                elif node.value is not None:
+                    named += map(node.field, node.object())
+        return [_token(node) for node in lists], [_token(node) for node in named]
+
+    def differences(self, spec: TokenizerSpec) -> str | None:
+        """Return a warning of what the files say differently than `tokenizer.json`; None: nothing.
 
         Args:
-            name: The role, such as `cls_token`.
-            default: The token where the folder names none.
+            spec: The tokenizer in `tokenizer.json`.
         """
-        return self.roles.get(name, default)
-
-    def _roles(self) -> Iterator[tuple[str, _Token]]:
-        """Yield the special tokens that have a role; those of `tokenizer_config.json` last."""
-        for settings in (self._object("special_tokens_map.json"), self._config):
-            for key, value in settings.object().items():
-                if key in ROLES and value is not None:
-                    yield key, _token(settings.field(key))
-
-    def _without_role(self) -> Iterator[_Token]:
-        for settings in (self._object("special_tokens_map.json"), self._config):
-            for key in ("additional_special_tokens", "extra_special_tokens"):
-                node = settings.field(key)
-                if isinstance(node.value, list):
-                    yield from map(_token, node.items())
+        special = self.special(None)
+        known = {token.content: token for token in spec.added_tokens}
+        other = [one.content for one in self.added(special) if known.get(one.content) != one]
+        other += [one for one in special if one not in known or not known[one].special]
+        if not other:
+            return None
+        return (
+            f"the files beside {TOKENIZER_FILE} give other ids or settings to the tokens "
+            f"{shortened(list(dict.fromkeys(other)))}: they are read as {TOKENIZER_FILE} has them, "
+            "and transformers changes them"
+        )
 
 
 def _token(node: Node) -> _Token:
@@ -304,108 +460,9 @@ def _token(node: Node) -> _Token:
     return _Token(node.value) if isinstance(node.value, str) else node.convert(_Token)
 
 
-def _added(token_id: int, token: _Token) -> AddedToken:
-    flags = (token.single_word, token.lstrip, token.rstrip, token.normalized, token.special)
-    return AddedToken(token_id, token.content, *flags)
-
-
-def _sentencepiece(spec: TokenizerSpec, name: str, settings: _Settings) -> TokenizerSpec:
-    """Return a tokenizer of SentencePiece with the added tokens of its folder."""
-    known = ("LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "T5Tokenizer")
-    kind = settings.class_name(name, known)
-    vocab = spec.model.vocab
-    added = {token.content: token for token in settings.tokens(vocab)}
-    if kind == "T5Tokenizer":
-        size, extra = len(vocab), settings.number("extra_ids", 100)
-        for number in range(extra):
-            text = f"<extra_id_{number}>"
-            fresh = AddedToken(size + extra - 1 - number, text, lstrip=True, rstrip=True)
-            added.setdefault(text, fresh)
-    own = {token.content for token in spec.added_tokens}
-    more = [token for token in added.values() if token.content not in own]
-    for token in more:
-        if token.content in vocab and token.special:
-            settings.refuse(f"the special token {token.content!r} is a normal piece of {name}")
-    new = (token for token in more if token.content not in vocab)
-    tokens = (*spec.added_tokens, *sorted(new, key=lambda token: token.id))
-    frame = _sentencepiece_frame(kind, vocab, settings) if settings.names_class else None
-    return _checked(replace(spec, added_tokens=tokens, post_processor=frame), settings)
-
-
-def _sentencepiece_frame(
-    kind: str, vocab: Mapping[str, int], settings: _Settings
-) -> TemplateProcessing | None:
-    """Return the special tokens that a class puts around a text on request."""
-    of_t5 = kind == "T5Tokenizer"
-    names = [settings.role("bos_token", "<s>"), "$A", settings.role("eos_token", "</s>")]
-    if of_t5 or not settings.flag("add_bos_token", True):
-        del names[0]
-    if not (of_t5 or settings.flag("add_eos_token", False)):
-        del names[-1]
-    ids = {name: _id_of(name, vocab, settings) for name in names if name != "$A"}
-    special = {name: SpecialToken(name, (token_id,), (name,)) for name, token_id in ids.items()}
-    single, second = (
-        tuple(
-            TemplatePiece(text=TemplateReference(text, type_id))
-            if name == "$A"
-            else TemplatePiece(special=TemplateReference(name, type_id))
-            for name in names
-        )
-        for type_id, text in enumerate("AB")
-    )
-    return TemplateProcessing(single, (*single, *second), special) if special else None
-
-
-def _vocab_and_merges(settings: _Settings) -> TokenizerSpec:
-    """Return a byte-level tokenizer of the class that the folder names."""
-    known = ("GPT2Tokenizer", "RobertaTokenizer", "Qwen2Tokenizer")
-    kind = settings.class_name("vocab.json and merges.txt", known)
-    vocab, merges = settings.file("vocab.json"), settings.file("merges.txt")
-    ids = _checked_vocab(Node(vocab[1], "", parse(*vocab)))
-    if settings.flag("add_bos_token", False):
-        settings.refuse(f"add_bos_token is not supported without {TOKENIZER_FILE}")
-    end = "<|endoftext|>"
-    defaults = {"eos_token": end, "pad_token": end}
-    if kind == "RobertaTokenizer":
-        defaults = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
-        defaults |= {"pad_token": "<pad>", "mask_token": "<mask>"}
-    added = settings.tokens(ids, defaults)
-    spec = vocab_files.read_vocab_and_merges(vocab, merges, [token.content for token in added])
-    prefix = settings.flag("add_prefix_space", False)
-    pre_tokenizer: Any = ByteLevelPreTokenizer(add_prefix_space=prefix)
-    if kind == "Qwen2Tokenizer":
-        pre_tokenizer = pretokenizer_from_name("qwen2", byte_level=True)
-        spec = replace(spec, normalizer=NFC())
-    if kind == "RobertaTokenizer":
-        mask = settings.role("mask_token", "<mask>")
-        added = tuple(replace(one, lstrip=True) if one.content == mask else one for one in added)
-        frame = [settings.role("sep_token", "</s>"), settings.role("cls_token", "<s>")]
-        sep, cls = ((token, _id_of(token, ids, settings)) for token in frame)
-        spec = replace(spec, post_processor=RobertaProcessing(sep, cls, True, prefix))
-    return _checked(replace(spec, added_tokens=added, pre_tokenizer=pre_tokenizer), settings)
-
-
-def _vocab_txt(settings: _Settings) -> TokenizerSpec:
-    """Return BERT's tokenizer."""
-    settings.class_name("vocab.txt", ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"))
-    vocab = vocab_files.read_vocab_txt(*settings.file("vocab.txt"))
-    names = ("unk", "sep", "pad", "cls", "mask")
-    defaults = {f"{name}_token": f"[{name.upper()}]" for name in names}
-    frame = (settings.role(f"{name}_token", f"[{name.upper()}]") for name in ("sep", "cls"))
-    sep, cls = ((token, _id_of(token, vocab, settings)) for token in frame)
-    spec = TokenizerSpec(
-        WordPiece(vocab, settings.role("unk_token", "[UNK]")),
-        settings.tokens(vocab, defaults),
-        normalizer=BertNormalizer(
-            handle_chinese_chars=settings.flag("tokenize_chinese_chars", True),
-            strip_accents=settings.flag("strip_accents", None),
-            lowercase=settings.flag("do_lower_case", True),
-        ),
-        pre_tokenizer=BertPreTokenizer(),
-        post_processor=BertProcessing(sep, cls),
-        decoder=WordPieceDecoder(),
-    )
-    return _checked(spec, settings)
+def _first_class(files: str) -> PublishedClass:
+    """Return the class of a folder that names none."""
+    return next(kind for kind in CLASSES.values() if kind.files == files)
 
 
 def _checked_vocab(node: Node) -> dict[str, int]:
@@ -413,18 +470,3 @@ def _checked_vocab(node: Node) -> dict[str, int]:
     vocab = tokenizer_json.read_vocab(node)
     check_vocab(vocab, ErrorLocation(token=lambda token: f"{node.source}: {shortened(token)}"))
     return vocab
-
-
-def _id_of(token: str, vocab: Mapping[str, int], settings: _Settings) -> int:
-    if token not in vocab:
-        settings.refuse(f"the special token {token!r} is not in the vocabulary")
-    return vocab[token]
-
-
-def _checked(spec: TokenizerSpec, settings: _Settings) -> TokenizerSpec:
-    """Return a tokenizer whose parts fit each other."""
-    try:
-        spec.check(ErrorLocation())
-    except UsageError as error:
-        settings.refuse(str(error))
-    return spec

@@ -69,6 +69,7 @@ NORMALIZER: Fields = {
 ALGORITHMS = {1: "unigram", 2: "bpe"}
 ESCAPED_SPACE = "\u2581"
 _UNKNOWN_SURFACE = " \u2047 "
+_PIECES = ErrorLocation(setting=lambda name: "pieces" if name == "vocab" else name)
 
 
 def read(data: bytes, source: str) -> TokenizerSpec:
@@ -86,8 +87,34 @@ def read(data: bytes, source: str) -> TokenizerSpec:
         return _read(data, source)
 
 
+def read_pieces(data: bytes, source: str) -> tuple[SentencePiece, bytes]:
+    """Return the model in a `.model` file, and the table of replacements of its normalizer.
+
+    Args:
+        data: The file's bytes.
+        source: The name of the file in messages.
+
+    Raises:
+        UsageError: As `read`.
+    """
+    with explained(data, source, ".model"):
+        model, settings = _read_model(data, source)
+    return model, _charsmap(settings)
+
+
 def _read(data: bytes, source: str) -> TokenizerSpec:
     """Return the tokenizer in a `.model` file, whatever other file it may be."""
+    model, settings = _read_model(data, source)
+    try:
+        spec = _spec_of(model, settings)
+        spec.check(_PIECES)
+    except UsageError as error:
+        raise UsageError(f"{source}: {error}") from None
+    return spec
+
+
+def _read_model(data: bytes, source: str) -> tuple[SentencePiece, dict[str, Any]]:
+    """Return the checked model in a file, and the settings of its messages by their names."""
     pieces, settings = _read_fields(data, source)
     algorithm = ALGORITHMS.get(settings.get("model_type", 1))
     if algorithm is None:
@@ -98,14 +125,15 @@ def _read(data: bytes, source: str) -> TokenizerSpec:
     if (changes := settings.get("denormalizer.precompiled_charsmap")) and changes.raw():
         raise UsageError(f"{source}: denormalizer_spec: replacements in decoding are not supported")
     model = SentencePiece(algorithm, pieces, bool(settings.get("byte_fallback", False)))
-    named = ErrorLocation(setting=lambda name: "pieces" if name == "vocab" else name)
     try:
-        model.check(named)
-        spec = _spec_of(model, settings)
-        spec.check(named)
+        model.check(_PIECES)
     except UsageError as error:
         raise UsageError(f"{source}: {error}") from None
-    return spec
+    return model, settings
+
+
+def _charsmap(settings: dict[str, Any]) -> bytes:
+    return settings["precompiled_charsmap"].raw() if "precompiled_charsmap" in settings else b""
 
 
 def _read_fields(data: bytes, source: str) -> tuple[list[tuple[str, float, str]], dict[str, Any]]:
@@ -139,7 +167,7 @@ def _spec_of(model: SentencePiece, settings: dict[str, Any]) -> TokenizerSpec:
     """Return a tokenizer of a model and the settings of its file, by the names of their fields."""
     found = {name: bool(settings[name]) for name in _Rules.__struct_fields__ if name in settings}
     rules = _Rules(**found)
-    charsmap = settings["precompiled_charsmap"].raw() if "precompiled_charsmap" in settings else b""
+    charsmap = _charsmap(settings)
     if not charsmap and replace(rules, add_dummy_prefix=True) == ONLY_ESCAPED:
         spec = _hugging_face_spec(model, rules.add_dummy_prefix)
         if spec is not None:

@@ -37,6 +37,7 @@ class TokenizerSpec(Struct, frozen=True):
         decoder: How tokens become text; None: joined with spaces, as in Hugging Face.
         truncation: How a program that runs a model cuts texts; never applied here.
         padding: How such a program pads them; never applied here.
+        folder_warning: What to tell users of the files beside the tokenizer's; None: nothing.
     """
 
     model: Model
@@ -47,16 +48,18 @@ class TokenizerSpec(Struct, frozen=True):
     decoder: Decoder | None = None
     truncation: Truncation | None = None
     padding: Padding | None = None
+    folder_warning: str | None = None
 
     @property
     def warning(self) -> str | None:
-        """What to tell users of settings that are kept and not applied; None: nothing."""
+        """What to tell users of settings that are not applied; None: nothing."""
         kept = [name for name in ("truncation", "padding") if getattr(self, name) is not None]
         if not kept:
-            return None
+            return self.folder_warning
+        more = f"; {self.folder_warning}" if self.folder_warning else ""
         return (
             f"the tokenizer's {' and '.join(kept)} {'are' if len(kept) > 1 else 'is'} not applied: "
-            "texts keep all their tokens and get no others"
+            f"texts keep all their tokens and get no others{more}"
         )
 
     @property

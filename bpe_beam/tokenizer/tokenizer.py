@@ -50,8 +50,8 @@ class Tokenizer:
         """Return the tokenizer in a `tokenizer.json`, a SentencePiece `.model` or a `tekken.json`.
 
         Args:
-            path: A path or any URL that fsspec opens, of the file or of its folder; of a folder
-                without a `tokenizer.json` as `from_pretrained` reads it.
+            path: A path or any URL that fsspec opens, of the file or of its folder, which is read
+                as `from_pretrained` reads it.
             storage: The storage client; None: one without options.
 
         Raises:
@@ -59,7 +59,7 @@ class Tokenizer:
                 the message has the file, the JSON path, and the supported values.
         """
         try:
-            data, source = tokenizer_json.read_file(path, storage)
+            data, source = tokenizer_json.read_file(path, storage, None)
         except tokenizer_json.MissingFileError:
             return cls.from_pretrained(path, storage=storage)
         beginning = data[:4096]

@@ -82,14 +82,14 @@ class MissingFileError(UsageError):
 
 
 def read_file(
-    path: PathName, storage: Storage | None, name: str = "tokenizer.json"
+    path: PathName, storage: Storage | None, name: str | None = "tokenizer.json"
 ) -> tuple[bytes, str]:
     """Return the bytes of a tokenizer's file, and the name of the file in messages.
 
     Args:
         path: A path or any URL that fsspec opens, of the file or of its folder.
         storage: The storage client; None: one without options.
-        name: The file's name in a folder.
+        name: The file's name in a folder; None: no file of a folder is read.
 
     Raises:
         MissingFileError: The path is of a folder without such a file.
@@ -105,8 +105,8 @@ def read_file(
     except DataError:
         if not storage.is_folder(path):
             raise
-    file = storage.join(path, name)
-    if not storage.exists(file):
+    file = storage.join(path, name or "")
+    if name is None or not storage.exists(file):
         raise MissingFileError(f"{redact(path)} is a folder without a {name}")
     return _read_whole(storage, file)
 

@@ -15,7 +15,13 @@ from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.foreign_files import describe_beginning, describe_foreign_file, explained
 from bpe_beam.tokenizer.json_node import MAX_FILE_BYTES, Node, parse
-from bpe_beam.tokenizer.models import BPE, ErrorLocation, Model, check_vocab
+from bpe_beam.tokenizer.models import (
+    BPE,
+    ErrorLocation,
+    Model,
+    check_vocab,
+    in_order_of_ids,
+)
 from bpe_beam.tokenizer.spec import TokenizerSpec, byte_level_spec
 from bpe_beam.tokenizer.tokenizer_json import read_vocab
 
@@ -44,26 +50,24 @@ def vocab_txt(model: Model) -> bytes:
 def read_vocab_txt(data: bytes, source: str) -> dict[str, int]:
     """Return the vocabulary in BERT's `vocab.txt`: one token a line, whose number is the id.
 
+    A repeated token has the id of its last line; an empty line is no token, and takes an id.
+
     Args:
         data: The file's bytes.
         source: The name of the file in messages.
 
     Raises:
-        UsageError: The file is not UTF-8, or a token is empty or listed twice; the message has the
-            line.
+        UsageError: The file is not UTF-8, or has no token.
     """
-    ids: dict[str, int] = {}
     # Any lines are tokens, even those of another file.
     if other := describe_foreign_file(data, "vocab.txt"):
         raise UsageError(f"{source}: {other}")
-    text = _text(data, source)
-    for number, line in enumerate(text.removesuffix("\n").split("\n")):
-        token = line.removesuffix("\r")
-        if not token or token in ids:
-            why = f"the token {shortened(token)} is repeated" if token else "an empty token"
-            raise UsageError(f"{source}: line {number + 1}: {why}")
-        ids[token] = number
-    return ids
+    lines = _text(data, source).removesuffix("\n").split("\n")
+    ids = {line.removesuffix("\r"): number for number, line in enumerate(lines)}
+    ids.pop("", None)
+    if not ids:
+        raise UsageError(f"{source}: the file must have a token a line, got none")
+    return in_order_of_ids(ids.items())
 
 
 def merges_txt(model: Model) -> bytes:

@@ -60,7 +60,7 @@ def test_a_folder_of_a_tokenizer(
     other.mkdir()
     for name in ("vocab.json", "merges.txt"):
         shutil.copy(made / "tok" / name, other)
-    config = {"eos_token": "<|end|>", "model_max_length": 512}
+    config = {"eos_token": "<|end|>", "model_max_length": 512, "bos_token": None, "unk_token": None}
     (other / "tokenizer_config.json").write_text(json.dumps(config))
     (other / "chat_template.jinja").write_text("a")
     _, figures = inspect(other, capsys, tmp_path)

@@ -1,0 +1,102 @@
+"""Each setting of each class that reads published folders, against the installed `transformers`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from published_cells import BASES, DIFFERENT, REFUSED, TEXTS, cells, write
+
+from bpe_beam import Tokenizer
+from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer.published_classes import CLASSES
+
+pytestmark = pytest.mark.transformers
+
+
+@pytest.fixture(scope="module", autouse=True)
+def offline() -> None:
+    """Nothing is asked of the hub; before `transformers` is imported."""
+    os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="critical")
+
+
+def version() -> str:
+    import transformers
+
+    return str(transformers.__version__[0])
+
+
+def opened(folder: str) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(folder)
+
+
+def matches(name: str, patterns: Collection[str]) -> bool:
+    return any(re.fullmatch(pattern, name) for pattern in patterns)
+
+
+def differences(ours: Tokenizer, read: Callable[[], Any]) -> list[Any]:
+    """Return what differs for some texts: ids, and decoded texts."""
+    found: list[Any] = []
+    try:
+        theirs = read()
+        for text in TEXTS:
+            for around in (True, False):
+                ids = ours.encode(text, allowed_special="all", add_special_tokens=around)
+                other = theirs(text, add_special_tokens=around)["input_ids"]
+                if ids != other:
+                    found.append((text, [theirs.convert_ids_to_tokens(i) for i in (ids, other)]))
+            # Older versions of tokenizers decode normalized tokens as they are listed.
+            if version() == "4" and any(token.normalized for token in ours.spec.added_tokens):
+                continue
+            for skip in (True, False):
+                decoded = theirs.decode(ids, skip_special_tokens=skip)
+                if decoded != (here := ours.decode(ids, skip_special_tokens=skip)):
+                    found.append((text, "decoded", here, decoded))
+    except (AttributeError, TypeError, ValueError) as error:
+        found.append(error)
+    return found
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_each_cell(name: str, tmp_path: Path) -> None:
+    wrong: dict[str, Any] = {}
+    seen = 0
+    for number, (cell, files) in enumerate(cells()):
+        if not cell.startswith(name):
+            continue
+        seen += 1
+        folder = write(tmp_path / str(number), files)
+        try:
+            ours = Tokenizer.from_pretrained(folder)
+        except UsageError as error:
+            if not matches(cell, REFUSED):
+                wrong[cell] = error
+            continue
+        if matches(cell, REFUSED):
+            wrong[cell] = "is read"
+        found = differences(ours, partial(opened, folder))
+        if bool(found) != matches(cell, DIFFERENT[version()]):
+            wrong[cell] = found[:2]
+    assert not wrong, "\n".join(f"{cell}: {why}" for cell, why in wrong.items())
+    assert seen > 30
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_folder_that_it_saved(name: str, tmp_path: Path) -> None:
+    config = {"tokenizer_class": name}
+    folder = write(tmp_path, {**BASES[name], "tokenizer_config.json": config})
+    first = opened(folder)
+    if version() == "4":  # 5 writes added tokens to tokenizer.json alone
+        first.add_tokens(["<new>", "zz"])
+    first.save_pretrained(folder)
+    (tmp_path / "tokenizer.json").unlink()
+    write(tmp_path, BASES[name])  # of which 5 leaves some out
+    ours = Tokenizer.from_pretrained(folder)
+    assert bool(differences(ours, lambda: first)) == matches(f"{name} alone", DIFFERENT[version()])
