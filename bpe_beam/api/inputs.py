@@ -6,12 +6,12 @@ import glob
 import os
 from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage
+from bpe_beam.storage.names import local_path
 
 FIRST = "texts_or_paths"
 
@@ -121,7 +121,7 @@ def _names_a_file(text: str) -> bool:
     if "://" in text and not any(map(str.isspace, text)):
         return True
     try:
-        if Path(text).is_file():
+        if local_path(text).is_file():
             return True
     except (OSError, ValueError):
         return False

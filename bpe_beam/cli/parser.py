@@ -36,6 +36,8 @@ class Argument(msgspec.Struct, frozen=True):
 class _StoreOnce(argparse.Action):
     """Store the value of an option, which is refused if it is repeated."""
 
+    remedy = "keep one"
+
     def __call__(
         self,
         parser: argparse.ArgumentParser,
@@ -44,12 +46,15 @@ class _StoreOnce(argparse.Action):
         option_string: str | None = None,
     ) -> None:
         if hasattr(namespace, self.dest):
-            remedy = "separate its values by commas" if "," in str(self.metavar) else "keep one"
-            raise UsageError(f"{option_string} must be given once, got it twice; {remedy}")
+            raise UsageError(f"{option_string} must be given once, got it twice; {self.remedy}")
         setattr(namespace, self.dest, values)
 
 
-_ACTIONS |= dict.fromkeys(("one", "list", "mapping"), _StoreOnce)
+class _StoreListOnce(_StoreOnce):
+    remedy = "separate its values by commas"
+
+
+_ACTIONS |= {"one": _StoreOnce, "mapping": _StoreOnce, "list": _StoreListOnce}
 
 
 class _HelpFormatter(argparse.HelpFormatter):

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import itertools
+import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from bpe_beam.corpus.file_types import HEAD_BYTES, compression_of, format_of
 from bpe_beam.corpus.plan import MAX_FILE_BYTES, MAX_FILES, InputFile, Plan
 from bpe_beam.errors import UsageError
+from bpe_beam.messages import list_few
 from bpe_beam.storage import Storage, StoredFile, redact
-from bpe_beam.storage.names import absolute, escape_glob, join
+from bpe_beam.storage.names import (
+    WEB,
+    absolute,
+    absolute_glob,
+    escape_glob,
+    is_local,
+    join,
+    local_path,
+    protocol_of,
+)
+from bpe_beam.storage.stored_file import LinkReport
 
 _LISTING_THREADS = 32
 _FEW_FILES = 8
@@ -24,15 +38,22 @@ _MAX_NAME = 8192
 
 
 def list_files(
-    storage: Storage, inputs: Sequence[str], exclude: Sequence[str], input_format: str
+    storage: Storage,
+    inputs: Sequence[str],
+    exclude: Sequence[str],
+    input_format: str,
+    outputs: Sequence[str] = (),
 ) -> Plan:
     """Return the files that the inputs name, without the excluded ones, as a plan without splits.
+
+    A file and links to it are one input.
 
     Args:
         storage: The storage client.
         inputs: Paths, URLs, globs, folders, or `@file` lists.
         exclude: The same for the files to leave out; a pattern that matches nothing is allowed.
         input_format: One of INPUT_FORMAT_CHOICES.
+        outputs: Folders and files that the job writes, which are left out.
 
     Raises:
         UsageError: An input matches nothing, no file is left or too many, or one has a format that
@@ -40,21 +61,29 @@ def list_files(
     """
     found: dict[str, StoredFile] = {}
     repeated: set[str] = set()
+    links: dict[str, str] = {}
     for pattern in _patterns(storage, inputs):
-        for file in _expand(storage, pattern):
+        for file in _expand(storage, pattern, links):
             if file.url in found:
                 repeated.add(file.url)
             found[file.url] = file
+    real = RealNames()
     left_out = {
-        file.url
+        real.entry(file.url)
         for pattern in _patterns(storage, exclude)
-        for file in storage.expand(pattern) or storage.expand(glob_below(pattern))
+        for file in expand_excluded(storage, pattern)
     }
-    files = {url: file for url, file in found.items() if url not in left_out}
+    files = {url: file for url, file in found.items() if left_out.isdisjoint(real.names(url))}
     excluded = len(found) - len(files)
+    own = [url for url in files if any(real.is_below(url, output) for output in outputs)]
+    for url in own:
+        del files[url]
     if not files:
         why = f"all {excluded} are excluded" if excluded else "the inputs are empty"
+        if own:
+            why = f"{len(own):,} are in {redact(outputs[0])}, the output; give an output elsewhere"
         raise UsageError(f"there are no input files: {why}")
+    linked = real.without_links(files)
     if len(files) > MAX_FILES:
         raise UsageError(f"{len(files)} input files; at most {MAX_FILES} can be read in one job")
     for url, file in files.items():
@@ -64,8 +93,93 @@ def list_files(
             )
     root, names = _name(list(files))
     named = sorted((names[url], file) for url, file in files.items())
-    duplicates = tuple(sorted(names[url] for url in repeated if url in files))
-    return Plan(root, described(storage, named, input_format), (), duplicates, excluded)
+    duplicates = [names[url] for url in repeated if url in files]
+    duplicates += [f"{url} (a link to {names[target]})" for url, target in linked.items()]
+    return Plan(
+        root,
+        described(storage, named, input_format),
+        (),
+        tuple(sorted(duplicates)),
+        excluded,
+        links=tuple(f"{path} ({reason})" for path, reason in sorted(links.items())),
+    )
+
+
+class RealNames:
+    """The names of local files without links; URLs of stores have one name.
+
+    An entry is the name of a file in a folder without links; the file may be a link itself.
+    """
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}
+
+    def entry(self, url: str) -> str:
+        """Return the name of the entry; a URL as it is."""
+        if not is_local(url):
+            return url
+        folder, _, name = url.rpartition("/")
+        if folder not in self._folders:
+            self._folders[folder] = os.path.realpath(folder or "/").rstrip("/")
+        return f"{self._folders[folder]}/{name}"
+
+    def names(self, url: str) -> tuple[str, str]:
+        """Return the name of the entry, and that of the file which it is or leads to."""
+        entry = self.entry(url)
+        linked = is_local(url) and Path(entry).is_symlink()
+        return entry, os.path.realpath(entry) if linked else entry
+
+    def is_below(self, url: str, output: str) -> bool:
+        """Return whether a file is an output, or below it.
+
+        Args:
+            url: The file.
+            output: A file or folder.
+        """
+        if is_local(url) != is_local(output):
+            return False
+        if is_local(output):
+            if output not in self._folders:
+                self._folders[output] = os.path.realpath(local_path(output))
+            whole = self._folders[output]
+        else:
+            rest = output.partition("://")[2].rstrip("/")
+            whole = f"{protocol_of(output)}://{rest}"
+        return any(f"{name}/".startswith(f"{whole}/") for name in self.names(url))
+
+    def without_links(self, files: dict[str, StoredFile]) -> dict[str, str]:
+        """Remove all but one name of each file; return the removed names with the one that stays.
+
+        The name without links stays, or the first in order.
+        """
+        kept: dict[str, str] = {}
+        for url in sorted(files, key=lambda url: (url != self.names(url)[1], url)):
+            kept.setdefault(self.names(url)[1], url)
+        removed = {url: kept[self.names(url)[1]] for url in files}
+        removed = {url: target for url, target in removed.items() if url != target}
+        for url in removed:
+            del files[url]
+        return removed
+
+
+def expand_excluded(storage: Storage, pattern: str) -> list[StoredFile]:
+    """Return the files to leave out: those that match, and those below folders that match.
+
+    Args:
+        storage: The storage client.
+        pattern: A path, URL or glob.
+    """
+    if _is_glob(pattern) and not storage.exists(pattern):
+        found = [] if pattern.endswith("/") else storage.expand(pattern)
+        if "**" in pattern and not pattern.endswith("/"):
+            return found
+        return found + storage.expand(join(absolute_glob(pattern), "**", "*"))
+    return storage.expand(pattern) or storage.expand(glob_below(pattern))
+
+
+def _is_glob(pattern: str) -> bool:
+    """Return whether a name has characters of globs; those of web addresses have other meanings."""
+    return re.search(r"[*?[]", pattern) is not None and protocol_of(pattern) not in WEB
 
 
 def described(
@@ -125,22 +239,29 @@ def _patterns(storage: Storage, inputs: Iterable[str]) -> Iterator[str]:
                 yield line
 
 
-def _expand(storage: Storage, pattern: str) -> list[StoredFile]:
-    found = storage.expand(pattern)
+def _expand(storage: Storage, pattern: str, links: dict[str, str]) -> list[StoredFile]:
+    """Return the files of an input; add the links that are not followed, with the reasons."""
+    shown, unfollowed = redact(pattern), dict[str, str]()
+    folders = pattern.endswith("/") and _is_glob(pattern) and not storage.exists(pattern)
+    found = [] if folders else storage.expand(pattern, unfollowed.setdefault)
+    folders = folders or (not found and storage.is_folder(pattern))
+    if folders:
+        found = visible_below(storage, pattern, unfollowed.setdefault)
+    links.update(unfollowed)
     if found:
         return found
-    shown = redact(pattern)
-    if not storage.is_folder(pattern):
-        if storage.exists(pattern):
-            raise UsageError(f"input {shown!r} is not a regular file")
-        raise UsageError(f"input {shown!r}: no file matches; check the path (quote a glob)")
-    found = visible_below(storage, pattern)
-    if not found:
+    if unfollowed:
+        named = list_few([f"{path} ({reason})" for path, reason in unfollowed.items()])
+        raise UsageError(f"input {shown!r}: no file but links that are not followed: {named}")
+    if folders:
         raise UsageError(
             f"input {shown!r} is a folder without files to read; files and folders whose names "
             f"begin with {' or '.join(_PASSED_OVER)} are left out"
         )
-    return found
+    if storage.exists(pattern):
+        raise UsageError(f"input {shown!r} is not a regular file")
+    advice = "quote a glob, and end a glob of folders with a slash"
+    raise UsageError(f"input {shown!r}: no file matches; check the path ({advice})")
 
 
 def glob_below(folder: str) -> str:
@@ -148,19 +269,29 @@ def glob_below(folder: str) -> str:
     return join(escape_glob(absolute(folder)), "**", "*")
 
 
-def visible_below(storage: Storage, folder: str) -> list[StoredFile]:
+def visible_below(
+    storage: Storage, folder: str, on_link: LinkReport = lambda _path, _reason: None
+) -> list[StoredFile]:
     """Return the files of a folder and of the folders below it, except hidden and auxiliary ones.
 
     Args:
         storage: The storage client.
-        folder: The folder; if it does not exist, there are no files.
+        folder: The folder, or a glob of folders; if none exists, there are no files.
+        on_link: See `Storage.expand`.
     """
-    below = len(absolute(folder).rstrip("/")) + 1
-    return [
-        file
-        for file in storage.expand(glob_below(folder))
-        if not any(name.startswith(_PASSED_OVER) for name in file.url[below:].split("/"))
-    ]
+    pattern = glob_below(folder)
+    if _is_glob(folder) and not storage.is_folder(folder):
+        pattern = join(absolute_glob(folder), "**", "*")
+    depth = pattern.split("/").index("**")
+
+    def visible(path: str) -> bool:
+        return not any(name.startswith(_PASSED_OVER) for name in path.split("/")[depth:])
+
+    def report(path: str, reason: str) -> None:
+        if visible(path):
+            on_link(path, reason)
+
+    return [file for file in storage.expand(pattern, report) if visible(file.url)]
 
 
 def shared_parts(folders: Iterable[list[str]]) -> list[str]:

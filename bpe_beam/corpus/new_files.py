@@ -12,13 +12,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bpe_beam.corpus.listing import glob_below, shared_parts, visible_below
+from bpe_beam.corpus.listing import RealNames, expand_excluded, shared_parts, visible_below
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage, StoredFile, redact
 from bpe_beam.storage.names import (
     OBJECT_STORES,
     SCHEME,
     WEB,
+    absolute,
     absolute_glob,
     is_local,
     local_path,
@@ -89,7 +90,7 @@ class Watched:
         return Watched(
             root,
             patterns=tuple(absolute_glob(p) for p in patterns if p not in whole),
-            exclude=tuple(glob_below(p) if p in whole else absolute_glob(p) for p in exclude),
+            exclude=tuple(absolute(p) if p in whole else absolute_glob(p) for p in exclude),
             own=own,
             folders=tuple(urls[p] for p in patterns if p in whole),
         )
@@ -116,11 +117,16 @@ class Watched:
 
         Cost: one listing for each pattern or folder; the memory of the files of one.
         """
-        left_out = {file.url for pattern in self.exclude for file in storage.expand(pattern)}
+        real = RealNames()
+        left_out = {
+            real.entry(file.url)
+            for pattern in self.exclude
+            for file in expand_excluded(storage, pattern)
+        }
         length = len(self.root.rstrip("/")) + 1
         for file in self._listed(storage):
             own = file.url.startswith(self.own, length)
-            if file.size and file.url not in left_out and not own:
+            if file.size and not own and left_out.isdisjoint(real.names(file.url)):
                 yield file.url[length:], file
 
     def _listed(self, storage: Storage) -> Iterator[StoredFile]:

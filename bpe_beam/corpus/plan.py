@@ -73,13 +73,15 @@ class Plan:
     """The files of a corpus in order, and the splits that cover them in the same order.
 
     Attributes:
-        root: The folder (path or URL) that the names start at. Neither it nor the last three are
+        root: The folder (path or URL) that the names start at. Neither it nor the last four are
             compared, written or hashed.
         files: The files, sorted by name.
         splits: The splits.
-        duplicates: Names of files that the inputs named more than once, sorted.
+        duplicates: Names of files that the inputs named more than once, by themselves or by links,
+            sorted.
         excluded: How many files were left out by `exclude`.
         range_bytes: The most stored bytes of a split, if its files can be split.
+        links: The links that were not followed, each with the reason, sorted.
     """
 
     root: str = field(repr=False, compare=False)
@@ -88,6 +90,7 @@ class Plan:
     duplicates: tuple[str, ...] = field(default=(), compare=False)
     excluded: int = field(default=0, compare=False)
     range_bytes: int = field(default=0, compare=False)
+    links: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def size(self) -> int:

@@ -39,6 +39,7 @@ def make_plan(
     range_bytes: int | None = None,
     exclude: Sequence[str] = (),
     cut_compressed: bool = True,
+    outputs: Sequence[str] = (),
 ) -> Plan:
     """Return the plan of the files that the inputs name.
 
@@ -57,13 +58,14 @@ def make_plan(
         exclude: Files to leave out, named like the inputs.
         cut_compressed: Whether to split gzip and zstd files, too. After the first boundary in such
             a file the positions of documents are unknown.
+        outputs: Folders and files that the job writes: they are left out.
 
     Raises:
         UsageError: `range_bytes` is less than 1, or see `list_files`.
     """
     if range_bytes is not None and range_bytes < 1:
         raise UsageError(f"must be at least 1, got {range_bytes}", ("range_bytes",))
-    listed = list_files(storage, inputs, exclude, input_format)
+    listed = list_files(storage, inputs, exclude, input_format, outputs)
     plan = plan_of_files(
         listed.root,
         listed.files,
@@ -71,7 +73,7 @@ def make_plan(
         range_bytes=range_bytes,
         cut_compressed=cut_compressed,
     )
-    return replace(plan, duplicates=listed.duplicates, excluded=listed.excluded)
+    return replace(plan, duplicates=listed.duplicates, excluded=listed.excluded, links=listed.links)
 
 
 def plan_of_files(

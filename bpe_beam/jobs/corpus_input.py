@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
 from bpe_beam.corpus.first_records import TRIED_RECORDS, tried_in_vain
 from bpe_beam.corpus.limits import Limit
-from bpe_beam.corpus.new_files import names_below
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.rejects import names_in
@@ -17,6 +16,7 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE
 from bpe_beam.folders.folder_kind import kind_of
 from bpe_beam.folders.receipts import TaskFolder
+from bpe_beam.jobs.output_file import STDOUT
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.field import identity_of
 from bpe_beam.storage import Storage, redact
@@ -58,7 +58,7 @@ def plan_of(
     storage: Storage,
     input_settings: InputSettings,
     *,
-    output: str | None = None,
+    outputs: Sequence[str | None] = (),
     with_places: bool = False,
 ) -> Plan:
     """Return the plan of the input files.
@@ -66,21 +66,15 @@ def plan_of(
     Args:
         storage: The storage client.
         input_settings: The input settings.
-        output: The job's output folder, if it has one.
+        outputs: The folders and files that the job writes, the output first; they are left out of
+            the inputs, so that the same command reads the same files again.
         with_places: Whether the position of each document in the corpus is needed; compressed
             files are then not split.
 
     Raises:
-        UsageError: No such files; an input that is a folder which a job wrote, or which holds the
-            output folder.
+        UsageError: No such files; an input that is a folder which a job wrote.
     """
-    for folder in require_no_artifacts(storage, input_settings.inputs):
-        if output is not None and any(names_below(folder, output)):
-            raise UsageError(
-                f"output {redact(output)} is in the input folder {redact(folder)}, and would be "
-                "read by the next run: give an output folder elsewhere, or name the files with a "
-                "glob"
-            )
+    require_no_artifacts(storage, input_settings.inputs)
     return make_plan(
         storage,
         list(input_settings.inputs),
@@ -89,6 +83,7 @@ def plan_of(
         range_bytes=input_settings.range_bytes,
         exclude=list(input_settings.exclude),
         cut_compressed=not with_places,
+        outputs=[each for each in outputs if each not in (None, STDOUT)],
     )
 
 

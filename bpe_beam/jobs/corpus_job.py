@@ -32,6 +32,7 @@ from bpe_beam.jobs.corpus_summary import (
     losses_summary,
     source_warnings,
 )
+from bpe_beam.messages import list_few
 from bpe_beam.progress import Progress, Work
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.dataflow import require_reachable
@@ -78,6 +79,7 @@ class CorpusSummary(Struct, frozen=True, kw_only=True):
     files: int
     files_excluded: int | None
     duplicate_inputs: list[str] | None
+    links_not_followed: list[str] | None
     files_read_by_one_worker: list[str] | None
     documents: int
     text_bytes: int
@@ -230,7 +232,7 @@ class CorpusJob(ABC, Generic[S, M]):
         started = time.monotonic()
         settings, plan = self.settings, self.plan
         if not self.for_another:
-            self.check_input()
+            self.check_input(progress)
         identity = {**self.identity, **corpus_input.identity(settings.input, plan)}
         self.folder = folder = OutputFolder.claim(
             self.storage,
@@ -283,14 +285,19 @@ class CorpusJob(ABC, Generic[S, M]):
             **measured.to_json(),
         )
 
-    def check_input(self) -> None:
-        """Refuse inputs that cannot be read, before a folder is claimed.
+    def check_input(self, progress: Progress) -> None:
+        """Refuse inputs that cannot be read, before a folder is claimed; warn of others.
+
+        Args:
+            progress: Shows the warnings.
 
         Raises:
             UsageError: The runner's workers do not see them.
             DataError: See `check_first_records`.
         """
         require_reachable(self.settings.run.runner, inputs=(self.plan.root,))
+        if self.plan.links:
+            progress.warn(f"links are not followed: {list_few(self.plan.links)}")
         corpus_input.check_first_records(self.storage, self.plan, self.settings.input)
 
     def _forget_unfit(self, progress: Progress) -> None:

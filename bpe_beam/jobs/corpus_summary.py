@@ -32,6 +32,7 @@ def inputs_summary(plan: Plan, not_split: Sequence[str]) -> dict[str, Any]:
         "files": len(plan.files),
         "files_excluded": plan.excluded or None,
         "duplicate_inputs": first_few(plan.duplicates, _SHOWN_FILES) or None,
+        "links_not_followed": first_few(plan.links, _SHOWN_FILES) or None,
         "files_read_by_one_worker": first_few(not_split, _SHOWN_FILES) or None,
     }
 

@@ -57,7 +57,10 @@ def run(
     """
     storage = Storage(settings.run.storage_options)
     plan = plan or corpus_input.plan_of(
-        storage, settings.input, output=settings.output, with_places=settings.with_places
+        storage,
+        settings.input,
+        outputs=(settings.output, settings.run.summary_file),
+        with_places=settings.with_places,
     )
     if settings.dry_run:
         from bpe_beam.jobs.estimate import estimate_counting

@@ -58,7 +58,9 @@ def words_in_memory(
     rules = [rules_of(settings), *others]
     if not settings.run.is_local or any(one.hold_gil for one in rules):
         return None
-    plan = corpus_input.plan_of(storage, settings.input, output=settings.output)
+    plan = corpus_input.plan_of(
+        storage, settings.input, outputs=(settings.output, settings.run.summary_file)
+    )
     if plan.size > MOST_STORED_BYTES:
         return None
     words = WordsInMemory(rules, TABLE_BYTES)

@@ -76,7 +76,9 @@ def token_counts(
     Raises:
         DataError: A corpus that is empty or has too many rejects, or the tokenizer lacks a symbol.
     """
-    plan = corpus_input.plan_of(storage, settings.input, output=settings.output)
+    plan = corpus_input.plan_of(
+        storage, settings.input, outputs=(settings.output, settings.run.summary_file)
+    )
     job = _CountTokensJob(settings, storage, plan, tokenizer)
     job.run(progress)
     data = storage.read_bytes(storage.join(settings.output, MANIFEST_FILE))

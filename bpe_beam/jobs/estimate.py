@@ -103,6 +103,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
     files: int | UnsetType = UNSET
     files_excluded: int | None = None
     duplicate_inputs: list[str] | None = None
+    links_not_followed: list[str] | None = None
     bytes: int | UnsetType = UNSET
     splits: int | UnsetType = UNSET
     sampled_bytes: int | UnsetType = UNSET

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -41,6 +42,7 @@ from bpe_beam.jobs.tokenizer_names import short_names
 from bpe_beam.progress import Progress
 from bpe_beam.settings.evaluate import EvaluateSettings
 from bpe_beam.storage import Storage, redact
+from bpe_beam.storage.names import absolute, escape_glob
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 _AT_ONCE = 2
@@ -83,6 +85,9 @@ def run(settings: EvaluateSettings, progress: Progress) -> EvaluateSummary:
     """
     started = time.monotonic()
     storage = Storage(settings.run.storage_options)
+    if settings.input is not None and settings.file is not None:  # it may be where inputs are
+        exclude = (*settings.input.exclude, escape_glob(absolute(settings.file)))
+        settings = replace(settings, input=replace(settings.input, exclude=exclude))
     output = ReportOutput(settings, storage, progress)
     if settings.tokens:
         counted, reports = None, _of_tokens(storage, settings, output, progress)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import UsageError
@@ -25,8 +24,8 @@ def same_folder(one: str, other: str) -> bool:
         one: A path or URL.
         other: A path or URL.
     """
-    paths = [Path(name.removeprefix("file://")) for name in (one, other)]
-    if all(path.exists() for path in paths):
+    paths = [local_path(name) for name in (one, other) if is_local(name)]
+    if len(paths) == 2 and all(path.exists() for path in paths):
         return paths[0].samefile(paths[1])
     return one.rstrip("/") == other.rstrip("/")
 

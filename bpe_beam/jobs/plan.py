@@ -26,7 +26,9 @@ def run(settings: PlanSettings, _progress: Progress) -> dict[str, object]:
     storage = Storage(settings.run.storage_options)
     if settings.output is not None:
         prepare_file(storage, settings.output, "output")
-    plan = corpus_input.plan_of(storage, settings.input)
+    plan = corpus_input.plan_of(
+        storage, settings.input, outputs=(settings.output, settings.run.summary_file)
+    )
     summary = {"job": "plan", **_figures(plan, settings.input.document_separator)}
     if settings.output is not None:
         write_json(plan.to_json(), settings.output, settings.run.storage_options)

@@ -75,7 +75,9 @@ def run(
         sequences = settings.arranging.sequence_length is not None
         require_columns(settings.columns, format_name, sequences=sequences)
     _require_shard_tokens(settings)
-    plan = corpus_input.plan_of(storage, settings.input, output=settings.output)
+    plan = corpus_input.plan_of(
+        storage, settings.input, outputs=(settings.output, settings.run.summary_file)
+    )
     if settings.arranging.dry_run and settings.arranging.arrangement is None:
         from bpe_beam.jobs.estimate import estimate_tokenizing
 
@@ -142,7 +144,7 @@ def _arrange(
     started = time.monotonic()
 
     outer = _TokenizeJob(settings, storage, plan, tokenizer, encoding)
-    outer.check_input()
+    outer.check_input(progress)
 
     def tokenize(inner: TokenizeSettings, hashes: bool) -> CorpusSummary:
         # The folder of documents is temporary.

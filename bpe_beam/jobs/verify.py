@@ -24,6 +24,7 @@ from bpe_beam.settings.tools import VerifySettings
 from bpe_beam.shards.manifest import Manifest, read_manifest, tokens_folders
 from bpe_beam.shards.verify import VerifyReport, verify
 from bpe_beam.storage import Storage, redact
+from bpe_beam.storage.names import parent
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.shard_manifest import plan_of
@@ -151,6 +152,11 @@ def _compare_with_corpus(
     progress: Progress,
 ) -> str:
     """Compare a folder with its corpus; return what was compared."""
+    # `tokenize` left out its output, which has a job.json; a part of it has none.
+    above = parent(folder)
+    is_part = JOB_FILE not in storage.list_names(folder) and JOB_FILE in storage.list_names(above)
+    outputs = (*settings.folders, above) if is_part else settings.folders
+    input_settings = replace(input_settings, exclude=(*input_settings.exclude, *outputs))
     if manifest.can_be_arranged_again and settings.full:
         # An import that other folders do not need.
         from bpe_beam.jobs.verify_arranged import differences_from_text

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 from bpe_beam.shards.formats import TRAINER_COLUMNS
+from bpe_beam.storage.names import local_path
 
 _UNITS = {"": 1, "B": 1}
 for _power, _letter in enumerate("KMGT", start=1):
@@ -136,7 +136,7 @@ def parse_storage_options(text: str) -> Mapping[str, Mapping[str, Any]]:
     """
     if text.startswith("@"):
         try:
-            text = Path(text[1:]).read_text(encoding="utf-8")
+            text = local_path(text[1:]).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not UTF-8"
             raise BadValueError(f"must be readable, got {text[1:]}: {reason}") from None

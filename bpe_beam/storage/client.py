@@ -23,7 +23,7 @@ from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.local_store import LocalStore
 from bpe_beam.storage.names import is_local, local_path, redact
 from bpe_beam.storage.retry import retried
-from bpe_beam.storage.stored_file import StoredFile
+from bpe_beam.storage.stored_file import LinkReport, StoredFile
 from bpe_beam.storage.writing import sync_folder
 
 # Imported where it is used: a process that reads local files starts faster without it.
@@ -90,12 +90,20 @@ class Storage:
 
     # ---- looking ----
 
-    def expand(self, pattern: str) -> list[StoredFile]:
+    def expand(
+        self, pattern: str, on_link: LinkReport = lambda _path, _reason: None
+    ) -> list[StoredFile]:
         """Return the files that a path, URL or glob means.
 
         `*` and `?` match parts of a name, `[ab]` one character, `**` any number of folders. Names
-        that begin with a dot match only a pattern that has such a name. If a file has the
-        pattern's own name, the pattern means this file, whatever characters the name has.
+        that begin with a dot match only a pattern that has such a name. If a file or folder has
+        the pattern's own name, or that of its first parts, these mean this one, whatever characters
+        the name has. Links are followed, except to a folder that is read already or contains the
+        link.
+
+        Args:
+            pattern: The path, URL or glob.
+            on_link: Gets the path of each local link that is not followed, and the reason.
 
         Returns:
             The files, sorted; empty if nothing matches. Folders and special files never match.
@@ -109,7 +117,7 @@ class Storage:
                     f"{redact(pattern)}: '**' must be a whole part of the path, as in "
                     f"'data/**/*.jsonl', got the part {part!r}"
                 )
-        found = self._ask("list", pattern, lambda store: store.expand(pattern))
+        found = self._ask("list", pattern, lambda store: store.expand(pattern, on_link))
         for file in found:
             try:
                 file.url.encode()

@@ -6,7 +6,9 @@ import errno
 import fnmatch
 import os
 import re
-from collections.abc import Iterator, Sequence
+import stat
+from collections import deque
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -14,8 +16,8 @@ from typing import BinaryIO, cast
 
 from bpe_beam.errors import UsageError
 from bpe_beam.storage.error_messages import named_errors
-from bpe_beam.storage.names import absolute_glob, attempt_name, local_path
-from bpe_beam.storage.stored_file import StoredFile
+from bpe_beam.storage.names import absolute_glob, attempt_name, escape_existing, local_path
+from bpe_beam.storage.stored_file import LinkReport, StoredFile
 from bpe_beam.storage.writing import is_outlet, sync_folder, write_attempt
 
 
@@ -28,16 +30,21 @@ class LocalStore:
 
     secrets: frozenset[str] = frozenset()
 
-    def expand(self, pattern: str) -> list[StoredFile]:
+    def expand(self, pattern: str, on_link: LinkReport) -> list[StoredFile]:
+        """See `Storage`."""
         path = local_path(pattern)
         if path.is_file():
             return [_stored_file(str(path), path.stat())]
-        parts = absolute_glob(pattern).split("/")
+        escaped = escape_existing(pattern, lambda name: os.path.lexists(local_path(name)))
+        parts = absolute_glob(escaped).split("/")
         magic = next((i for i, part in enumerate(parts) if re.search(r"[*?\[]", part)), None)
-        if magic is None:
+        if path.exists() or magic is None:
+            if not path.exists() and path.is_symlink():
+                on_link(str(path), _broken(str(path)))
             return []
         dotted = any(part.startswith(".") for part in parts[magic:])
-        return list(_walk("/".join(parts[:magic]) + "/", parts[magic:], dotted))
+        walk = _Walk(dotted, on_link)
+        return list(walk.files("/".join(parts[:magic]) + "/", tuple(parts[magic:])))
 
     def stat(self, url: str) -> StoredFile:
         path = local_path(url)
@@ -120,31 +127,85 @@ def open_new(path: Path) -> BinaryIO:
     return cast(BinaryIO, path.open("xb", buffering=0))
 
 
-def _walk(folder: str, parts: Sequence[str], dotted: bool) -> Iterator[StoredFile]:
-    """Yield the files below `folder` (with its slash) whose path matches the parts of a glob.
+class _Walk:
+    """The files below a folder whose path matches the parts of a glob.
 
-    `**` does not follow links to folders, which may form a circle; a named part does.
+    Links to files and folders are followed. A folder that a link leads to is read once, and no
+    folder is read that contains the first one, so circles end.
+
+    Args:
+        dotted: Whether names that begin with a dot match.
+        on_link: See `Storage.expand`.
     """
-    part, rest = parts[0], parts[1:]
-    if part == "**" and rest:
-        yield from _walk(folder, rest, dotted)
+
+    def __init__(self, dotted: bool, on_link: LinkReport) -> None:
+        self._dotted = dotted
+        self._on_link = on_link
+        self._linked: deque[tuple[str, tuple[str, ...]]] = deque()
+        self._visited: set[tuple[str, int]] = set()
+
+    def files(self, folder: str, parts: tuple[str, ...]) -> Iterator[StoredFile]:
+        """Yield the files below `folder`, which has a slash at its end."""
+        first = os.path.realpath(folder)
+        yield from self._below(folder, first, parts)
+        # Links come last, so that a folder which the walk reaches without them has its own name.
+        while self._linked:
+            path, parts = self._linked.popleft()
+            target = os.path.realpath(path)
+            if "**" not in parts:  # the folders that it names are few
+                yield from self._below(f"{path}/", target, parts)
+            elif f"{first}/".startswith(f"{target.rstrip('/')}/"):
+                self._on_link(path, f"a link to {target}, which contains it")
+            elif (target, len(parts)) in self._visited:
+                self._on_link(path, f"a link to {target}, which is read already")
+            else:
+                yield from self._below(f"{path}/", target, parts)
+
+    def _below(self, folder: str, real: str, parts: tuple[str, ...]) -> Iterator[StoredFile]:
+        """Yield the files below a folder; `real` is its path without links."""
+        part, rest = parts[0], parts[1:]
+        if part == "**":
+            self._visited.add((real, len(parts)))
+            if rest:
+                yield from self._below(folder, real, rest)
+        try:
+            with os.scandir(folder) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        matches = re.compile("" if part == "**" else fnmatch.translate(part)).match
+        for entry in entries:
+            if (entry.name.startswith(".") and not self._dotted) or not matches(entry.name):
+                continue
+            if rest and entry.is_file(follow_symlinks=False):
+                continue
+            try:
+                status = entry.stat()
+            except OSError as error:
+                if entry.is_symlink():
+                    self._on_link(entry.path, _broken(entry.path))
+                elif not isinstance(error, FileNotFoundError):  # it was not removed meanwhile
+                    raise
+                continue
+            if stat.S_ISREG(status.st_mode):
+                if not rest:
+                    yield _stored_file(entry.path, status)
+            elif stat.S_ISDIR(status.st_mode) and (part == "**" or rest):
+                below = parts if part == "**" else rest
+                if entry.is_symlink():
+                    self._linked.append((entry.path, below))
+                else:
+                    name = f"{real.rstrip('/')}/{entry.name}"
+                    yield from self._below(f"{folder}{entry.name}/", name, below)
+
+
+def _broken(path: str) -> str:
+    """Return why a link leads to nothing."""
     try:
-        with os.scandir(folder) as listing:
-            entries = list(listing)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    matches = re.compile("" if part == "**" else fnmatch.translate(part)).match
-    for entry in entries:
-        if (entry.name.startswith(".") and not dotted) or not matches(entry.name):
-            continue
-        below = f"{folder}{entry.name}/"
-        if part == "**" and entry.is_dir(follow_symlinks=False):
-            yield from _walk(below, parts, dotted)
-        elif not rest:
-            if entry.is_file():
-                yield _stored_file(entry.path, entry.stat())
-        elif part != "**" and entry.is_dir():
-            yield from _walk(below, rest, dotted)
+        Path(path).stat()
+    except OSError as error:
+        return f"a link to {Path(path).readlink()}: {error.strerror}"
+    return "a link that has changed"
 
 
 def _stored_file(path: str, known: os.stat_result) -> StoredFile:

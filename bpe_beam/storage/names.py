@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from bpe_beam.errors import require
+from bpe_beam.errors import UsageError, require
 
 PathName: TypeAlias = "str | os.PathLike[str]"
 """A path as str or Path; or a URL as str, since a Path would join its slashes."""
@@ -81,15 +82,36 @@ def is_local(url: str) -> bool:
 def local_path(url: str) -> Path:
     """Return the absolute path of a local file, without dots and doubled slashes.
 
-    One file so has one name. Links are kept: a corpus may be laid out by the names of links.
+    One file so has one name. Links are kept: a corpus may be laid out by the names of links. `~`
+    and `~user` at the start are home folders.
     """
-    name = url.removeprefix("file://")
+    name = _without_tilde(url.removeprefix("file://"))
     path = Path("/" + name.lstrip("/")) if name.startswith("/") else Path(name).absolute()
     if ".." not in path.parts:
         return path
     # the part before ".." may be a link
     below = len(path.parts) - path.parts[::-1].index("..")
     return Path(*path.parts[:below]).resolve().joinpath(*path.parts[below:])
+
+
+def _without_tilde(name: str) -> str:
+    """Return a path with the home folder in place of `~` or `~user`.
+
+    A shell expands only a `~` at the start of a word without quotes, not the one of `--output=~/x`.
+
+    Raises:
+        UsageError: The home folder is unknown.
+    """
+    if not name.startswith("~"):
+        return name
+    try:
+        return str(Path(name).expanduser())
+    except RuntimeError:
+        if name.split("/")[0] != "~":
+            return name  # no user has this name
+        raise UsageError(
+            f"{name}: the home folder is unknown; set HOME, or write ./~ for a file of this name"
+        ) from None
 
 
 def absolute_glob(pattern: str) -> str:
@@ -100,6 +122,9 @@ def absolute_glob(pattern: str) -> str:
     if not is_local(pattern):
         return pattern
     below = pattern.removeprefix("file://")
+    tilde, slash, rest = below.partition("/")
+    if tilde.startswith("~"):
+        below = escape_glob(_without_tilde(tilde)) + slash + rest
     return str(local_path(str(Path(escape_glob(str(Path.cwd())), below))))
 
 
@@ -108,6 +133,22 @@ def escape_glob(url: str) -> str:
     scheme = SCHEME.match(url)
     start = scheme.end() if scheme else 0
     return url[:start] + re.sub(r"[*?[]", r"[\g<0>]", url[start:])
+
+
+def escape_existing(pattern: str, exists: Callable[[str], bool]) -> str:
+    """Return a glob whose first parts match only themselves, as far as they exist by these names.
+
+    Args:
+        pattern: A path or URL with `*`, `?` or `[` in some parts.
+        exists: Returns whether a file or folder has a name.
+    """
+    parts = pattern.split("/")
+    for number, part in enumerate(parts):
+        if re.search(r"[*?[]", part):
+            if part == "**" or not exists("/".join(parts[: number + 1])):
+                break
+            parts[number] = escape_glob(part)
+    return "/".join(parts)
 
 
 def absolute(url: str) -> str:

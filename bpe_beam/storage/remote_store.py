@@ -14,7 +14,15 @@ from typing import Any, BinaryIO, cast
 from bpe_beam.errors import UsageError
 from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.file_systems import connect, secrets_of
-from bpe_beam.storage.names import OBJECT_STORES, SCHEME, WEB, attempt_name, protocol_of, redact
+from bpe_beam.storage.names import (
+    OBJECT_STORES,
+    SCHEME,
+    WEB,
+    attempt_name,
+    escape_existing,
+    protocol_of,
+    redact,
+)
 from bpe_beam.storage.remote_file import (
     RangeReader,
     RangeSource,
@@ -23,7 +31,7 @@ from bpe_beam.storage.remote_file import (
     read_range,
 )
 from bpe_beam.storage.retry import CONNECTING, retried
-from bpe_beam.storage.stored_file import StoredFile, stored_file
+from bpe_beam.storage.stored_file import LinkReport, StoredFile, stored_file
 from bpe_beam.storage.uploading import Upload
 from bpe_beam.storage.web import open_web, web_info
 from bpe_beam.storage.writing import write_attempt
@@ -55,11 +63,18 @@ class RemoteStore:
         with named_errors(CONNECTING, url, self.secrets):
             return connect(self.options, url, known=known)
 
-    def expand(self, pattern: str) -> list[StoredFile]:
+    def expand(self, pattern: str, _on_link: LinkReport) -> list[StoredFile]:
+        """See `Storage`."""
         fs, path = self.connect(pattern)
         web = protocol_of(pattern) in WEB
-        if self._kind(pattern) == "file":
+        kind = self._kind(pattern)
+        if kind == "file":
             return [self.stat(_url_of(fs, pattern, path, path))]
+        if kind == "directory":
+            return []
+        if not web:
+            pattern = escape_existing(pattern, self.exists)
+            path = self.connect(pattern, known=True)[1]
         magic = re.search(r"[*\[]" if web else r"[*?\[]", path)  # "?" begins a query on the web
         if magic is None:
             return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,10 @@ _TAGS = (
     "modified",
     "created",
 )
+
+
+LinkReport = Callable[[str, str], object]
+"""A function that gets the path of a link that is not followed, and the reason."""
 
 
 @dataclass(frozen=True, order=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -247,14 +248,15 @@ def test_full_verification_knows_how_the_shards_were_made(tmp_path: Path) -> Non
     rows = [{"body": f"{text} {END} | {text}"} for text in documents(40, seed=3)]
     corpus = tmp_path / "a.txt"
     corpus.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    arguments = ("--input", corpus, "--input-format", "jsonl", "--text-field", "body")
-    train = ("--vocab-size", "300", "--special-token", END, "--output", tmp_path / "tok")
+    arguments = ("--input", corpus, "--text-field", "body")
+    lines = ("--input-format", "jsonl")
+    train = (*lines, "--vocab-size", "300", "--special-token", END, "--output", tmp_path / "tok")
     run_whole("train", *arguments, *train)
     use = ("--tokenizer", tmp_path / "tok" / "tokenizer.json")
     for name, more in {
-        "framed": ("--append", END, "--prepend", END, "--range-bytes", "1KB"),
-        "allowed": ("--allowed-special", "all"),
-        "named": ("--allowed-special", END),
+        "framed": (*lines, "--append", END, "--prepend", END, "--range-bytes", "1KB"),
+        "allowed": (*lines, "--allowed-special", "all"),
+        "named": (*lines, "--allowed-special", END),
         "separated": ("--input-format", "text", "--document-separator", " | "),
         "file": ("--input-format", "text", "--document-separator", "file"),
     }.items():
@@ -323,3 +325,40 @@ def test_what_is_missing_is_made_again(chain: Chain, name: str) -> None:
             damage(folder / file)
             run_whole(*_jobs(chain)[name], "--output", folder)
             assert tree(folder) == before, file
+
+
+@pytest.mark.parametrize("below", ["/**/*", ""])
+def test_the_same_command_again_with_its_output_below_the_input(tmp_path: Path, below: str) -> None:
+    data = tmp_path / "d"
+    texts = documents(60, seed=3)
+    write(data / "a.jsonl", texts)
+    inputs = ("--input", f"{data}{below}", "--summary-file", data / "summary.txt", "--quiet")
+    tokenizer = tmp_path / "tok"
+    run_whole("train", "--input", data, "--vocab-size", "300", "--output", tokenizer)
+    packed = ("--shuffle-seed", "1", "--validation-share", "30%")
+    jobs = (
+        ("count", "--output", data / "counts"),
+        ("train", "--vocab-size", "300", "--output", data / "tok"),
+        ("tokenize", "--tokenizer", tokenizer, "--output", data / "tokens"),
+        ("tokenize", "--tokenizer", tokenizer, "--output", data / "packed", *packed),
+        ("evaluate", "--tokenizer", tokenizer, "--output", data / "report.json"),
+    )
+    for job in jobs:
+        output = Path(job[job.index("--output") + 1])
+        for _ in range(2):
+            assert run(*job, *inputs).code == 0
+        if job[0] in ("count", "tokenize"):
+            before = tree(output)
+            for manifest in output.glob("**/manifest.json"):
+                manifest.unlink()
+            assert run(*job, *inputs).code == 0
+            assert tree(output) == before
+        if job[0] == "tokenize":
+            (data / "summary.txt").unlink()
+            folder = output / "train" if "--validation-share" in job else output
+            verified = run("verify", folder, "--full", "--input", f"{data}{below}", "--quiet")
+            assert verified.code == 0, verified.err
+        if output.is_dir():
+            shutil.rmtree(output)
+        else:
+            assert json.loads(output.read_bytes())["words"]["documents"] == len(texts)

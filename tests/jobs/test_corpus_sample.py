@@ -52,7 +52,7 @@ def corpus(tmp_path: Path) -> tuple[InputSettings, Plan]:
     for number in range(3):
         write(tmp_path / f"{number}.jsonl", documents(300, number))
     settings = InputSettings(inputs=(f"{tmp_path}/*.jsonl",), range_bytes=10_000)
-    plan = corpus_input.plan_of(STORAGE, settings, output=str(tmp_path.parent / "none"))
+    plan = corpus_input.plan_of(STORAGE, settings, outputs=[f"{tmp_path.parent}/none"])
     assert len(plan.splits) > 5
     return settings, plan
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bpe_beam.errors import DataError
+from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Storage, named_errors, redact
-from bpe_beam.storage.names import parent
+from bpe_beam.storage.names import absolute, absolute_glob, parent
 
 pytestmark = pytest.mark.quick
 
@@ -46,3 +46,25 @@ def test_redact() -> None:
         ):
             raise error(f"{url} does not answer")
         assert "hunter2" not in str(caught.value)
+
+
+def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "h[1]"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(tmp_path)
+    assert absolute("~") == absolute("file://~/") == str(home)
+    assert absolute("~/a/~") == f"{home}/a/~"
+    assert absolute("./~/a") == f"{tmp_path}/~/a"
+    assert absolute("~no-such-user/a") == f"{tmp_path}/~no-such-user/a"
+    assert absolute_glob("~/*.txt") == f"{tmp_path}/h[[]1]/*.txt"
+    storage = Storage()
+    storage.make_folder("~/out")
+    storage.write_bytes("~/out/x", b"y")
+    assert (home / "out" / "x").read_bytes() == b"y"
+    assert [file.url for file in storage.expand("~/*/x")] == [f"{home}/out/x"]
+    assert not (tmp_path / "~").exists()
+    # As for a user without HOME whom the system does not know.
+    monkeypatch.setattr("os.path.expanduser", lambda name: name)
+    with pytest.raises(UsageError, match="~/a: the home folder is unknown; set HOME"):
+        absolute("~/a")

@@ -68,7 +68,12 @@ _SHOWN_INPUTS = 3
 _MEASURED = ("runner", "workers", "counters", "distributions")
 """The rows of the count job's summary and of a trainer that say how pipelines ran."""
 
-_OF_INPUT_FILES = ("files_excluded", "duplicate_inputs", "files_read_by_one_worker")
+_OF_INPUT_FILES = (
+    "files_excluded",
+    "duplicate_inputs",
+    "links_not_followed",
+    "files_read_by_one_worker",
+)
 """The rows of the count job's summary about the input, which this job's summary repeats."""
 
 _FILES = {
@@ -97,6 +102,7 @@ class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
     warnings: list[str] | None
     files_excluded: int | UnsetType | None = UNSET
     duplicate_inputs: Any = UNSET
+    links_not_followed: Any = UNSET
     files_read_by_one_worker: Any = UNSET
     documents: int
     text_bytes: int
@@ -394,7 +400,10 @@ def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder,
     assert settings.input is not None
     count_settings = _count_settings(plan)
     corpus = corpus_input.plan_of(
-        storage, settings.input, output=settings.output, with_places=count_settings.with_places
+        storage,
+        settings.input,
+        outputs=(settings.output, settings.run.summary_file),
+        with_places=count_settings.with_places,
     )
     corpus_input.check_first_records(storage, corpus, settings.input)
     words = {
@@ -436,7 +445,10 @@ def _estimate(plan: TrainingPlan) -> Estimate:
     assert settings.input is not None
     counting = _count_settings(plan)
     corpus = corpus_input.plan_of(
-        storage, settings.input, output=settings.output, with_places=counting.with_places
+        storage,
+        settings.input,
+        outputs=(settings.output, settings.run.summary_file),
+        with_places=counting.with_places,
     )
     return estimate_training(storage, corpus, counting, settings, plan.recipe)
 
