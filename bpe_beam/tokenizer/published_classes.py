@@ -53,6 +53,7 @@ from bpe_beam.tokenizer.pretokenizers import (
     Split,
     pretokenizer_from_name,
 )
+from bpe_beam.tokenizer.sentencepiece_file import merges_of
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
 SENTENCEPIECE, VOCAB_AND_MERGES, VOCAB_TXT = (
@@ -131,12 +132,14 @@ def _of_sentencepiece(model: SentencePiece, unknown_id: int | None, fallback: bo
                 f"the unknown piece must have the id {unknown_id} for this class, got {own_id}"
             )
         return Unigram([(text, score) for text, score, _ in model.pieces], own_id, fallback)
-    pieces = model.pieces
-    rows = sorted(
-        model.merge_rows(),
-        key=lambda row: (row[3], -len(pieces[row[0]][0]), -len(pieces[row[1]][0])),
-    )
-    merges = [(pieces[left][0], pieces[right][0]) for left, right, _, _ in rows]
+    # The fewest merges, if they are known to give what the scores give: a .model can have them.
+    merges = merges_of(model)
+    if merges is None:
+        texts = [text for text, _, _ in model.pieces]
+        rows = sorted(
+            model.merge_rows(), key=lambda row: (row[3], -len(texts[row[0]]), -len(texts[row[1]]))
+        )
+        merges = [(texts[left], texts[right]) for left, right, _, _ in rows]
     return BPE(model.vocab, merges, unk_token=unknown, fuse_unk=True, byte_fallback=fallback)
 
 

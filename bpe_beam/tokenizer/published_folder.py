@@ -178,7 +178,12 @@ def model_input(folder: str, storage: Storage) -> ModelInput:
 
 
 class _Token(Struct):
-    """A token in a file of settings; normalized None: what it is by default."""
+    """A token in a file of settings.
+
+    Attributes:
+        normalized: As in `AddedToken`; None: what it is by default.
+        has_settings: Whether its settings count more than those in `added_tokens.json`.
+    """
 
     content: str
     single_word: bool = False
@@ -186,6 +191,7 @@ class _Token(Struct):
     rstrip: bool = False
     normalized: bool | None = None
     special: bool = False
+    has_settings: bool = False
 
     def added(self, token_id: int, special: bool) -> AddedToken:
         """Return the added token with an id.
@@ -335,10 +341,11 @@ class _Settings:
         tokens = {token.content: token for token in spec.added_tokens}
         tokens |= {token.content: token for token in self.added(special)}
         for content, token in special.items():
-            if content in tokens:
-                tokens[content] = replace(tokens[content], special=True)
+            known = tokens.get(content)
+            if known is not None and not token.has_settings:
+                tokens[content] = replace(known, special=True)
                 continue
-            token_id = vocab.get(content)
+            token_id = vocab.get(content) if known is None else known.id
             if token_id is None:
                 token_id = self._next_id(content, vocab, tokens)
             tokens[content] = token.added(token_id, True)
@@ -380,9 +387,9 @@ class _Settings:
                 token.added(int(key), token.special),
                 special=token.special or token.content in special,
             )
-        named = self.special(None)
+        listed = {*self.roles(None).values(), *(one.content for one in self._without_role()[0])}
         for content, token_id in _checked_vocab(self._ids).items():
-            plain = content not in named
+            plain = content not in listed
             yield AddedToken(token_id, content, normalized=plain, special=content in special)
 
     def special(self, kind: PublishedClass | None, listed: Sequence[str] = ()) -> dict[str, _Token]:
@@ -411,17 +418,18 @@ class _Settings:
     def _role_tokens(self, kind: PublishedClass | None) -> dict[str, _Token]:
         """Return the special tokens by role, in the order in which new ones get ids."""
         tokens: dict[str, _Token] = {}
+        newer = self._by_id.value is not None
         for role in _ROLES_BY_ID:
             holders = [one for one in (self._map, self._config) if role in one.object()]
             if holders and (node := holders[0].field(role)).value is not None:
-                tokens[role] = _token(node)
                 written = isinstance(node.value, str)
+                tokens[role] = replace(_token(node), has_settings=not written and not newer)
             elif not holders and kind is not None and role in kind.roles:
                 tokens[role], written = _Token(kind.roles[role]), True
             else:
                 continue
             if written and kind is not None and role in kind.strips_left:
-                tokens[role] = replace(tokens[role], lstrip=True)
+                tokens[role] = replace(tokens[role], lstrip=True, has_settings=not newer)
         return tokens
 
     def _without_role(self) -> tuple[list[_Token], list[_Token]]:
@@ -457,7 +465,9 @@ class _Settings:
 
 def _token(node: Node) -> _Token:
     """Return a token from its text, or from an object with its settings."""
-    return _Token(node.value) if isinstance(node.value, str) else node.convert(_Token)
+    if isinstance(node.value, str):
+        return _Token(node.value)
+    return replace(node.convert(_Token), has_settings=True)
 
 
 def _first_class(files: str) -> PublishedClass:
