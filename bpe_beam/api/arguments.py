@@ -25,8 +25,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 _OF_RUNS = ("workers", "progress", "storage_options")
 """The options of RunSettings that calls from Python have."""
 
-_OF_FOLDERS = ("output", "dry_run", "chat_template", "model_max_length")
-"""The options of the folder that a job writes beside the tokenizer; Python calls write none."""
+_OF_FOLDERS = ("output", "dry_run")
+"""The options of a folder that a job writes."""
 
 _FLAG = re.compile(r"--[a-z][a-z-]*")
 

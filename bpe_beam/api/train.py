@@ -41,6 +41,7 @@ def train(
 ) -> Tokenizer:
     """Train a tokenizer, and return it; nothing stays on disk.
 
+    It knows the roles of its special tokens, such as `eos_token`; `save_pretrained` writes them.
     The tokenizer is that of `bpe-beam train` with the same options, to the byte::
 
         tokenizer = bpe_beam.train(texts, vocab_size=32000, special_tokens=["<|endoftext|>"])
@@ -214,7 +215,8 @@ def _trained_on_files(
         output = str(folder / "tokenizer")
         settings = settings_of(TrainSettings, {**values, "run": run, "output": output})
         found = job.train(settings, shown).warnings
-        return Tokenizer.from_file(f"{output}/tokenizer.json"), found
+        tokenizer = Tokenizer.from_file(f"{output}/tokenizer.json")
+        return Tokenizer(tokenizer.spec, tokenizer.model_input), found
 
 
 @contextlib.contextmanager

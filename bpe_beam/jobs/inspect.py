@@ -15,9 +15,8 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.tools import InspectSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.display import describe, model_in_words, text_of
-from bpe_beam.tokenizer.published_folder import has_tokenizer, model_input
+from bpe_beam.tokenizer.published_folder import has_tokenizer
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.tokenizer.transformers_files import CHAT_TEMPLATE_FILE
 
 if TYPE_CHECKING:
     from bpe_beam.counts.manifest import Filtered
@@ -70,13 +69,13 @@ def _figures(storage: Storage, path: str) -> Figures:
 
 def _folder_figures(storage: Storage, path: str) -> Figures:
     """Return the figures of a tokenizer's folder: also what its files tell `transformers`."""
-    figures = _tokenizer_figures(Tokenizer.from_pretrained(path, storage=storage))
-    input_rules = model_input(path, storage)
+    tokenizer = Tokenizer.from_pretrained(path, storage=storage)
     more = {
-        "roles": [f"{role} {token}" for role, token in input_rules.roles.items()] or None,
-        "model_max_length": input_rules.max_length,
-        "chat_template": storage.exists(storage.join(path, CHAT_TEMPLATE_FILE)) or None,
+        "roles": [f"{role} {token}" for role, token in tokenizer.roles.items()] or None,
+        "model_max_length": tokenizer.model_max_length,
+        "chat_template": tokenizer.model_input.chat_templates != {} or None,
     }
+    figures = _tokenizer_figures(tokenizer)
     return {**figures, **{name: value for name, value in more.items() if value is not None}}
 
 

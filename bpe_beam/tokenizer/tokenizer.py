@@ -6,7 +6,7 @@ passes UTF-8 on, and adds positions to errors.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
@@ -33,14 +33,58 @@ if TYPE_CHECKING:
     from bpe_beam.storage import PathName, Storage
     from bpe_beam.tokenizer.batch_output import Output
     from bpe_beam.tokenizer.id_decoder import IdDecoder
+    from bpe_beam.tokenizer.transformers_files import ModelInput
+
+
+class _Role:
+    """A property of a tokenizer: the special token of a role, such as `eos_token`."""
+
+    def __set_name__(self, owner: type[Tokenizer], name: str) -> None:
+        self._role = name
+
+    def __get__(self, tokenizer: Tokenizer | None, owner: type[Tokenizer]) -> str | None:
+        return None if tokenizer is None else tokenizer.roles.get(self._role)
+
+
+class _RoleId(_Role):
+    """A property of a tokenizer: the id of the special token of a role, such as `eos_token_id`."""
+
+    def __get__(self, tokenizer: Any, owner: type[Tokenizer]) -> Any:
+        if tokenizer is None:
+            return None
+        token = tokenizer.roles.get(self._role.removesuffix("_id"))
+        return None if token is None else tokenizer.token_to_id(token)
 
 
 class Tokenizer:
-    """A tokenizer, made by one of the `from_...` methods. Immutable; threads may share it."""
+    """A tokenizer, made by one of the `from_...` methods. Immutable; threads may share it.
 
-    def __init__(self, spec: TokenizerSpec) -> None:
-        """Make a tokenizer from a checked spec; the `from_...` methods read and check it."""
+    `bos_token`, `eos_token`, `pad_token`, `sep_token`, `cls_token`, `mask_token` and `unk_token`
+    are the special tokens of these roles or None, and `bos_token_id` and so on their ids.
+    """
+
+    bos_token, bos_token_id = _Role(), _RoleId()
+    eos_token, eos_token_id = _Role(), _RoleId()
+    pad_token, pad_token_id = _Role(), _RoleId()
+    sep_token, sep_token_id = _Role(), _RoleId()
+    cls_token, cls_token_id = _Role(), _RoleId()
+    mask_token, mask_token_id = _Role(), _RoleId()
+    unk_token, unk_token_id = _Role(), _RoleId()
+
+    def __init__(
+        self,
+        spec: TokenizerSpec,
+        model_input: ModelInput | Callable[[], ModelInput] | None = None,
+    ) -> None:
+        """Make a tokenizer from a checked spec; the `from_...` methods read and check it.
+
+        Args:
+            spec: The components.
+            model_input: The roles of special tokens, the length of the model's input, and chat
+                templates; a function reads them when they are first needed.
+        """
         self._spec = spec
+        self._source_of_input = model_input
         self._added = AddedTokens(spec.added_tokens)
 
     # ---- reading and writing ----
@@ -48,6 +92,9 @@ class Tokenizer:
     @classmethod
     def from_file(cls, path: PathName, *, storage: Storage | None = None) -> Tokenizer:
         """Return the tokenizer in a `tokenizer.json`, a SentencePiece `.model` or a `tekken.json`.
+
+        The roles of special tokens, the length of the model's input and chat templates are those of
+        the files beside it, which are read when they are first needed.
 
         Args:
             path: A path or any URL that fsspec opens, of the file or of its folder, which is read
@@ -62,17 +109,18 @@ class Tokenizer:
             data, source = tokenizer_json.read_file(path, storage, None)
         except tokenizer_json.MissingFileError:
             return cls.from_pretrained(path, storage=storage)
+        beside = _reader_beside(path, storage)
         beginning = data[:4096]
         if beginning[:1] == b"\n" and b"\0" in beginning:  # messages begin so, and no JSON
             from bpe_beam.tokenizer import sentencepiece_file
 
-            return cls(sentencepiece_file.read(data, source))
+            return cls(sentencepiece_file.read(data, source), beside)
         if b'"token_bytes"' in beginning:
             from bpe_beam.tokenizer import tekken_file
 
             if tekken_file.is_tekken(beginning):
-                return cls(tekken_file.read(data, source))
-        return cls(tokenizer_json.read(data, source))
+                return cls(tekken_file.read(data, source), beside)
+        return cls(tokenizer_json.read(data, source), beside)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Tokenizer:
@@ -111,7 +159,8 @@ class Tokenizer:
         return cls(
             published_folder.read(
                 folder, storage, lambda path: cls.from_file(path, storage=storage).spec
-            )
+            ),
+            _reader_beside(folder, storage),
         )
 
     @classmethod
@@ -186,7 +235,7 @@ class Tokenizer:
         from bpe_beam.tokenizer import sentencepiece_file
 
         file = tokenizer_json.read_file(path, storage, "tokenizer.model")
-        return cls(sentencepiece_file.read(*file))
+        return cls(sentencepiece_file.read(*file), _reader_beside(path, storage))
 
     @classmethod
     def from_tekken(cls, path: PathName, *, storage: Storage | None = None) -> Tokenizer:
@@ -201,7 +250,8 @@ class Tokenizer:
         """
         from bpe_beam.tokenizer import tekken_file
 
-        return cls(tekken_file.read(*tokenizer_json.read_file(path, storage, "tekken.json")))
+        file = tokenizer_json.read_file(path, storage, "tekken.json")
+        return cls(tekken_file.read(*file), _reader_beside(path, storage))
 
     def save_tiktoken(self, path: PathName, *, storage: Storage | None = None) -> None:
         """Write the model as a `.tiktoken` file, atomically.
@@ -233,7 +283,8 @@ class Tokenizer:
 
         Args:
             path: A path or any URL that fsspec opens.
-            bos_token: The special token that begins a text, for programs that ask the file for it.
+            bos_token: The special token that begins a text, for programs that ask the file for it;
+                None: that of the tokenizer's `roles`.
             eos_token: The special token that ends a text.
             pad_token: The special token that fills up short texts.
             storage: The storage client; None: one without options.
@@ -245,7 +296,8 @@ class Tokenizer:
         from bpe_beam.tokenizer import sentencepiece_writing
 
         named = {"bos_token": bos_token, "eos_token": eos_token, "pad_token": pad_token}
-        roles = {role: token for role, token in named.items() if token is not None}
+        roles = {role: token or self.roles.get(role) for role, token in named.items()}
+        roles = {role: token for role, token in roles.items() if token is not None}
         data = sentencepiece_writing.write(self._spec, roles)
         (storage or Storage()).write_bytes(path_name(path), data)
 
@@ -309,39 +361,72 @@ class Tokenizer:
         folder: PathName,
         *,
         model_max_length: int | None = None,
+        chat_template: str | None = None,
         storage: Storage | None = None,
-        **roles: str,
+        **roles: str | None,
     ) -> None:
         """Write a folder that `transformers.AutoTokenizer.from_pretrained` opens.
 
-        These are `tokenizer.json`, `tokenizer_config.json` and `special_tokens_map.json`, each
-        written atomically; a folder that does not exist is made.
+        These are `tokenizer.json`, `tokenizer_config.json`, `special_tokens_map.json` and chat
+        templates, each written atomically; a folder that does not exist is made. What is not given
+        here is that of the tokenizer: of its `train`, or of the files beside the one that it was
+        read from.
 
         Args:
             folder: A path or any URL that fsspec opens.
-            model_max_length: The most tokens of the model's input; None: no limit.
+            model_max_length: The most tokens of the model's input, at least 1; None: that of the
+                tokenizer, or no limit.
+            chat_template: The Jinja template of conversations; None: those of the tokenizer.
             storage: The storage client; None: one without options.
             roles: Special tokens by their role: `bos_token`, `eos_token`, `pad_token`,
-                `sep_token`, `cls_token`, `mask_token`, `unk_token`.
+                `sep_token`, `cls_token`, `mask_token`, `unk_token`; None leaves a role out.
 
         Raises:
             UsageError: Hugging Face's libraries cannot read the tokenizer, there is no such role,
-                or its token is not a special token of the tokenizer.
+                its token is not a special token of the tokenizer, or another value is invalid.
         """
         from bpe_beam.storage import Storage, path_name
-        from bpe_beam.storage.names import join
+        from bpe_beam.tokenizer.transformers_files import write_folder
+
+        files = self.pretrained_files(model_max_length, chat_template, roles)
+        write_folder(path_name(folder, "folder"), files, storage or Storage())
+
+    def pretrained_files(
+        self,
+        model_max_length: int | None = None,
+        chat_template: str | None = None,
+        roles: Mapping[str, str | None] = MappingProxyType({}),
+    ) -> dict[str, bytes]:
+        """Return the files that `save_pretrained` writes: their bytes by name in the folder.
+
+        Args:
+            model_max_length: As in `save_pretrained`.
+            chat_template: As in `save_pretrained`.
+            roles: As in `save_pretrained`.
+
+        Raises:
+            UsageError: As in `save_pretrained`.
+        """
         from bpe_beam.tokenizer import transformers_files
 
-        folder = path_name(folder, "folder")
-        model_input = transformers_files.ModelInput(roles, model_max_length)
-        files = {
-            transformers_files.TOKENIZER_FILE: self.json_bytes,
-            **transformers_files.written_beside(self._spec, model_input),
-        }
-        storage = storage or Storage()
-        storage.make_folder(folder)
-        for name, data in files.items():
-            storage.write_bytes(join(folder, name), data)
+        known = self.model_input
+        templates = known.chat_templates if chat_template is None else {"default": chat_template}
+        chosen = {**known.roles, **roles}
+        model_input = transformers_files.ModelInput(
+            {role: token for role, token in chosen.items() if token is not None},
+            known.max_length if model_max_length is None else model_max_length,
+            templates,
+        )
+        for role, token in model_input.roles.items():
+            if role not in roles and token not in self.special_tokens:
+                raise UsageError(
+                    f"is {shortened(token)} in the files beside the tokenizer, which has no such "
+                    f"special token",
+                    (role,),
+                    f"give another one, or in Python {role}=None to leave it out",
+                )
+        beside = transformers_files.written_beside(self._spec, model_input)
+        return {transformers_files.TOKENIZER_FILE: self.json_bytes, **beside}
 
     def vocab_json(self) -> bytes:
         """Return the model's vocabulary as GPT-2's `vocab.json`."""
@@ -366,9 +451,9 @@ class Tokenizer:
 
         return hashlib.sha256(self.json_bytes).hexdigest()
 
-    def __reduce__(self) -> tuple[type[Tokenizer], tuple[TokenizerSpec]]:
-        """Pickles as its spec, without the native encoder."""
-        return Tokenizer, (self._spec,)
+    def __reduce__(self) -> tuple[type[Tokenizer], tuple[TokenizerSpec, ModelInput]]:
+        """Pickles as its spec and its roles, without the native encoder."""
+        return Tokenizer, (self._spec, self.model_input)
 
     def __copy__(self) -> Tokenizer:
         """Return the tokenizer itself, which never changes."""
@@ -428,6 +513,35 @@ class Tokenizer:
     def special_tokens(self) -> dict[str, int]:
         """A copy of the special tokens: id by token, in the order of ids."""
         return dict(self._added.specials)
+
+    @cached_property
+    def model_input(self) -> ModelInput:
+        """The roles of special tokens, the length of the model's input, and chat templates."""
+        from bpe_beam.tokenizer.transformers_files import ModelInput
+
+        source = self._source_of_input
+        return source() if callable(source) else source or ModelInput()
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The special tokens that have a role, by its name, such as `eos_token`.
+
+        They are those of `train`, of the files beside the one that was read, and of the unknown
+        token and the padding of `tokenizer.json`.
+        """
+        from bpe_beam.tokenizer.transformers_files import roles_of
+
+        return roles_of(self._spec, self.model_input)
+
+    @property
+    def model_max_length(self) -> int | None:
+        """The most tokens of the model's input, by the files beside the tokenizer; None: any."""
+        return self.model_input.max_length
+
+    @property
+    def chat_template(self) -> str | None:
+        """The Jinja template of conversations, by the files beside the tokenizer; None: none."""
+        return self.model_input.chat_templates.get("default")
 
     @property
     def vocab_size(self) -> int:
@@ -817,3 +931,15 @@ class Tokenizer:
             return [], []
         before, after = self._spec.post_processor.frame()
         return [token_id for _, token_id in before], [token_id for _, token_id in after]
+
+
+def _reader_beside(path: PathName, storage: Storage | None) -> Callable[[], ModelInput]:
+    """Return a function that reads what the files beside a tokenizer's file tell."""
+
+    def read() -> ModelInput:
+        from bpe_beam.storage import Storage, path_name
+        from bpe_beam.tokenizer.transformers_files import read_model_input
+
+        return read_model_input(path_name(path), storage or Storage())
+
+    return read

@@ -6,21 +6,30 @@ They contain the purpose of each special token, and how long the input of a mode
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bpe_beam.errors import UsageError, require
 from bpe_beam.messages import did_you_mean
+from bpe_beam.storage.names import redact
 from bpe_beam.tokenizer.added_tokens import AddedToken
+from bpe_beam.tokenizer.json_node import Node, parse
 from bpe_beam.tokenizer.models import WordPiece
 from bpe_beam.tokenizer.spec import TokenizerSpec
+
+if TYPE_CHECKING:
+    from bpe_beam.storage import Storage
 
 TOKENIZER_FILE = "tokenizer.json"
 CONFIG_FILE = "tokenizer_config.json"
 SPECIAL_TOKENS_FILE = "special_tokens_map.json"
 CHAT_TEMPLATE_FILE = "chat_template.jinja"
+
+_MORE_TEMPLATES = "additional_chat_templates"
+_JINJA = ".jinja"
 
 ROLES = (
     *("bos_token", "eos_token", "pad_token"),
@@ -35,10 +44,85 @@ class ModelInput(Struct, frozen=True):
     Attributes:
         roles: Special tokens by their role, such as `eos_token`, in the names of `transformers`.
         max_length: The most tokens of the model's input; None: no limit.
+        chat_templates: Jinja templates of conversations, by name; that of all models is `default`.
     """
 
     roles: dict[str, str] = {}
     max_length: int | None = None
+    chat_templates: dict[str, str] = {}
+
+
+def roles_of(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, str]:
+    """Return the special tokens by role, also those that the model and the padding name.
+
+    Args:
+        spec: The tokenizer.
+        model_input: The roles that are known of other files.
+    """
+    padding = spec.padding.pad_token if spec.padding is not None else None
+    named = {"unk_token": getattr(spec.model, "unk_token", None), "pad_token": padding}
+    special = {token.content for token in spec.added_tokens if token.special}
+    return {role: token for role, token in named.items() if token in special} | model_input.roles
+
+
+def read_model_input(path: str, storage: Storage) -> ModelInput:
+    """Return what the files beside a tokenizer's file tell of the model's input.
+
+    Args:
+        path: The path or URL of the file, or of its folder. Other names than those of published
+            models have no such files.
+        storage: The storage client.
+
+    Raises:
+        UsageError: A file is invalid.
+    """
+    from bpe_beam.tokenizer import published_folder
+
+    folder = path
+    if not storage.is_folder(path):
+        folder, slash, name = path.rpartition("/")
+        if name not in published_folder.FILES or folder.endswith("/"):
+            return ModelInput()
+        folder = folder if slash else "."
+    found = published_folder.model_input(folder, storage)
+    return replace(found, chat_templates=read_chat_templates(folder, storage))
+
+
+def read_chat_templates(folder: str, storage: Storage) -> dict[str, str]:
+    """Return the chat templates in a tokenizer's folder, by name, as `transformers` finds them.
+
+    Args:
+        folder: A path or URL.
+        storage: The storage client.
+
+    Raises:
+        UsageError: A template is not UTF-8, or the settings in the folder are invalid.
+    """
+    names = storage.list_names(folder)
+    paths = {}
+    if CHAT_TEMPLATE_FILE in names:
+        paths["default"] = storage.join(folder, CHAT_TEMPLATE_FILE)
+    if _MORE_TEMPLATES in names:
+        more = storage.join(folder, _MORE_TEMPLATES)
+        for name in storage.list_names(more):
+            if name.endswith(_JINJA):
+                paths[name.removesuffix(_JINJA)] = storage.join(more, name)
+    if paths:
+        return {name: _text(storage.read_bytes(path), path) for name, path in paths.items()}
+    if CONFIG_FILE not in names:
+        return {}
+    config = storage.join(folder, CONFIG_FILE)
+    node = Node(config, "", parse(storage.read_bytes(config), config)).field("chat_template")
+    if node.value is None or isinstance(node.value, str):
+        return {} if node.value is None else {"default": node.value}
+    return {row.field("name").string(): row.field("template").string() for row in node.items()}
+
+
+def _text(data: bytes, path: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{redact(path)}: byte {error.start:,}: not UTF-8") from None
 
 
 def tokenizer_config(spec: TokenizerSpec, model_input: ModelInput) -> bytes:
@@ -89,31 +173,54 @@ def written_beside(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, by
 
     Args:
         spec: The tokenizer.
-        model_input: The roles of its special tokens, and the length of the model's input.
+        model_input: The roles of its special tokens, the length of the model's input, and chat
+            templates.
 
     Raises:
         UsageError: Hugging Face's libraries cannot read the tokenizer, there is no such role,
-            or its token is not a special token of the tokenizer.
+            its token is not a special token of the tokenizer, or the length is below 1.
     """
     if spec.file_warning is not None:
         raise UsageError(f"transformers: cannot read this tokenizer: {spec.file_warning}")
     for role in model_input.roles:
         require(role in ROLES, f"is not a role of special tokens{did_you_mean(role, ROLES)}", role)
+    length = model_input.max_length
+    sound = length is None or (type(length) is int and length >= 1)
+    require(sound, f"must be at least 1, got {length!r}", "model_max_length")
+    for name in model_input.chat_templates:
+        sound = bool(name) and "/" not in name and "\0" not in name
+        require(sound, f"must be a file's name, got {name!r}", "chat_template")
+    templates = {
+        CHAT_TEMPLATE_FILE if name == "default" else f"{_MORE_TEMPLATES}/{name}{_JINJA}": template
+        for name, template in model_input.chat_templates.items()
+    }
     return {
         CONFIG_FILE: tokenizer_config(spec, model_input),
         SPECIAL_TOKENS_FILE: special_tokens_map(spec, model_input),
+        **{path: template.encode() for path, template in templates.items()},
     }
+
+
+def write_folder(folder: str, files: dict[str, bytes], storage: Storage) -> dict[str, bytes]:
+    """Write the files of a folder, each atomically, and return them by path.
+
+    Args:
+        folder: A path or URL, of a new folder or an old one.
+        files: Their bytes by name in the folder.
+        storage: The storage client.
+    """
+    for parent in sorted({name.rpartition("/")[0] for name in files}):
+        storage.make_folder(storage.join(folder, parent) if parent else folder)
+    paths = {storage.join(folder, name): data for name, data in files.items()}
+    for path, data in paths.items():
+        storage.write_bytes(path, data)
+    return paths
 
 
 def _by_role(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, Any]:
     """Return the special tokens by role, and those without a role."""
     special = [token.content for token in spec.added_tokens if token.special]
-    roles = dict(model_input.roles)
-    unknown = getattr(spec.model, "unk_token", None)
-    if unknown in special:
-        roles.setdefault("unk_token", unknown)
-    if spec.padding is not None and spec.padding.pad_token in special:
-        roles.setdefault("pad_token", spec.padding.pad_token)
+    roles = roles_of(spec, model_input)
     for role, token in roles.items():
         require(token in special, f"must be a special token, got {token!r}", role)
     others = [token for token in special if token not in roles.values()]

@@ -239,6 +239,7 @@ def train_in_memory(
     learned = trainer.train(progress)
     tokenizer = _tokenizer_of(trainer.plan, learned)
     recipe = trainer.plan.recipe
+    tokenizer = Tokenizer(tokenizer.spec, _model_input_of(trainer.plan))
     return tokenizer, _warnings(settings, counts.manifest, recipe, tokenizer, learned)
 
 
@@ -355,12 +356,18 @@ def _file_names(plan: TrainingPlan) -> tuple[str, ...]:
     return (*_FILES[plan.settings.model], *sentencepiece, *_FOR_TRANSFORMERS, *template)
 
 
+def _model_input_of(plan: TrainingPlan) -> ModelInput:
+    template = plan.chat_template
+    templates = {} if template is None else {"default": template.decode()}
+    return ModelInput(plan.settings.roles, plan.settings.model_max_length, templates)
+
+
 def _write(
     plan: TrainingPlan, folder: OutputFolder, tokenizer: Tokenizer, warnings: list[str]
 ) -> list[FileInfo]:
     """Write the tokenizer's files, except those whose format cannot represent its tokens."""
     spec, settings = tokenizer.spec, plan.settings
-    model_input = ModelInput(settings.roles, settings.model_max_length)
+    model_input = _model_input_of(plan)
     contents: dict[str, Callable[[], bytes]] = {
         "vocab.json": tokenizer.vocab_json,
         "vocab.txt": lambda: vocab_txt(spec.model),

@@ -14,7 +14,7 @@ from bpe_beam.counts.artifact import added_up, iter_words
 from bpe_beam.counts.manifest import CountsManifest, read_hashed_manifest
 from bpe_beam.counts.weights import Weights
 from bpe_beam.counts.word_counts import WordCounts
-from bpe_beam.errors import UsageError, require, require_between
+from bpe_beam.errors import UsageError, require
 from bpe_beam.jobs.input_folders import refuse_own_folder
 from bpe_beam.jobs.train.weights import WeightRules
 from bpe_beam.settings.field import identity_of
@@ -207,7 +207,13 @@ def _read_chat_template(storage: Storage, path: str | None) -> bytes | None:
         return None
     if not storage.exists(path):
         raise UsageError(f"must be a file, got {redact(path)}, which does not exist", (_TEMPLATE,))
-    require_between(_TEMPLATE, storage.size(path), 1, _MAX_TEMPLATE_BYTES)
+    if (size := storage.size(path)) == 0:
+        raise UsageError(f"must be a template, got {redact(path)}, which is empty", (_TEMPLATE,))
+    require(
+        size <= _MAX_TEMPLATE_BYTES,
+        f"must have at most {_MAX_TEMPLATE_BYTES:,} bytes, got {redact(path)} of {size:,}",
+        _TEMPLATE,
+    )
     data = storage.read_bytes(path)
     try:
         data.decode()
