@@ -16,7 +16,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -266,20 +266,16 @@ def codec_bpe_beam(path: str, arrow: bool) -> Codec:
     from bpe_beam import Tokenizer
 
     tokenizer = Tokenizer.from_file(path)
-    batch = getattr(tokenizer, "decode_batch", None)
-
-    def decode(rows: Any) -> list[str]:
-        return batch(rows).to_pylist() if batch else [tokenizer.decode(row) for row in rows]
-
     found = Codec(
-        tokenizer.encode_batch, decode, rows=lambda ids: [row.values.to_numpy() for row in ids]
+        partial(tokenizer.encode_batch, output="arrow"),
+        tokenizer.decode_batch,
+        rows=lambda ids: [row.values.to_numpy() for row in ids],
     )
     if arrow:
         import pyarrow as pa
 
         found.prepare = lambda texts: pa.array(texts, pa.large_string())
-    if arrow and batch:
-        found.decode = batch
+        found.decode = partial(tokenizer.decode_batch, output="arrow")
         found.prepare_ids = lambda rows: pa.array(rows, pa.large_list(pa.uint32()))
     return found
 

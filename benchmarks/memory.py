@@ -320,7 +320,7 @@ def freed_ids(folder: Path) -> Found:
     gc.collect()
     before = memory("VmRSS")
     for documents in (4_000, 16_000, 8_000, 64_000, 1_000, 32_000) * 2:
-        made.encode_batch(pa.array([random_words(80)] * documents))
+        made.encode_batch(pa.array([random_words(80)] * documents), output="arrow")
     gc.collect()
     return Found(memory("VmRSS") - before, (128 + 64) * MB + BLOCKS)
 

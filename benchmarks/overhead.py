@@ -133,7 +133,7 @@ def tokenize_kernel(case: Case, texts: list[list[Any]]) -> None:
 
     def one(batches: list[Any]) -> None:
         for batch in batches:
-            case.tokenizer.encode_batch(batch)
+            case.tokenizer.encode_batch(batch, output="arrow")
 
     case.each(one, texts)
 

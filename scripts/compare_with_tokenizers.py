@@ -68,7 +68,7 @@ def compare_corpus(path: Path, vocab_size: int, folder: Path) -> tuple[Tokenizer
     first = next((i for i, (a, b) in enumerate(pairs) if a != b), None)
     merges_differ = first is not None or len(ours.merges) != len(theirs)
     loaded = tokenizers.Tokenizer.from_file(str(output / "tokenizer.json"))
-    ids = ours.encode_batch(texts).to_pylist()
+    ids = ours.encode_batch(texts)
     encodings = loaded.encode_batch(texts, add_special_tokens=False)
     wrong = sum(a != b.ids for a, b in zip(ids, encodings, strict=True))
     lost = sum(ours.decode(a) != text for a, text in zip(ids, texts, strict=True))
@@ -88,7 +88,7 @@ def compare_code_points(ours: Tokenizer) -> int:
     differing: dict[str, None] = {}
     for context in _CONTEXTS:
         texts = [context.format(point) for point in points]
-        ids = ours.encode_batch(texts).to_pylist()
+        ids = ours.encode_batch(texts)
         encodings = loaded.encode_batch(texts, add_special_tokens=False)
         for point, text, a, b in zip(points, texts, ids, encodings, strict=True):
             words = [word for word, _ in loaded.pre_tokenizer.pre_tokenize_str(text)]

@@ -130,7 +130,8 @@ def tallies_of_texts(
             if not encoder.exact:
                 if not isinstance(batch, pa.Array):
                     batch = pa.array(batch, pa.large_string())
-                tally.add_ids(vocabulary, vocabulary.tokenizer.encode_batch(batch))
+                ids = vocabulary.tokenizer.encode_batch(batch, output="arrow")
+                tally.add_ids(vocabulary, ids)
         for block in counter.drain():
             for words, counts, encoded in encoded_words(pa.Table.from_batches([block]), encoder):
                 tally.add_words(vocabulary, words, counts, encoded, with_tokens=encoder.exact)

@@ -182,7 +182,7 @@ def _given(vocabulary: Vocabulary, texts: pa.Array, ids: Integers) -> Flags:
     """
     tokenizer = vocabulary.tokenizer
     try:
-        encoded = tokenizer.encode_batch(texts)
+        encoded = tokenizer.encode_batch(texts, output="arrow")
     except DataError:
         return np.array(
             [

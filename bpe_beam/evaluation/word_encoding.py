@@ -126,7 +126,8 @@ class WordEncoder:
         """
         if self.exact:
             return self._whole.encode_words(words)
-        encoded: pa.LargeListArray = self._words.encode_batch(self.texts_of(words))
+        texts = self.texts_of(words)
+        encoded: pa.LargeListArray = self._words.encode_batch(texts, output="arrow")
         return encoded
 
     def texts_of(self, words: pa.Array) -> pa.Array:

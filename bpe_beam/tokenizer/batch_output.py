@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-Output = Literal["arrow", "numpy", "lists"]
+Output = Literal["lists", "arrow", "numpy"]
 
-OUTPUTS = ("arrow", "numpy", "lists")
+OUTPUTS = ("lists", "arrow", "numpy")
 
 
 def check_output(output: str) -> None:
@@ -43,8 +43,8 @@ def lists_as(lists: pa.LargeListArray, output: str) -> Any:
     return [values[start:end] for start, end in itertools.pairwise(offsets)]
 
 
-def texts_as(texts: pa.LargeStringArray, output: str) -> Any:
-    """Return texts in another form.
+def texts_as(texts: pa.LargeStringArray | pa.LargeBinaryArray, output: str) -> Any:
+    """Return texts, or bytes, in another form.
 
     Args:
         texts: The texts.

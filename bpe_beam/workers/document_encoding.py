@@ -246,7 +246,9 @@ class Encoding:
 
     def encode_texts(self, texts: pa.Array) -> pa.LargeListArray:
         """Return the ids of each text; `texts` are as those of `encode`."""
-        return self.tokenizer().encode_batch(texts, allowed_special=self.allowed_special)
+        return self.tokenizer().encode_batch(
+            texts, allowed_special=self.allowed_special, output="arrow"
+        )
 
     def encode(self, texts: pa.Array, tokenizer: Tokenizer | None = None) -> pa.LargeListArray:
         """Return the ids of each text, with the ids before and after it, whatever the rules.
@@ -259,7 +261,7 @@ class Encoding:
             UsageError: The other tokenizer does not have a token.
         """
         tokenizer = self.tokenizer() if tokenizer is None else tokenizer
-        ids = tokenizer.encode_batch(texts, allowed_special=self.allowed_special)
+        ids = tokenizer.encode_batch(texts, allowed_special=self.allowed_special, output="arrow")
         before, after = self.frame(tokenizer)
         return framed(ids, before, after)
 

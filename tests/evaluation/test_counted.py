@@ -85,7 +85,7 @@ def test_a_symbol_that_the_vocabulary_lacks_is_named_with_its_word(tmp_path: Pat
 def test_sums_beyond_64_bits_are_refused() -> None:
     vocabulary = Vocabulary(Tokenizer.from_learned(["a"], []))
     texts = pa.array(["a"], pa.large_string())
-    encoded = vocabulary.tokenizer.encode_batch(texts)
+    encoded = vocabulary.tokenizer.encode_batch(texts, output="arrow")
     tally = Tally.empty(1)
     for _ in range(2):
         tally.add_words(vocabulary, texts, np.array([2**59]), encoded)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -29,18 +30,39 @@ def test_every_output_has_the_ids_of_one_text_at_a_time(
     for texts in (TEXTS, pa.array(["x", *TEXTS])[1:]):
         options: dict[str, Any] = {"add_special_tokens": special}
         assert tokenizer.encode_batch(texts, output="lists", **options) == expected
+        assert tokenizer.encode_batch(texts, **options) == expected
         arrays = tokenizer.encode_batch(texts, output="numpy", **options)
         assert [array.tolist() for array in arrays] == expected
         assert {array.dtype for array in arrays} == {np.dtype(np.uint32)}
-        arrow = tokenizer.encode_batch(texts, **options)
+        arrow = tokenizer.encode_batch(texts, output="arrow", **options)
         assert arrow.to_pylist() == expected
     for ids in (expected, arrays, arrow):
         found = tokenizer.decode_batch(ids, skip_special_tokens=True, output="lists")
-        assert found == TEXTS == tokenizer.decode_batch(ids, skip_special_tokens=True).to_pylist()
+        assert found == TEXTS == tokenizer.decode_batch(ids, skip_special_tokens=True)
         array = tokenizer.decode_batch(ids, skip_special_tokens=True, output="numpy")
         assert array.dtype == object
         assert array.shape == (len(TEXTS),)
         assert array.tolist() == TEXTS
+        in_bytes = [text.encode() for text in TEXTS]
+        assert tokenizer.decode_bytes_batch(ids, skip_special_tokens=True) == in_bytes
+        binary = tokenizer.decode_bytes_batch(ids, skip_special_tokens=True, output="arrow")
+        assert (binary.type, binary.to_pylist()) == (pa.large_binary(), in_bytes)
+
+
+def test_the_default_is_what_others_take(tokenizer: Tokenizer) -> None:
+    ids = tokenizer.encode_batch(["the cat", "the cat"])
+    assert {type(token_id) for row in ids for token_id in row} == {int}
+    assert json.loads(json.dumps(ids)) == ids
+    assert np.array(ids).tolist() == ids
+
+
+def test_datasets_map_takes_the_default(tokenizer: Tokenizer) -> None:
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset.from_dict({"text": TEXTS})
+    ids = rows.map(lambda batch: {"ids": tokenizer.encode_batch(batch["text"])}, batched=True)
+    assert ids["ids"][:] == [tokenizer.encode(text) for text in TEXTS]
+    texts = ids.map(lambda batch: {"again": tokenizer.decode_batch(batch["ids"])}, batched=True)
+    assert texts["again"][:] == TEXTS
 
 
 @pytest.mark.parametrize("special", [False, True])
@@ -75,9 +97,9 @@ def test_no_texts_make_an_empty_matrix(tokenizer: Tokenizer) -> None:
 
 
 def test_wrong_arguments_are_named(tokenizer: Tokenizer) -> None:
-    with pytest.raises(UsageError, match="output must be one of arrow, numpy, lists"):
+    with pytest.raises(UsageError, match="output must be one of lists, arrow, numpy"):
         tokenizer.encode_batch(TEXTS, output="torch")
-    with pytest.raises(UsageError, match="output must be one of arrow, numpy, lists"):
+    with pytest.raises(UsageError, match="output must be one of lists, arrow, numpy"):
         tokenizer.decode_batch([[-1]], output="torch")
     with pytest.raises(UsageError, match="max_length must be at least 2, got 1"):
         tokenizer.encode_padded(TEXTS, pad_id=0, max_length=1, add_special_tokens=True)

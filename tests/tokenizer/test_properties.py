@@ -28,7 +28,7 @@ def test_equal_to_the_reference(
     )
     ids = tokenizer.encode(text, allowed_special=allowed)
     assert ids == expected
-    assert tokenizer.encode_batch([text], allowed_special=allowed).to_pylist() == [expected]
+    assert tokenizer.encode_batch([text], allowed_special=allowed) == [expected]
     assert tokenizer.decode(ids) == text
     assert reference.decode(ids, tokenizer.vocab, tokenizer.special_tokens) == text
 

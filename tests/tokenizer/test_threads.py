@@ -37,7 +37,7 @@ def test_a_pattern_of_python_in_many_threads() -> None:
     def work(_: int) -> bool:
         counts.add_texts(pa.array(TEXTS))
         len(counts)
-        return tokenizer.encode_batch(TEXTS).to_pylist() == expected
+        return tokenizer.encode_batch(TEXTS) == expected
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, range(40)))
