@@ -296,8 +296,8 @@ class Tokenizer:
         from bpe_beam.tokenizer import sentencepiece_writing
 
         named = {"bos_token": bos_token, "eos_token": eos_token, "pad_token": pad_token}
-        roles = {role: token or self.roles.get(role) for role, token in named.items()}
-        roles = {role: token for role, token in roles.items() if token is not None}
+        roles = {role: self.roles[role] for role in named if role in self.roles}
+        roles |= {role: token for role, token in named.items() if token is not None}
         data = sentencepiece_writing.write(self._spec, roles)
         (storage or Storage()).write_bytes(path_name(path), data)
 
