@@ -202,12 +202,15 @@ def written_beside(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, by
 
 
 def write_folder(folder: str, files: dict[str, bytes], storage: Storage) -> dict[str, bytes]:
-    """Write the files of a folder, each atomically, and return them by path.
+    """Write the files of a folder, each atomically.
 
     Args:
         folder: A path or URL, of a new folder or an old one.
         files: Their bytes by name in the folder.
         storage: The storage client.
+
+    Returns:
+        The bytes of the files by path.
     """
     for parent in sorted({name.rpartition("/")[0] for name in files}):
         storage.make_folder(storage.join(folder, parent) if parent else folder)
