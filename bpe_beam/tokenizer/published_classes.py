@@ -357,6 +357,19 @@ _LLAMA = PublishedClass(
     _llama,
     _bos_and_eos,
 )
+_T5 = PublishedClass(
+    SENTENCEPIECE,
+    (
+        *("longt5", "mt5", "musicgen", "musicgen_melody", "pix2struct", "switch_transformers"),
+        *("t5", "umt5"),
+    ),
+    _roles(eos="</s>", unk="<unk>", pad="<pad>"),
+    {"extra_ids": 100, "add_prefix_space": True, "legacy": True, **_CLEAN_UP},
+    _t5,
+    _t5_frame,
+    fixed=_ADD,
+    listed=_t5_listed,
+)
 _GPT2 = PublishedClass(
     VOCAB_AND_MERGES,
     (
@@ -417,27 +430,12 @@ CLASSES: dict[str, PublishedClass] = {
         _gemma,
         _bos_and_eos,
     ),
-    "T5Tokenizer": PublishedClass(
-        SENTENCEPIECE,
-        (
-            "longt5",
-            "musicgen",
-            "musicgen_melody",
-            "pix2struct",
-            "switch_transformers",
-            "t5",
-            "umt5",
-        ),
-        _roles(eos="</s>", unk="<unk>", pad="<pad>"),
-        {"extra_ids": 100, "add_prefix_space": True, "legacy": True, **_CLEAN_UP},
-        _t5,
-        _t5_frame,
-        fixed=_ADD,
-        listed=_t5_listed,
-    ),
+    "T5Tokenizer": _T5,
     "GPT2Tokenizer": _GPT2,
     "RobertaTokenizer": _ROBERTA,
     "BartTokenizer": replace(_ROBERTA, model_types=("bart",)),
+    "LEDTokenizer": replace(_ROBERTA, model_types=("led",)),
+    "LongformerTokenizer": replace(_ROBERTA, model_types=("longformer",)),
     "Qwen2Tokenizer": PublishedClass(
         VOCAB_AND_MERGES,
         (
@@ -454,5 +452,14 @@ CLASSES: dict[str, PublishedClass] = {
     "BertTokenizer": _BERT,
     "DistilBertTokenizer": replace(_BERT, model_types=("distilbert",)),
     "ElectraTokenizer": replace(_BERT, model_types=("electra",)),
+    "ConvBertTokenizer": replace(_BERT, model_types=("convbert",)),
+    "MobileBertTokenizer": replace(_BERT, model_types=("mobilebert",)),
+    "MPNetTokenizer": replace(
+        _BERT,
+        model_types=("mpnet",),
+        roles={**_ROBERTA.roles, "unk_token": "[UNK]"},
+        fixed={**_ADD, "do_basic_tokenize": True},
+        strips_left=("mask_token",),
+    ),
 }
 """The supported classes by name; the first one for some files is that of a folder without any."""

@@ -50,9 +50,11 @@ def byte_level(*special: str) -> Files:
     return {"vocab.json": {t: n for n, t in enumerate(vocab)}, "merges.txt": merges}
 
 
-def bert() -> Files:
+def bert(*special: str) -> Files:
     letters = "abcdefghijklmnopqrstuvwxyzAB中.<>[]/"
-    return {"vocab.txt": "".join(f"{t}\n" for t in [*_BERT, "ab", "##b", "é", *letters])}
+    return {
+        "vocab.txt": "".join(f"{t}\n" for t in [*(special or _BERT), "ab", "##b", "é", *letters])
+    }
 
 
 def sentencepiece(
@@ -85,10 +87,15 @@ BASES: dict[str, Files] = {
     "GPT2Tokenizer": byte_level(END),
     "RobertaTokenizer": byte_level(*_ROBERTA),
     "BartTokenizer": byte_level(*_ROBERTA),
+    "LEDTokenizer": byte_level(*_ROBERTA),
+    "LongformerTokenizer": byte_level(*_ROBERTA),
     "Qwen2Tokenizer": byte_level(END),
     "BertTokenizer": bert(),
     "DistilBertTokenizer": bert(),
     "ElectraTokenizer": bert(),
+    "ConvBertTokenizer": bert(),
+    "MobileBertTokenizer": bert(),
+    "MPNetTokenizer": bert("<s>", "<pad>", "</s>", "[UNK]", "<mask>"),
 }
 """A folder's model by the class that reads it."""
 
@@ -105,6 +112,9 @@ _AGREED: dict[str, dict[str, Any]] = {
     "GemmaTokenizer": {"add_bos_token": True},
     "RobertaTokenizer": {"mask_token": _MASK},
     "BartTokenizer": {"mask_token": _MASK},
+    "LEDTokenizer": {"mask_token": _MASK},
+    "LongformerTokenizer": {"mask_token": _MASK},
+    "MPNetTokenizer": {"mask_token": _MASK},
 }
 """Settings whose defaults differ in the versions of `transformers`."""
 
@@ -120,6 +130,7 @@ VALUES: dict[str, list[Any]] = {
     "extra_ids": [0, 3],
     **{flag: [True, False] for flag in ("do_lower_case", "strip_accents")},
     **{flag: [True, False] for flag in ("tokenize_chinese_chars", "clean_up_tokenization_spaces")},
+    "do_basic_tokenize": [True, False],
     "fill_token": ["<FILL_ME>"],
     **{f"{role}_token": ["<new>", None] for role in ("prefix", "middle", "suffix", "eot")},
 }
@@ -199,13 +210,14 @@ def cells() -> Iterator[tuple[str, Files]]:
     """Yield a name and the files of a folder for each class and setting."""
     for name, kind in CLASSES.items():
         base = BASES[name]
-        extra = 100 if name == "T5Tokenizer" else 0
+        extra = 100 if "extra_ids" in kind.settings else 0
         variants: list[tuple[str, Files]] = [("alone", {})]
         for setting in settings_of(kind):
             for value in VALUES[setting]:
                 changed = {"tokenizer_config.json": {setting: value}}
                 variants.append((f"{setting} {json.dumps(value)}", changed))
-        variants.append(("settings without effect", {"tokenizer_config.json": _NO_EFFECT}))
+        none = {key: value for key, value in _NO_EFFECT.items() if key not in kind.fixed}
+        variants.append(("settings without effect", {"tokenizer_config.json": none}))
         variants += _other_files(_size(base) + extra)
         for variant, files in variants:
             config = {"tokenizer_class": name} | files.get("tokenizer_config.json", {})
@@ -216,8 +228,9 @@ def cells() -> Iterator[tuple[str, Files]]:
         models: list[tuple[str, Files]] = [
             ("Fast", {"tokenizer_class": f"{name}Fast", "model_type": "gpt2"})
         ]
-        if (model_type := name.removesuffix("Tokenizer").lower()) in kind.model_types:
-            models.append((" by model_type", {"model_type": model_type}))
+        for model_type in (name.removesuffix("Tokenizer").lower(), "mt5"):
+            if model_type in kind.model_types:
+                models.append((f" by {model_type}", {"model_type": model_type}))
         for variant, model in models:
             yield f"{name}{variant}", {**base, **agreed, "config.json": model}
     yield from _models()
@@ -259,10 +272,11 @@ def _size(files: Files) -> int:
 
 REFUSED = (
     r"T5Tokenizer (eos_token|map ).*",
-    r"(Roberta|Bart|.*Bert|Electra)Tokenizer (cls|sep)_token null",
-    r"(.*Bert|Electra)Tokenizer unk_token (null|.*new.*)",
-    r"(T5|Roberta|Bart|Qwen2|.*Bert|Electra)Tokenizer add_(bos|eos)_token true",
+    r"(Roberta|Bart|Longformer|LED|.*Bert|Electra|MPNet)Tokenizer (cls|sep)_token null",
+    r"(.*Bert|Electra|MPNet)Tokenizer unk_token (null|.*new.*)",
+    r"(?!Llama|CodeLlama|Gemma|GPT2).* add_(bos|eos)_token true",
     r"GPT2Tokenizer add_eos_token true",
+    r"MPNetTokenizer do_basic_tokenize false",
     r"Qwen2Tokenizer add_prefix_space true",
     r"CodeLlamaTokenizer add_prefix_space false",
 )
@@ -274,13 +288,13 @@ DIFFERENT = {
         r"(Code)?LlamaTokenizer bos_token null",  # 4.57 fails
         r"GemmaTokenizer (bos|eos|pad)_token .*",  # 4.57 gives the first pieces these names
         r"GemmaTokenizer map .*",
-        r"(GPT2|Roberta|Bart|T5|Llama)Tokenizer add_prefix_space null",  # 4.57 fails, or adds none
-        r"RobertaTokenizer mask_token .a.",  # 4.57 looks for the mask before other tokens
+        r"(?!Code|Qwen2).* add_prefix_space null",  # 4.57 fails, or adds none
+        r"(Roberta|Longformer)Tokenizer mask_token .a.",  # is looked for before others
     ),
     "5": (
         r"CodeLlamaTokenizer .*",  # 5 adds a space before the first text only
         r"CodeLlamaTokenizerFast",
-        r"(Llama|Gemma|Roberta|Bart)Tokenizer alone",  # 5 has other defaults: _AGREED
+        r"(Llama|Gemma|Roberta|Bart|Longformer|LED)Tokenizer alone",  # other defaults
         r"LlamaTokenizer legacy true",  # 5 ignores it where a text begins with a space
         r"T5Tokenizer (legacy false|add_prefix_space false|of Unigram)",  # 5 ignores them
         r".* both lists",  # 5 loses one of the lists
@@ -288,8 +302,8 @@ DIFFERENT = {
         r"Qwen2Tokenizer map of objects",
         r"T5Tokenizer (additional|extra)_special_tokens \[.*",  # 5 does not skip the extra ids
         r"T5Tokenizer added",  # 5 normalizes without the rules for spaces
-        r"(Roberta|Bart)Tokenizer mask_token .(a|<new>).",  # 5 keeps the space before a mask
-        r"(GPT2|Roberta|Bart)Tokenizer add_prefix_space null",  # 5 fails
+        r"(Roberta|Bart|Longformer|LED)Tokenizer mask_token .(a|<new>).",  # space kept
+        r"(GPT2|Roberta|Bart|Longformer|LED)Tokenizer add_prefix_space null",  # 5 fails
     ),
 }
 """Cells that a version of `transformers` reads differently, or not at all."""

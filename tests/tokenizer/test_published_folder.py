@@ -158,7 +158,7 @@ def test_refused(tmp_path: Path) -> None:
     ("model_type", "file"),
     [
         *((name, "vocab.json") for name in ("deberta", "whisper", "clip", "bert", "llama", "my")),
-        *((name, "vocab.txt") for name in ("mpnet", "gpt2", "roberta")),
+        *((name, "vocab.txt") for name in ("funnel", "gpt2", "roberta")),
         *((name, "spiece.model") for name in ("xlm-roberta", "camembert", "albert", "gpt2")),
     ],
 )
