@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -85,30 +85,63 @@ def test_small_jobs_import_nothing_heavy(byte_level_file: Path, arguments: str) 
     assert heavy_modules_after(code, *words) <= {"random"}
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        "count --input TEXT --output out",
-        "train --input TEXT --vocab-size 300 --output out",
-        "train --input TEXT --vocab-size 300 --merge-rounds distributed --output out",
-        "tokenize --input TEXT --tokenizer FILE --output out",
-    ],
+JOBS = (
+    "count --input TEXT --output counts",
+    "train --input TEXT --vocab-size 300 --output trained",
+    "train --counts counts --vocab-size 300 --merge-rounds distributed --output rounds",
+    "tokenize --input TEXT --tokenizer FILE --output tokens",
+    "tokenize --input TEXT --tokenizer FILE --output packed --sequence-length 8 --shuffle-seed 1",
+    "tokenize --input TEXT --tokenizer FILE --output both --format parquet --format arrow",
+    "convert tokens --format parquet --output converted",
+    "verify tokens --full --input TEXT",
+    "evaluate --tokenizer FILE --input TEXT --output report.json",
+    "counts show counts",
+    "inspect counts",
+    "inspect tokens",
+    "plan --input TEXT",
+    "count --input TEXT --output estimated --dry-run",
 )
-def test_jobs_without_a_runner_import_what_they_need(
-    byte_level_file: Path, tmp_path: Path, arguments: str
-) -> None:
-    text = tmp_path / "text.txt"
-    text.write_text("low lower lowest\n" * 50)
-    files = {"FILE": str(byte_level_file), "TEXT": str(text), "out": str(tmp_path / "out")}
-    code = "import sys\nfrom bpe_beam.cli.main import main\nassert main(sys.argv[1:]) == 0\n"
-    words = [files.get(word, word) for word in arguments.split()]
-    # The counts of words and of tokens are Parquet.
-    needed = {"numpy", "pyarrow", "pyarrow.parquet", "random"}
-    if "distributed" in words or words[0] == "tokenize":
-        needed.add("numpy.ma")
-    if importlib.util.find_spec("pandas"):  # pyarrow imports it, and with it what it needs
-        needed |= {"numpy.ma", "pyarrow.compute"}
-    assert heavy_modules_after(code, *words, "--quiet") <= needed
+INSTALLED = {"pandas", "polars", "torch", "IPython"}
+NEEDED = {
+    *("bpe_beam", "cython_runtime", "dateutil", "msgspec", "numpy", "pyarrow", "regex", "six"),
+    *("typing_extensions", "zstandard"),
+}
+
+
+def modules_after(arguments: list[str], folder: Path) -> set[str]:
+    """The modules that a command has imported."""
+    code = (
+        "import json, sys\n"
+        "from pathlib import Path\n"
+        "from bpe_beam.cli import main, process\n"
+        "def run(arguments):\n"
+        "    code = main.main(arguments)\n"
+        "    Path('modules.json').write_text(json.dumps([*sys.modules]))\n"
+        "    return code\n"
+        "process.run_and_exit(run, sys.argv[1:])\n"
+    )
+    paths = os.pathsep.join([*filter(None, sys.path), str(folder / "installed")])
+    command = [sys.executable, "-c", code, *arguments, "--quiet"]
+    environment = {**os.environ, "PYTHONPATH": paths}
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder, env=environment)
+    return set(json.loads((folder / "modules.json").read_text()))
+
+
+def test_jobs_import_no_package_that_they_do_not_use(byte_level_file: Path, tmp_path: Path) -> None:
+    for name in INSTALLED:
+        package = tmp_path / "installed" / name
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text("__version__ = '99.0'\n")
+    (tmp_path / "text.txt").write_text("low lower lowest\n" * 50)
+    files = {"FILE": str(byte_level_file), "TEXT": "text.txt"}
+    for job in JOBS:
+        modules = modules_after([files.get(word, word) for word in job.split()], tmp_path)
+        packages = {name.partition(".")[0] for name in modules} - sys.stdlib_module_names
+        assert {name for name in packages if not name.startswith("_")} <= NEEDED, job
+        assert "numpy" in modules, job
+        if job in JOBS[:4]:
+            # Counts of words and of tokens are Parquet.
+            assert modules & HEAVY <= {*NEEDED, "numpy.ma", "pyarrow.parquet", "random"}, job
 
 
 def test_heavy_modules_are_seen() -> None:

@@ -15,6 +15,7 @@ PACKAGE = Path(bpe_beam.__file__).parent
 TESTS = Path(__file__).parent
 
 ELSEWHERE = {
+    "unused_packages.py": "test_imports.py",
     # Parts of one thing, which its tests take apart.
     "corpus/streams/": "corpus/test_streams.py",
     "settings/": "settings/test_settings.py",

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn, TextIO, cast
 
 from bpe_beam.cli.error_reporting import WithoutTracebacks
+from bpe_beam.unused_packages import hide_unused_packages
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as in shells."""
@@ -79,6 +80,7 @@ def _prepare() -> None:
     # Imports make a million long-lived objects; searching them for garbage repeatedly takes a
     # tenth of a small job's time.
     gc.set_threshold(1_000_000, 50, 50)
+    hide_unused_packages()
     # NumPy would start busy threads for linear algebra, which no job uses.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # The allocators that pyarrow brings take blocks of their own from the system beside those that

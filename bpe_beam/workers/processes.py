@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 from bpe_beam import progress
 from bpe_beam.errors import DataError
+from bpe_beam.unused_packages import hide_unused_packages
 
 T = TypeVar("T")
 
@@ -148,6 +149,7 @@ def _serve(descriptor: int, caller: int) -> None:
     The process ignores Ctrl-C, which reaches the whole group: the caller decides when it ends.
     """
     _end_with(caller)
+    hide_unused_packages()
     connection = Connection(descriptor)
     # The thread that runs the task sends its reports and its answer, so they do not mix.
     progress.forward_to(lambda stage, more: connection.send(("report", (stage, more))))
