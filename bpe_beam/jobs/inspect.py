@@ -69,7 +69,7 @@ def _figures(storage: Storage, path: str) -> Figures:
 
 def _folder_figures(storage: Storage, path: str) -> Figures:
     """Return the figures of a tokenizer's folder: also what its files tell `transformers`."""
-    tokenizer = Tokenizer.from_pretrained(path, storage=storage)
+    tokenizer = Tokenizer.from_file(path, storage=storage)
     more = {
         "roles": [f"{role} {token}" for role, token in tokenizer.roles.items()] or None,
         "model_max_length": tokenizer.model_max_length,

@@ -452,7 +452,12 @@ class _Settings:
         """
         special = self.special(None)
         known = {token.content: token for token in spec.added_tokens}
-        other = [one.content for one in self.added(special) if known.get(one.content) != one]
+        added = {token.content: token for token in self.added(special)}
+        if self._by_id.value is None:  # the older file has no settings but ids
+            ids = {token.content: token.id for token in spec.added_tokens}
+            other = [content for content, token in added.items() if ids.get(content) != token.id]
+        else:
+            other = [content for content, token in added.items() if known.get(content) != token]
         other += [one for one in special if one not in known or not known[one].special]
         if not other:
             return None

@@ -6,6 +6,7 @@ passes UTF-8 on, and adds positions to errors.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
@@ -108,7 +109,7 @@ class Tokenizer:
         try:
             data, source = tokenizer_json.read_file(path, storage, None)
         except tokenizer_json.MissingFileError:
-            return cls.from_pretrained(path, storage=storage)
+            return cls._from_folder(path, None, storage)
         beside = _reader_beside(path, storage)
         beginning = data[:4096]
         if beginning[:1] == b"\n" and b"\0" in beginning:  # messages begin so, and no JSON
@@ -135,7 +136,8 @@ class Tokenizer:
 
         A `tokenizer.json` is preferred to all other files. Without one the files are read that
         `transformers` reads: SentencePiece's `.model`, `tekken.json`, `vocab.json` with
-        `merges.txt`, or `vocab.txt`, with the special tokens of the files beside them.
+        `merges.txt`, or `vocab.txt`, with the special tokens of the files beside them. A warning
+        tells of files beside a `tokenizer.json` that say other things of its added tokens.
 
         Args:
             name: A folder as a path or any URL that fsspec opens; or the name of a repository of
@@ -149,6 +151,16 @@ class Tokenizer:
                 and its cache lacks the files, or the files need a class of `transformers` that is
                 not supported; the message says which.
         """
+        tokenizer = cls._from_folder(name, revision, storage)
+        if tokenizer.spec.folder_warning is not None:
+            warnings.warn(tokenizer.spec.folder_warning, stacklevel=2)
+        return tokenizer
+
+    @classmethod
+    def _from_folder(
+        cls, name: PathName, revision: str | None, storage: Storage | None
+    ) -> Tokenizer:
+        """See `from_pretrained`; jobs show the warning by themselves."""
         from bpe_beam.storage import Storage, path_name
         from bpe_beam.tokenizer import published_folder
 

@@ -95,6 +95,7 @@ def test_a_trained_folder_opens(kind: str, corpus: Path, tmp_path: Path) -> None
     run_whole(*arguments, "--chat-template", corpus / "chat.jinja", "--output", output)
     ours, theirs = Tokenizer.from_pretrained(str(output)), opened(output)
     check(ours, theirs)
+    assert ours.spec.folder_warning is None
     config = json.loads((output / "tokenizer_config.json").read_bytes())
     for role in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"):
         assert getattr(theirs, f"{role}_token") == config.get(f"{role}_token"), role
@@ -113,7 +114,9 @@ def test_a_trained_folder_opens(kind: str, corpus: Path, tmp_path: Path) -> None
         assert rows[0][-1] == ours.token_to_id(theirs.pad_token)
         assert len(rows[0]) == len(rows[1])
     theirs.save_pretrained(tmp_path / "saved")
-    check(Tokenizer.from_pretrained(str(tmp_path / "saved")), opened(tmp_path / "saved"))
+    saved = Tokenizer.from_pretrained(str(tmp_path / "saved"))
+    check(saved, opened(tmp_path / "saved"))
+    assert saved.spec.folder_warning is None
 
 
 def files_of(folder: Path, names: tuple[str, ...], **config: Any) -> str:

@@ -287,6 +287,8 @@ def test_other_settings_beside_a_tokenizer_json_are_told(tmp_path: Path) -> None
         assert warning is not None
         assert "give other ids or settings to the tokens" in warning
         assert "transformers changes them" in warning
+        with pytest.warns(UserWarning, match="give other ids or settings"):
+            Tokenizer.from_pretrained(folder)
     write(tmp_path, {"tokenizer_config.json": "{"})
     assert "tokenizer.json is read alone" in str(Tokenizer.from_file(folder).spec.warning)
 
