@@ -17,12 +17,13 @@ from typing import Any
 import msgspec
 import numpy as np
 from msgspec import UNSET, Struct, to_builtins
+from numpy.typing import NDArray
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.engines.run import run_steps
 from bpe_beam.engines.steps import Collection, Engine, Steps
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKEN_COUNTS_FILE, TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, PARTS, TOKEN_COUNTS_FILE, TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import (
     DOCUMENTS,
@@ -77,10 +78,12 @@ from bpe_beam.workers.arrange_shards import (
     measure_shard,
     part_task,
     scatter_shard,
+    texts_name,
     write_new_shard,
     write_ranks,
 )
 from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.document_hashes import overlap_of
 from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.split_task import task_name
 from bpe_beam.workers.token_counter import added_up, id_columns, token_counts_name
@@ -224,6 +227,7 @@ class _Arranging:
         # Of each part, if documents are divided: its texts, and the files of its token counts.
         self._texts: list[PartTexts] = []
         self._token_counts: list[tuple[FileInfo, ...]] = []
+        self._overlap: int | None = None
         self._made_of = hashlib.sha256(self._old.to_bytes()).hexdigest()
         self._shards = [
             DocumentsShard(index, shard.name) for index, shard in enumerate(self._old.shards)
@@ -235,6 +239,7 @@ class _Arranging:
             documents_format=self._old.format,
             made_of=self._made_of,
             shards=len(self._shards),
+            count=self._old.totals.documents,
             arrangement=job.arrangement,
             pad=pad_id,
             shard_format=settings.format,
@@ -296,6 +301,7 @@ class _Arranging:
         divided = self._job.arrangement.validation_share is not None
         parts = self._job.arrangement.parts if divided else ()
         self._folder.expect([f"{WORK}/{name}.bin" for name in tasks])
+        self._folder.expect(f"{WORK}/{texts_name(name)}" for name in tasks)
         self._folder.expect(token_counts_name(part_task(n, part)) for n in tasks for part in parts)
         left = self._left(tasks, MeasureStats)
         elements = [_json(self._shards[index]) for index in left]
@@ -321,7 +327,15 @@ class _Arranging:
             # They are the last files of a receipt, in the order of the parts.
             files = [receipts[name].files[-len(parts) :] for name in tasks]
             self._token_counts = [*zip(*files, strict=True)]
+            if self._task.finds_overlap:
+                hashes = [self._hashes_of(receipts[name].files[-1 - len(parts)]) for name in tasks]
+                self._overlap = overlap_of(np.concatenate(hashes), self._task.count)
         return [each.parts for each in stats]
+
+    def _hashes_of(self, file: FileInfo) -> NDArray[np.uint64]:
+        """Return the hashes of texts in a file, see `sampled_texts`."""
+        data = read_hashed(self._job.storage, self._folder.path(file.name), file.sha256)
+        return np.frombuffer(data, "<u8").astype(np.uint64)
 
     def _units(self, totals: Sequence[PartSums]) -> list[int]:
         """Return the number of documents, or of sequences, of each part."""
@@ -359,6 +373,7 @@ class _Arranging:
             padding=padding,
             part=name,
             texts=texts,
+            overlap=self._overlap if name == PARTS[1] else None,
         )
 
     def _write(self, sums: list[tuple[PartSums, ...]], plans: tuple[PartPlan, ...]) -> int:

@@ -217,9 +217,7 @@ def _arranged_summary(
         rows["padding"] = room - tokens
         rows["padding_share"] = (room - tokens) / room
     if settings.arranging.validation_share is not None:
-        rows["parts"] = {
-            part.part: {"documents": part.documents, "tokens": part.tokens} for part in found.parts
-        }
+        rows["parts"] = {part.part: part.figures for part in found.parts}
     rows["next"] = [command("verify", settings.output)]
     if settings.arranging.dry_run and not found.manifests:
         rows |= {"shards": UNSET, "shards_bytes": UNSET, "next": ["the same without --dry-run"]}
@@ -283,7 +281,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
             "tokenizer": tokenizer.fingerprint,
             "format": settings.format,
             **framing(settings),
-            **({"hashes": True} if hashes else {}),
+            **({"hashes": ["id", "text"]} if hashes else {}),
             **({"shard_limit": to_builtins(self._limit)} if self._limit else {}),
             **({"columns": list(settings.columns)} if settings.columns else {}),
         }

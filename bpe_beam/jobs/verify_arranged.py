@@ -90,6 +90,9 @@ def _settings(
     encoding: dict[str, Any] = manifest.encoding
     if isinstance(encoding["allowed_special"], list):
         encoding["allowed_special"] = tuple(encoding["allowed_special"])
+    arranging = structs.asdict(arranged.settings)
+    if arranged.settings.validation_share is None:
+        del arranging["validation_by"]
     reading = manifest.reading
     if "sources" in reading:
         reading["sources"] = tuple((name, glob) for name, glob in reading["sources"])
@@ -101,7 +104,7 @@ def _settings(
         run=RunSettings(workers=run.workers, storage_options=run.storage_options),
         formats=(manifest.format,),
         **encoding,
-        arranging=ArrangementSettings(**structs.asdict(arranged.settings)),
+        arranging=ArrangementSettings(**arranging),
     )
 
 

@@ -112,8 +112,16 @@ class ArrangementSettings(Settings):
         None,
         metavar="P%",
         help="Write about this share of the documents to the folder validation below the output, "
-        "the others to train. A hash of a document's id, or else of its text, decides.",
+        "the others to train. A hash of a document's text, or of its id, decides.",
         check=_check_share,
+    )
+    validation_by: str | None = option(
+        None,
+        choices=("text", "id"),
+        help="What decides whether a document is for validation. text: equal texts are in one "
+        "part. id: documents with one id are in one part; documents without an id go by their "
+        "texts.",
+        default_help="text",
     )
     shard_tokens: int = option(
         SHARD_TOKENS,
@@ -138,6 +146,10 @@ class ArrangementSettings(Settings):
         values = {name: getattr(self, name) for name in Arrangement.__struct_fields__}
         if self.sequence_length is not None and self.packing is None:
             values["packing"] = "concatenate"
+        if self.validation_share is None:
+            del values["validation_by"]
+        elif self.validation_by is None:
+            values["validation_by"] = "text"
         return Arrangement(**values)
 
     def check(self) -> None:
@@ -154,6 +166,12 @@ class ArrangementSettings(Settings):
             "is an option of best_fit",
             "max_documents_per_sequence",
             remedy="give {packing} best_fit",
+        )
+        require(
+            self.validation_share is not None or self.validation_by is None,
+            "has no effect on documents that are not divided",
+            "validation_by",
+            remedy="give {validation_share}",
         )
         require(
             self.shard_tokens == SHARD_TOKENS or self.arrangement is not None,

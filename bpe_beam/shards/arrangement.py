@@ -27,6 +27,8 @@ class Arrangement(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
         shuffle_seed: Chooses the order of documents or sequences; None: that of the corpus.
         validation_share: The share of the documents that are for validation, such as `0.5%`.
         shard_tokens: About the most tokens of a shard.
+        validation_by: What decides whether a document is for validation: `text`, or its `id`, as
+            in all folders of earlier versions.
     """
 
     sequence_length: Annotated[int, Meta(ge=1)] | None = None
@@ -36,6 +38,7 @@ class Arrangement(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     shuffle_seed: Annotated[int, Meta(ge=0, le=MAX_SEED)] | None = None
     validation_share: str | None = None
     shard_tokens: Annotated[int, Meta(ge=1)] = SHARD_TOKENS
+    validation_by: Literal["text", "id"] = "id"
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from bpe_beam.corpus.rejects import FileLoss
+from bpe_beam.folders.artifact_names import PARTS
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.arrangement import Arrangement
 from bpe_beam.storage.json_file import Count
@@ -178,6 +179,8 @@ class ArrangedPart(
         padding: The number of padding tokens in the shards.
         part: `train` or `validation`; empty if documents were not divided.
         texts: The texts of these documents, if documents were divided.
+        overlap: Of documents for validation that were chosen by their ids, those whose text is in
+            `train`, too; an estimate if there are over MOST_TEXTS documents in both parts.
     """
 
     settings: Arrangement
@@ -187,6 +190,21 @@ class ArrangedPart(
     padding: Count = 0
     part: str = ""
     texts: PartTexts | None = None
+    overlap: Count | None = None
+
+    @property
+    def figures(self) -> dict[str, int]:
+        """The figures of a part in a summary.
+
+        Of documents for validation, those whose text is in training, too: with a division by texts
+        there are none, and earlier versions did not count them.
+        """
+        rows = {"documents": self.documents, "tokens": self.tokens}
+        if self.part == PARTS[1] and self.settings.validation_by == "text":
+            rows["documents_also_in_train"] = 0
+        elif self.overlap is not None:
+            rows["documents_also_in_train"] = self.overlap
+        return rows
 
     @property
     def own_texts(self) -> PartTexts:

@@ -38,7 +38,12 @@ from bpe_beam.folders.receipts import WORK, TaskFolder
 from bpe_beam.shards.arrangement import Arrangement
 from bpe_beam.shards.document_batches import DocumentBatch, document_batches
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.formats.document_table import HASH, SEQUENCE_LENGTHS, TEXT_BYTES
+from bpe_beam.shards.formats.document_table import (
+    ID_HASH,
+    SEQUENCE_LENGTHS,
+    TEXT_BYTES,
+    TEXT_HASH,
+)
 from bpe_beam.shards.formats.id_stream import spool_errors
 from bpe_beam.shards.formats.interface import LabelledReader, ShardOrigin, ShardWriter
 from bpe_beam.shards.formats.range_file import RangeFile
@@ -56,7 +61,7 @@ from bpe_beam.storage.hashing import HashingFile
 from bpe_beam.storage.json_file import Count
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.document_encoding import Encoding
-from bpe_beam.workers.document_hashes import for_validation
+from bpe_beam.workers.document_hashes import for_validation, sampled_texts
 from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.source_tables import add_token_totals
 from bpe_beam.workers.split_task import require_visible, task_name
@@ -219,6 +224,7 @@ class ArrangeTask:
         documents_format: Their format.
         made_of: The SHA-256 of their manifest.
         shards: The number of these shards.
+        count: The number of their documents.
         arrangement: What is to be made.
         pad: The id of the padding token; None: no padding.
         shard_format: The format of the new shards.
@@ -235,6 +241,7 @@ class ArrangeTask:
     documents_format: str
     made_of: str
     shards: int
+    count: int
     arrangement: Arrangement
     pad: int | None
     shard_format: str
@@ -244,6 +251,12 @@ class ArrangeTask:
     encoding: Encoding
     by_source: bool
     parts: tuple[PartPlan, ...] = ()
+
+    @property
+    def finds_overlap(self) -> bool:
+        """Whether texts of both parts are compared: a division by texts leaves none in both."""
+        arrangement = self.arrangement
+        return arrangement.validation_share is not None and arrangement.validation_by == "id"
 
     @property
     def with_labels(self) -> bool:
@@ -312,7 +325,8 @@ def measure_shard(task: ArrangeTask, element: str) -> TaskResult:
     histogram = np.zeros((len(parts), (length or 0) + 1), np.int64)
     name = task_name("measure", shard.index, task.shards)
     counters = [] if task.arrangement.validation_share is None else _part_counters(task)
-    for part_lengths in _lengths(task, shard, counters):
+    texts_compared: list[NDArray[np.uint64]] = []
+    for part_lengths in _lengths(task, shard, counters, texts_compared):
         for number, lengths in enumerate(part_lengths):
             old = sums[number]
             sums[number] = PartSums(old.documents + lengths.size, old.tokens + int(lengths.sum()))
@@ -324,6 +338,10 @@ def measure_shard(task: ArrangeTask, element: str) -> TaskResult:
         data = histogram.astype("<i8").tobytes()
         files.append(FileInfo.of(f"{WORK}/{name}.bin", data))
         folder.storage.write_bytes(folder.path(files[0].name), data)
+    if task.finds_overlap:
+        data = b"".join(each.astype("<u8").tobytes() for each in texts_compared)
+        files.append(FileInfo.of(f"{WORK}/{texts_name(name)}", data))
+        folder.storage.write_bytes(folder.path(files[-1].name), data)
     files += [each.write(folder, part_task(name, each.part)) for each in counters]
     texts = tuple(each.texts() for each in counters)
     folder.write_receipt(name, files, MeasureStats(task.made_of, tuple(sums), texts))
@@ -507,6 +525,11 @@ def _part_counters(task: ArrangeTask) -> list[_PartCounter]:
     return [_PartCounter(part, columns, task.by_source, size) for part in parts]
 
 
+def texts_name(task: str) -> str:
+    """Return the name of the file of hashes of texts that a task writes, see `sampled_texts`."""
+    return f"{task}-texts.bin"
+
+
 def part_task(task: str, part: str) -> str:
     """Return the name under which a task of a shard writes the token counts of a part.
 
@@ -518,12 +541,22 @@ def part_task(task: str, part: str) -> str:
 
 
 def _lengths(
-    task: ArrangeTask, shard: DocumentsShard, counters: Sequence[_PartCounter]
+    task: ArrangeTask,
+    shard: DocumentsShard,
+    counters: Sequence[_PartCounter],
+    compared: list[NDArray[np.uint64]],
 ) -> Iterator[list[NDArray[np.int64]]]:
-    """Yield the lengths of documents of each part. Without a validation share no id is read."""
+    """Yield the lengths of documents of each part. Without a validation share no id is read.
+
+    If the overlap is to be counted, the hashes of texts are appended to `compared`.
+    """
     if task.arrangement.validation_share is not None:
         for batch in _documents(task, shard.name):
             parts = _parts(task, batch)
+            if task.finds_overlap:
+                assert batch.labels is not None
+                hashes = batch.labels.column(TEXT_HASH).to_numpy()
+                compared.append(sampled_texts(hashes, _for_validation(task, batch), task.count))
             for counter, part in zip(counters, parts, strict=True):
                 counter.add(part)
             yield [np.diff(part.offsets) for part in parts]
@@ -540,12 +573,19 @@ def _parts(task: ArrangeTask, batch: DocumentBatch) -> list[DocumentBatch]:
 
     A long document that `tokenize` has split stays whole: its parts have its hash.
     """
-    share = task.arrangement.validation_share
-    if share is None:
+    if task.arrangement.validation_share is None:
         return [batch]
-    assert batch.labels is not None
-    chosen = for_validation(batch.labels.column(HASH).to_numpy(), share)
+    chosen = _for_validation(task, batch)
     return [_only(batch, np.flatnonzero(~chosen)), _only(batch, np.flatnonzero(chosen))]
+
+
+def _for_validation(task: ArrangeTask, batch: DocumentBatch) -> NDArray[np.bool_]:
+    """Return bool[n]: which documents are for validation."""
+    arrangement = task.arrangement
+    assert batch.labels is not None
+    assert arrangement.validation_share is not None
+    column = TEXT_HASH if arrangement.validation_by == "text" else ID_HASH
+    return for_validation(batch.labels.column(column).to_numpy(), arrangement.validation_share)
 
 
 def _only(batch: DocumentBatch, documents: NDArray[np.int64]) -> DocumentBatch:

@@ -1,4 +1,4 @@
-"""Which documents are for validation: a salted hash of the id, or else of the text, decides.
+"""Which documents are for validation: a salted hash of the text, or of the id, decides.
 
 So neither the tokenizer and the tokens around documents, nor other documents and their order,
 matter.
@@ -17,21 +17,24 @@ from numpy.typing import NDArray
 from bpe_beam.corpus.batches import integers
 from bpe_beam.corpus.limits import Limit
 from bpe_beam.counts.word_table import string_buffers
-from bpe_beam.shards.formats.document_table import HASH
+from bpe_beam.shards.formats.document_table import ID_HASH, TEXT_HASH
+
+MOST_TEXTS = 1 << 22
+"""The most texts that are compared to count those in both parts: 32 MiB of hashes."""
 
 _BYTES = 8
 _SALT = b"bpe-beam validation"
 
 
 def with_hashes(batch: pa.RecordBatch, text_files: Sequence[str] = ()) -> pa.RecordBatch:
-    """Return documents with the column HASH.
+    """Return documents with the columns ID_HASH and TEXT_HASH.
 
     Args:
         batch: The documents, of `BATCH_SCHEMA`.
         text_files: The text files that they may be from. A document of one has no id but a
-            position, which changes when the file grows: the hash is that of its text.
+            position, which changes when the file grows: both hashes are those of its text.
 
-    Cost: BLAKE2b of each id, or else text, where it is in memory.
+    Cost: BLAKE2b of each id and text, where they are in memory.
     """
     of_id = hashlib.blake2b(digest_size=_BYTES, key=_SALT)
     of_text = of_id.copy()
@@ -42,19 +45,21 @@ def with_hashes(batch: pa.RecordBatch, text_files: Sequence[str] = ()) -> pa.Rec
     known = ids.is_valid().to_numpy(zero_copy_only=False).tolist()
     id_bytes, id_ends = _bytes_of(ids)
     text_bytes, text_ends = _bytes_of(batch.column("text"))
-    digests = []
+    id_digests, text_digests = [], []
     rows = zip(known, pairwise(id_ends), pairwise(text_ends), strict=True)
     for has_id, (id_start, id_end), (start, end) in rows:
         name = bytes(id_bytes[id_start:id_end]) if has_id else None
+        hasher = of_text.copy()
+        hasher.update(text_bytes[start:end])
+        text_digests.append(hasher.digest())
         if name is not None and not name.startswith(positions):
-            digest = of_id.copy()
-            digest.update(name)
-        else:
-            digest = of_text.copy()
-            digest.update(text_bytes[start:end])
-        digests.append(digest.digest())
-    hashes = np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
-    return batch.append_column(pa.field(HASH, pa.uint64()), integers(hashes))
+            hasher = of_id.copy()
+            hasher.update(name)
+        id_digests.append(hasher.digest())
+    for column, digests in ((ID_HASH, id_digests), (TEXT_HASH, text_digests)):
+        hashes = np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
+        batch = batch.append_column(pa.field(column, pa.uint64()), integers(hashes))
+    return batch
 
 
 def for_validation(hashes: NDArray[np.uint64], share: str) -> NDArray[np.bool_]:
@@ -70,6 +75,41 @@ def for_validation(hashes: NDArray[np.uint64], share: str) -> NDArray[np.bool_]:
         return np.zeros(hashes.size, np.bool_)
     chosen: NDArray[np.bool_] = hashes <= np.uint64(min(threshold, 1 << 64) - 1)
     return chosen
+
+
+def sampled_texts(
+    hashes: NDArray[np.uint64], in_validation: NDArray[np.bool_], documents: int
+) -> NDArray[np.uint64]:
+    """Return the hashes of texts that are compared; the last bit is whether it is in validation.
+
+    All texts are, or about MOST_TEXTS of more. A hash of the hash chooses them, since the hash
+    itself may have decided on validation.
+
+    Args:
+        hashes: uint64[n], the hash of each text.
+        in_validation: bool[n], whether it is in validation.
+        documents: The number of all documents.
+    """
+    if documents > MOST_TEXTS:
+        chosen = hashes * np.uint64(0x9E3779B97F4A7C15) < np.uint64((MOST_TEXTS << 64) // documents)
+        hashes, in_validation = hashes[chosen], in_validation[chosen]
+    marked: NDArray[np.uint64] = hashes & ~np.uint64(1) | in_validation.astype(np.uint64)
+    return marked
+
+
+def overlap_of(sampled: NDArray[np.uint64], documents: int) -> int:
+    """Return how many documents for validation have a text that is in training, too.
+
+    The number is exact for up to MOST_TEXTS documents, and an estimate for more.
+
+    Args:
+        sampled: uint64[n], what `sampled_texts` returned of all documents.
+        documents: The number of all documents.
+    """
+    last = np.uint64(1)
+    train, validation = sampled[sampled & last == 0], sampled[sampled & last == 1] & ~last
+    overlap = int(np.isin(validation, train).sum())
+    return round(overlap * max(documents, MOST_TEXTS) / MOST_TEXTS)
 
 
 def _bytes_of(texts: pa.Array) -> tuple[memoryview, list[int]]:

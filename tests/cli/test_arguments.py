@@ -126,7 +126,7 @@ def test_every_declared_option_reaches_the_settings() -> None:
         "--input-format": "text", "--max-rejects": "7", "--normalizer": "nfc",
         "--model": "wordpiece", "--pretokenizer": "bert", "--format": "flat",
         "--tie-break": "first_seen", "--like": "preprocess_data", "--empty-documents": "drop",
-        "--long-documents": "cut", "--packing": "concatenate", "--validation-share": "5%",
+        "--long-documents": "cut", "--packing": "concatenate", "--validation-share": "5%", "--validation-by": "id",
         "--alphabet": "seen",
         "--storage-options": '{"s3": {}}', "--runner": "direct",
         "--counts": "c", "--driver-memory": "2GB", "--symbols": "bytes",
@@ -184,6 +184,8 @@ def test_every_declared_option_reaches_the_settings() -> None:
                 argv += ["--format", "html"]
             if flag in ("--weights", "--temperature") and name != "blend":
                 argv += ["--source-field", "s"]
+            if flag == "--validation-by":
+                argv += ["--validation-share", "5%"]
             if option.kind == "one" and flag in argv:
                 at = argv.index(flag)
                 del argv[at : at + 2]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import recording_runner
 import stream_by_hand
-from command_line import Ran, run, run_whole
+from command_line import Ran, run, run_whole, with_options
 from made_text import write
 from read_back import read_shards, tree
 from source_options import COUNTS_JOBS, SOURCES, WEIGHING
@@ -77,7 +77,7 @@ class Ground:
     def run(self, job: str, *extra: str | Path, out: str = "out") -> Ran:
         """Runs a job with its base and more options."""
         output = ("--output", self.own / out) if job in WRITERS else ()
-        return run(job, *self.base(job), *output, *extra)
+        return run(job, *with_options([*self.base(job), *output], *extra))
 
     def seen(self, job: str, *extra: str | Path, out: str = "out") -> Any:
         """What a job that ends well makes, `job.json` left out; or what it writes to stdout."""
@@ -583,7 +583,7 @@ def more_merges(ground: Ground, job: str) -> None:
         (("--normalizer", "nfc"), "with the normalizer of the words, 'nfc'"),
         (("--vocab-size", "399"), "--vocab-size must be at least 400"),
     ):
-        ran = ground.run(job, *arguments, *wrong, out="never")
+        ran = ground.run(job, *with_options(arguments, *wrong), out="never")
         assert ran.code == 2
         assert said in ran.message
         assert not (ground.own / "never").exists()
@@ -984,6 +984,7 @@ CASES: dict[str, dict[str, Case]] = {
         "--pad-token": changes("--pad-token", END, base=(*SEQUENCES, "--packing", "best_fit")),
         "--shuffle-seed": changes("--shuffle-seed", "1"),
         "--validation-share": changes("--validation-share", "40%"),
+        "--validation-by": changes("--validation-by", "id", base=("--validation-share", "40%")),
         "--shard-tokens": changes("--shard-tokens", "100", base=SEQUENCES),
         "--dry-run": changes("--dry-run", base=SEQUENCES),
     },

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from command_line import ROOT, run, run_whole
+from command_line import ROOT, run, run_whole, with_options
 from made_text import documents, write
 from read_back import read_shards, tree
 
@@ -251,7 +251,8 @@ def counts(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 class TestWeights:
     def train(self, counts: Path, output: Path, *extra: str) -> Any:
         arguments = ("--counts", counts, "--vocab-size", "420", "--symbols", "characters")
-        return run_whole("train", *arguments, "--output", output, *extra).summary
+        arguments = ("train", *arguments, "--output", output)
+        return run_whole(*with_options(arguments, *extra)).summary
 
     @pytest.mark.parametrize(
         "model",

@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,16 @@ def run(*args: object, stdin: bytes = b"") -> Ran:
     finally:
         sys.stdin = before
     return Ran(code, out.getvalue(), err.getvalue())
+
+
+def with_options(base: Sequence[object], *extra: object) -> list[object]:
+    """Return arguments with more options, which replace those of the same names, but inputs."""
+    named = {each for each in extra if str(each).startswith("--")} - {"--input", "--source"}
+    kept: list[object] = []
+    for at, each in enumerate(base):
+        if each not in named and (at == 0 or base[at - 1] not in named):
+            kept.append(each)
+    return [*kept, *extra]
 
 
 def run_whole(*args: object, stdin: bytes = b"") -> Ran:

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from command_line import Ran, run
+from command_line import Ran, run, with_options
 from made_text import write
 from read_back import tree
 
@@ -106,7 +106,7 @@ def _run(ground: Any, job: str, *extra: str | Path, out: str = "out") -> Ran:
         "counts show": (both,),
         "counts filter": (both, *output, "--min-count", "2"),
     }
-    return run(*job.split(), *base[job], *extra)
+    return run(*job.split(), *with_options(base[job], *extra))
 
 
 def _words(ran: Ran) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from command_line import COMMAND, run, run_whole
+from command_line import COMMAND, run, run_whole, with_options
 from killed_jobs import kill_between
 from made_text import documents, write
 from msgspec import UNSET
@@ -55,7 +55,8 @@ class Ground:
         if not out.exists():
             reading = ("--input", self.corpus, "--max-rejects", "1", "--shard-tokens", 700)
             tokenizer = ("--tokenizer", self.folder / "tok", "--prepend", END)
-            arguments = (*reading, *tokenizer, *PACKED, *extra, "--format", format_name)
+            arguments = with_options((*reading, *tokenizer, *PACKED), *extra)
+            arguments += ["--format", format_name]
             run_whole("tokenize", *arguments, "--output", out)
         return out
 

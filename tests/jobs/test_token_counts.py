@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_line import run, run_whole
+from command_line import run, run_whole, with_options
 from made_text import documents
 from read_back import read_shards, tree
 
@@ -35,7 +35,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def tokenize(made: Path, output: Path, *extra: object) -> Path:
     arguments = ("--input", made / "c.jsonl", "--tokenizer", made / "tok", "--output", output)
-    run_whole("tokenize", *arguments, "--range-bytes", "2KB", *extra)
+    run_whole("tokenize", *with_options((*arguments, "--range-bytes", "2KB"), *extra))
     return output
 
 

@@ -13,9 +13,10 @@ Of sequences (see `ShardOrigin.sequence_length`) there is one column in place of
     seq_lengths  list<int32>  the tokens of each document, or part of one, in the sequence; the
                               tokens behind them are padding; null if nobody knows them
 
-Of temporary documents that are still to be divided (see `ShardOrigin.hashes`) there is one more:
+Of temporary documents that are still to be divided (see `ShardOrigin.hashes`) there are two more:
 
-    hash         uint64       the hash that decides on a document's part
+    id_hash      uint64       the hash of a document's id; without one, that of its text
+    text_hash    uint64       the hash of its text
 
 Behind them are the columns for trainers that were asked for, see `trainer_columns.py`.
 
@@ -63,11 +64,12 @@ from bpe_beam.storage import Storage, redact
 IDS, LENGTH = "input_ids", "length"
 TEXT_BYTES = "text_bytes"
 SEQUENCE_LENGTHS = "seq_lengths"
-HASH = "hash"
+ID_HASH = "id_hash"
+TEXT_HASH = "text_hash"
 
 _ROW = [(IDS, pa.list_(pa.int32())), (LENGTH, pa.int32())]
 SCHEMA = pa.schema([*_ROW, ("id", pa.string()), ("source", pa.string()), (TEXT_BYTES, pa.int64())])
-HASHED_SCHEMA = SCHEMA.append(pa.field(HASH, pa.uint64()))
+HASHED_SCHEMA = pa.schema([*SCHEMA, (ID_HASH, pa.uint64()), (TEXT_HASH, pa.uint64())])
 SEQUENCES_SCHEMA = pa.schema([*_ROW, (SEQUENCE_LENGTHS, pa.list_(pa.int32()))])
 
 METADATA_KEY = b"bpe_beam"
