@@ -241,8 +241,10 @@ class InputSettings(Settings):
     )
     range_bytes: int | None = option(
         None,
-        help="Size of a split of the input, such as 64MB. The artifacts depend on this and the "
-        "input, never on the workers (default: the corpus's size over 1,000, from 16MiB to 1GiB).",
+        metavar="SIZE",
+        help="How finely large files are divided: the most bytes of one task, such as 64MB. "
+        "The output files depend on this and the input, never on the workers (default: the "
+        "corpus's size over 1,000, from 16MiB to 1GiB).",
         parse=parse_size,
         between=(1, MAX_RANGE_BYTES),
     )
@@ -344,7 +346,9 @@ def pretokenizer_option(default: str | None, **more: Any) -> Any:
         metavar="NAME",
         help=f"Rule that cuts the text into words: {', '.join(PRETOKENIZERS)}, or regex:PATTERN. "
         "gpt2 and cl100k divide the words of Hindi, Thai and others at vowel signs; o200k keeps "
-        "them whole.",
+        "them whole. With +digits_right, numbers are grouped from the right: 12 and 345 of 12345; "
+        "with +end_spaces, spaces and line breaks at the end of a text are one word, as in newer "
+        "versions of tiktoken.",
         check=_check_pretokenizer,
         default_help="gpt2",
         **more,

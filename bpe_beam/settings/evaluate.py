@@ -50,8 +50,8 @@ class EvaluateSettings(Settings):
     work: str | None = option(
         None,
         metavar="DIR",
-        help="Folder for what is counted of the texts of --input, by which a killed run is resumed "
-        "and the next one takes seconds. Needed with --runner.",
+        help="Folder that keeps the counts of --input. A killed run resumes "
+        "from it, and the next one takes seconds. Needed with --runner.",
         default_help="a temporary folder",
     )
     vocab_sizes: tuple[int, ...] = option(

@@ -116,7 +116,7 @@ JOBS: dict[str, Job] = {
     ),
     "diff": Job(
         "tools.DiffSettings",
-        "show what differs between two tokenizers, and which words they encode otherwise",
+        "show what differs between two tokenizers, and which words they encode differently",
         "bpe-beam diff tok-old/ tok-new/ --counts counts/",
         "Exit code 0 if nothing differs, 1 if something differs, 2 after any error.",
         verdict="same",

@@ -79,7 +79,8 @@ class ArrangementSettings(Settings):
 
     sequence_length: int | None = option(
         None,
-        help="Make sequences of N tokens of the documents.",
+        help="Make sequences of N tokens from the documents. A trainer that shifts one sequence to "
+        "get inputs and labels wants one token more than its input has: 4097 for inputs of 4,096.",
         between=(1, MAX_SEQUENCE_LENGTH),
     )
     packing: str | None = option(
@@ -103,8 +104,7 @@ class ArrangementSettings(Settings):
     )
     shuffle_seed: int | None = option(
         None,
-        help="Put documents, or sequences, into a random order, which the seed N decides: that of "
-        "grain's shuffle.",
+        help="Shuffle documents, or sequences, with seed N, in the same order as grain.",
         default_help="the order of the corpus",
         between=(0, MAX_SEED),
     )
@@ -125,8 +125,8 @@ class ArrangementSettings(Settings):
     )
     shard_tokens: int = option(
         SHARD_TOKENS,
-        help="With sequences, a seed or a validation share: about the most tokens of a shard. A "
-        "worker needs some 10 bytes of memory for each.",
+        help="With sequences, a seed or a validation share: the number of tokens that a shard has "
+        "at most, about. A worker needs some 10 bytes of memory for each.",
         between=(1, 1 << 30),
     )
     dry_run: bool = option(
@@ -134,7 +134,7 @@ class ArrangementSettings(Settings):
         help="Write no shard: show what would be read, and estimate time, memory and storage from "
         "a sample that is read for some seconds. With sequences, a seed or a validation share: "
         "tokenize into the folder work below the output, and tell how many sequences and how much "
-        "padding there would be. The same command without this option goes on from there, and so "
+        "padding there would be. The same command without this option continues from there, and so "
         "does one with other options of this group.",
     )
 

@@ -86,7 +86,7 @@ class DiffSettings(Settings):
     )
     top: int = option(
         20,
-        help="Number of words to show that are encoded otherwise, the most frequent first.",
+        help="Number of words to show that are encoded differently, the most frequent first.",
         between=(1, MAX_TOP_WORDS),
     )
     format: str = option(

@@ -117,25 +117,29 @@ class TrainSettings(Settings):
     symbols: str | None = _of_bpe(
         None,
         choices=SYMBOLS,
-        help="The first symbols of words.",
+        help="What words are divided into before the first merge: their bytes, as GPT-2 does, or "
+        "their characters.",
         default_help="bytes for the pre-tokenizers of patterns, characters for all others",
     )
     alphabet: str | None = _of_bpe(
         None,
         choices=ALPHABETS,
-        help="Alphabet: all 256 bytes, so that any text can be encoded, or the symbols seen.",
+        help="Which symbols are in the vocabulary before the first merge: bytes is all 256, and "
+        "any text can be encoded; seen is those of the corpus, and text with others becomes "
+        "unknown tokens or fails.",
         default_help="bytes where symbols are bytes, else seen",
     )
     initial_alphabet: str | None = _training(
         None,
         metavar="CHARS",
-        help="Characters that are in the vocabulary even if they do not occur.",
+        help="More characters for the vocabulary, such as 0123456789, whether the corpus has them "
+        "or not.",
         models=_MERGING,
     )
     limit_alphabet: int | None = _training(
         None,
-        help="Keep at most N characters: those of --initial-alphabet, then the most frequent. The "
-        "others are removed from the words.",
+        help="Put at most N single characters into the vocabulary: those of --initial-alphabet, "
+        "then the most frequent of the corpus. The others are removed from the words.",
         between=(0, MAX_INT64),
         models=_MERGING,
         base_decides=True,
@@ -187,13 +191,13 @@ class TrainSettings(Settings):
     )
     bos_token: str | None = _role("begins a text")
     eos_token: str | None = _role("ends a text")
-    pad_token: str | None = _role("fills up short texts")
-    sep_token: str | None = _role("stands between two texts")
-    cls_token: str | None = _role("stands for the class of a text")
+    pad_token: str | None = _role("fills short texts up to the length of others")
+    sep_token: str | None = _role("separates two texts")
+    cls_token: str | None = _role("begins a text that is to be classified")
     mask_token: str | None = _role("hides a token that a model must guess")
     model_max_length: int | None = _training(
         None,
-        help="The most tokens of the model's input, for tokenizer_config.json.",
+        help="The largest number of tokens of the model's input, for tokenizer_config.json.",
         default_help="no limit",
         between=(1, MAX_INT64),
         identity="if set",
