@@ -19,14 +19,16 @@ Load what others published, and see what it does to a text:
     tokenizer = bpe_beam.Tokenizer.from_file("tokenizer.json")
     figures = tokenizer.evaluate(texts)
 
-Read token shards in a training loop:
+Write token shards, and read them in a training loop:
 
+    bpe_beam.tokenize("data/*.jsonl.gz", tokenizer=tokenizer, output="tokens")
     data = bpe_beam.shards.open("tokens")
 
 The names:
 
     train       texts, files or counts to a Tokenizer; help(bpe_beam.train) lists its options
     count       texts or files to WordCounts, in memory
+    tokenize    files to a folder of token shards
     Tokenizer   text to ids and back; tokenizer files
     WordCounts  words, and how often they occur
     shards      tokens folders of any format, for training loops
@@ -47,16 +49,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bpe_beam import shards
+    from bpe_beam.api.tokenize import tokenize
     from bpe_beam.api.train import count, train
     from bpe_beam.counts.word_counts import WordCounts
     from bpe_beam.tokenizer.tokenizer import Tokenizer
 
-__all__ = ["Tokenizer", "WordCounts", "count", "shards", "train"]
+__all__ = ["Tokenizer", "WordCounts", "count", "shards", "tokenize", "train"]
 
 _MODULES = {
     "Tokenizer": "bpe_beam.tokenizer.tokenizer",
     "WordCounts": "bpe_beam.counts.word_counts",
     "count": "bpe_beam.api.train",
+    "tokenize": "bpe_beam.api.tokenize",
     "train": "bpe_beam.api.train",
 }
 

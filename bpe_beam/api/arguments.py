@@ -26,20 +26,33 @@ _OF_RUNS = ("workers", "progress", "storage_options")
 """The options of RunSettings that calls from Python have."""
 
 _OF_FOLDERS = ("output", "dry_run")
-"""The options of a folder that a job writes."""
+"""The options of a folder that a job writes, which calls that write none do not have."""
+
+_OF_WRITING_RUNS = (*_OF_RUNS, "overwrite", "runner")
+"""The options of RunSettings that calls have that write a folder."""
 
 _FLAG = re.compile(r"--[a-z][a-z-]*")
 
 
-def options_in_python(settings: type[Settings]) -> dict[str, Option]:
-    """Return the options of a job that calls from Python have, by name."""
-    not_here = {each.name for each in own_options(RunSettings)}.difference(_OF_RUNS)
-    not_here.update(_OF_FOLDERS)
+def options_in_python(settings: type[Settings], *, writes: bool = False) -> dict[str, Option]:
+    """Return the options of a job that calls from Python have, by name.
+
+    Args:
+        settings: The class of the job's settings.
+        writes: Whether the call writes the job's folder.
+    """
+    of_runs = _OF_WRITING_RUNS if writes else _OF_RUNS
+    not_here = {each.name for each in own_options(RunSettings)}.difference(of_runs)
+    not_here.update(() if writes else _OF_FOLDERS)
     return {each.name: each for each in options_of(settings) if each.name not in not_here}
 
 
 def values_of(
-    function: str, settings: type[Settings], arguments: Mapping[str, Any]
+    function: str,
+    settings: type[Settings],
+    arguments: Mapping[str, Any],
+    *,
+    writes: bool = False,
 ) -> dict[str, Any]:
     """Return the values of settings that keyword arguments mean; None means the default.
 
@@ -47,12 +60,16 @@ def values_of(
         function: The name of the function that was called, for errors.
         settings: The class of the settings.
         arguments: The keyword arguments.
+        writes: As in `options_in_python`.
 
     Raises:
         TypeError: An argument is no option.
         UsageError: A value is of another kind than its option.
     """
-    options = options_in_python(settings)
+    options = options_in_python(settings, writes=writes)
+    # A flag's name means the same, such as `format` of the option `formats`.
+    by_flag = {each.flag.lstrip("-").replace("-", "_"): name for name, each in options.items()}
+    arguments = {by_flag.get(name, name): value for name, value in arguments.items()}
     for name in arguments:
         if name not in options:
             near = did_you_mean(name, options)
@@ -83,15 +100,21 @@ def settings_of(settings: type[S], values: Mapping[str, Any]) -> S:
     return settings(**made)
 
 
-def documented(settings: type[Settings]) -> Callable[[F], F]:
-    """Return a decorator that gives a function the options of a job: signature and docstring."""
+def documented(settings: type[Settings], *, writes: bool = False) -> Callable[[F], F]:
+    """Return a decorator that gives a function the options of a job: signature and docstring.
+
+    Args:
+        settings: The class of the job's settings.
+        writes: As in `options_in_python`.
+    """
 
     def document(function: F) -> F:
-        options = options_in_python(settings)
+        options = options_in_python(settings, writes=writes)
         about_files = {option.name for option in own_options(InputSettings)}
         groups: dict[str, list[str]] = {"Options": [], "Options of files": []}
+        described = {*_OF_RUNS, *inspect.signature(function).parameters}
         for option in sorted(options.values(), key=lambda each: not each.required):
-            if option.name not in _OF_RUNS:
+            if option.name not in described:
                 group = "Options of files" if option.name in about_files else "Options"
                 groups[group].append(_line(option, options))
         text = inspect.cleandoc(function.__doc__ or "")

@@ -78,7 +78,7 @@ def train(
         tokenizer, found = _trained_on_files(inputs, run, shown)
     else:
         tokenizer, found = _trained_in_memory(texts_or_paths, values, run, shown)
-    _warn(found)
+    show_warnings(found)
     return tokenizer
 
 
@@ -127,7 +127,7 @@ def count(
     with _temporary_folder() as folder:
         output = str(folder / "counts")
         settings = settings_of(CountSettings, {**inputs, "run": run, "output": output})
-        _warn(getattr(job.run(settings, shown), "warnings", None))
+        show_warnings(getattr(job.run(settings, shown), "warnings", None))
         return WordCounts.read(Storage(), output)
 
 
@@ -235,7 +235,7 @@ def _temporary_folder() -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _warn(found: list[str] | None) -> None:
-    """Show warnings as those of the caller of the public function."""
+def show_warnings(found: list[str] | None) -> None:
+    """Raise a job's warnings as Python warnings of the caller of the public function."""
     for text in found or ():
         warnings.warn(text, stacklevel=3)

@@ -1,0 +1,100 @@
+"""`bpe_beam.tokenize`: the command's work from Python."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bpe_beam.api.arguments import documented, settings_of, values_of
+from bpe_beam.api.train import show_warnings
+from bpe_beam.errors import UsageError
+from bpe_beam.progress import Progress
+from bpe_beam.settings.common import RunSettings
+from bpe_beam.settings.tokenize import TokenizeSettings
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+
+
+@documented(TokenizeSettings, writes=True)
+def tokenize(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
+    *,
+    tokenizer: Tokenizer | str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    workers: int | None = None,
+    progress: bool | str = False,
+    overwrite: bool = False,
+    runner: str | None = None,
+    runner_options: Sequence[str] = (),
+    **options: Any,
+) -> dict[str, Any]:
+    """Turn a corpus into a folder of token shards, as `bpe-beam tokenize` does, to the byte::
+
+        bpe_beam.tokenize("data/*.jsonl.gz", tokenizer=tokenizer, output="tokens", append="</s>")
+        data = bpe_beam.shards.open("tokens")
+
+    The same call continues a run that was interrupted. Texts in memory are for
+    `Tokenizer.encode_batch`, or for the Beam transforms `Tokenize` and `WriteTokens`.
+
+    Args:
+        paths: The corpus: paths, URLs, folders, globs, or @FILE, a list of them; one or several.
+        tokenizer: A tokenizer, or the path or URL of its file or folder.
+        output: The folder of the shards, a path or URL.
+        workers: The number of threads; None: the number of cores.
+        progress: Whether to show the progress on stderr; or how: "bar", "plain" or "json".
+        overwrite: Whether to replace what another job wrote into the output.
+        runner: The Beam runner, such as "FlinkRunner"; None: this process, without Beam.
+        runner_options: Options of the runner as on the command line, such as
+            "--flink_master=host:8081".
+        **options: The options below; those of the command line by their names.
+
+    Returns:
+        The summary of the job, as `--summary-file` has it. Its warnings are raised as Python
+        warnings, too.
+
+    Raises:
+        UsageError: An option is invalid; a ValueError.
+        DataError: The corpus is empty, or has too many records that cannot be used.
+        TypeError: An argument is no option.
+    """
+    from bpe_beam.jobs import tokenize as job
+
+    if paths is not None:
+        if "inputs" in options or "input" in options:
+            raise UsageError("exclude each other", ("paths", "inputs"), "give one of them")
+        options["inputs"] = _names(paths)
+    mode = progress if isinstance(progress, str) else "auto" if progress else "none"
+    of_run = {"workers": workers, "runner": runner, "overwrite": overwrite}
+    with ExitStack() as stack:
+        if isinstance(tokenizer, Tokenizer):
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bpe-beam-"))
+            path = Path(folder) / "tokenizer.json"
+            path.write_bytes(tokenizer.json_bytes)
+            tokenizer = path
+        given = {**options, "tokenizer": tokenizer, "output": output, **of_run}
+        values = values_of("tokenize", TokenizeSettings, given, writes=True)
+        chosen = {name: values.pop(name) for name in (*of_run, "storage_options") if name in values}
+        run = RunSettings(progress=mode, quiet=True, runner_options=tuple(runner_options), **chosen)
+        settings = settings_of(TokenizeSettings, {**values, "run": run})
+        summary: dict[str, Any] = msgspec.to_builtins(job.run(settings, Progress(mode)))
+    show_warnings(summary.get("warnings"))
+    return summary
+
+
+def _names(paths: Any) -> list[Any]:
+    """Return the names of files that an argument gives."""
+    several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    if not isinstance(several, (list, tuple)) or not all(
+        isinstance(each, (str, os.PathLike)) for each in several
+    ):
+        raise UsageError(
+            f"must be paths, URLs or globs, got {type(paths).__name__}",
+            ("paths",),
+            "texts in memory are for Tokenizer.encode_batch",
+        )
+    return [*several]
