@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_example_runs(folder: Path) -> None:
     shown = [pages.run(folder, *block) for block in pages.blocks(README) + pages.blocks(RUNNING)]
 
-    assert len(shown) == 10
+    assert len(shown) == 11
     assert shown[0].startswith("token ")
     assert shown[2].split()[:5] == ["count", "share", "books", "web", "word"]
     assert "first documents" in shown[3]
