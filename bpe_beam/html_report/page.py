@@ -143,7 +143,7 @@ def page(
         UsageError: The packages of the extra `report` are not installed.
         DataError: The counts are damaged, or a vocabulary lacks a symbol of a word.
     """
-    charts.library()
+    charts.check_library()
     import jinja2
 
     environment = jinja2.Environment(
@@ -372,7 +372,7 @@ class _Page:
         if not any(row["curve"] for row in self._rows):
             return
         sizes = {one["vocab_size"] for n in range(len(self._rows)) for one in self._points(n)}
-        x = Axis("vocabulary", format=".3~s", log=2, values=sorted(sizes))
+        x = Axis("vocabulary", format=charts.short, log=True, values=sorted(sizes))
         for key in _CURVES:
             points = [
                 (number, one["vocab_size"], one["total"].get(key), self._names[number])
@@ -415,7 +415,7 @@ class _Page:
                 for n, size, value, name in known
             ],
             x,
-            Axis("", format=".0%" if share else ".3~g"),
+            Axis("", format=charts.percent if share else charts.number),
         )
         return {
             "title": title,
@@ -534,7 +534,7 @@ class _Page:
             for at, name in enumerate(names)
             for number, own in enumerate(values)
         ]
-        y = Axis("", format=".0%" if percent else "~s", zero=True)
+        y = Axis("", format=charts.percent if percent else charts.short, zero=True)
         return {
             "title": title,
             "note": note,
@@ -553,8 +553,8 @@ class _Page:
                 points.append(Point(number, rank, count, label))
                 rows.append([self._names[number], f"{rank:,}", f"{count:,}"])
         powers = [10.0**n for n in range(20)]
-        x = Axis("rank", format="~s", log=10, values=powers)
-        svg = charts.lines(points, x, Axis("", format="~s", log=10, values=powers), dots=False)
+        x = Axis("rank", format=charts.short, log=True, values=powers)
+        svg = charts.lines(points, x, x._replace(title=""), dots=False)
         return {
             "title": "Occurrences by rank",
             "note": "A straight line is Zipf's law; a steep end has tokens that hardly occur.",

@@ -64,7 +64,7 @@ class ReportOutput:
             from bpe_beam.html_report import charts
             from bpe_beam.html_report.samples import read_samples
 
-            charts.library()
+            charts.check_library()
             self._samples = read_samples(storage, settings.samples)
         if settings.file is not None:  # a wrong name is found before any work, too
             prepare_file(storage, settings.file, "output")
