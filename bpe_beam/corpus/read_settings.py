@@ -5,14 +5,23 @@ from __future__ import annotations
 import fnmatch
 import functools
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeAlias
 
 from bpe_beam import _native
 from bpe_beam.corpus.formats import INPUT_FORMAT_CHOICES
 from bpe_beam.errors import UsageError, require_choice
+from bpe_beam.messages import list_few
 
 WHOLE_FILE = "file"
 """The document separator that makes each text file one document."""
+
+FieldOfFiles: TypeAlias = "str | tuple[tuple[str, str], ...]"
+"""The name of a field, or pairs of files and names; see `ReadSettings.text_field`."""
+
+FIELDS = ("text_field", "id_field", "source_field")
+"""The settings that name fields."""
 
 MAX_SOURCES = 1000
 """The most sources of a corpus."""
@@ -30,10 +39,12 @@ class ReadSettings:
 
     Attributes:
         input_format: One of INPUT_FORMAT_CHOICES; "auto" goes by a file's first bytes and name.
-        text_field: The field of a record with the text; see `field_path`.
-        id_field: The field with the id, a string or a number; it may be missing.
+        text_field: The field of a record with the text; see `field_path`. Or pairs of a name and
+            a field: the first pair whose name means a file names the field of its records, see
+            `is_meant`; the name `*` means all other files.
+        id_field: The field with the id, a string or a number; it may be missing. Or pairs.
         source_field: The field that names the document's source; a record without it is of the
-            source OTHER_SOURCE. None: sources go by files.
+            source OTHER_SOURCE. Or pairs. None: sources go by files.
         sources: (name, glob) pairs: a file's documents are of the source of the first glob that
             its name in the plan matches (`*` matches `/` too), OTHER_SOURCE if none does. Empty:
             the source is the file's name.
@@ -45,18 +56,23 @@ class ReadSettings:
     """
 
     input_format: str = "auto"
-    text_field: str = "text"
-    id_field: str = "id"
+    text_field: FieldOfFiles = "text"
+    id_field: FieldOfFiles = "id"
     document_separator: str = "\n"
-    source_field: str | None = None
+    source_field: FieldOfFiles | None = None
     sources: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
+        for name in (*FIELDS, "sources"):  # of JSON, or mappings
+            value = getattr(self, name)
+            if isinstance(value, Mapping | list):
+                pairs = value.items() if isinstance(value, Mapping) else value
+                object.__setattr__(self, name, tuple((key, field) for key, field in pairs))
         require_choice("input_format", self.input_format, INPUT_FORMAT_CHOICES)
         _require_text("document_separator", self.document_separator)
-        for name in ("text_field", "id_field", "source_field"):
-            if name != "source_field" or self.source_field is not None:
-                field_path(getattr(self, name), name)
+        for name in FIELDS:
+            for _, field in pairs_of(getattr(self, name)):
+                field_path(field, name)
         if self.source_field is not None and self.sources:
             raise UsageError("exclude each other: give one of them", ("source_field", "sources"))
         names = len({name for name, _ in self.sources})
@@ -71,15 +87,71 @@ class ReadSettings:
     def paths(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         """The paths of text, id and source, see `field_path`.
 
-        That of the source is empty if no field names it.
+        That of the source is empty if no field names it. Call it on the settings of one file.
         """
-        source = () if self.source_field is None else field_path(self.source_field)
-        return field_path(self.text_field), field_path(self.id_field), source
+        text, name, source = self.text_field, self.id_field, self.source_field
+        assert isinstance(text, str)
+        assert isinstance(name, str)
+        assert isinstance(source, str | None)
+        return field_path(text), field_path(name), () if source is None else field_path(source)
 
     @property
     def names_sources(self) -> bool:
         """Whether the settings define sources."""
         return self.source_field is not None or bool(self.sources)
+
+    def of_file(self, file: str) -> ReadSettings:
+        """Return the settings of a file, whose fields are names.
+
+        Args:
+            file: The file's name in the plan.
+        """
+        values: dict[str, Any] = {name: getattr(self, name) for name in FIELDS}
+        if all(isinstance(value, str | None) for value in values.values()):
+            return self
+        for name, value in values.items():
+            meant = (field for key, field in pairs_of(value) if self.is_meant(key, file))
+            values[name] = next(meant, _DEFAULTS[name])
+        return replace(self, **values)
+
+    def text_field_of(self, file: str) -> str:
+        """Return the field of the text in the records of a file, by its name in the plan."""
+        return str(self.of_file(file).text_field)
+
+    def check_names(self, files: Sequence[str]) -> None:
+        """Refuse a pair whose name means no file.
+
+        Args:
+            files: The names of all files in the plan.
+
+        Raises:
+            UsageError: Names it, and what it may be.
+        """
+        for parameter in FIELDS:
+            for name, _ in pairs_of(getattr(self, parameter)):
+                if name != "*" and not any(self.is_meant(name, file) for file in files):
+                    known = list_few(list(dict.fromkeys(name for name, _ in self.sources)))
+                    raise UsageError(
+                        f"must name a source, a folder or a glob of files, got {name!r}, which "
+                        "means no file",
+                        (parameter,),
+                        f"the sources are {known or 'not named (see {sources})'}; the files are "
+                        f"{list_few(list(files), 3)}; write *=FIELD for a field whose name "
+                        "contains =",
+                    )
+
+    def is_meant(self, name: str, file: str) -> bool:
+        """Return whether a name of a pair means a file.
+
+        Args:
+            name: A source; or a glob, a folder, or a file with or without its endings.
+            file: The file's name in the plan.
+        """
+        if any(name == source for source, _ in self.sources):
+            return self.source_of(file) == name
+        if f"/{name.strip('/')}/" in f"/{file}/" or fnmatch.fnmatchcase(file, name):
+            return True
+        return file.rpartition("/")[2].partition(".")[0] == name
 
     def source_of(self, file: str) -> str:
         """Return the source of a file's documents, unless a field of theirs names it.
@@ -95,6 +167,18 @@ class ReadSettings:
             if fnmatch.fnmatchcase(file, pattern):
                 return name
         return OTHER_SOURCE
+
+
+_DEFAULTS = {each.name: each.default for each in fields(ReadSettings)}
+
+
+def pairs_of(field: FieldOfFiles | None) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of a field of files; those of one name have the glob `*`."""
+    if field is None:
+        return ()
+    if isinstance(field, tuple):
+        return tuple(sorted(field, key=lambda pair: pair[0] == "*"))  # the others come first
+    return (("*", field),)
 
 
 @functools.lru_cache(maxsize=64)

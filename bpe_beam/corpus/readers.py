@@ -128,7 +128,7 @@ def read_split(
             number=slice_.file,
             start=slice_.start,
             end=slice_.end,
-            settings=settings,
+            settings=settings.of_file(plan.files[slice_.file].name),
             on_reject=on_reject,
             on_boundaries=on_boundaries,
             batch_bytes=batch_bytes,

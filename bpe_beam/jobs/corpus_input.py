@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
-from bpe_beam.corpus.first_records import TRIED_RECORDS, tried_in_vain
+from bpe_beam.corpus.first_records import TRIED_RECORDS, documents_without_id, tried_in_vain
 from bpe_beam.corpus.limits import Limit
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
@@ -75,7 +75,7 @@ def plan_of(
         UsageError: No such files; an input that is a folder which a job wrote.
     """
     require_no_artifacts(storage, input_settings.inputs)
-    return make_plan(
+    plan = make_plan(
         storage,
         list(input_settings.inputs),
         input_format=input_settings.input_format,
@@ -85,6 +85,8 @@ def plan_of(
         cut_compressed=not with_places,
         outputs=[each for each in outputs if each not in (None, STDOUT)],
     )
+    read_settings(input_settings).check_names([file.name for file in plan.files])
+    return plan
 
 
 def identity(input_settings: InputSettings, plan: Plan) -> dict[str, Any]:
@@ -143,7 +145,8 @@ def check_first_records(storage: Storage, plan: Plan, input_settings: InputSetti
         return
     first, files = rejects[0], len({reject.file for reject in rejects})
     begins = f", which begins {first.data[:_SHOWN_BYTES]!r}" if first.data else ""
-    near_names = names_in(first.to_json(), input_settings.text_field)
+    field = read_settings(input_settings).text_field_of(first.file)
+    near_names = names_in(first.to_json(), field)
     arrays = ARRAYS if first.data.startswith(b"[") else ""
     raise DataError(
         f"{len(rejects):,} records, the first of {files:,} of the {len(plan.files):,} files, all "
@@ -152,6 +155,23 @@ def check_first_records(storage: Storage, plan: Plan, input_settings: InputSetti
         remedy=f"check {{text_field}} and {{input_format}}{arrays}, or read everything with "
         "{max_rejects} 10% or more",
     )
+
+
+def id_warnings(storage: Storage, plan: Plan, input_settings: InputSettings) -> list[str]:
+    """Return a warning of each field of ids that the first records of the corpus do not have.
+
+    Args:
+        storage: The storage client.
+        plan: The plan.
+        input_settings: The input settings; the default field is not looked for.
+    """
+    reading = read_settings(input_settings)
+    if reading.id_field == ReadSettings().id_field:
+        return []
+    return [
+        f"{field!r} is the field of ids, but none of the first {count:,} documents has it"
+        for field, count in documents_without_id(storage, plan, reading).items()
+    ]
 
 
 def check_documents(
@@ -180,7 +200,7 @@ def check_documents(
         files,
         max_rejects=input_settings.max_rejects,
         max_lost=input_settings.max_lost,
-        text_field=input_settings.text_field,
+        reading=read_settings(input_settings),
     )
     if totals.documents:
         return
@@ -194,7 +214,7 @@ def check_documents(
             records = f"{empty}, and none of the {rejects:,} other records"
         raise DataError(
             f"there is no document: {records} could be used; most of them in "
-            f"{most_rejects(folder, files, input_settings.text_field)}",
+            f"{most_rejects(folder, files, read_settings(input_settings))}",
             remedy=f"they are listed in {folder.path('rejects')}",
         )
     if totals.dropped:

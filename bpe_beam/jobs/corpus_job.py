@@ -299,6 +299,8 @@ class CorpusJob(ABC, Generic[S, M]):
         if self.plan.links:
             progress.warn(f"links are not followed: {list_few(self.plan.links)}")
         corpus_input.check_first_records(self.storage, self.plan, self.settings.input)
+        for warning in corpus_input.id_warnings(self.storage, self.plan, self.settings.input):
+            progress.warn(warning)
 
     def _forget_unfit(self, progress: Progress) -> None:
         """Forget receipts that another version wrote with other stats: their tasks run again."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
-from bpe_beam.corpus.read_settings import OTHER_SOURCE
+from bpe_beam.corpus.read_settings import OTHER_SOURCE, pairs_of
 from bpe_beam.corpus.rejects import FileLoss, lost_records
 from bpe_beam.messages import first_few, list_few
 from bpe_beam.workers.corpus_limits import lost_in_words
@@ -96,10 +96,8 @@ def source_warnings(input_settings: InputSettings, sources: Collection[str] | No
     """
     found = sources or ()
     if input_settings.source_field is not None and set(found) == {OTHER_SOURCE}:
-        return [
-            f"no document names its source in {input_settings.source_field!r}: "
-            f"all are {OTHER_SOURCE!r}"
-        ]
+        fields = list_few([repr(field) for _, field in pairs_of(input_settings.source_field)])
+        return [f"no document names its source in {fields}: all are {OTHER_SOURCE!r}"]
     missing = sorted(pair for pair in input_settings.sources if pair[0] not in found)
     if not missing:
         return []

@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import structs, to_builtins
 from numpy.typing import NDArray
 
+from bpe_beam.corpus.read_settings import FIELDS
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.jobs import tokenize
@@ -94,8 +95,9 @@ def _settings(
     if arranged.settings.validation_share is None:
         del arranging["validation_by"]
     reading = manifest.reading
-    if "sources" in reading:
-        reading["sources"] = tuple((name, glob) for name, glob in reading["sources"])
+    for name in (*FIELDS, "sources"):
+        if isinstance(reading.get(name), list):
+            reading[name] = tuple(map(tuple, reading[name]))
     return TokenizeSettings(
         # Rejects are compared with those of the manifest.
         input=replace(input_settings, **reading, max_rejects="100%", max_lost="100%"),

@@ -14,15 +14,18 @@ from typing import Any
 
 from bpe_beam.corpus.formats import INPUT_FORMAT_CHOICES
 from bpe_beam.corpus.limits import Limit
+from bpe_beam.corpus.read_settings import FieldOfFiles
 from bpe_beam.errors import require
 from bpe_beam.progress import MODES as PROGRESS_MODES
 from bpe_beam.settings.dataflow import require_no_secrets
 from bpe_beam.settings.field import MAIN, Option, Settings, option
 from bpe_beam.settings.parsing import (
     BadValueError,
+    check_field,
     check_not_empty,
     check_storage_options,
     check_text,
+    parse_field,
     parse_pairs,
     parse_separator,
     parse_share_or_size,
@@ -217,17 +220,24 @@ class InputSettings(Settings):
         "and LZ4 are decompressed.",
         identity="always",
     )
-    text_field: str = option(
+    text_field: FieldOfFiles = option(
         "text",
-        metavar="NAME",
+        metavar="[NAME=]FIELD",
+        kind="pairs",
         help="Field or column of the text. Dots lead into nested records, as in meta.body; "
-        r"write \. for a dot in a name.",
+        r"write \. for a dot in a name. NAME=FIELD is for the files of a --source, a folder or a "
+        "glob of names, such as code=content; repeat for more.",
+        parse=parse_field,
+        check=check_field,
         identity="always",
     )
-    id_field: str = option(
+    id_field: FieldOfFiles = option(
         "id",
-        metavar="NAME",
+        metavar="[NAME=]FIELD",
+        kind="pairs",
         help="Field or column of the document's id, written like --text-field.",
+        parse=parse_field,
+        check=check_field,
         identity="always",
     )
     document_separator: str = option(
@@ -270,10 +280,14 @@ class InputSettings(Settings):
         help="Files to leave out, written like --input.",
         check=check_not_empty,
     )
-    source_field: str | None = option(
+    source_field: FieldOfFiles | None = option(
         None,
-        metavar="NAME",
-        help="Field or column of the document's source, for counts by source. Excludes --source.",
+        metavar="[NAME=]FIELD",
+        kind="pairs",
+        help="Field or column of the document's source, for counts by source, written like "
+        "--text-field. Excludes --source.",
+        parse=parse_field,
+        check=check_field,
         identity="if set",
     )
     sources: tuple[tuple[str, str], ...] = option(

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from bpe_beam.corpus.read_settings import FieldOfFiles, pairs_of
 from bpe_beam.shards.formats import TRAINER_COLUMNS
 from bpe_beam.storage.names import local_path
 
@@ -67,6 +68,33 @@ def parse_pairs(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
         if not (key and value):
             raise BadValueError(f"must be NAME=VALUE such as en=data/en/*, got {text!r}")
     return tuple((key, value) for key, _, value in pairs)
+
+
+def parse_field(texts: Sequence[str]) -> FieldOfFiles:
+    """Return the name of a field, or pairs of NAME=FIELD; one FIELD alone is for all other files.
+
+    A field whose name contains an equals sign is written `*=FIELD`.
+    """
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, equals, field = text.partition("=")
+        key, value = (name, field) if equals else ("*", text)
+        if not (key and value):
+            raise BadValueError(f"must be FIELD, or NAME=FIELD such as code=content, got {text!r}")
+        if key in pairs:
+            of = "" if key == "*" else f" of {key}"
+            raise BadValueError(f"must be given once{of}, got {pairs[key]!r} and {value!r}")
+        pairs[key] = value
+    others = pairs.pop("*", None)
+    if not pairs and others is not None:
+        return others
+    return (*pairs.items(), *([("*", others)] if others is not None else []))
+
+
+def check_field(field: FieldOfFiles) -> None:
+    """Refuse an empty name, and one that is not UTF-8."""
+    for pair in pairs_of(field):
+        check_text(pair)
 
 
 def parse_weights(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:

@@ -94,6 +94,7 @@ class ReadDocuments(beam.PTransform):
             exclude=[path_name(each, "exclude") for each in exclude],
             cut_compressed=cut_compressed,
         )
+        self.settings.check_names([file.name for file in self.plan.files])
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
         """Return the documents."""
@@ -184,7 +185,7 @@ class _SplitReader(NamedTuple):
         """Write and count a record that cannot be used; without a writer, or a limit, fail."""
         counters.counter(metric_names.RECORDS_REJECTED).inc()
         if writer is None:
-            field = self.settings.text_field
+            field = self.settings.text_field_of(reject.file)
             names = names_in(reject.to_json(), field)
             raise DataError(
                 f"{reject.file}, {reject.position}: {reject.reason} {reject.detail}{names}: "

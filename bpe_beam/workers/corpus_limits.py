@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bpe_beam.corpus.limits import Limit
+from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.rejects import FileLoss, lost_records, names_in
 from bpe_beam.errors import DataError
 from bpe_beam.folders.receipts import TaskFolder
@@ -45,7 +46,7 @@ def check_limits(
     *,
     max_rejects: str,
     max_lost: str,
-    text_field: str,
+    reading: ReadSettings,
     window: bool = False,
 ) -> None:
     """Refuse a corpus with too many rejects, or with too large losses.
@@ -57,7 +58,7 @@ def check_limits(
         files: The rejects' files, relative to the folder.
         max_rejects: The most rejects: a number, or a share of the records.
         max_lost: The most stored bytes that may be lost: a number, or a share.
-        text_field: The field of the text, for messages.
+        reading: How files become documents, for messages.
         window: Whether the folder is a window's. The window's files and the stream's options of
             reading are fixed, so the message names only the limit as the remedy.
 
@@ -83,7 +84,7 @@ def check_limits(
             remedy = f"check {{text_field}} and {{input_format}}{ARRAYS}"
         raise DataError(
             f"{max_rejects} is exceeded: {bad:,} of {documents + bad:,} records could not be used, "
-            f"most of them in {most_rejects(folder, files, text_field)}. They are listed in "
+            f"most of them in {most_rejects(folder, files, reading)}. They are listed in "
             f"{where}",
             ("max_rejects",),
             remedy,
@@ -108,13 +109,13 @@ def lost_in_words(losses: Sequence[FileLoss], stored_bytes: int) -> str:
     )
 
 
-def most_rejects(folder: TaskFolder, files: Iterable[str], text_field: str) -> str:
+def most_rejects(folder: TaskFolder, files: Iterable[str], reading: ReadSettings) -> str:
     """Return the input files with the most rejects, one reason each, as text.
 
     Args:
         folder: The folder of the job or the window.
         files: The rejects' files, relative to the folder.
-        text_field: The field of the text, which a record may lack.
+        reading: How files become documents: a record may lack the field of the text.
     """
     counts: Counter[str] = Counter()
     first: dict[str, dict[str, Any]] = {}
@@ -125,7 +126,7 @@ def most_rejects(folder: TaskFolder, files: Iterable[str], text_field: str) -> s
     found = []
     for number, (name, count) in enumerate(counts.most_common(_WORST_FILES)):
         row = first[name]
-        names = "" if number else names_in(row, text_field)
+        names = "" if number else names_in(row, reading.text_field_of(name))
         reason = f"{_position(row)}: {row['reason']}{names}"
         found.append(f"{name} ({count:,}, the first at {reason})")
     return "; ".join(found)

@@ -11,6 +11,7 @@ import yaml
 
 from bpe_beam.cli import main as cli
 from bpe_beam.cli.arguments import read_arguments, settings_of
+from bpe_beam.corpus.read_settings import pairs_of
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.jobs import JOBS
 from bpe_beam.settings.tokenize import TokenizeSettings
@@ -126,7 +127,8 @@ def test_every_declared_option_reaches_the_settings() -> None:
         "--input-format": "text", "--max-rejects": "7", "--normalizer": "nfc",
         "--model": "wordpiece", "--pretokenizer": "bert", "--format": "flat",
         "--tie-break": "first_seen", "--like": "preprocess_data", "--empty-documents": "drop",
-        "--long-documents": "cut", "--packing": "concatenate", "--validation-share": "5%", "--validation-by": "id",
+        "--long-documents": "cut", "--packing": "concatenate", "--validation-share": "5%",
+        "--validation-by": "id",
         "--alphabet": "seen",
         "--storage-options": '{"s3": {}}', "--runner": "direct",
         "--counts": "c", "--driver-memory": "2GB", "--symbols": "bytes",
@@ -281,3 +283,24 @@ def test_storage_options_from_a_file(tmp_path: Path, refused: Refused) -> None:
     said = refused(*COUNT, "--storage-options", f"@{path}")
     assert said == "--storage-options is not valid JSON (line 1)"
     assert "No such file" in refused(*COUNT, "--storage-options", f"@{path}.none")
+
+
+def test_fields_of_some_files(tmp_path: Path, refused: Refused) -> None:
+    pairs = (("code", "content"), ("*", "body"))
+    typed = ("--text-field", "body", "--text-field", "code=content", "--id-field", "code=key")
+    assert settings(*COUNT, *typed).input.text_field == pairs
+    assert settings(*COUNT, *typed).input.id_field == (("code", "key"),)
+    assert settings(*COUNT, "--text-field", "*=a=b").input.text_field == "a=b"
+    assert settings(*COUNT, "--text-field", "a").input.text_field == "a"
+    config = tmp_path / "c.yaml"
+    for text in ('{"*": body, code: content}', "[code=content, body]"):
+        config.write_text(f"text_field: {text}\n")
+        parsed = settings(*COUNT, "--config", str(config)).input
+        assert pairs_of(parsed.text_field) == pairs
+    for values, said in (
+        (("a", "b"), "--text-field must be given once, got 'a' and 'b'"),
+        (("c=a", "c=b"), "--text-field must be given once of c, got 'a' and 'b'"),
+        (("c=",), "--text-field must be FIELD, or NAME=FIELD"),
+    ):
+        typed = tuple(each for value in values for each in ("--text-field", value))
+        assert said in refused(*COUNT, *typed)

@@ -51,3 +51,31 @@ def test_the_source_of_a_file() -> None:
     patterns = ReadSettings(sources=(("one", "a/*"), ("two", "*")))
     assert [patterns.source_of(name) for name in ("a/b/c", "b")] == ["one", "two"]
     assert ReadSettings(sources=(("one", "a/*"),)).source_of("b") == OTHER_SOURCE
+
+
+def test_fields_of_some_files() -> None:
+    settings = ReadSettings(
+        text_field={"*": "body", "py": "content", "code": "source", "web/*.json": "html"},
+        id_field=(("code", "key"),),
+        sources=(("py", "*.py.jsonl"),),
+    )
+    for file, text in {
+        "a.py.jsonl": "content",
+        "code/x.py.jsonl": "content",
+        "code/x.jsonl": "source",
+        "deep/code/x.jsonl": "source",
+        "code.jsonl.gz": "source",
+        "web/a.json": "html",
+        "recode/x.jsonl": "body",
+        "py/x.jsonl": "body",
+    }.items():
+        assert settings.of_file(file).text_field == text, file
+        assert settings.text_field_of(file) == text
+    assert settings.of_file("code/x.jsonl").paths == (("source",), ("key",), ())
+    assert settings.of_file("x.jsonl").paths == (("body",), ("id",), ())
+    assert ReadSettings(source_field={"a": "lang"}).of_file("b").source_field is None
+    settings.check_names(["a.py.jsonl", "code/x.jsonl", "web/a.json"])
+    with pytest.raises(UsageError, match=r"text_field must name a source.*got 'web/\*.json'"):
+        settings.check_names(["a.py.jsonl", "code/x.jsonl"])
+    plain = ReadSettings(text_field="a=b")
+    assert plain.of_file("x") is plain

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import regex
@@ -362,3 +363,38 @@ def test_the_same_command_again_with_its_output_below_the_input(tmp_path: Path, 
             shutil.rmtree(output)
         else:
             assert json.loads(output.read_bytes())["words"]["documents"] == len(texts)
+
+
+@pytest.mark.parametrize("packed", [(), ("--shuffle-seed", "1", "--validation-share", "40%")])
+def test_a_mix_of_fields_becomes_one_folder(tmp_path: Path, packed: tuple[str, ...]) -> None:
+    texts = documents(40, seed=5)
+    data = tmp_path / "d"
+    (data / "code").mkdir(parents=True)
+    columns = {"content": texts[20:], "key": [f"c{number}" for number in range(20)]}
+    pq.write_table(pa.table(columns), data / "code" / "a.parquet")
+    rows = [{"text": text, "id": f"w{number}"} for number, text in enumerate(texts[:20])]
+    (data / "web.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    fields = ("--text-field", "code=content", "--id-field", "id", "--id-field", "code=key")
+    reading = ("--input", data, *fields)
+    tok = ("--vocab-size", "300", "--output", tmp_path / "tok")
+    assert run_whole("train", *reading, *tok).summary["documents"] == 40
+    out = tmp_path / "tokens"
+    command = ("tokenize", *reading, "--tokenizer", tmp_path / "tok", *packed, "--output", out)
+    for _ in range(2):
+        ran = run_whole(*command, "--format", "parquet")
+        assert ran.summary["documents"] == 40
+        assert "none of the first" not in ran.err
+    folders = [out / part for part in ("train", "validation")] if packed else [out]
+    ids = {
+        name
+        for folder in folders
+        for file in folder.glob("shard-*.parquet")
+        for name in pq.read_table(file).column("id").to_pylist()
+    }
+    assert ids == {row["id"] for row in rows} | {*columns["key"]}
+    for folder in folders:
+        assert run("verify", folder, "--full", "--input", data).code == 0
+    other = (*reading, "--id-field", "web=nosuch", "--output", tmp_path / "counts")
+    assert "'nosuch' is the field of ids, but none of the first 20" in run("count", *other).err
+    wrong = run("count", "--input", data, "--text-field", "cod=x", "--output", tmp_path / "no")
+    assert (wrong.code, "got 'cod', which means no file" in wrong.message) == (2, True)

@@ -197,7 +197,7 @@ class Watcher:
             [file.name for file in manifest.rejects.files],
             max_rejects=stream.max_rejects,
             max_lost=stream.max_lost,
-            text_field=stream.reading.text_field,
+            reading=stream.reading,
             window=True,
         )
         write_index(folder.storage, folder.url, manifest)
