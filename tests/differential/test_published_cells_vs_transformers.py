@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import random
 import re
@@ -11,7 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from published_cells import BASES, DIFFERENT, REFUSED, TEXTS, cells, write
+from published_cells import (
+    AGREED,
+    BASES,
+    DIFFERENT,
+    NO_EFFECT,
+    REFUSED,
+    TEXTS,
+    cells,
+    settings_of,
+    write,
+)
 from sentencepiece_models import BPE, BYTES, SPECIAL, made_model
 
 from bpe_beam import Tokenizer
@@ -89,6 +100,32 @@ def test_each_cell(name: str, tmp_path: Path) -> None:
             wrong[cell] = found[:2]
     assert not wrong, "\n".join(f"{cell}: {why}" for cell, why in wrong.items())
     assert seen > 30
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_each_argument_of_a_class_has_a_cell(name: str) -> None:
+    import transformers
+
+    fast = getattr(transformers, f"{name}Fast", None) or getattr(transformers, name)
+    slow = getattr(fast, "slow_tokenizer_class", None)
+    files = {"self", "args", "kwargs", "vocab", "merges", "vocab_file", "merges_file"}
+    files |= {"tokenizer_file", "_spm_precompiled_charsmap"}
+    for kind in filter(None, (fast, slow)):
+        arguments = set(inspect.signature(kind.__init__).parameters) - files
+        assert arguments <= {*settings_of(CLASSES[name]), *NO_EFFECT, "split_special_tokens"}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_special_tokens_may_be_plain_text(name: str, tmp_path: Path) -> None:
+    """By a setting there, and here if the caller does not allow them."""
+    if matches(f"{name} by itself", DIFFERENT[version()]):
+        pytest.skip("this version reads the class differently")
+    config = {"tokenizer_class": name, "split_special_tokens": True, **AGREED.get(name, {})}
+    folder = write(tmp_path, {**BASES[name], "tokenizer_config.json": config})
+    ours, theirs = Tokenizer.from_pretrained(folder), opened(folder)
+    for text in TEXTS:
+        ids = theirs(text, add_special_tokens=False)["input_ids"]
+        assert ids == ours.encode(text), text
 
 
 @pytest.mark.parametrize("name", CLASSES)
