@@ -15,7 +15,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from bpe_beam.counts.manifest import read_manifest
 from bpe_beam.engines.run import workers_of
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import DataError
 from bpe_beam.evaluation.counted import CountedParts
 from bpe_beam.evaluation.report import (
     VERSION,
@@ -38,7 +38,7 @@ from bpe_beam.jobs.corpus_summary import source_warnings
 from bpe_beam.jobs.evaluated import CountedWords, Texts, TokensFolder, folder_for_texts
 from bpe_beam.jobs.evaluation_work import EvaluationWork
 from bpe_beam.jobs.report_output import ReportOutput
-from bpe_beam.jobs.tokenizer_names import short_names
+from bpe_beam.jobs.tokenizer_names import read_tokenizers, short_names, unique
 from bpe_beam.progress import Progress
 from bpe_beam.settings.evaluate import EvaluateSettings
 from bpe_beam.storage import Storage, redact
@@ -119,8 +119,9 @@ def _of_words(
     storage: Storage, settings: EvaluateSettings, output: ReportOutput, progress: Progress
 ) -> tuple[WordsSummary, list[TokenizerReport]]:
     """Write the reports on the words of counts, or of texts; return them."""
-    names = _names(settings.tokenizers, "tokenizers")
-    tokenizers = [Tokenizer.from_file(path, storage=storage) for path in settings.tokenizers]
+    names, tokenizers = read_tokenizers(
+        settings.tokenizers, settings.tiktoken_pretokenizers, storage
+    )
     workers = workers_of(settings.run)
     at_once = min(_AT_ONCE, workers, len(tokenizers))
     with ExitStack() as stack:
@@ -220,7 +221,8 @@ def _of_tokens(
     storage: Storage, settings: EvaluateSettings, output: ReportOutput, progress: Progress
 ) -> list[TokenizerReport]:
     """Write the reports on tokens folders; return them."""
-    names = _names(settings.tokens, "tokens")
+    unique(settings.tokens, "tokens")
+    names = short_names(settings.tokens)
     folders = [TokensFolder(storage, folder) for folder in settings.tokens]
     reports = []
     shards = sum(len(folder.manifest.shards) for folder in folders)
@@ -257,19 +259,6 @@ def _report(
         )
     except DataError as error:
         raise DataError(f"{name}: {error}") from None
-
-
-def _names(paths: tuple[str, ...], option: str) -> list[str]:
-    """Return a short name for each tokenizer.
-
-    Raises:
-        UsageError: A tokenizer is listed twice.
-    """
-    whole = [redact(path) for path in paths]
-    if len(set(whole)) < len(whole):
-        repeated = next(path for path in whole if whole.count(path) > 1)
-        raise UsageError(f"must not repeat {repeated}", (option,))
-    return short_names(paths)
 
 
 def _labelled(report: TokenizerReport) -> Iterator[tuple[str, Figures]]:

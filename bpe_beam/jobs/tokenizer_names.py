@@ -1,11 +1,18 @@
-"""Short names of the tokenizers that a command compares."""
+"""The tokenizers that a command compares, and short names of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bpe_beam.errors import UsageError, parameter_renamed, require
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE
-from bpe_beam.storage import redact
+from bpe_beam.storage import Storage, redact
+from bpe_beam.tokenizer import tokenizer_json
+from bpe_beam.tokenizer.tiktoken_file import pretokenizer_of
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+
+_TIKTOKEN = ".tiktoken"
+_PRETOKENIZERS = "tiktoken_pretokenizers"
 
 
 def short_names(paths: Sequence[str]) -> list[str]:
@@ -18,3 +25,89 @@ def short_names(paths: Sequence[str]) -> list[str]:
             parts.pop()
         short.append(parts[-1] if parts else path)
     return short if len(set(short)) == len(short) else whole
+
+
+def unique(values: Sequence[str], parameter: str) -> None:
+    """Refuse a value that is repeated.
+
+    Args:
+        values: Paths or names.
+        parameter: The setting.
+
+    Raises:
+        UsageError: A value is repeated.
+    """
+    whole = [redact(value) for value in values]
+    repeated = next((value for value in whole if whole.count(value) > 1), None)
+    require(repeated is None, f"must not repeat {repeated}", parameter)
+
+
+def read_tokenizers(
+    values: Sequence[str], pretokenizers: Sequence[str], storage: Storage
+) -> tuple[list[str], list[Tokenizer]]:
+    """Return the tokenizers that a command names, and their names.
+
+    Args:
+        values: Paths or URLs, some as NAME=PATH. A file that has such a name comes first.
+        pretokenizers: Pre-tokenizers of `.tiktoken` files, some as NAME=P with a tokenizer's name.
+        storage: The storage client.
+
+    Returns:
+        The names, and the tokenizers in the same order.
+
+    Raises:
+        UsageError: A tokenizer or a name is repeated, a tokenizer is not supported, or a
+            pre-tokenizer is unknown, missing or without effect.
+    """
+    unique(values, "tokenizers")
+    pairs = [_named(value, storage) for value in values]
+    short = iter(short_names([path for name, path in pairs if name is None]))
+    names = [next(short) if name is None else name for name, _ in pairs]
+    unique(names, "tokenizers")
+    chosen = _chosen(pretokenizers, names)
+    tokenizers = []
+    used: set[str | None] = set()
+    for name, (_, path) in zip(names, pairs, strict=True):
+        if not path.endswith(_TIKTOKEN):
+            tokenizers.append(Tokenizer.from_file(path, storage=storage))
+            continue
+        key = name if name in chosen else None
+        used.add(key)
+        pretokenizer = chosen.get(key)
+        if pretokenizer is None:
+            data, source = tokenizer_json.read_file(path, storage, _TIKTOKEN)
+            pretokenizer = pretokenizer_of(data)
+            require(
+                pretokenizer is not None,
+                f"must be given for {source}, which does not have the pattern that splits texts",
+                _PRETOKENIZERS,
+                remedy="give a name such as cl100k, or regex:PATTERN",
+            )
+        with parameter_renamed("pretokenizer", _PRETOKENIZERS):
+            tokenizers.append(
+                Tokenizer.from_tiktoken(path, pretokenizer=pretokenizer, storage=storage)
+            )
+    for unused, value in chosen.items():
+        require(unused in used, f"has no effect: {value!r} is of no .tiktoken file", _PRETOKENIZERS)
+    return names, tokenizers
+
+
+def _named(value: str, storage: Storage) -> tuple[str | None, str]:
+    """Return the name and the path of NAME=PATH; without a name it is None."""
+    name, equals, path = value.partition("=")
+    if not (equals and name and path) or "/" in name or storage.exists(value):
+        return None, value
+    return name, path
+
+
+def _chosen(pretokenizers: Sequence[str], names: Sequence[str]) -> dict[str | None, str]:
+    """Return the pre-tokenizers by the name of a tokenizer; that of all others by None."""
+    chosen: dict[str | None, str] = {}
+    for value in pretokenizers:
+        name, equals, rest = value.partition("=")
+        key, pretokenizer = (name, rest) if equals and name in names else (None, value)
+        if key in chosen:
+            of = "all .tiktoken files" if key is None else key
+            raise UsageError(f"must be given once for {of}, got {value!r} too", (_PRETOKENIZERS,))
+        chosen[key] = pretokenizer
+    return chosen

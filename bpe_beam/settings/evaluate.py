@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -32,9 +33,19 @@ class EvaluateSettings(Settings):
     tokenizers: tuple[str, ...] = option(
         (),
         flag="--tokenizer",
-        metavar="F",
+        metavar="[NAME=]F",
         kind="many",
-        help="tokenizer.json files or the folders that have them; paths or URLs.",
+        help="Tokenizers: tokenizer.json, a SentencePiece .model, a tekken.json, a .tiktoken file, "
+        "or folders with a tokenizer; paths or URLs. NAME is what the report calls it (default: "
+        "its file or folder).",
+    )
+    tiktoken_pretokenizers: tuple[str, ...] = option(
+        (),
+        flag="--tiktoken-pretokenizer",
+        metavar="[NAME=]P",
+        kind="many",
+        help="Pre-tokenizer of the .tiktoken files, which do not have it, as for --pretokenizer; "
+        "with the NAME of a tokenizer, of that one. OpenAI's files need none.",
     )
     counts: str | None = option(
         None, metavar="DIR", help="Folder that count wrote, instead of --input."
@@ -72,14 +83,14 @@ class EvaluateSettings(Settings):
         None,
         metavar="F",
         help="Write the report to a path or URL that ends in .html, .json, .csv or .txt; - is "
-        "stdout (default: JSON on stdout).",
+        "stdout (default: stdout, text on a terminal and JSON elsewhere).",
     )
     format: str | None = option(
         None,
         metavar="FORMAT",
         help="Format of the report: html, one page for a browser; json; csv, a row for each "
         "tokenizer, size and source; text, a few figures of each tokenizer.",
-        default_help="by the ending of the output, json without one",
+        default_help="by the ending of the output; without one text on a terminal, else json",
         choices=FORMATS,
     )
     samples: tuple[str, ...] = option(
@@ -106,8 +117,9 @@ class EvaluateSettings(Settings):
 
     @property
     def chosen_format(self) -> str:
-        """The format of the report."""
-        return self.format or _ENDINGS.get(self.ending, "json")
+        """The format of the report: without an output, text for people and JSON for programs."""
+        on_terminal = self.output is None and sys.stdout is not None and sys.stdout.isatty()
+        return self.format or _ENDINGS.get(self.ending, "text" if on_terminal else "json")
 
     def check(self) -> None:
         """Refuse settings that exclude one another, and an output of another format."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 from collections.abc import Mapping
 from itertools import pairwise
 
@@ -38,6 +39,23 @@ from bpe_beam.tokenizer.pretokenizers import (
     pretokenizer_from_name,
 )
 from bpe_beam.tokenizer.spec import TokenizerSpec
+
+_SPLITTING = {
+    "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930": "gpt2",  # r50k_base
+    "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069": "gpt2",  # p50k_base
+    "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7": "cl100k",  # cl100k_base
+    "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d": "o200k",  # o200k_base
+}
+"""The pre-tokenizers of the files that OpenAI published, by their SHA-256."""
+
+
+def pretokenizer_of(data: bytes) -> str | None:
+    """Return the name of the pre-tokenizer of a published file; None: the file is another one.
+
+    Args:
+        data: The file's bytes.
+    """
+    return _SPLITTING.get(hashlib.sha256(data).hexdigest())
 
 
 def read(

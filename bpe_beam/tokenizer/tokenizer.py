@@ -208,7 +208,7 @@ class Tokenizer:
         cls,
         path: PathName,
         *,
-        pretokenizer: str = "cl100k",
+        pretokenizer: str | None = None,
         special_tokens: Mapping[str, int] = MappingProxyType({}),
         storage: Storage | None = None,
     ) -> Tokenizer:
@@ -216,7 +216,8 @@ class Tokenizer:
 
         Args:
             path: A path or any URL that fsspec opens.
-            pretokenizer: Name of the pre-tokenizer, as on the command line.
+            pretokenizer: Name of the pre-tokenizer, as on the command line. None: that of a file
+                that OpenAI published; for any other file `cl100k`, with a warning.
             special_tokens: Id by special token.
             storage: The storage client; None: one without options.
 
@@ -226,8 +227,17 @@ class Tokenizer:
         """
         from bpe_beam.tokenizer import tiktoken_file
 
-        file = tokenizer_json.read_file(path, storage, ".tiktoken")
-        return cls(tiktoken_file.read(*file, pretokenizer, special_tokens))
+        data, source = tokenizer_json.read_file(path, storage, ".tiktoken")
+        known = pretokenizer or tiktoken_file.pretokenizer_of(data)
+        spec = tiktoken_file.read(data, source, known or "cl100k", special_tokens)
+        if known is None:
+            warnings.warn(
+                f"{source} does not have the pattern that splits texts, and that of cl100k is "
+                "used: other patterns give other ids. Pass pretokenizer=NAME, such as "
+                'pretokenizer="cl100k"',
+                stacklevel=2,
+            )
+        return cls(spec)
 
     @classmethod
     def from_sentencepiece(cls, path: PathName, *, storage: Storage | None = None) -> Tokenizer:

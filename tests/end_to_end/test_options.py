@@ -543,6 +543,17 @@ def role(flag: str) -> Case:
     return case
 
 
+def pattern_of_a_tiktoken_file(ground: Ground, job: str) -> None:
+    """Other patterns split texts into other tokens."""
+    path = ground.own / "t.tiktoken"
+    Tokenizer.from_file(ground.shared / "tok").save_tiktoken(path)
+    corpus = ("--input", ground.shared / "a.jsonl", "--tokenizer", path)
+    names = ("gpt2", "whitespace")
+    runs = [run(job, *corpus, "--tiktoken-pretokenizer", name) for name in names]
+    assert [ran.code for ran in runs] == [0, 0]
+    assert runs[0].out != runs[1].out
+
+
 def chat_template(ground: Ground, job: str) -> None:
     """It is copied, and another one is another job."""
     file = ground.own / "chat.txt"
@@ -1028,6 +1039,7 @@ CASES: dict[str, dict[str, Case]] = {
         "--source": changes("--source", "a=a*"),
         "--source-field": changes("--source-field", "id"),
         "--tokenizer": other_tokenizer,
+        "--tiktoken-pretokenizer": pattern_of_a_tiktoken_file,
         "--counts": words_of_a_folder,
         "--tokens": tokens_of_a_folder,
         "--pretokenizer": changes("--pretokenizer", "whitespace_split"),

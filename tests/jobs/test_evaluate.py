@@ -385,3 +385,57 @@ def test_an_interrupt_ends_after_the_words_at_hand(
         if thread.name.startswith("tokenizer"):
             thread.join(60)
     assert 1 <= len(calls) <= 2, "at most the words of each worker"
+
+
+def test_tokenizers_have_names(made: Path) -> None:
+    small, large = made / "tok-300", made / "tok-400"
+    found = report(made, "--tokenizer", f"A={small}", large, f"B={small / 'tokenizer.json'}")
+    assert [one["name"] for one in found["tokenizers"]] == ["A", "tok-400", "B"]
+    assert found["tokenizers"][0]["figures"] == found["tokenizers"][2]["figures"]
+    for arguments, message in (
+        ((f"A={small}", f"A={large}"), "--tokenizer must not repeat A"),
+        ((f"tok-400={small}", large), "--tokenizer must not repeat tok-400"),
+        ((f"A={made / 'none'}",), "none: no such file"),
+    ):
+        ran = run("evaluate", "--counts", made / "counts", "--tokenizer", *arguments)
+        assert (ran.code, message in ran.err) == (2, True), ran.err
+
+
+def test_a_file_whose_name_has_an_equals_sign(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a=b").write_bytes((made / "tok-300" / "tokenizer.json").read_bytes())
+    (found,) = report(made, "--tokenizer", "a=b")["tokenizers"]
+    assert found["name"] == "a=b"
+
+
+def test_tiktoken_files_with_a_pattern(made: Path, tmp_path: Path) -> None:
+    path = tmp_path / "x.tiktoken"
+    Tokenizer.from_file(made / "tok-400").save_tiktoken(path)
+    chosen = "--tiktoken-pretokenizer"
+    both = (f"A={path}", f"B={path}", made / "tok-400", chosen, "gpt2", "B=cl100k")
+    texts = ("--input", made / "corpus")
+    a, b, expected = (
+        one["figures"]["total"] for one in evaluated(*texts, "--tokenizer", *both)["tokenizers"]
+    )
+    assert a["tokens"] == expected["tokens"] != b["tokens"]
+    for arguments, message in (
+        ((path,), f"{chosen} must be given for"),
+        ((path, chosen, "nope"), f"{chosen} must be one of gpt2"),
+        ((path, chosen, "gpt2", "cl100k"), f"{chosen} must be given once"),
+        ((made / "tok-400", chosen, "gpt2"), f"{chosen} has no effect"),
+    ):
+        ran = run("evaluate", *texts, "--tokenizer", *arguments)
+        assert (ran.code, message in ran.err) == (2, True), ran.err
+
+
+def test_a_terminal_gets_text(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = (str(made / "tok-400"),)
+    settings = EvaluateSettings(tokenizer, counts=str(made / "counts"))
+    assert settings.chosen_format == "json"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert settings.chosen_format == "text"
+    assert replace(settings, output="-").chosen_format == "json"
+    assert replace(settings, output="report.csv").chosen_format == "csv"
+    assert replace(settings, format="json").chosen_format == "json"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import pickle
 import random
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pytest
 
 from bpe_beam import Tokenizer
 from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer import tiktoken_file
 from bpe_beam.tokenizer.byte_level import to_chars
 
 BYTES = [bytes([byte]) for byte in range(256)]
@@ -25,10 +28,12 @@ def file_of(tokens: Sequence[bytes]) -> bytes:
     return b"".join(lines)
 
 
-def read(tmp_path: Path, data: bytes, **settings: Any) -> Tokenizer:
+def read(
+    tmp_path: Path, data: bytes, pretokenizer: str | None = "cl100k", **settings: Any
+) -> Tokenizer:
     path = tmp_path / "t.tiktoken"
     path.write_bytes(data)
-    return Tokenizer.from_tiktoken(str(path), **settings)
+    return Tokenizer.from_tiktoken(str(path), pretokenizer=pretokenizer, **settings)
 
 
 @pytest.mark.quick
@@ -197,3 +202,24 @@ def test_what_the_file_cannot_hold(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match='the token "abc" is made by no merge'):
         unreached.save_tiktoken(path)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.quick
+def test_a_file_without_a_known_pattern_is_read_with_a_warning(tmp_path: Path) -> None:
+    data = file_of([*BYTES, b"12", b"1212"])
+    with pytest.warns(UserWarning, match=r"t\.tiktoken does not have the pattern .* cl100k"):
+        assert read(tmp_path, data, None).encode("1212") == [256, 49, 50]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read(tmp_path, data, pretokenizer="cl100k")
+
+
+@pytest.mark.quick
+def test_a_published_file_has_its_own_pattern(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = file_of([*BYTES, b"12", b"1212"])
+    monkeypatch.setitem(tiktoken_file._SPLITTING, hashlib.sha256(data).hexdigest(), "gpt2")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read(tmp_path, data, None).encode("1212") == [257]
