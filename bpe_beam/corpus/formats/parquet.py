@@ -25,6 +25,7 @@ from bpe_beam.corpus.reading.columns import (
     check_names,
     checked_rows,
     documents_of,
+    is_extension,
     lose_file,
     useful_paths,
 )
@@ -67,11 +68,18 @@ def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
         total = sum(rows)
         if not total:
             return
-        columns = [".".join(path) for path in useful_paths(request, schema)]
+        paths = useful_paths(request, schema)
+        columns = [".".join(path) for path in paths]
+        # pyarrow reads no column of an extension type as a dictionary.
+        plain = {".".join(path) for path in paths if is_extension(schema, path)}
+        dictionaries = [column for column in columns if column not in plain]
         before = 0
         for group, count in enumerate(rows):
             if count and request.start <= request.file.size * before // total < request.end:
-                yield from _RowGroup(request, file, metadata, total, columns, group, before).read()
+                reader = _RowGroup(
+                    request, file, metadata, total, columns, dictionaries, group, before
+                )
+                yield from reader.read()
             before += count
 
 
@@ -98,13 +106,19 @@ def _read_metadata(file: Stored) -> pq.FileMetaData:
 
 @dataclass
 class _RowGroup:
-    """One row group."""
+    """One row group.
+
+    Attributes:
+        columns: The columns that are read.
+        dictionaries: The columns that may be read as dictionaries.
+    """
 
     request: SliceRequest
     file: Stored
     metadata: pq.FileMetaData
     all_rows: int
     columns: list[str]
+    dictionaries: list[str]
     number: int
     first_row: int
 
@@ -113,7 +127,7 @@ class _RowGroup:
         expected = self.metadata.row_group(self.number).num_rows
         done, why = 0, "it ends too soon"
         batches: Iterator[pa.RecordBatch] | None = None
-        dictionaries = list(self.columns) if self._average < _SHORT_TEXT else []
+        dictionaries = list(self.dictionaries) if self._average < _SHORT_TEXT else []
         reopened = False
         while done < expected:
             try:
@@ -165,7 +179,7 @@ class _RowGroup:
     def _dictionaries(self) -> list[str]:
         """Return the columns whose first page can be read as a dictionary."""
         found = []
-        for column in self.columns:
+        for column in self.dictionaries:
             try:
                 next(self._batches([column], [column], _PLAIN_ROWS), None)
             except BROKEN:

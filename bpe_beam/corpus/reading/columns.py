@@ -1,10 +1,11 @@
 """Rows of Arrow columns to batches of documents, wherever the columns come from.
 
 A text may be of type string, large_string, string_view, of the binary types if it is UTF-8, of a
-dictionary of these, or of type null; so may ids and sources, which may be integers too. An id of
-another type is null, such a source is OTHER_SOURCE, as in JSON Lines; a text of another type, or no
-such column, ends the job: otherwise each row of the file would be a reject. Paths lead into
-structs. Of equal names the last counts.
+dictionary of these, or of type null, and of any extension type that is stored as one of them, such
+as JSON. Ids and sources may also have a type whose values Arrow writes as text (numbers, booleans,
+decimals, dates, times), or be UUIDs. A column of another type, or no column of the text, ends the
+job: otherwise each row of the file would be a reject or without id. Paths lead into structs. Of
+equal names the last counts.
 
 Nothing that is broken is read: offsets and indices are checked before. Texts in a dictionary are
 resolved one batch at a time, so that a short column cannot become an endless batch.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +39,7 @@ _BINARY_VIEWS = {
     pa.binary_view(): pa.binary_view(),
     pa.null(): pa.null(),
 }
+_UUID = "arrow.uuid"
 
 
 def check_names(schema: pa.Schema) -> None:
@@ -68,15 +71,22 @@ def useful_paths(request: SliceRequest, schema: pa.Schema) -> list[tuple[str, ..
             r"is written \.",
             ("text_field",),
         )
-    kinds = ((path, _field_type(schema, path)) for path in names)
-    return [
-        text,
-        *(
-            path
-            for path, kind in kinds
-            if kind is not None and (_is_bytes(kind) or pa.types.is_integer(kind))
-        ),
-    ]
+    paths = [text]
+    for name, path in zip(("id_field", "source_field"), names, strict=True):
+        found = _field_type(schema, path)
+        if found is None:
+            continue
+        if not _is_name(found):
+            if name == "id_field" and request.only_text:
+                continue
+            raise DataError(
+                f"names a column of {found} in {request.file.name}, which cannot be an id or a "
+                f"source, got {getattr(request.settings, name)!r}",
+                (name,),
+                f"name a column of strings, numbers, dates or UUIDs with {{{name}}}",
+            )
+        paths.append(path)
+    return paths
 
 
 def _field_type(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
@@ -85,9 +95,9 @@ def _field_type(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
     found = None
     for name in path:
         if found is not None:
-            if not pa.types.is_struct(found):
+            fields = _storage_type(found)
+            if not pa.types.is_struct(fields):
                 return None
-            fields = found
         indices = fields.get_all_field_indices(name)
         if not indices:
             return None
@@ -95,8 +105,40 @@ def _field_type(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
     return found
 
 
+def is_extension(schema: pa.Schema, path: Sequence[str]) -> bool:
+    """Return whether the column that a path leads to has an extension type."""
+    return isinstance(_field_type(schema, path), pa.BaseExtensionType)
+
+
+def _storage_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type as which values are stored: of an extension type, that without its name."""
+    while isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    return kind
+
+
 def _is_bytes(kind: pa.DataType) -> bool:
-    return (kind.value_type if pa.types.is_dictionary(kind) else kind) in _BINARY_VIEWS
+    kind = _storage_type(kind)
+    return (
+        _storage_type(kind.value_type) if pa.types.is_dictionary(kind) else kind
+    ) in _BINARY_VIEWS
+
+
+def _is_name(kind: pa.DataType) -> bool:
+    """Return whether the values of a type can be ids and sources."""
+    if pa.types.is_dictionary(_storage_type(kind)):
+        return _is_name(_storage_type(kind).value_type)
+    if _is_bytes(kind) or _is_uuid(kind) or pa.types.is_integer(kind):
+        return True
+    try:
+        _as_text(pa.nulls(0, _storage_type(kind)))
+    except pa.ArrowException:
+        return False
+    return True
+
+
+def _is_uuid(kind: pa.DataType) -> bool:
+    return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == _UUID
 
 
 def lose_file(request: SliceRequest, file: Stored, reason: RejectReason, error: Exception) -> None:
@@ -221,21 +263,51 @@ def _names(column: pa.Array) -> pa.Array:
 
 def _column(rows: pa.RecordBatch, path: Sequence[str]) -> pa.Array | None:
     """Return the column of a path, its memory checked; None if there is none of a usable type."""
-    if _field_type(rows.schema, path) is None:
+    kind = _field_type(rows.schema, path)
+    if kind is None:
         return None
     column = rows.column(rows.schema.get_all_field_indices(path[0])[-1])
     for name in path[1:]:
         import pyarrow.compute as pc  # slow to import: not for files of text
 
+        column = _storage(column)
         # a null struct has null fields
         column = pc.struct_field(column, [column.type.get_all_field_indices(name)[-1]])
+    if _is_bytes(kind):
+        return _checked(column)
+    return _as_text(column) if _is_name(kind) else None
+
+
+def _storage(column: pa.Array) -> pa.Array:
+    """Return a column as it is stored, without the names of extension types."""
+    while isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    return column
+
+
+def _as_text(column: pa.Array) -> pa.Array:
+    """Return the texts of values that are not stored as text; integers as they are."""
+    if _is_uuid(column.type):
+        values = _storage(column).to_pylist()
+        texts = [None if value is None else str(UUID(bytes=value)) for value in values]
+        return pa.array(texts, pa.large_string()).view(pa.large_binary())
+    column = _storage(column)
+    if pa.types.is_dictionary(column.type):
+        return _as_text(column.dictionary.take(column.indices))
     if pa.types.is_integer(column.type):
         return column
-    return _checked(column) if _is_bytes(column.type) else None
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        import pyarrow.compute as pc
+
+        # of UTC, as the names of time zones may be unknown on this machine
+        texts = column.cast(pa.timestamp(column.type.unit)).cast(pa.string())
+        column = pc.binary_join_element_wise(texts, "Z", "")
+    return column.cast(pa.large_string()).view(pa.large_binary())
 
 
 def _checked(column: pa.Array) -> pa.Array:
     """Return a column as large_binary, or as a dictionary of that, after checking its memory."""
+    column = _storage(column)
     if pa.types.is_dictionary(column.type):
         return pa.DictionaryArray.from_arrays(column.indices, _checked(column.dictionary))
     checked = column.view(_BINARY_VIEWS[column.type])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import io
 import itertools
 import random
@@ -70,18 +72,16 @@ def read_damaged(path: Path, cuts: Iterable[int] = (), **options: Any) -> Found:
 @pytest.mark.parametrize("text_type", STRINGS, ids=str)
 def test_types_of_texts_and_ids(tmp_path: Path, kind: str, text_type: pa.DataType) -> None:
     texts = ["a", "", "é€😀\0", "a", "x" * 3000]
-    for id_type in (*STRINGS, pa.int64(), pa.uint8(), pa.float64(), pa.list_(pa.int8())):
+    for id_type in (*STRINGS, pa.int64(), pa.uint8()):
         names: list[Any] = ["7", None, "", "é", "7"]
         ids = names
         if pa.types.is_integer(id_type):
             names, ids = [7, None, 0, 1, 2], ["7", None, "0", "1", "2"]
-        elif id_type not in STRINGS:
-            names = ids = [None] * 5
         table = pa.table(
             {
                 "other": [1] * 5,
                 "text": pa.array(texts).cast(text_type),
-                "id": pa.array(names, pa.string() if id_type in STRINGS else None).cast(id_type),
+                "id": pa.array(names).cast(id_type),
             }
         )
         path = write(tmp_path / f"x.{kind}", table, rows=2)
@@ -91,6 +91,75 @@ def test_types_of_texts_and_ids(tmp_path: Path, kind: str, text_type: pa.DataTyp
             assert found.ids == ids
             assert not found.rejects
             assert set(found.sources) == {path.name}
+
+
+def in_struct(array: pa.Array) -> pa.Array:
+    return pa.StructArray.from_arrays([array], ["value"])
+
+
+JSONS = [pa.json_(), pa.json_(pa.large_string()), pa.opaque(pa.string(), "citext", "PostgreSQL")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("text_type", JSONS, ids=str)
+def test_logical_types_that_are_stored_as_text(
+    tmp_path: Path, kind: str, text_type: pa.DataType, nested: bool
+) -> None:
+    texts = ['{"a": 1}', "[2]", '"é"'] * 8
+    stored = pa.array(texts, text_type.storage_type)
+    column: pa.Array = pa.ExtensionArray.from_storage(text_type, stored)
+    table = pa.table({"c": in_struct(column) if nested else column})
+    name = "c.value" if nested else "c"
+    path = write(tmp_path / f"a.{kind}", table)
+    found = read_file(path, text_field=name, id_field=name, source_field=name)
+    assert (found.texts, found.ids, found.sources) == (texts, texts, texts)
+    assert not found.rejects
+
+
+MOMENT = datetime.datetime(2026, 1, 2, 3, 4, 5)
+NAMES: list[tuple[pa.Array, str]] = [
+    (pa.array([bytes(range(16)), None], pa.uuid()), "00010203-0405-0607-0809-0a0b0c0d0e0f"),
+    (pa.array([decimal.Decimal("1.50"), None]), "1.50"),
+    (pa.array([2.5, None]), "2.5"),
+    (pa.array([0.1, None], pa.float32()), "0.1"),
+    (pa.array([True, None]), "true"),
+    (pa.array([MOMENT.date(), None]), "2026-01-02"),
+    (pa.array([MOMENT, None], pa.timestamp("ms")), "2026-01-02 03:04:05.000"),
+    (pa.array([MOMENT, None], pa.timestamp("ms", "Asia/Tokyo")), "2026-01-02 03:04:05.000Z"),
+    (pa.array([MOMENT.time(), None], pa.time64("us")), "03:04:05.000000"),
+    (pa.array([b"abc", None], pa.binary(3)), "abc"),
+    (pa.array([7, None]).dictionary_encode(), "7"),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize(("column", "name"), NAMES, ids=[str(each.type) for each, _ in NAMES])
+def test_ids_and_sources_of_any_simple_type(
+    tmp_path: Path, kind: str, column: pa.Array, name: str, nested: bool
+) -> None:
+    table = pa.table({"text": ["a", "b"], "c": in_struct(column) if nested else column})
+    path = write(tmp_path / f"a.{kind}", table)
+    field = "c.value" if nested else "c"
+    found = read_file(path, id_field=field, source_field=field)
+    assert (found.ids, found.sources) == ([name, None], [name, "other"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("field", ["id_field", "source_field"])
+def test_a_column_that_cannot_be_an_id_is_refused(tmp_path: Path, kind: str, field: str) -> None:
+    path = write(tmp_path / f"a.{kind}", pa.table({"text": ["a"], "c": [[1]]}))
+    with pytest.raises(DataError, match=r"names a column of list<.*> in a\..*got 'c'") as raised:
+        read_file(path, **{field: "c"})
+    assert raised.value.parameters == (field,)
+    settings = ReadSettings(id_field="c")
+    plan = Plan(
+        str(tmp_path),
+        (InputFile(path.name, path.stat().st_size, kind[:7].rstrip("s"), "none"),),
+        (),
+    )
+    assert next(read_split(STORAGE, plan, cut(plan, [])[0], settings, print, only_text=True))
 
 
 @pytest.mark.parametrize("kind", KINDS)
