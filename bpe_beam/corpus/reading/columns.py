@@ -106,7 +106,12 @@ def _field_type(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
 
 
 def is_extension(schema: pa.Schema, path: Sequence[str]) -> bool:
-    """Return whether the column that a path leads to has an extension type."""
+    """Return whether the column that a path leads to has an extension type.
+
+    Args:
+        schema: The file's columns.
+        path: The path.
+    """
     return isinstance(_field_type(schema, path), pa.BaseExtensionType)
 
 
