@@ -6,9 +6,10 @@ as a rule, comes last; then `work/` is removed. Every file appears whole or not 
 that is killed and started again keeps the tasks whose files match their receipts, and ends with the
 same bytes. Workers never write here, see `run_folder.py`.
 
-Of two runs of one job on one folder, one takes over the tasks that the other has finished so far;
-the other then ends with an error that says so, or finds the folder finished. Incomplete files
-("attempts") may belong to another run, so they are removed when the folder is finished.
+One run at a time works in a folder of a local disk, see `folder_lock.py`. Stores have no locks: of
+two runs of one job, one takes over the tasks that the other has finished so far; the other then
+ends with an error that says so, or finds the folder finished. Incomplete files ("attempts") may
+belong to another run, so they are removed when the folder is finished.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from bpe_beam.folders.artifact_names import (
     part_name,
 )
 from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.folder_lock import FolderLock, lock_folder
 from bpe_beam.folders.job_json import JobRecord, differences
 from bpe_beam.folders.receipts import WORK, Publication, Receipt, receipt_name, side_by_side
 from bpe_beam.folders.run_folder import JobFolder, folders_of, names_present
@@ -104,6 +106,7 @@ class OutputFolder(JobFolder):
         """The names in `job.json` as it is now."""
         self._found: frozenset[str] = frozenset()
         """The names of the files that existed when the folder was claimed."""
+        self._lock: FolderLock | None = None
 
     @classmethod
     def claim(
@@ -141,7 +144,7 @@ class OutputFolder(JobFolder):
 
         Raises:
             UsageError: The folder is another job's: says what differs and the ways out.
-            DataError: Storage fails.
+            DataError: Another run works in the folder, or storage fails.
 
         Cost: one listing; when resuming, all finished tasks' files are read once for their hashes.
         """
@@ -152,6 +155,7 @@ class OutputFolder(JobFolder):
         data = record.to_bytes()
         if storage.exists(url) and not storage.is_folder(url):
             raise UsageError(f"must be a folder, got the file {url}", ("output",))
+        lock = _lock(storage, url)
         present = names_present(storage, url, folders_of(record.all_names))
         old = _read_job(storage, storage.join(url, JOB_FILE)) if JOB_FILE in present else None
         if old is not None:
@@ -173,6 +177,7 @@ class OutputFolder(JobFolder):
             old = record
             present = names_present(storage, url, folders_of(old.all_names)) - frozenset(beside)
         folder = cls(storage, absolute(url), record)
+        folder._lock = lock
         if old is not None and overwrite:
             cls(storage, absolute(url), old)._remove_all(present)
         if old is not None and not overwrite:
@@ -472,6 +477,16 @@ class OutputFolder(JobFolder):
             inner = OutputFolder(self.storage, url, record)
             inner._remove_all(names_present(self.storage, url, inner.folders))
             inner.release()
+
+
+def _lock(storage: Storage, url: str) -> FolderLock | None:
+    try:
+        return lock_folder(storage, url)
+    except BlockingIOError:
+        raise DataError(
+            f"another run works in {url}",
+            remedy="when it has ended, run this one again, or give another {output}",
+        ) from None
 
 
 def _read_job(storage: Storage, url: str) -> JobRecord | None:

@@ -224,6 +224,7 @@ def kill_at_every_moment(root: Path, before: str) -> int:
                 write_piece(other, piece)
             if moment % 2:
                 other.finish("manifest.json", b"{}")
+            del other  # a run that has ended
         elif before == "a damaged finish":
             run_job(url)
             (url / "shard-00001-of-00003.idx").unlink()
