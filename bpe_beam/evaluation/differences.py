@@ -252,6 +252,10 @@ class Pair:
         return vocabulary.tokens if self.compared_by == "token" else vocabulary.token_bytes
 
 
+ADDED_TOKEN = "added token "
+"""The beginning of the name of a part that is an added token."""
+
+
 def differences(pair: Pair) -> Differences:
     """Return what differs between two tokenizers."""
     a, b = pair.tokenizers
@@ -308,7 +312,7 @@ def _added_tokens(a: Tokenizer, b: Tokenizer) -> Iterator[PartDifference]:
     for content in dict.fromkeys((*one, *other)):
         words = [_added_in_words(each.get(content)) for each in (one, other)]
         if words[0] != words[1]:
-            yield PartDifference(f"added token {shortened(content)}", *words)
+            yield PartDifference(f"{ADDED_TOKEN}{shortened(content)}", *words)
 
 
 def _added_in_words(token: AddedToken | None) -> str:

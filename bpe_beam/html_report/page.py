@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from bpe_beam.evaluation.counted import CountedParts
-from bpe_beam.evaluation.differences import Pair, differences
+from bpe_beam.evaluation.differences import ADDED_TOKEN, Pair, PartDifference, differences
 from bpe_beam.evaluation.metrics import RARE_BELOW
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
@@ -49,6 +49,9 @@ MOST_TOKENS = 200
 
 MOST_CELLS = 4_000
 """The most figures of sources in a table: with more, only the largest sources are in it."""
+
+MOST_ADDED_TOKENS = 5
+"""The most added tokens with equal settings that have a row each where they differ."""
 
 MOST_LINES = 8
 """The most sources of a chart."""
@@ -299,8 +302,7 @@ class _Page:
     def _tokenizer(self, number: int) -> dict[str, Any]:
         row, one = self._rows[number], self._tokenizers[number]
         totals = [each["figures"]["total"] for each in self._rows]
-        exact = [each["exact"] for each in self._rows]
-        cards = [(key, _marked(key, [total.get(key) for total in totals], exact)) for key in _CARDS]
+        cards = [(key, _marked(key, [total.get(key) for total in totals])) for key in _CARDS]
         return {
             "name": self._names[number],
             "colour": _colour(number),
@@ -336,13 +338,11 @@ class _Page:
         return {"title": visible(title), "note": note, "tokens": shown}
 
     def _figures(self) -> Iterator[dict[str, Any]]:
-        # A larger size of one training is better by most figures: no size is marked for that.
-        compared = [one.exact and one.is_whole for one in self._shown]
         unknown = () if self._report["words"] else ("words", "characters")  # of tokens alone
         for key, (title, better) in _FIGURES.items():
             values = [one.figures["total"].get(key) for one in self._shown]
             if key not in unknown and any(value is not None for value in values):
-                yield {"title": title, "values": _marked(key, values, compared), "better": better}
+                yield {"title": title, "values": _marked(key, values), "better": better}
 
     def _costs(self) -> dict[str, Any]:
         """Return the tables of what each vocabulary costs, in all and of each source."""
@@ -609,7 +609,7 @@ class _Page:
                     "only_a": f"{len(found.merges.only_a):,}",
                     "only_b": f"{len(found.merges.only_b):,}",
                 },
-                "parts": [(visible(p.part), visible(p.a), visible(p.b)) for p in found.parts],
+                "parts": list(_folded(found.parts)),
                 "second": number,
                 "words": None if self._lists is None else _other_words(self._lists, pair, number),
             }
@@ -620,7 +620,7 @@ class _Page:
 
 
 def _other_words(lists: WordLists, pair: Pair, second: int) -> dict[str, Any]:
-    """Return the words that a pair encodes otherwise.
+    """Return the words that a pair encodes differently.
 
     Args:
         lists: The words.
@@ -641,8 +641,6 @@ def _other_words(lists: WordLists, pair: Pair, second: int) -> dict[str, Any]:
     return {
         "other_unique": f"{found.other_unique_words:,}",
         "other": _shown("unknown_tokens", found.other_words / max(found.words, 1)),
-        "tokens_a": f"{found.tokens_a:,}",
-        "tokens_b": f"{found.tokens_b:,}",
         "rows": [
             {"text": visible(shown_text(word.word)), "count": word.count, "a": a, "b": b}
             for word, a, b in zip(found.most_frequent, *divided, strict=True)
@@ -692,25 +690,40 @@ def _divided(
     return [(at, text.replace("\u23ce", "\u23ce\n")) for at, text in shown] if breaks else shown
 
 
-def _marked(
-    key: str, values: Sequence[float | None], compared: Sequence[bool]
-) -> list[tuple[str, bool]]:
-    """Return a figure of several vocabularies as people read it, and whether it is the best one.
+def _marked(key: str, values: Sequence[float | None]) -> list[tuple[str, bool]]:
+    """Return a figure of several vocabularies as people read it, and whether it is the best shown.
 
     No value is marked if all look equal.
 
     Args:
         key: The figure.
         values: Its values; None: there is none.
-        compared: Which of them can be the best.
     """
     texts = [_shown(key, value) for value in values]
-    known = [v for v, may_win in zip(values, compared, strict=True) if may_win and v is not None]
+    known = [value for value in values if value is not None]
     better = _FIGURES[key][1]
     if not better or len({_shown(key, value) for value in known}) < 2:
         return [(text, False) for text in texts]
     best = _shown(key, max(known) if better == "more" else min(known))
-    return [(t, may_win and t == best) for t, may_win in zip(texts, compared, strict=True)]
+    return [(text, text == best) for text in texts]
+
+
+def _folded(parts: Sequence[PartDifference]) -> Iterator[tuple[str, str, str, list[str]]]:
+    """Yield the parts that differ; many added tokens with equal settings are one row.
+
+    A row has the part, what it is in both tokenizers, and the names of the tokens that are folded.
+    """
+    alike: dict[tuple[str, str], list[str]] = {}
+    for part in parts:
+        if part.part.startswith(ADDED_TOKEN):
+            alike.setdefault((part.a, part.b), []).append(part.part.removeprefix(ADDED_TOKEN))
+    for part in parts:
+        tokens = alike.get((part.a, part.b), [])
+        if not part.part.startswith(ADDED_TOKEN) or len(tokens) <= MOST_ADDED_TOKENS:
+            yield visible(part.part), visible(part.a), visible(part.b), []
+        elif part.part == ADDED_TOKEN + tokens[0]:
+            names = [visible(token) for token in tokens]
+            yield f"{len(tokens):,} added tokens", visible(part.a), visible(part.b), names
 
 
 def _bars(
