@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from bpe_beam.errors import UsageError
 from bpe_beam.html_report.visible import visible
 
 WIDTH, HEIGHT = 330, 190
@@ -239,18 +238,3 @@ def _svg(parts: Iterable[str], y: Axis) -> str:
         f'<svg aria-hidden="true" viewBox="{box}" font-size="12" stroke-linejoin="round">'
         f'<g fill="var(--muted)">{frame}{"".join((*title, *parts))}</g></svg>'
     )
-
-
-def check_library() -> None:
-    """Check that the package which fills the page is installed.
-
-    Raises:
-        UsageError: It is not installed.
-    """
-    try:
-        import jinja2  # noqa: F401
-    except ImportError as error:
-        raise UsageError(
-            f"a report in HTML needs a package that is not installed ({error.name}): "
-            "pip install 'bpe-beam[report]'"
-        ) from None

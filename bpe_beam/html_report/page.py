@@ -143,10 +143,8 @@ def page(
         on_step: Called after each of `page_steps`, by threads too.
 
     Raises:
-        UsageError: The packages of the extra `report` are not installed.
         DataError: The counts are damaged, or a vocabulary lacks a symbol of a word.
     """
-    charts.check_library()
     import jinja2
 
     environment = jinja2.Environment(

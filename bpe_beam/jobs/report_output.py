@@ -60,11 +60,9 @@ class ReportOutput:
         self._storage = storage
         self._evaluated: dict[str, Evaluated] = {}
         self._in_html = settings.chosen_format == "html"
-        if self._in_html:  # refused before any work
-            from bpe_beam.html_report import charts
+        if self._in_html:  # a sample that cannot be read is refused before any work
             from bpe_beam.html_report.samples import read_samples
 
-            charts.check_library()
             self._samples = read_samples(storage, settings.samples)
         if settings.file is not None:  # a wrong name is found before any work, too
             prepare_file(storage, settings.file, "output")

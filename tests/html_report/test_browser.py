@@ -95,6 +95,18 @@ def test_anyone_can_use_it(browser: Any, made: Path, width: int, scheme: str) ->
         assert dark == (scheme == "dark")
 
 
+def test_bars_of_a_table_have_one_scale(opened: Any) -> None:
+    opened.locator("#source-table thead th").last.evaluate("e => e.append(' with a long name')")
+    bars = opened.locator("#source-table .bar").evaluate_all("all => all.map(e => e.clientWidth)")
+    assert len(bars) > 2
+    assert len(set(bars)) == 1
+    apart = opened.locator("#source-table td:has(.bar)").evaluate_all(
+        "all => all.map(e => e.children[1].getBoundingClientRect().left"
+        " - e.children[0].getBoundingClientRect().right)"
+    )
+    assert min(apart) > 0  # no number lies on its bar
+
+
 def test_the_width_of_the_model_decides_the_embedding(opened: Any) -> None:
     opened.get_by_label("Width of the model").fill("4000000")
     assert opened.locator("#embedding").inner_text() == "Embedding of width 4,000,000, parameters"

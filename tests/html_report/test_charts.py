@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from xml.etree import ElementTree
 
 import pytest
 
-from bpe_beam.errors import UsageError
 from bpe_beam.html_report import charts
 from bpe_beam.html_report.charts import Axis, Point
 
@@ -71,9 +69,3 @@ def test_labels_that_would_overlap_are_left_out() -> None:
 )
 def test_short_numbers(value: float, text: str) -> None:
     assert charts.short(value) == text
-
-
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(UsageError, match=r"pip install 'bpe-beam\[report\]'"):
-        charts.check_library()

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from html_pages import HOSTILE, Elements, attribute_names, html_page, urls
 
+from bpe_beam.evaluation.differences import ADDED_TOKEN, PartDifference
+from bpe_beam.html_report import page
 from bpe_beam.html_report.visible import visible
 
 
@@ -24,13 +26,13 @@ def test_equal_arguments_give_equal_bytes(made: bytes, tmp_path: Path) -> None:
 
 
 def test_elements_are_closed_and_ids_unique(made: bytes) -> None:
-    page = Elements(made)
-    assert page.unclosed == []
-    ids = [attributes["id"] for _, attributes in page.found if "id" in attributes]
+    elements = Elements(made)
+    assert elements.unclosed == []
+    ids = [attributes["id"] for _, attributes in elements.found if "id" in attributes]
     assert len(ids) == len(set(ids))
-    targets = [str(a["href"])[1:] for tag, a in page.found if tag == "a"]
+    targets = [str(a["href"])[1:] for tag, a in elements.found if tag == "a"]
     assert set(targets) <= set(ids)
-    sections = [a["id"] for tag, a in page.found if tag == "section"]
+    sections = [a["id"] for tag, a in elements.found if tag == "section"]
     assert sections == [
         "summary", "costs", "sources", "vocabulary", "samples", "words", "tokens", "merges",
         "differences1", "about",
@@ -41,8 +43,8 @@ def test_nothing_is_loaded_and_no_script_but_its_own_runs(made: bytes) -> None:
     assert urls(made) == set()
     scripts = re.findall(rb"<script>(.*?)</script>", made, re.DOTALL)
     assert len(scripts) == 1
-    page = Elements(made)
-    (policy,) = (a["content"] for tag, a in page.found if "http-equiv" in a)
+    elements = Elements(made)
+    (policy,) = (a["content"] for tag, a in elements.found if "http-equiv" in a)
     digest = base64.b64encode(hashlib.sha256(scripts[0]).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in str(policy)
     assert str(policy).startswith("default-src 'none';")
@@ -50,27 +52,31 @@ def test_nothing_is_loaded_and_no_script_but_its_own_runs(made: bytes) -> None:
 
 
 def test_hostile_tokens_and_names_are_text(made: bytes) -> None:
-    page = Elements(made)
-    assert not [tag for tag, _ in page.found if tag in ("img", "b", "iframe")]
+    elements = Elements(made)
+    assert not [tag for tag, _ in elements.found if tag in ("img", "b", "iframe")]
     text = made.decode()
     assert not re.search("[\x00-\x08\x0b-\x1f\u200e\u200f\u202a-\u202e\u2066-\u2069]", text)
-    assert "49" not in page.texts["h3"]
-    assert visible(HOSTILE[0]) in page.texts["h3"]  # a card's title
-    assert HOSTILE[1] in page.texts["bdi"]  # a source
-    assert '"<U+202E>evil<U+2066><U+200F>"' in page.texts["bdi"]  # a token of one only
+    assert "49" not in elements.texts["h3"]
+    assert visible(HOSTILE[0]) in elements.texts["h3"]  # a card's title
+    assert HOSTILE[1] in elements.texts["bdi"]  # a source
+    assert '"<U+202E>evil<U+2066><U+200F>"' in elements.texts["bdi"]  # a token of one only
     assert "&lt;script&gt;alert(1)" in text
 
 
 def test_figures_of_the_report_are_shown(made: bytes) -> None:
-    page = Elements(made)
-    cells = page.texts["td"]
-    assert "Tokens a word (fertility)" in page.texts["th"]
+    elements = Elements(made)
+    cells = elements.texts["td"]
+    assert "Tokens a word (fertility)" in elements.texts["th"]
     assert any(re.fullmatch(r"\d+\.\d{3}", cell) for cell in cells)
-    assert [tag for tag, _ in page.found].count("svg") == 4 + 1 + 4  # sizes, by source, vocabulary
+    assert [tag for tag, _ in elements.found].count(
+        "svg"
+    ) == 4 + 1 + 4  # sizes, by source, vocabulary
     (data,) = (
         json.loads(text)
         for text, (_, a) in zip(
-            page.texts["script"], [row for row in page.found if row[0] == "script"], strict=True
+            elements.texts["script"],
+            [row for row in elements.found if row[0] == "script"],
+            strict=True,
         )
         if a.get("type") == "application/json"
     )
@@ -98,3 +104,21 @@ def test_tokens_of_samples_are_those_of_the_tokenizer(made: bytes) -> None:
     assert tokens is not None
     shown = "".join(re.findall(r'<span data-t="\d+">(.*?)</span>', tokens[1]))
     assert shown.replace("&#39;", "'").startswith("The harbour's lights")
+
+
+def test_the_best_value_shown_is_marked() -> None:
+    marked = page._marked("bytes_per_token", [3.0, None, 4.0, 3.9999])
+    assert [best for _, best in marked] == [False, False, True, True]  # 4.000 both, as shown
+    assert not any(best for _, best in page._marked("tokens", [5, 5]))
+    assert [best for _, best in page._marked("tokens", [7, 5])] == [False, True]
+    assert not any(best for _, best in page._marked("words", [7, 5]))
+
+
+def test_added_tokens_alike_are_one_row() -> None:
+    few = [PartDifference(f"{ADDED_TOKEN}{n}", "special", "none") for n in range(3)]
+    many = [PartDifference(f"{ADDED_TOKEN}<|reserved_{n}|>", "none", "plain") for n in range(6)]
+    rows = list(page._folded([PartDifference("model", "a", "b"), *few, *many]))
+    assert [row[0] for row in rows] == [
+        "model", *(f"added token {n}" for n in range(3)), "6 added tokens",
+    ]  # fmt: skip
+    assert rows[-1][3] == [f"<|reserved_{n}|>" for n in range(6)]
