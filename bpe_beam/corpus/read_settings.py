@@ -71,7 +71,11 @@ class ReadSettings:
         require_choice("input_format", self.input_format, INPUT_FORMAT_CHOICES)
         _require_text("document_separator", self.document_separator)
         for name in FIELDS:
-            for _, field in pairs_of(getattr(self, name)):
+            value = getattr(self, name)
+            if value is None and name != "source_field":
+                _require_text(name, value)
+            for key, field in pairs_of(value):
+                _require_text(name, key)
                 field_path(field, name)
         if self.source_field is not None and self.sources:
             raise UsageError("exclude each other: give one of them", ("source_field", "sources"))

@@ -16,7 +16,7 @@ Beam YAML makes each row an element, which costs about ten microseconds a docume
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
 import apache_beam as beam
@@ -38,14 +38,19 @@ from bpe_beam.workers.document_encoding import Encoding
 _Text = Optional[str]  # noqa: UP045
 
 
+def _field(field: str | Mapping[str, str]) -> str | tuple[tuple[str, str], ...]:
+    return field if isinstance(field, str) else tuple(dict(field).items())
+
+
 class ReadDocuments(beam.PTransform):
     """Reads documents: rows of `id`, `source` (both may be null) and `text`.
 
     Args:
         input: A path, URL, glob or `@file` list, or a list of them.
         input_format: The files' format; "auto" detects it from their first bytes and names.
-        text_field: Field or column of the text.
-        id_field: Field or column of the id.
+        text_field: Field or column of the text; or a mapping of folders, files or globs to fields,
+            where `*` means all others.
+        id_field: Field or column of the id; or such a mapping.
         document_separator: The text that ends a document of a text file.
         rejects: Folder for records that cannot be used; without one such a record fails the run.
         max_lost: The most stored bytes that may be lost in damaged files: a number, or a share
@@ -59,8 +64,8 @@ class ReadDocuments(beam.PTransform):
         self,
         input: str | list[str],
         input_format: str = "auto",
-        text_field: str = "text",
-        id_field: str = "id",
+        text_field: str | Mapping[str, str] = "text",
+        id_field: str | Mapping[str, str] = "id",
         document_separator: str = "\n",
         rejects: _Text = None,
         max_lost: str = "0",
@@ -68,8 +73,8 @@ class ReadDocuments(beam.PTransform):
         super().__init__()
         settings = ReadSettings(
             input_format=input_format,
-            text_field=text_field,
-            id_field=id_field,
+            text_field=_field(text_field),
+            id_field=_field(id_field),
             document_separator=document_separator,
         )
         inputs = [input] if isinstance(input, str) else input

@@ -40,6 +40,14 @@ def test_read_documents(run: Run, tmp_path: Path) -> None:
     assert {tuple(row.as_dict()) for row in found} == {("id", "source", "text")}
 
 
+def test_fields_of_some_files(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "a.jsonl", ["one"])
+    (tmp_path / "code.jsonl").write_text('{"content": "two", "key": "k"}\n')
+    fields = ({"code": "content", "*": "text"}, {"code": "key"})
+    found, _ = run(lambda p: p | beam_yaml.ReadDocuments(f"{tmp_path}/*", "auto", *fields))
+    assert sorted((row.text, row.id) for row in found) == [("one", "0"), ("two", "k")]
+
+
 def test_count_words(run: Run) -> None:
     source = rows({"n": 1, "text": "a b a"}, {"n": 2, "text": "a"})
     found, _ = run(lambda p: p | source | beam_yaml.CountWords(pretokenizer="whitespace_split"))
