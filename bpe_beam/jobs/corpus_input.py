@@ -157,16 +157,19 @@ def check_first_records(storage: Storage, plan: Plan, input_settings: InputSetti
     )
 
 
-def id_warnings(storage: Storage, plan: Plan, input_settings: InputSettings) -> list[str]:
+def id_warnings(
+    storage: Storage, plan: Plan, input_settings: InputSettings, *, needed: bool = False
+) -> list[str]:
     """Return a warning of each field of ids that the first records of the corpus do not have.
 
     Args:
         storage: The storage client.
         plan: The plan.
-        input_settings: The input settings; the default field is not looked for.
+        input_settings: The input settings.
+        needed: Whether to look for the default field, too.
     """
     reading = read_settings(input_settings)
-    if reading.id_field == ReadSettings().id_field:
+    if reading.id_field == ReadSettings().id_field and not needed:
         return []
     return [
         f"{field!r} is the field of ids, but none of the first {count:,} documents has it"

@@ -139,6 +139,7 @@ class CorpusJob(ABC, Generic[S, M]):
         warnings: What to tell the user whatever the corpus holds, see also `warnings_of`.
         for_another: Whether another job runs this one: it has called `check_input`, and the folder
             is a temporary one, within its own.
+        needs_ids: Whether ids decide on something, so that their lack is worth a warning.
         folder: The job's folder, once it is claimed.
     """
 
@@ -157,6 +158,7 @@ class CorpusJob(ABC, Generic[S, M]):
     warnings: Sequence[str] = ()
     holds_gil: bool
     for_another: bool = False
+    needs_ids: bool = False
     folder: OutputFolder
 
     def __init__(self, settings: S, storage: Storage, plan: Plan) -> None:
@@ -299,7 +301,9 @@ class CorpusJob(ABC, Generic[S, M]):
         if self.plan.links:
             progress.warn(f"links are not followed: {list_few(self.plan.links)}")
         corpus_input.check_first_records(self.storage, self.plan, self.settings.input)
-        for warning in corpus_input.id_warnings(self.storage, self.plan, self.settings.input):
+        for warning in corpus_input.id_warnings(
+            self.storage, self.plan, self.settings.input, needed=self.needs_ids
+        ):
             progress.warn(warning)
 
     def _forget_unfit(self, progress: Progress) -> None:

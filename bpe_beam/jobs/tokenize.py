@@ -144,6 +144,7 @@ def _arrange(
     started = time.monotonic()
 
     outer = _TokenizeJob(settings, storage, plan, tokenizer, encoding)
+    outer.needs_ids = settings.arranging.validation_by == "id"
     outer.check_input(progress)
 
     def tokenize(inner: TokenizeSettings, hashes: bool) -> CorpusSummary:

@@ -313,6 +313,11 @@ def test_equal_texts_are_in_one_part_unless_ids_decide(ground: Ground, tmp_path:
         ran = run("tokenize", *arguments, "--validation-share", "40%", *other, "--output", out)
         assert (ran.code, "validation" in ran.message) == (2, True), ran.message
     assert overlaps["text"] == 0 < overlaps["id"]
+    nameless = tmp_path / "b.jsonl"
+    nameless.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    command = ("tokenize", "--input", nameless, *arguments[2:], "--validation-share", "40%")
+    ran = run(*command, "--validation-by", "id", "--output", tmp_path / "nameless")
+    assert (ran.code, "'id' is the field of ids, but none of the first" in ran.err) == (0, True)
     ran = run("tokenize", *arguments, "--validation-by", "text", "--output", tmp_path / "no")
     assert (ran.code, "give --validation-share" in ran.message) == (2, True)
 

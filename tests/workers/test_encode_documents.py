@@ -77,4 +77,4 @@ def test_a_document_of_too_many_tokens_is_a_reject_with_its_place(
     assert "has 11 tokens; a shard holds at most 10 a document" in rows[0]["detail"]
     assert rows[1]["bytes_total"] == len("and a much longer one")
     # Who reads the corpus again finds the same documents and the same rejects.
-    verify.run(VerifySettings(job.output, full=True, input=job.input), QUIET)
+    verify.run(VerifySettings((job.output,), full=True, input=job.input), QUIET)
