@@ -32,7 +32,7 @@ from bpe_beam.tokenizer.published_classes import (
     PublishedClass,
 )
 from bpe_beam.tokenizer.spec import TokenizerSpec
-from bpe_beam.tokenizer.transformers_files import TOKENIZER_FILE, ModelInput
+from bpe_beam.tokenizer.transformers_files import CHAT_TEMPLATES, TOKENIZER_FILE, ModelInput
 
 _SENTENCEPIECE_FILES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "config.json")
@@ -79,7 +79,8 @@ def find(name: str, revision: str | None, storage: Storage) -> str:
             f"{name}: no such folder; to read a repository of the hub, pip install 'bpe-beam[hf]'"
         ) from None
     try:
-        return str(snapshot_download(name, revision=revision, allow_patterns=list(FILES)))
+        wanted = [*FILES, *CHAT_TEMPLATES]
+        return str(snapshot_download(name, revision=revision, allow_patterns=wanted))
     except (OSError, ValueError) as error:
         why = str(error).strip().partition("\n")[0]
         raise UsageError(f"{name}: no such folder, and not had from the hub: {why}") from None

@@ -6,6 +6,7 @@ They contain the purpose of each special token, and how long the input of a mode
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -30,6 +31,9 @@ CHAT_TEMPLATE_FILE = "chat_template.jinja"
 
 _MORE_TEMPLATES = "additional_chat_templates"
 _JINJA = ".jinja"
+
+CHAT_TEMPLATES = (CHAT_TEMPLATE_FILE, f"{_MORE_TEMPLATES}/*{_JINJA}")
+"""Patterns of the names of chat templates in a folder."""
 
 ROLES = (
     *("bos_token", "eos_token", "pad_token"),
@@ -83,7 +87,14 @@ def read_model_input(path: str, storage: Storage) -> ModelInput:
         folder, slash, name = path.rpartition("/")
         if name not in published_folder.FILES or folder.endswith("/"):
             return ModelInput()
-        folder = folder if slash else "."
+        folder = (folder or "/") if slash else "."
+        if name not in storage.list_names(folder):
+            warnings.warn(
+                f"{redact(folder)} cannot be listed, so the files beside {name} are not read: it "
+                "has no roles of special tokens, length of the input and chat template",
+                stacklevel=2,
+            )
+            return ModelInput()
     found = published_folder.model_input(folder, storage)
     return replace(found, chat_templates=read_chat_templates(folder, storage))
 

@@ -13,6 +13,7 @@ from command_line import run
 import bpe_beam
 from bpe_beam import Tokenizer
 from bpe_beam.errors import UsageError
+from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
 
@@ -144,3 +145,12 @@ def test_an_empty_chat_template(tmp_path: Path) -> None:
     assert result.code == 2
     assert "--chat-template must be a template, got" in result.err
     assert "which is empty" in result.err
+
+
+def test_a_folder_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a web server that lists no folder: the file is read, those beside it are not known."""
+    path = published(tmp_path / "tok", bos_token="<s>")
+    tokenizer = Tokenizer.from_file(path)
+    monkeypatch.setattr(Storage, "list_names", lambda storage, folder: [])
+    with pytest.warns(UserWarning, match=r"cannot be listed, so the files beside tokenizer\.json"):
+        assert tokenizer.roles == {}
