@@ -87,6 +87,7 @@ class Snapshot(NamedTuple):
             `total`.
         reported: When that work was done, in seconds since the stage began; None: now.
         left: The seconds that were left then, where they are estimated otherwise than by `work`.
+        kept: How much of `done` earlier runs have done; the other counters leave it out.
     """
 
     stage: str
@@ -99,6 +100,7 @@ class Snapshot(NamedTuple):
     work: tuple[float, float] | None = None
     reported: float | None = None
     left: float | None = None
+    kept: int = 0
 
     @property
     def bytes(self) -> int | None:
@@ -184,6 +186,7 @@ def _json_line(snapshot: Snapshot, finished: bool) -> str:
         "done": snapshot.done,
         "total": snapshot.total,
         "unit": snapshot.unit,
+        "kept": snapshot.kept or None,
         "documents": snapshot.counters.get("documents"),
         "bytes": snapshot.bytes,
         "seconds": round(snapshot.seconds, 1),
@@ -269,6 +272,10 @@ def _figures(snapshot: Snapshot, finished: bool = False) -> list[str]:
 def _amount(snapshot: Snapshot, finished: bool) -> str:
     """Return how much is done, of how much: "1.2 GB of 2.7 GB", "400 of 1,000 merges"."""
     done, total = snapshot.done, snapshot.total
+    if finished and snapshot.kept:
+        ours = snapshot._replace(done=done - snapshot.kept, total=None, kept=0)
+        before = _amount(ours._replace(done=snapshot.kept), finished)
+        return f"{_amount(ours, finished)} and {before} kept from before"
     if finished and total == done:
         total = None
     if snapshot.unit == "bytes":
@@ -372,7 +379,8 @@ class Stage:
             steps, seconds_left, ended = self._steps, self._seconds_left, self._step_ended
         done = counters.pop("done", 0)
         seconds = _now() - self._start
-        now = Snapshot(self.name, done, self.total, self.unit, counters, seconds)
+        kept = min(self._before, done)
+        now = Snapshot(self.name, done, self.total, self.unit, counters, seconds, kept=kept)
         if seconds_left is not None:
             return now._replace(left=seconds_left(), reported=ended)
         if steps is not None and self.total is not None:

@@ -397,3 +397,13 @@ def test_a_closed_stderr_does_not_end_a_job(
 class _Gone(io.StringIO):
     def write(self, text: str) -> int:
         raise BrokenPipeError
+
+
+def test_what_an_earlier_run_did_is_not_mixed_with_this_run() -> None:
+    """Documents and tokens are counted in this run alone, and so is the amount before them."""
+    stream = io.StringIO()
+    with Progress("plain", stream=stream).stage("read", 10_000_000, "bytes") as stage:
+        stage.done_before(8_000_000)
+        stage.advance(2_000_000, documents=5)
+    assert stream.getvalue().startswith("read: done, 2 MB and 8 MB kept from before, ")
+    assert ", 5 documents" in stream.getvalue()
