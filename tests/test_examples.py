@@ -138,7 +138,7 @@ def test_torchtitan(folder: Path) -> None:
 
 def test_modded_nanogpt(folder: Path, documents: list[list[int]]) -> None:
     inputs, targets, starts = first_batch(folder, "modded-nanogpt")
-    manifest = json.loads((folder / "tokens-llmc/manifest.json").read_bytes())
+    manifest = json.loads((folder / "tokens-llmc/__manifest").read_bytes())
     before = manifest["shards"][0]["documents"]
     begun = [[0, *document[:-1]] for document in documents[before:]]
     expected = stream(begun, 4 * 64 + 1)

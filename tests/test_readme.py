@@ -38,7 +38,7 @@ def test_every_example_runs(folder: Path) -> None:
     for output in ("tokenizer", "tokenizer-8k", "tokenizer-64k", "weighted"):
         assert (folder / output / "tokenizer.json").exists()
     for output in ("tokens", "tokens-of-mine"):
-        assert (folder / output / "manifest.json").exists()
+        assert (folder / output / "__manifest").exists()
     pages.run(folder, "sh", "bpe-beam verify tokens-of-mine")
 
 

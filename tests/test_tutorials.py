@@ -29,7 +29,7 @@ def test_tokenize(tmp_path: Path) -> None:
     *_, read, _, _ = tutorial(tmp_path, "tokenize")
 
     assert "documents; the last begins with" in read
-    assert (tmp_path / "tokens-arrow" / "manifest.json").exists()
+    assert (tmp_path / "tokens-arrow" / "__manifest").exists()
 
 
 @pytest.mark.slow

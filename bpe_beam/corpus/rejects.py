@@ -148,7 +148,7 @@ class FileLoss(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     Attributes:
         file: Its name in the plan.
         bytes: Stored bytes that are lost.
-        positions: The number of positions at which they are; each is one line of `rejects/`.
+        positions: The number of positions at which they are; each is one line of `__rejects/`.
         records: Records that are lost, if the format shows it; None otherwise.
     """
 
@@ -187,7 +187,7 @@ class RejectWriter(contextlib.ExitStack):
     the `on_reject` of `read_split`.
 
     Rejects after the first KEPT_BYTES of a file are written with their positions alone, so that
-    `rejects/` does not become a copy of the corpus.
+    `__rejects/` does not become a copy of the corpus.
 
     Args:
         storage: The storage client.

@@ -1,25 +1,36 @@
-"""The names of the files that jobs write and other rooms look for."""
+"""The names of the files that jobs write and other rooms look for.
+
+Files that are not data have names that readers of whole folders leave out: Arrow, pandas and Spark
+leave out a leading `_`, `datasets` folders with a leading `__` and files without an ending that it
+knows, globs take files by their ending.
+"""
 
 from __future__ import annotations
 
 import re
 
-JOB_FILE = "job.json"
+JOB_FILE = "__job"
 """The first file of a folder: the job's settings, and the names of all files that it may write."""
 
-MANIFEST_FILE = "manifest.json"
+MANIFEST_FILE = "__manifest"
 """The last file of a folder of counts or shards: what the folder holds."""
 
 TOKENIZER_FILE = "tokenizer.json"
-"""A tokenizer, in its own folder or beside the shards that it made."""
+"""A tokenizer in a folder of its own."""
 
 INDEX_FILE = "index.json"
 """The list of a folder's shards as readers of some formats need it."""
 
+SHARDS_TOKENIZER_FILE = "__tokenizer"
+"""The tokenizer of a folder of shards, in the form of `tokenizer.json`."""
+
+REJECTS = "__rejects"
+"""The folder of records that could not be used."""
+
 PARTS = ("train", "validation")
 """The folders of shards in the output of a job that divides its documents."""
 
-TOKEN_COUNTS_FILE = "token_counts.parquet"
+TOKEN_COUNTS_FILE = "__token_counts"
 """How often each id occurs in a folder of shards."""
 
 _PART = re.compile(r"-part-[0-9]+(?=\.|$)")

@@ -43,7 +43,7 @@ def kind_of(storage: Storage, folder: str) -> str | None:
         job = _OF_JOBS.get(str(_object(storage, storage.join(folder, JOB_FILE)).get("job")))
         if job is not None:
             return job
-    # Written by a user's own pipeline, copied without `job.json`, or with a damaged one.
+    # Written by a user's own pipeline, copied without `__job`, or with a damaged one.
     if MANIFEST_FILE in names:
         manifest = _object(storage, storage.join(folder, MANIFEST_FILE))
         return SHARDS if "shards" in manifest else COUNTS if "parts" in manifest else None

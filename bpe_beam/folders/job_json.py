@@ -1,4 +1,4 @@
-"""`job.json`: the job of an output folder, and the files that it may write there.
+"""`__job`: the job of an output folder, and the files that it may write there.
 
 It names the settings that the result depends on and nothing else: no time, host or absolute path.
 """
@@ -24,7 +24,7 @@ from bpe_beam.storage.json_file import (
 )
 
 VERSION = 2
-"""The version of `job.json`. Version 1, which may have no checksum, is read, too."""
+"""The version of `__job`. Version 1, which may have no checksum, is read, too."""
 
 _SETTINGS_VERSION = 1
 """The version of the settings: another number changes the fingerprint of every job, so that no
@@ -34,7 +34,7 @@ _SHOWN_DIFFERENCES = 12
 
 
 class _JobFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of `job.json` but for its checksum, in the order of the file."""
+    """The content of `__job` but for its checksum, in the order of the file."""
 
     job: str
     version: int
@@ -45,7 +45,7 @@ class _JobFile(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JobRecord(Struct, frozen=True):
-    """What `job.json` says.
+    """What `__job` says.
 
     Attributes:
         job: The job's name.
@@ -72,18 +72,18 @@ class JobRecord(Struct, frozen=True):
 
     @property
     def all_names(self) -> frozenset[str]:
-        """All that the job may write, `job.json` and the final file included."""
+        """All that the job may write, `__job` and the final file included."""
         return self.names | {self.final, JOB_FILE}
 
     def to_bytes(self) -> bytes:
-        """Return the content of `job.json`; a function of the record alone."""
+        """Return the content of `__job`; a function of the record alone."""
         names = pack_names(self.names)
         file = _JobFile(self.job, VERSION, self.fingerprint, self.settings, self.final, names)
         return with_checksum(file)
 
     @staticmethod
     def from_bytes(data: bytes) -> JobRecord | None:
-        """Return the record in a `job.json`; None if no job of this package wrote these bytes.
+        """Return the record in a `__job`; None if no job of this package wrote these bytes.
 
         Raises:
             UsageError: A later version of the package wrote it.
@@ -140,7 +140,7 @@ _OPTIONS: dict[str | tuple[str, str], str] = {
 """The settings of keys with other names, for all jobs or for one."""
 
 _GROUPS = ("arrangement", "reading", "recipe")
-"""Keys of `job.json` whose objects have settings of the job."""
+"""Keys of `__job` whose objects have settings of the job."""
 
 
 def _values(record: JobRecord) -> dict[str, str]:

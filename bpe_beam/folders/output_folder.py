@@ -1,6 +1,6 @@
 """The output folder of a job: claimed by one job, filled task by task, finished once.
 
-`job.json` comes first and names the job: its settings, their fingerprint, and the exact names of
+`__job` comes first and names the job: its settings, their fingerprint, and the exact names of
 all files that it writes. Each finished task leaves a receipt in `work/`. The final file, a manifest
 as a rule, comes last; then `work/` is removed. Every file appears whole or not at all. So a job
 that is killed and started again keeps the tasks whose files match their receipts, and ends with the
@@ -26,8 +26,8 @@ from bpe_beam.errors import DataError, NotFoundError, UsageError
 from bpe_beam.folders.artifact_names import (
     JOB_FILE,
     MANIFEST_FILE,
+    SHARDS_TOKENIZER_FILE,
     TOKEN_COUNTS_FILE,
-    TOKENIZER_FILE,
     part_name,
 )
 from bpe_beam.folders.file_info import FileInfo
@@ -87,7 +87,7 @@ class OutputFolder(JobFolder):
     Args:
         storage: The storage client.
         url: The folder.
-        record: The job's `job.json`.
+        record: The job's `__job`.
 
     Attributes:
         finished: Whether an equal job has finished here, so that nothing is left to do.
@@ -103,7 +103,7 @@ class OutputFolder(JobFolder):
         self._claimed = record.names
         """The names that the claim asked for; `record.names` may have more, of an earlier run."""
         self._recorded = record.names
-        """The names in `job.json` as it is now."""
+        """The names in `__job` as it is now."""
         self._found: frozenset[str] = frozenset()
         """The names of the files that existed when the folder was claimed."""
         self._lock: FolderLock | None = None
@@ -130,7 +130,7 @@ class OutputFolder(JobFolder):
             url: The folder; made if it does not exist.
             job: The job's name under the key `job`, and every setting that its results depend on,
                 as JSON values. Nothing that differs between machines or runs.
-            names: The names of all files that a job of these settings may write besides `job.json`,
+            names: The names of all files that a job of these settings may write besides `__job`,
                 receipts and the final file. Files under `work/` are temporary.
             overwrite: Whether to remove the files of the recorded job, and start again.
             final: The file whose presence says that the job has finished.
@@ -225,7 +225,7 @@ class OutputFolder(JobFolder):
     def _leave_to(self, record: JobRecord, present: frozenset[str]) -> None:
         """Remove temporary files but the tokenized documents, and record another job.
 
-        `job.json` is replaced last: until then the folder is the old job's, which only has less.
+        `__job` is replaced last: until then the folder is the old job's, which only has less.
 
         Args:
             record: The other job.
@@ -243,7 +243,7 @@ class OutputFolder(JobFolder):
         """Refuse to publish into a folder that another job has taken meanwhile.
 
         Raises:
-            DataError: `job.json` is of another job, or missing.
+            DataError: `__job` is of another job, or missing.
         """
         now = _read_job(self.storage, self.path(JOB_FILE))
         if now is None or now.fingerprint != self.fingerprint:
@@ -304,7 +304,7 @@ class OutputFolder(JobFolder):
         receipts = [publication.receipt for publication in publications]
         self.require_whole(receipts)
         outside = {name for name in self.record.names if not name.startswith(f"{WORK}/")}
-        self.remove_strays(outside - {TOKENIZER_FILE, TOKEN_COUNTS_FILE}, receipts)
+        self.remove_strays(outside - {SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE}, receipts)
         self._record_names(self._claimed | final)
         return receipts
 
@@ -342,7 +342,7 @@ class OutputFolder(JobFolder):
         return bool(needed)
 
     def _record_names(self, names: frozenset[str]) -> None:
-        """Write `job.json` again if it does not have exactly these names."""
+        """Write `__job` again if it does not have exactly these names."""
         self.record = replace(self.record, names=names)
         if names != self._recorded:
             self.storage.write_bytes(self.path(JOB_FILE), self.record.to_bytes())
@@ -396,7 +396,7 @@ class OutputFolder(JobFolder):
         self.remove_work()
 
     def release(self) -> None:
-        """Remove `job.json` of a folder without results, so that any job may claim it."""
+        """Remove `__job` of a folder without results, so that any job may claim it."""
         self.remove_work()
         self.storage.remove(self.path(JOB_FILE))
         self.storage.remove_folder_if_empty(self.url)
@@ -450,7 +450,7 @@ class OutputFolder(JobFolder):
         return [file for file, size in zip(smallest, sizes, strict=True) if size <= most]
 
     def _remove_all(self, present: frozenset[str]) -> None:
-        """Remove all files of the recorded job but `job.json`, which the next job replaces.
+        """Remove all files of the recorded job but `__job`, which the next job replaces.
 
         The final file goes first: without it the folder is unfinished, never falsely whole.
         """
@@ -496,7 +496,7 @@ def _read_job(storage: Storage, url: str) -> JobRecord | None:
 
 
 def recorded_job(storage: Storage, url: str) -> JobRecord | None:
-    """Return the job that a folder is of; None if no `job.json` says one.
+    """Return the job that a folder is of; None if no `__job` says one.
 
     Args:
         storage: The storage client.
@@ -522,7 +522,7 @@ def _refuse_others(
     allow_other: bool,
 ) -> None:
     """Refuse a folder that this job must not use; nothing has been changed yet."""
-    # A run that was killed at its start may leave an incomplete job.json, which does not count.
+    # A run that was killed at its start may leave an incomplete __job, which does not count.
     top = {name for name in present if "/" not in name and attempted_name(name) != JOB_FILE}
     if old is None and top and not overwrite:
         raise UsageError(

@@ -31,7 +31,7 @@ class RunFolder(TaskFolder):
     Args:
         storage: The storage client.
         url: The folder.
-        record: The job's `job.json`: its fingerprint, and the names that it may write.
+        record: The job's `__job`: its fingerprint, and the names that it may write.
     """
 
     def __init__(self, storage: Storage, url: str, record: JobRecord) -> None:

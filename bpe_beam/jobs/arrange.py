@@ -23,7 +23,13 @@ from bpe_beam.corpus.plan import Plan
 from bpe_beam.engines.run import run_steps
 from bpe_beam.engines.steps import Collection, Engine, Steps
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders.artifact_names import MANIFEST_FILE, PARTS, TOKEN_COUNTS_FILE, TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import (
+    MANIFEST_FILE,
+    PARTS,
+    REJECTS,
+    SHARDS_TOKENIZER_FILE,
+    TOKEN_COUNTS_FILE,
+)
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import (
     DOCUMENTS,
@@ -102,7 +108,7 @@ class ArrangeJob:
     Attributes:
         settings: The settings of `tokenize`.
         storage: The storage client.
-        identity: What the output depends on but for the arrangement, for `job.json`.
+        identity: What the output depends on but for the arrangement, for `__job`.
         tokenizer: The tokenizer.
         encoding: How documents become ids.
         origin: What makes the tokens.
@@ -162,7 +168,7 @@ def arrange(job: ArrangeJob) -> Arranged:
     pad = arrangement.pad_token
     pad_id = None if pad is None else _id_of(job.tokenizer, pad)
     final = _inside(parts[0], MANIFEST_FILE)
-    names = (TOKENIZER_FILE, TOKEN_COUNTS_FILE, MANIFEST_FILE, *index_names(settings.format))
+    names = (SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE, MANIFEST_FILE, *index_names(settings.format))
     folder = OutputFolder.claim(
         storage,
         settings.output,
@@ -248,7 +254,9 @@ class _Arranging:
                 job.origin, sequence_length=job.arrangement.sequence_length
             ),
             ranks=folder.path(f"{WORK}/{RANKS}"),
-            encoding=job.encoding.kept_at(job.storage, job.storage.join(documents, TOKENIZER_FILE)),
+            encoding=job.encoding.kept_at(
+                job.storage, job.storage.join(documents, SHARDS_TOKENIZER_FILE)
+            ),
             by_source=self._old.sources is not None,
         )
 
@@ -572,7 +580,7 @@ class _Arranging:
     def _copy_rejects(self) -> None:
         storage, folder = self._job.storage, self._folder
         if self._old.rejects.files:
-            storage.make_folder(folder.path("rejects"))
+            storage.make_folder(folder.path(REJECTS))
         for file in self._old.rejects.files:
             url = storage.join(self._documents, *file.name.split("/"))
             storage.write_bytes(folder.path(file.name), read_hashed(storage, url, file.sha256))
@@ -613,7 +621,7 @@ def _moved_into(part: str, publication: Publication) -> Publication:
 def _write_tokenizers(job: ArrangeJob, folder: OutputFolder) -> None:
     """Write the tokenizer of each part, unless it is there."""
     for part in job.arrangement.parts:
-        name = _inside(part, TOKENIZER_FILE)
+        name = _inside(part, SHARDS_TOKENIZER_FILE)
         if not folder.has_content(name, job.tokenizer.json_bytes):
             job.storage.write_bytes(folder.path(name), job.tokenizer.json_bytes)
 

@@ -20,7 +20,12 @@ from msgspec.structs import replace
 from bpe_beam.engines.run import run_steps, run_summary
 from bpe_beam.engines.steps import Collection, Engine
 from bpe_beam.errors import UsageError, require
-from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKEN_COUNTS_FILE, TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import (
+    MANIFEST_FILE,
+    REJECTS,
+    SHARDS_TOKENIZER_FILE,
+    TOKEN_COUNTS_FILE,
+)
 from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
 from bpe_beam.folders.receipts import WORK, Receipt
 from bpe_beam.folders.run_folder import RunFolder
@@ -159,10 +164,10 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
     finished = folder.finished
     kept = [each.name for each in new if folder.receipt(each.name) is not None]
     measured = Measured()
-    if not folder.has_content(TOKENIZER_FILE, tokenizer):
-        storage.write_bytes(folder.path(TOKENIZER_FILE), tokenizer)
+    if not folder.has_content(SHARDS_TOKENIZER_FILE, tokenizer):
+        storage.write_bytes(folder.path(SHARDS_TOKENIZER_FILE), tokenizer)
     if not finished:
-        storage.make_folder(folder.path("rejects"))
+        storage.make_folder(folder.path(REJECTS))
         left = [each for each in new if each.name not in kept]
         job = folder.new_run()
         if left:
@@ -268,7 +273,7 @@ def _columns(settings: ConvertSettings, old: _Old, format_name: str) -> tuple[st
 
 def _tokenizer(storage: Storage, old: _Old) -> bytes:
     """Return the tokenizer's file, which must be the one that made the shards."""
-    url = storage.join(old.urls[0], TOKENIZER_FILE)
+    url = storage.join(old.urls[0], SHARDS_TOKENIZER_FILE)
     return read_hashed(storage, url, old.first.tokenizer.fingerprint)
 
 
@@ -277,7 +282,7 @@ def _names(format_name: str, new: Sequence[NewShard]) -> list[str]:
     suffixes = shard_format(format_name).suffixes
     files = [f"{each.name}{suffix}" for each in new for suffix in suffixes]
     rejects = [file.name for each in new for file in each.rejects]
-    names = [TOKENIZER_FILE, TOKEN_COUNTS_FILE, *index_names(format_name)]
+    names = [SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE, *index_names(format_name)]
     return [*names, *(f"{WORK}/{file}" for file in files), *files, *rejects]
 
 
@@ -405,7 +410,7 @@ def _finish(
         changed["arranged"] = _arranged(old)
     manifest = replace(old.first, **changed)
     folder.publish(publications)
-    folder.storage.remove_folder_if_empty(folder.path("rejects"))
+    folder.storage.remove_folder_if_empty(folder.path(REJECTS))
     write_index(folder.storage, folder.url, manifest)
     _write_token_counts(folder, old, manifest)
     folder.finish(MANIFEST_FILE, manifest.to_bytes())

@@ -1,4 +1,4 @@
-"""The input of a job: its plan, its identity in `job.json`, its rejects, and checks of it."""
+"""The input of a job: its plan, its identity in `__job`, its rejects, and checks of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.rejects import names_in
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders.artifact_names import JOB_FILE
+from bpe_beam.folders.artifact_names import JOB_FILE, REJECTS
 from bpe_beam.folders.folder_kind import kind_of
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.jobs.output_file import STDOUT
@@ -90,7 +90,7 @@ def plan_of(
 
 
 def identity(input_settings: InputSettings, plan: Plan) -> dict[str, Any]:
-    """Return what `job.json` has of a job's input, on which its results depend.
+    """Return what `__job` has of a job's input, on which its results depend.
 
     Args:
         input_settings: The input settings.
@@ -120,8 +120,8 @@ def rejects_there(storage: Storage, url: str, plan: Plan) -> list[str]:
         url: The folder.
         plan: The plan.
     """
-    found = storage.list_names(storage.join(url, "rejects"))
-    return sorted({f"rejects/{name}" for name in found}.intersection(rejects_names(plan)))
+    found = storage.list_names(storage.join(url, REJECTS))
+    return sorted({f"{REJECTS}/{name}" for name in found}.intersection(rejects_names(plan)))
 
 
 def check_first_records(storage: Storage, plan: Plan, input_settings: InputSettings) -> None:

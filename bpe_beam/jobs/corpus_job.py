@@ -20,7 +20,7 @@ from bpe_beam.corpus.split_planning import can_be_cut
 from bpe_beam.engines.run import TemplateMade, run_steps, run_summary, template_of
 from bpe_beam.engines.steps import Steps
 from bpe_beam.errors import DataError
-from bpe_beam.folders.artifact_names import MANIFEST_FILE
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, REJECTS
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
 from bpe_beam.folders.receipts import Receipt
@@ -133,7 +133,7 @@ class CorpusJob(ABC, Generic[S, M]):
         min_ram: The memory that a worker needs, for runners that choose machines.
         spare: See `local_workers`.
         merged: The names of the tasks that merge all splits.
-        identity: What the results depend on beside the input, for `job.json`.
+        identity: What the results depend on beside the input, for `__job`.
         names: Every file that the job may write, without rejects and manifest.
         next_commands: The commands that a user may run next.
         warnings: What to tell the user whatever the corpus holds, see also `warnings_of`.
@@ -322,16 +322,16 @@ class CorpusJob(ABC, Generic[S, M]):
     def _finish(self, progress: Progress, measured: Measured) -> list[str]:
         """Run the tasks that are left, finish the folder, and return the `_not_split` files."""
         folder = self.folder
-        self.storage.make_folder(folder.path("rejects"), synced=False)  # `take` syncs it
+        self.storage.make_folder(folder.path(REJECTS), synced=False)  # `take` syncs it
         plan, receipts = self._read_contiguous(progress, measured)
         splits = [receipts[name] for name in self._split_tasks(plan)]
         merged = [receipts[name] for name in self.merged]
         manifest = self.manifest(plan, splits, merged)
         files = [file.name for receipt in splits for file in receipt.files]
-        self.check(manifest, [name for name in files if name.startswith("rejects/")])
+        self.check(manifest, [name for name in files if name.startswith(f"{REJECTS}/")])
         # Publish before the manifest is written: a run that finds the manifest publishes nothing.
         data = self.publish(manifest, splits, merged)
-        self.storage.remove_folder_if_empty(folder.path("rejects"))
+        self.storage.remove_folder_if_empty(folder.path(REJECTS))
         folder.finish(MANIFEST_FILE, data)
         return self._not_split(plan, [row.read_stats(SplitReading) for row in splits])
 

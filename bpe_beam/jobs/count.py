@@ -43,7 +43,7 @@ from bpe_beam.workers.split_task import task_name
 if TYPE_CHECKING:
     from bpe_beam.jobs.estimate import Estimate
 
-_PLAN = "plan.json"
+_PLAN = "__plan"
 _PARTS = [task_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
 
 

@@ -1,6 +1,6 @@
 """The count of a corpus's tokens, for `evaluate`: `tokenize` without shards.
 
-The folder has `token_counts.parquet` and a small manifest. A killed job is resumed.
+The folder has `__token_counts` and a small manifest. A killed job is resumed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import Struct, to_builtins
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.rejects import FileLoss
 from bpe_beam.engines.steps import Steps
-from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKEN_COUNTS_FILE, TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE
 from bpe_beam.folders.output_folder import RestoredTask
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.jobs import corpus_input
@@ -105,14 +105,14 @@ class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
         self.holds_gil = tokenizer.holds_gil
         self.identity = {"tokenizer": tokenizer.fingerprint}
         splits = [task_name(KIND, split.index, len(plan.splits)) for split in plan.splits]
-        self.names = [TOKENIZER_FILE, TOKEN_COUNTS_FILE, *map(token_counts_name, splits)]
+        self.names = [SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE, *map(token_counts_name, splits)]
 
     @staticmethod
     def restore(manifest: bytes) -> Mapping[str, RestoredTask]:
         return {}
 
     def prepare(self) -> None:
-        self._tokenizer.save(self.folder.path(TOKENIZER_FILE), storage=self.storage)
+        self._tokenizer.save(self.folder.path(SHARDS_TOKENIZER_FILE), storage=self.storage)
 
     def steps(self, left: SplitsLeft) -> Steps | None:
         if not left.tasks:
@@ -121,7 +121,7 @@ class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
             folder=left.run.for_workers(),
             reading=corpus_input.read_settings(self.settings.input),
             encoding=Encoding.of(self._tokenizer).kept_at(
-                self.storage, self.folder.path(TOKENIZER_FILE)
+                self.storage, self.folder.path(SHARDS_TOKENIZER_FILE)
             ),
             splits=len(left.plan.splits),
             stage=self.name,

@@ -27,7 +27,7 @@ from bpe_beam.evaluation.counted import CountedParts, source_groups, tallies_of_
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder, is_exact, rules_of_words
-from bpe_beam.folders.artifact_names import TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import SHARDS_TOKENIZER_FILE
 from bpe_beam.folders.output_folder import COUNTS
 from bpe_beam.jobs.evaluation_work import TokenizerWork
 from bpe_beam.progress import Progress
@@ -244,7 +244,7 @@ class Texts:
         from bpe_beam.jobs.count_tokens import token_counts
 
         output = self.storage.join(self.folder, f"tokens-{tokenizer.fingerprint[:16]}")
-        tokenizer_file = self.storage.join(output, TOKENIZER_FILE)
+        tokenizer_file = self.storage.join(output, SHARDS_TOKENIZER_FILE)
         settings = TokenizeSettings(self.input, tokenizer_file, output, self.run)
         with parameter_renamed("output", "work"):
             return token_counts(settings, self.storage, tokenizer, self.progress)
@@ -280,7 +280,7 @@ class TokensFolder:
 
     def __init__(self, storage: Storage, folder: str) -> None:
         self.manifest = shard_manifest.read_manifest(storage, folder)
-        url = storage.join(folder, TOKENIZER_FILE)
+        url = storage.join(folder, SHARDS_TOKENIZER_FILE)
         data = read_hashed(storage, url, self.manifest.tokenizer.fingerprint)
         self.tokenizer = Tokenizer.from_json(data)
         self._storage = storage

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, json, to_builtins
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import (
+    JOB_FILE,
+    MANIFEST_FILE,
+    SHARDS_TOKENIZER_FILE,
+    TOKENIZER_FILE,
+)
 from bpe_beam.folders.folder_kind import COUNTS, SHARDS, WINDOWS, kind_of
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tools import InspectSettings
@@ -203,7 +208,7 @@ def _shards_figures(storage: Storage, path: str) -> Figures:
     from bpe_beam.shards.manifest import read_manifest
 
     manifest = read_manifest(storage, path)
-    tokenizer = Tokenizer.from_file(storage.join(path, TOKENIZER_FILE), storage=storage)
+    tokenizer = Tokenizer.from_file(storage.join(path, SHARDS_TOKENIZER_FILE), storage=storage)
     documents: list[str] = []
     for shard in manifest.shards:
         if len(documents) == _DOCUMENTS:

@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.engines.beam import run_pipeline
-from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, SHARDS_TOKENIZER_FILE
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.folders.receipts import side_by_side
 from bpe_beam.jobs import corpus_input
@@ -77,14 +77,14 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
         storage,
         chosen.output,
         {"job": "stream-tokenize", "tokenizer": tokenizer.fingerprint, **other, **made_by},
-        [TOKENIZER_FILE, INPUT_FILE],
+        [SHARDS_TOKENIZER_FILE, INPUT_FILE],
         final="ended.json",  # never written: a stream has no end
     )
     require_root(storage, folder.url, watched)
     warnings = [*tokenizer_warnings(encoding), *_store_warnings(storage, folder.url)]
     for warning in warnings:
         progress.warn(warning)
-    tokenizer.save(folder.path(TOKENIZER_FILE), storage=storage)
+    tokenizer.save(folder.path(SHARDS_TOKENIZER_FILE), storage=storage)
     storage.remove_folder_if_empty(folder.path("work"))
     stream = Stream(
         storage=storage,
@@ -92,7 +92,7 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
         fingerprint=folder.record.fingerprint,
         watched=watched,
         reading=corpus_input.read_settings(chosen.input),
-        encoding=encoding.kept_at(storage, folder.path(TOKENIZER_FILE)),
+        encoding=encoding.kept_at(storage, folder.path(SHARDS_TOKENIZER_FILE)),
         settings=made_by,
         range_bytes=chosen.input.range_bytes,
         max_rejects=chosen.input.max_rejects,

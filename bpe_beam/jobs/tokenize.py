@@ -17,7 +17,7 @@ from bpe_beam.corpus.plan import Plan
 from bpe_beam.engines.run import run_summary
 from bpe_beam.engines.steps import Steps
 from bpe_beam.errors import DataError, require
-from bpe_beam.folders.artifact_names import TOKEN_COUNTS_FILE, TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE
 from bpe_beam.folders.output_folder import RestoredTask
 from bpe_beam.folders.receipts import WORK, Receipt
 from bpe_beam.jobs import corpus_input
@@ -173,7 +173,7 @@ def _arrange(
 
 
 def framing(settings: TokenizeSettings) -> dict[str, Any]:
-    """Return the settings of encoding, as `job.json` and the manifest have them."""
+    """Return the settings of encoding, as `__job` and the manifest have them."""
     return {key: value for key, value in identity_of(settings).items() if key in ENCODING}
 
 
@@ -291,7 +291,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         files = [f"{shard}{suffix}" for shard in shards for suffix in suffixes]
         # The final names are these where every split has tokens; see `OutputFolder.publish`.
         self.names = [
-            TOKENIZER_FILE,
+            SHARDS_TOKENIZER_FILE,
             TOKEN_COUNTS_FILE,
             *index_names(settings.format),
             *(token_counts_name(shard) for shard in shards),
@@ -321,8 +321,8 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
 
     def prepare(self) -> None:
         folder, data = self.folder, self._tokenizer.json_bytes
-        if not folder.finished or not folder.has_content(TOKENIZER_FILE, data):
-            self._tokenizer.save(folder.path(TOKENIZER_FILE), storage=self.storage)
+        if not folder.finished or not folder.has_content(SHARDS_TOKENIZER_FILE, data):
+            self._tokenizer.save(folder.path(SHARDS_TOKENIZER_FILE), storage=self.storage)
         if folder.finished:
             write_index(self.storage, folder.url, read_manifest(self.storage, folder.url))
 
@@ -332,7 +332,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         task = TokenizeTask(
             folder=left.run.for_workers(),
             reading=corpus_input.read_settings(self.settings.input),
-            encoding=self._encoding.kept_at(self.storage, self.folder.path(TOKENIZER_FILE)),
+            encoding=self._encoding.kept_at(self.storage, self.folder.path(SHARDS_TOKENIZER_FILE)),
             splits=len(left.plan.splits),
             shard_format=self.settings.format,
             count_tokens=True,
@@ -354,7 +354,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         )
 
     def worker_settings(self) -> TokenizeSettings:
-        return replace(self.settings, tokenizer=self.folder.path(TOKENIZER_FILE))
+        return replace(self.settings, tokenizer=self.folder.path(SHARDS_TOKENIZER_FILE))
 
     def manifest(self, plan: Plan, splits: list[Receipt], merged: list[Receipt]) -> Manifest:
         settings = {**framing(self.settings), **identity_of(self.settings.input)}

@@ -14,7 +14,7 @@ from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.engines.local import local_workers
 from bpe_beam.engines.run import workers_of
 from bpe_beam.errors import DataError, UsageError, require
-from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, SHARDS_TOKENIZER_FILE
 from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.jobs import corpus_input
 from bpe_beam.messages import and_more
@@ -152,7 +152,7 @@ def _compare_with_corpus(
     progress: Progress,
 ) -> str:
     """Compare a folder with its corpus; return what was compared."""
-    # `tokenize` left out its output, which has a job.json; a part of it has none.
+    # `tokenize` left out its output, which has a __job; a part of it has none.
     above = parent(folder)
     is_part = JOB_FILE not in storage.list_names(folder) and JOB_FILE in storage.list_names(above)
     outputs = (*settings.folders, above) if is_part else settings.folders
@@ -203,7 +203,7 @@ def _problems(folder: str, problems: tuple[str, ...], count: int) -> str:
 
 
 def _check_records(storage: Storage, folder: str, manifest: Manifest) -> None:
-    """Compare `job.json`, the plan and the manifest with one another.
+    """Compare `__job`, the plan and the manifest with one another.
 
     Raises:
         DataError: They contradict each other, or one of them was changed.
@@ -284,7 +284,7 @@ def _compare(
     Raises:
         DataError: A shard differs; says where.
     """
-    url = storage.join(folder, TOKENIZER_FILE)
+    url = storage.join(folder, SHARDS_TOKENIZER_FILE)
     tokenizer = Tokenizer.from_file(url, storage=storage)
     chosen = manifest.reading
     encoding = Encoding.of(tokenizer, **manifest.encoding).kept_at(storage, url)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bpe_beam.corpus.read_settings import FIELDS
 from bpe_beam.errors import DataError
-from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, SHARDS_TOKENIZER_FILE
 from bpe_beam.jobs import tokenize
 from bpe_beam.messages import shortened
 from bpe_beam.progress import Progress
@@ -101,7 +101,7 @@ def _settings(
     return TokenizeSettings(
         # Rejects are compared with those of the manifest.
         input=replace(input_settings, **reading, max_rejects="100%", max_lost="100%"),
-        tokenizer=storage.join(folder, TOKENIZER_FILE),
+        tokenizer=storage.join(folder, SHARDS_TOKENIZER_FILE),
         output=output,
         run=RunSettings(workers=run.workers, storage_options=run.storage_options),
         formats=(manifest.format,),

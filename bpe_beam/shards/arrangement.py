@@ -17,7 +17,7 @@ MAX_SEQUENCE_LENGTH = 1 << 22
 
 
 class Arrangement(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The order of documents, and the sequences made of them, as `job.json` has them.
+    """The order of documents, and the sequences made of them, as `__job` has them.
 
     Attributes:
         sequence_length: The most tokens of a sequence; None: documents stay as they are.

@@ -1,6 +1,6 @@
 """The manifest of a tokens folder: its shards, the files that they were made from, the tokenizer.
 
-It is the last file that a run writes: a folder with a `manifest.json` is finished. It has no time,
+It is the last file that a run writes: a folder with a `__manifest` is finished. It has no time,
 host or absolute path, so equal work gives equal bytes. It is read strictly: an unknown or missing
 key, or a value of another type, is refused, and the error names its position in the file.
 """
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from bpe_beam.corpus.rejects import FileLoss
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders.artifact_names import INDEX_FILE, JOB_FILE, MANIFEST_FILE, PARTS
+from bpe_beam.folders.artifact_names import INDEX_FILE, JOB_FILE, MANIFEST_FILE, PARTS, REJECTS
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.folder_kind import SHARDS, refuse_other
 from bpe_beam.limits import MAX_VOCAB_SIZE
@@ -75,7 +75,7 @@ class Rejects(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
 
     Attributes:
         by_reason: The number of rejected records by reason.
-        files: The files of rejected records, `rejects/...`, sorted by name.
+        files: The files of rejected records, `__rejects/...`, sorted by name.
         lost: What is lost of damaged files, sorted by file.
     """
 
@@ -108,7 +108,7 @@ class Manifest(
     forbid_unknown_fields=True,
     rename={"tokenless": "splits_without_tokens"},
 ):
-    """The content of `manifest.json` but for its checksum, in the order of the file.
+    """The content of `__manifest` but for its checksum, in the order of the file.
 
     Attributes:
         format: The shards' format, one of SHARD_FORMATS.
@@ -237,7 +237,7 @@ class Manifest(
         return {name: totals.tokens for name, totals in self.texts_by_source.items()}
 
     def to_bytes(self) -> bytes:
-        """Return the bytes of `manifest.json`, from which `from_bytes` reads an equal manifest."""
+        """Return the bytes of `__manifest`, from which `from_bytes` reads an equal manifest."""
         reasons = dict(sorted(self.rejects.by_reason.items()))
         settings = {key: self.settings[key] for key in (*FRAMING, *self.settings)}
         return with_checksum(
@@ -246,7 +246,7 @@ class Manifest(
 
     @staticmethod
     def from_bytes(data: bytes, source: str = MANIFEST_FILE) -> Manifest:
-        """Return the manifest in the bytes of a `manifest.json`; `verify` checks its sums.
+        """Return the manifest in the bytes of a `__manifest`; `verify` checks its sums.
 
         Args:
             data: The file's content.
@@ -393,9 +393,9 @@ def _check_names(manifest: Manifest) -> None:
     last = ""
     for index, file in enumerate(manifest.rejects.files):
         folder, _, name = file.name.partition("/")
-        if folder != "rejects" or name in ("", ".", "..") or "/" in name or file.name <= last:
+        if folder != REJECTS or name in ("", ".", "..") or "/" in name or file.name <= last:
             raise ValueError(
-                f"rejects.files[{index}].name must be rejects/NAME, and greater than the name "
+                f"rejects.files[{index}].name must be __rejects/NAME, and greater than the name "
                 f"before it, got {shortened(file.name)}"
             )
         last = file.name

@@ -11,13 +11,14 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from bpe_beam.folders.artifact_names import REJECTS
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import Publication, Receipt
 
 TOKEN_COUNTS_SUFFIX = ".token-counts"
 """What the names of temporary files end with that have the token counts of a split."""
 
-_REJECTS = "rejects/"
+_REJECTS = f"{REJECTS}/"
 
 
 def shard_name(index: int, count: int) -> str:

@@ -1,4 +1,4 @@
-"""`token_counts.parquet`: how often each id occurs in a tokens folder, by source.
+"""`__token_counts`: how often each id occurs in a tokens folder, by source.
 
 One row for each source and each id of the tokenizer, also for ids that do not occur: `id` (uint32)
 and `count` (int64), with sources the column `source` before them, sorted by source and id. The rows

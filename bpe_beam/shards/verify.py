@@ -21,8 +21,9 @@ from bpe_beam.folders.artifact_names import (
     INDEX_FILE,
     JOB_FILE,
     MANIFEST_FILE,
+    REJECTS,
+    SHARDS_TOKENIZER_FILE,
     TOKEN_COUNTS_FILE,
-    TOKENIZER_FILE,
 )
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.formats import shard_format
@@ -37,7 +38,6 @@ from bpe_beam.storage.names import attempted_name
 MAX_PROBLEMS = 100
 """The most problems that are reported in full; the others are counted."""
 
-_REJECTS = "rejects"
 _BLOCK = 4 << 20
 _TOKENS = 1 << 20
 
@@ -252,8 +252,8 @@ class _FolderCheck:
         self._url = url
         self._manifest = manifest
         self._format = shard_format(manifest.format)
-        rejects = storage.list_names(storage.join(url, _REJECTS)) if _REJECTS in names else ()
-        self._names = {*names, *(f"{_REJECTS}/{name}" for name in rejects)}
+        rejects = storage.list_names(storage.join(url, REJECTS)) if REJECTS in names else ()
+        self._names = {*names, *(f"{REJECTS}/{name}" for name in rejects)}
         self._files = [file for shard in manifest.shards for file in shard.files]
         self._files += manifest.rejects.files
         self._total = sum(file.bytes for file in self._files)
@@ -265,7 +265,9 @@ class _FolderCheck:
         """Yield a problem for each file that a reader would take for a shard of the manifest."""
         known = {TOKEN_COUNTS_FILE, *(file.name for file in self._files)}
         for name in sorted(self._names - known):
-            ours = name.startswith(("shard-", "rejects/")) or name.endswith(self._format.suffixes)
+            ours = name.startswith(("shard-", f"{REJECTS}/")) or name.endswith(
+                self._format.suffixes
+            )
             if ours and attempted_name(name) is None:
                 yield f"{name}: is in the folder and not in the manifest"
 
@@ -273,15 +275,15 @@ class _FolderCheck:
         """Yield a problem if the tokenizer is not the one that made the shards."""
         digest = hashlib.sha256()
         try:
-            for block in self._blocks(TOKENIZER_FILE):
+            for block in self._blocks(SHARDS_TOKENIZER_FILE):
                 digest.update(block)
         except DataError as error:
             yield str(error)
             return
         if digest.hexdigest() != self._manifest.tokenizer.fingerprint:
             yield (
-                f"{TOKENIZER_FILE}: the fingerprint is {digest.hexdigest()}; the shards were made "
-                f"with {self._manifest.tokenizer.fingerprint}"
+                f"{SHARDS_TOKENIZER_FILE}: the fingerprint is {digest.hexdigest()}; the shards "
+                f"were made with {self._manifest.tokenizer.fingerprint}"
             )
 
     def index(self) -> Iterator[str]:
@@ -317,7 +319,7 @@ class _FolderCheck:
         expected = self._manifest.totals.rejects
         if not problems and lines != expected:
             problems.append(
-                f"{_REJECTS}: the files have {lines} records; {MANIFEST_FILE} has {expected}"
+                f"{REJECTS}: the files have {lines} records; {MANIFEST_FILE} has {expected}"
             )
         return problems
 

@@ -57,8 +57,8 @@ def creates_only(storage: Storage, folder: str) -> bool:
         storage: The storage client.
         folder: The folder in which the file is written.
     """
-    # An attempt at job.json: the next job removes one that a killed job left.
-    url = storage.join(folder, attempt_name("job.json"))
+    # An attempt at __job: the next job removes one that a killed job left.
+    url = storage.join(folder, attempt_name("__job"))
     if is_local(url):
         return True
     if protocol_of(url) not in OBJECT_STORES:

@@ -34,6 +34,9 @@ from bpe_beam.tokenizer.published_classes import (
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.transformers_files import CHAT_TEMPLATES, TOKENIZER_FILE, ModelInput
 
+_SHARDS_TOKENIZER = "__tokenizer"
+"""The tokenizer in a folder of shards."""
+
 _SENTENCEPIECE_FILES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "config.json")
 FILES = (
@@ -98,10 +101,12 @@ def read(folder: str, storage: Storage, read_file: Callable[[str], TokenizerSpec
         UsageError: The folder has no such files, or they need a class that is not supported.
     """
     names = set(storage.list_names(folder))
+    if _SHARDS_TOKENIZER in names:
+        return read_file(storage.join(folder, _SHARDS_TOKENIZER))
     if TOKENIZER_FILE in names:
         spec = read_file(storage.join(folder, TOKENIZER_FILE))
         return replace(spec, folder_warning=_warning(folder, storage, names, spec))
-    if "job.json" in names:  # of another job, or not finished
+    if "__job" in names:  # of another job, or not finished
         raise UsageError(f"{redact(folder)} is a folder without a {TOKENIZER_FILE}")
     if "tekken.json" in names and names.isdisjoint(_SENTENCEPIECE_FILES):
         return read_file(storage.join(folder, "tekken.json"))

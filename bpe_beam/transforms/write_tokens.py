@@ -21,7 +21,7 @@ from apache_beam.transforms.window import GlobalWindows
 
 from bpe_beam import json_structs
 from bpe_beam.errors import DataError, UsageError, require, require_between, require_choice
-from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, SHARDS_TOKENIZER_FILE
 from bpe_beam.folders.receipts import side_by_side
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS, shard_format
 from bpe_beam.shards.manifest import (
@@ -328,7 +328,7 @@ def _write_manifest(element: tuple[int, Iterable[bytes]], target: _Target) -> It
     files = [(storage.join(folder, f.name), f.bytes) for shard in shards for f in shard.files]
     side_by_side(lambda file: _check_file(storage, *file), files)
     data = target.tokenizer_json.encode()
-    storage.write_bytes(storage.join(folder, TOKENIZER_FILE), data)
+    storage.write_bytes(storage.join(folder, SHARDS_TOKENIZER_FILE), data)
     manifest = Manifest(
         format=target.format,
         version=VERSION,

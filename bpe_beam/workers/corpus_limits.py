@@ -11,6 +11,7 @@ from bpe_beam.corpus.limits import Limit
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.rejects import FileLoss, lost_records, names_in
 from bpe_beam.errors import DataError
+from bpe_beam.folders.artifact_names import REJECTS
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.messages import and_more, format_bytes
 
@@ -25,7 +26,7 @@ class CorpusTotals(NamedTuple):
 
     Attributes:
         documents: The documents that were read.
-        rejects: Rows of `rejects/`, by reason: records that could not be used, and losses.
+        rejects: Rows of `__rejects/`, by reason: records that could not be used, and losses.
         lost: What is lost of each damaged file.
         sources: The sources of the documents; None without sources.
         dropped: The documents that were read, and left out since they were empty.
@@ -66,7 +67,7 @@ def check_limits(
         DataError: Says what is wrong and where to look.
     """
     documents, lost = totals.documents, totals.lost
-    where = folder.path("rejects")
+    where = folder.path(REJECTS)
     if Limit.parse(max_lost, "max_lost").exceeded(sum(loss.bytes for loss in lost), stored_bytes):
         raise DataError(
             f"{max_lost} is exceeded: {lost_in_words(lost, stored_bytes)}: "

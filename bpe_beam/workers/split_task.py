@@ -12,6 +12,7 @@ from msgspec.structs import astuple
 
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.errors import DataError
+from bpe_beam.folders.artifact_names import REJECTS
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import is_local
 
@@ -116,7 +117,7 @@ def rejects_name(split: int, splits: int) -> str:
         split: The split's number, from 0.
         splits: The number of splits of the plan.
     """
-    return f"rejects/{task_name('rejects', split, splits)}.jsonl"
+    return f"{REJECTS}/{task_name('rejects', split, splits)}.jsonl"
 
 
 def text_bytes_of(batch: pa.RecordBatch) -> int:

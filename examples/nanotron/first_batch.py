@@ -20,7 +20,7 @@ def first_batch(folder: str, length: int = 64, size: int = 4) -> dict[str, np.nd
         length: The sequence length.
         size: The number of windows.
     """
-    manifest = json.loads((Path(folder) / "manifest.json").read_bytes())
+    manifest = json.loads((Path(folder) / "__manifest").read_bytes())
     width = 2 if manifest["tokenizer"]["vocab_size"] <= 65_536 else 4
     data = DatatroveFolderDataset(
         folder, length, filename_pattern="*.ds", token_size=width, return_positions=True

@@ -23,9 +23,7 @@ def first_batch(folder: str, length: int = 64, size: int = 4) -> tuple[Ids, list
         length: The number of ids of a sequence.
         size: The number of sequences, and of documents.
     """
-    vocab_size = json.loads((Path(folder) / "manifest.json").read_bytes())["tokenizer"][
-        "vocab_size"
-    ]
+    vocab_size = json.loads((Path(folder) / "__manifest").read_bytes())["tokenizer"]["vocab_size"]
     dtype = np.min_scalar_type(vocab_size - 1).type
     path = str(min(Path(folder).glob("shard-*.npy")))
     ids = load_array_slice(path, 0, length * size, dtype)

@@ -95,7 +95,7 @@ def write_folder(folder: Path, with_places: bool = False) -> CountsManifest:
         parts=(part,),
         sources=totals,
     )
-    (folder / "manifest.json").write_bytes(manifest.to_bytes())
+    (folder / "__manifest").write_bytes(manifest.to_bytes())
     return manifest
 
 
@@ -299,11 +299,11 @@ class TestManifests:
     )  # fmt: skip
     def test_what_is_none(self, tmp_path: Path, change: dict[str, Any]) -> None:
         write_folder(tmp_path)
-        path = tmp_path / "manifest.json"
+        path = tmp_path / "__manifest"
         document = {**json.loads(path.read_bytes()), **change}
         del document["sha256"]
         path.write_bytes(with_checksum(document))
-        with pytest.raises(DataError, match=r"manifest\.json: (?!the checksum)"):
+        with pytest.raises(DataError, match=r"__manifest: (?!the checksum)"):
             read_manifest(STORAGE, str(tmp_path))
 
     @pytest.mark.parametrize(
@@ -317,19 +317,19 @@ class TestManifests:
     )  # fmt: skip
     def test_parts_that_are_none(self, tmp_path: Path, change: dict[str, Any]) -> None:
         write_folder(tmp_path)
-        path = tmp_path / "manifest.json"
+        path = tmp_path / "__manifest"
         document = json.loads(path.read_bytes())
         document["parts"][0] |= change
         del document["sha256"]
         path.write_bytes(with_checksum(document))
-        with pytest.raises(DataError, match=r"manifest\.json: .*part"):
+        with pytest.raises(DataError, match=r"__manifest: .*part"):
             read_manifest(STORAGE, str(tmp_path))
 
     def test_what_was_filtered_stands_there(self, tmp_path: Path) -> None:
         manifest = write_folder(tmp_path)
         filtered = (Filtered(2, ("en",), 5, 9), Filtered(3, None, 0, 0))
         manifest = replace(manifest, filtered=filtered)
-        (tmp_path / "manifest.json").write_bytes(manifest.to_bytes())
+        (tmp_path / "__manifest").write_bytes(manifest.to_bytes())
         assert read_manifest(STORAGE, str(tmp_path)) == manifest
 
 

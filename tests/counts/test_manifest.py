@@ -24,7 +24,7 @@ STORAGE = Storage()
 
 def change(folder: Path, edit: Callable[[dict[str, Any]], None]) -> None:
     """Edits the manifest's JSON in place."""
-    path = folder / "manifest.json"
+    path = folder / "__manifest"
     document = json.loads(path.read_bytes())
     edit(document)
     del document["sha256"]
@@ -34,13 +34,13 @@ def change(folder: Path, edit: Callable[[dict[str, Any]], None]) -> None:
 class TestManifests:
     def test_no_folder_and_no_manifest(self, tmp_path: Path) -> None:
         for folder in (tmp_path, tmp_path / "missing"):
-            with pytest.raises(UsageError, match=r"is no counts folder: it has no manifest\.json"):
+            with pytest.raises(UsageError, match=r"is no counts folder: it has no __manifest"):
                 read_manifest(STORAGE, str(folder))
 
     def test_not_finished(self, tmp_path: Path) -> None:
         write_folder(tmp_path)
-        (tmp_path / "manifest.json").unlink()
-        (tmp_path / "job.json").write_text("{}")
+        (tmp_path / "__manifest").unlink()
+        (tmp_path / "__job").write_text("{}")
         with pytest.raises(UsageError, match="is not finished: run its job again"):
             read_manifest(STORAGE, str(tmp_path))
 
@@ -91,17 +91,17 @@ class TestManifests:
          b'{"version": 1}', b"NaN", b"9" * 5000, b"\0"],
     )  # fmt: skip
     def test_no_manifest(self, tmp_path: Path, data: bytes) -> None:
-        (tmp_path / "manifest.json").write_bytes(data)
-        with pytest.raises(DataError, match=r"manifest\.json: "):
+        (tmp_path / "__manifest").write_bytes(data)
+        with pytest.raises(DataError, match=r"__manifest: "):
             read_manifest(STORAGE, str(tmp_path))
 
     def test_a_field_that_is_missing(self, tmp_path: Path) -> None:
         write_folder(tmp_path)
-        whole = json.loads((tmp_path / "manifest.json").read_bytes())
+        whole = json.loads((tmp_path / "__manifest").read_bytes())
         for name in whole:
             cut = {key: value for key, value in whole.items() if key not in (name, "sha256")}
             data = json.dumps(cut).encode() if name == "sha256" else with_checksum(cut)
-            (tmp_path / "manifest.json").write_bytes(data)
+            (tmp_path / "__manifest").write_bytes(data)
             with pytest.raises(DataError, match=name):
                 read_manifest(STORAGE, str(tmp_path))
 
@@ -113,12 +113,12 @@ class TestManifests:
     def test_parts_that_are_none(self, tmp_path: Path, parts: object) -> None:
         write_folder(tmp_path)
         change(tmp_path, lambda document: document.update(parts=parts))
-        with pytest.raises(DataError, match=r"manifest\.json: .*(parts|inputs)"):
+        with pytest.raises(DataError, match=r"__manifest: .*(parts|inputs)"):
             read_manifest(STORAGE, str(tmp_path))
 
     @pytest.mark.parametrize("inputs", [None, 5, [5], ["a"], [["a"]], [["a", 1, 2]]])
     def test_inputs_that_are_none(self, tmp_path: Path, inputs: object) -> None:
         write_folder(tmp_path)
         change(tmp_path, lambda document: document.update(inputs=inputs))
-        with pytest.raises(DataError, match=r"manifest\.json: .*(parts|inputs)"):
+        with pytest.raises(DataError, match=r"__manifest: .*(parts|inputs)"):
             read_manifest(STORAGE, str(tmp_path))

@@ -78,10 +78,10 @@ def refuses(ran: Ran, job: str, code: int, *said: str) -> None:
 def nothing_finished(out: Path) -> None:
     """Nothing in the folder looks like a finished artifact, or like half of a file."""
     for path in out.rglob("*"):
-        assert path.name not in ("manifest.json", "summary.json", "vocab.json", "merges.txt")
+        assert path.name not in ("__manifest", "summary.json", "vocab.json", "merges.txt")
         assert ".attempt-" not in path.name
         # A tokens folder has the tokenizer from the start; it is not what the job makes.
-        assert path.name != "tokenizer.json" or (out / "rejects").exists()
+        assert path.name != "tokenizer.json" or (out / "__rejects").exists()
 
 
 # ---- inputs that are not there ----
@@ -314,7 +314,7 @@ def test_a_file_that_the_job_would_replace_is_refused_even_then(
     job: str, place: Path, tokenizer: Path
 ) -> None:
     write(place / "a.txt", GOOD)
-    name = {"count": "manifest.json", "train": "vocab.json", "tokenize": "tokenizer.json"}[job]
+    name = {"count": "__manifest", "train": "vocab.json", "tokenize": "__tokenizer"}[job]
     (place / "out").mkdir()
     (place / "out" / name).write_text("mine")
     arguments = (*job_args(job, tokenizer), "--input", "a.txt")
@@ -480,7 +480,7 @@ def test_counts_that_are_not_whole(place: Path, tokenizer: Path) -> None:
     # Counting again mends what is missing.
     run_whole("count", "--input", "a.txt", "--output", "counts")
     assert part.read_bytes() == data
-    (place / "counts" / "manifest.json").unlink()
+    (place / "counts" / "__manifest").unlink()
     refuses(run(*arguments), "train", 2, "counts", "not finished")
     refuses(run(*arguments[:2], "nowhere", *arguments[3:]), "train", 2, "nowhere")
 
@@ -509,7 +509,7 @@ def test_the_folder_of_another_job(place: Path) -> None:
     shards = ("--tokenizer", "kt/tokenizer.json", "--input", "a.txt", "--output", "m1")
     run_whole("tokenize", *shards)
     shutil.copytree("m1", "m2")
-    (place / "m2" / "job.json").unlink()  # as WriteTokens leaves it
+    (place / "m2" / "__job").unlink()  # as WriteTokens leaves it
     run_whole("train", "--counts", "kt/counts", "--vocab-size", "300", "--output", "tok")
     train = ("--vocab-size", "300", "--output", "out")
     kt = "kt holds a tokenizer, not word counts: give kt/counts"
@@ -533,11 +533,11 @@ def test_the_folder_of_another_job(place: Path) -> None:
     )
     refuses(run("count", "--input", "m1", "--output", "out"), "count", 2, "m1 holds shards")
     below = run("count", "--input", ".", "--output", "out")
-    refuses(below, "count", 2, "job.json' is an array, or an object over several lines")
+    refuses(below, "count", 2, "summary.json' is an array, or an object over several lines")
     # A killed folder is recognised by its job; a broken one is not taken for another kind.
     (place / "kt" / "tokenizer.json").unlink()
     refuses(run("verify", "kt"), "verify", 2, "kt holds a tokenizer, not shards")
-    (place / "m2" / "manifest.json").write_text('{"shards": []}')
+    (place / "m2" / "__manifest").write_text('{"shards": []}')
     refuses(run("verify", "m2"), "verify", 1, "missing required field")
 
 
@@ -732,7 +732,7 @@ cli.run()
 """
     ran = run_process(*arguments, *how, command=(sys.executable, "-c", script))
     refuses(ran, job, 130, "interrupted", "the same command resumes")
-    assert not (place / "out" / "manifest.json").exists()
+    assert not (place / "out" / "__manifest").exists()
     arguments = (*arguments, "--workers", "1")
     ran = run_whole(*arguments)
     kept = "shards_kept_from_before" if job == "tokenize" else "splits_kept_from_before"

@@ -83,14 +83,14 @@ def test_nothing_else_is_written(jobs: dict[str, Ran], place: Path) -> None:
     assert {path.name for path in place.iterdir()} <= made | {"launched"}
     top = {path.name for path in (place / "tokens").iterdir()}
     shards = {name for name in top if name.startswith("shard-")}
-    assert top - shards == {"job.json", "manifest.json", "tokenizer.json", "token_counts.parquet"}
+    assert top - shards == {"__job", "__manifest", "__tokenizer", "__token_counts"}
     assert {path.name for path in (place / "tok").iterdir()} == {
-        *("job.json", "tokenizer.json", "vocab.json", "merges.txt", "summary.json"),
+        *("__job", "tokenizer.json", "vocab.json", "merges.txt", "summary.json"),
         *("tokenizer_config.json", "special_tokens_map.json"),
     }
     parts = {path.name for path in (place / "counts").glob("part-*.parquet")}
     assert {path.name for path in (place / "counts").iterdir()} - parts == {
-        *("job.json", "manifest.json", "plan.json")
+        *("__job", "__manifest", "__plan")
     }
 
 

@@ -82,7 +82,7 @@ def test_slices_that_do_not_meet_are_read_again(misleading: Path, tmp_path: Path
         made[name] = (parts(tmp_path / f"{name}-counts"), read_shards(tokens), alone)
     assert made["whole"][:2] == made["cut"][:2]
     assert (made["whole"][2], made["cut"][2]) == (None, ["b.txt.gz"])
-    manifest = json.loads((tmp_path / "cut-tokens" / "manifest.json").read_bytes())
+    manifest = json.loads((tmp_path / "cut-tokens" / "__manifest").read_bytes())
     slices = [piece for split in manifest["plan"]["splits"] for piece in split]
     size = (misleading / "b.txt.gz").stat().st_size
     assert [piece for piece in slices if piece[0] == 1] == [[1, 0, size]]
@@ -258,11 +258,11 @@ def test_rejects_of_nobody_are_removed(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(TaskFolder, "write_receipt", killed)
     assert run(*arguments).code == 1
-    assert list((tmp_path / "out").glob("work/run-*/rejects/*"))
+    assert list((tmp_path / "out").glob("work/run-*/__rejects/*"))
     monkeypatch.setattr(TaskFolder, "write_receipt", write_receipt)
     path.write_bytes(b"fine\nX\n")
     assert run_whole(*arguments).summary["rejects"] == 0
-    assert not (tmp_path / "out" / "rejects").exists()
+    assert not (tmp_path / "out" / "__rejects").exists()
 
 
 def test_a_folder_is_not_mended_from_other_files(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_rejects_of_a_wrong_guess_do_not_count(tmp_path: Path) -> None:
         out = tmp_path / size
         ran = run_whole("count", "--input", path, "--range-bytes", size, "--output", out)
         assert (ran.summary["rejects"], ran.summary["documents"]) == (0, 4)
-        assert not (out / "rejects").exists()
+        assert not (out / "__rejects").exists()
         made[size] = parts(out)
     assert made["1MB"] == made["700"]
 
@@ -324,7 +324,7 @@ def test_in_a_pipeline_of_ones_own(misleading: Path, tmp_path: Path) -> None:
 
     assert sorted(texts()) == sorted(TEXTS)
     assert sorted(texts(cut_compressed=False)) == sorted(TEXTS)
-    wrong = {"path": str(misleading / "b.txt.gz"), "rejects": str(tmp_path / "rejects")}
+    wrong = {"path": str(misleading / "b.txt.gz"), "rejects": str(tmp_path / "__rejects")}
     with pytest.raises(Exception, match=r"b\.txt\.gz: cannot be read in slices"):
         texts(**wrong)
     assert sorted(texts(**wrong, cut_compressed=False)) == sorted(TEXTS)

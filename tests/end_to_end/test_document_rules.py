@@ -63,7 +63,7 @@ def test_empty_documents_are_dropped_and_counted(ground: Ground, tmp_path: Path)
     assert [ids[:-1] for ids in found] == [ids for ids in ground.ids if ids]
     assert summary["documents_changed"] == {"dropped": ground.ids.count([])}
     assert summary["documents"] == len(found)
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
+    manifest = json.loads((tmp_path / "out" / "__manifest").read_bytes())
     assert manifest["settings"]["empty_documents"] == "drop"
     changed = [row["changes"]["dropped"] for row in manifest["shards"] if "changes" in row]
     assert sum(changed) == ground.ids.count([])
@@ -175,7 +175,7 @@ def test_the_post_processor_gives_the_token_that_llmc_needs(ground: Ground, tmp_
     run_whole(*ground.command(tmp_path / "llmc", *rules, "--format", "llmc"))
     converted = tmp_path / "converted"
     run_whole("convert", tmp_path / "megatron", "--format", "llmc", "--output", converted)
-    without = ("job.json",)
+    without = ("__job",)
     assert tree(converted, without=without) == tree(tmp_path / "llmc", without=without)
 
 

@@ -134,7 +134,7 @@ def test_training_straight_from_the_corpus_gives_the_same_tokenizer(chain: Chain
     straight = tree(out / "counts")
     # Only the plan differs, which was cut otherwise.
     other = [name for name in counts if counts[name] != straight[name]]
-    assert other == ["job.json", "plan.json"]
+    assert other == ["__job", "__plan"]
 
 
 def test_shards_hold_the_documents(chain: Chain) -> None:
@@ -320,7 +320,7 @@ def test_what_is_missing_is_made_again(chain: Chain, name: str) -> None:
     folder = chain.folder / name
     before = tree(folder)
     for file in (min(before), max(before), sorted(before)[len(before) // 2]):
-        if file == "job.json":
+        if file == "__job":
             continue
         for damage in (lambda path: path.unlink(), lambda path: path.write_bytes(b"short")):
             damage(folder / file)
@@ -350,7 +350,7 @@ def test_the_same_command_again_with_its_output_below_the_input(tmp_path: Path, 
             assert run(*job, *inputs).code == 0
         if job[0] in ("count", "tokenize"):
             before = tree(output)
-            for manifest in output.glob("**/manifest.json"):
+            for manifest in output.glob("**/__manifest"):
                 manifest.unlink()
             assert run(*job, *inputs).code == 0
             assert tree(output) == before

@@ -80,12 +80,12 @@ class Ground:
         return run(job, *with_options([*self.base(job), *output], *extra))
 
     def seen(self, job: str, *extra: str | Path, out: str = "out") -> Any:
-        """What a job that ends well makes, `job.json` left out; or what it writes to stdout."""
+        """What a job that ends well makes, `__job` left out; or what it writes to stdout."""
         ran = self.run(job, *extra, out=out)
         assert ran.code == 0, ran.err or ran.out.decode()
         if job not in WRITERS:
             return ran.out
-        return tree(self.own / out, without=("summary.json", "job.json"))
+        return tree(self.own / out, without=("summary.json", "__job"))
 
 
 Case = Callable[[Ground, str], None]
@@ -162,7 +162,7 @@ def finer_ranges(ground: Ground, job: str) -> None:
         assert ground.run(job, "--range-bytes", size, out=size).code == 0
     folder = "counts" if job == "train" else ""
     plans = [
-        json.loads((ground.own / size / folder / "job.json").read_bytes())["settings"]["plan"]
+        json.loads((ground.own / size / folder / "__job").read_bytes())["settings"]["plan"]
         for size in ("16MB", "2KB")
     ]
     assert plans[0]["splits"] == 1
@@ -379,13 +379,13 @@ def from_counts(ground: Ground, job: str) -> None:
     size = ("--vocab-size", "300")
     arguments = ("train", "--counts", ground.shared / "counts", *size)
     assert run(*arguments, "--output", ground.own / "tok").code == 0
-    made = tree(ground.own / "tok", without=("summary.json", "job.json"))
+    made = tree(ground.own / "tok", without=("summary.json", "__job"))
     corpus = ground.seen(job)
     assert isinstance(corpus, dict)
     assert made == {n: d for n, d in corpus.items() if not n.startswith("counts/")}
     agreed = ("--pretokenizer", "gpt2", "--normalizer", "none", "--output", ground.own / "agreed")
     assert run(*arguments, *agreed).code == 0
-    assert tree(ground.own / "agreed", without=("summary.json", "job.json")) == made
+    assert tree(ground.own / "agreed", without=("summary.json", "__job")) == made
     for extra in (
         ("--pretokenizer", "bert"),
         ("--normalizer", "nfc"),
@@ -712,7 +712,7 @@ def counted_words_are_kept(ground: Ground, job: str) -> None:
     """The folder has counts, by which the next run need not count."""
     first = ground.seen(job, "--work", ground.own / "work")
     before = tree(ground.own / "work")
-    assert "counts/manifest.json" in before
+    assert "counts/__manifest" in before
     assert ground.seen(job, "--work", ground.own / "work") == first
     assert tree(ground.own / "work") == before
 
@@ -737,7 +737,7 @@ def same_figures_of_splits(ground: Ground, job: str) -> None:
         finely = ("--range-bytes", "1KB") if number else ()
         assert ground.seen(job, *finely, "--work", ground.own / work) == ground.seen(job)
     one, many = (
-        json.loads((ground.own / work / "counts" / "plan.json").read_bytes())["splits"]
+        json.loads((ground.own / work / "counts" / "__plan").read_bytes())["splits"]
         for work in ("one", "many")
     )
     assert len(many) > len(one)
@@ -847,7 +847,7 @@ def other_shards(ground: Ground, job: str) -> None:
     assert (
         run(job, ground.shared / "tokens2", "--shards", "2", "--output", ground.own / "2").code == 0
     )
-    assert tree(ground.own / "2", without=("job.json",)) != made
+    assert tree(ground.own / "2", without=("__job",)) != made
 
 
 def sequences_in_a_file(ground: Ground, job: str) -> None:

@@ -97,7 +97,7 @@ def test_a_worker_process_that_is_killed_ends_the_job(
     assert ran.message.startswith(f"bpe-beam {job}: a worker process (")
     assert "died by signal 9" in ran.message
     assert not alive(started)
-    assert not (place / "out" / "manifest.json").exists()
+    assert not (place / "out" / "__manifest").exists()
     run_whole(*arguments(job), "out", *HERE)
     run_whole(*arguments(job), "fresh", *HERE)
     assert tree(place / "out") == tree(place / "fresh")

@@ -136,7 +136,7 @@ def test_killed_and_resumed(ground: Ground, tmp_path: Path, format_name: str) ->
         [*COMMAND, *command, "--quiet"],
         out,
         lambda: len([*receipts.glob("*.json")]) > 2,
-        (out / "manifest.json").exists,
+        (out / "__manifest").exists,
         "the receipts of three of a hundred splits",
     )
     summary = run_whole(*command).summary
@@ -170,14 +170,14 @@ def test_rows_name_their_documents_and_what_made_them(
     sizes = [len(json.loads(line)["text"].encode()) for line in lines]
     assert found.column("text_bytes").to_pylist() == sizes
     assert set(other.column("source").to_pylist()) == {"web"}
-    tokenizer = (plain / "tokenizer.json").read_bytes()
+    tokenizer = (plain / "__tokenizer").read_bytes()
     assert json.loads(found.schema.metadata[b"bpe_beam"]) == {
         "append": None,
         "document": "row",
         "prepend": {"id": ground.documents[0][0], "token": END},
         "tokenizer": {
             "fingerprint": hashlib.sha256(tokenizer).hexdigest(),
-            "vocab_size": json.loads((plain / "manifest.json").read_bytes())["tokenizer"][
+            "vocab_size": json.loads((plain / "__manifest").read_bytes())["tokenizer"][
                 "vocab_size"
             ],
         },

@@ -63,7 +63,7 @@ def proven(job: TokenizeSettings) -> dict[str, Any]:
 
 
 def manifest_of(out: Path) -> Manifest:
-    return Manifest.from_bytes((out / "manifest.json").read_bytes())
+    return Manifest.from_bytes((out / "__manifest").read_bytes())
 
 
 def shard_names(out: Path) -> list[str]:
@@ -138,7 +138,7 @@ def test_a_corpus_without_any_token(tmp_path: Path, tokenizer: str, append: str 
     for _ in range(2):
         with pytest.raises(DataError, match=r"there is no token: the 1,000 documents of .*a\.txt"):
             run(job)
-    assert not (tmp_path / "tokens" / "manifest.json").exists()
+    assert not (tmp_path / "tokens" / "__manifest").exists()
     assert shard_names(tmp_path / "tokens") == []
 
 
@@ -187,7 +187,7 @@ def test_a_run_that_is_killed_between_two_renames(
         patch.setattr(Storage, "move", moving)
         with pytest.raises(_Killed):
             run(job)
-    assert not (out / "manifest.json").exists()
+    assert not (out / "__manifest").exists()
     summary = run(job)
     assert tree(out) == whole
     assert summary["shards_kept_from_before"] > 0, "not all is made again"
@@ -239,19 +239,19 @@ def test_other_splits_have_tokens_after_the_corpus_changed(
 
 def as_earlier_version(out: Path) -> None:
     """Makes a finished folder what an earlier version left: a shard of every split, no checksum."""
-    value = json.loads((out / "manifest.json").read_bytes())
+    value = json.loads((out / "__manifest").read_bytes())
     assert value.pop("splits_without_tokens") == []
     del value["sha256"]
     for row in value["shards"]:
         del row["split"]
-    (out / "manifest.json").write_text(json.dumps({**value, "version": 1}, indent=2) + "\n")
-    job = json.loads((out / "job.json").read_bytes())
+    (out / "__manifest").write_text(json.dumps({**value, "version": 1}, indent=2) + "\n")
+    job = json.loads((out / "__job").read_bytes())
     del job["sha256"]
     job["version"] = 1
     job["files"]["numbered"] = [
         names for names in job["files"]["numbered"] if not names["before"].startswith("work/")
     ]
-    (out / "job.json").write_text(json.dumps(job, indent=2) + "\n")
+    (out / "__job").write_text(json.dumps(job, indent=2) + "\n")
 
 
 @pytest.mark.parametrize("damaged", [False, True])

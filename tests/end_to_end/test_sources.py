@@ -104,9 +104,7 @@ def test_any_split_size_and_any_number_of_workers(corpus: Path, tmp_path: Path) 
     ):
         count(corpus, tmp_path / f"{number}", *SOURCES, *extra)
         assert parts(tmp_path / f"{number}") == parts(tmp_path / "one")
-    manifests = [
-        json.loads((tmp_path / name / "manifest.json").read_bytes()) for name in ("one", "0")
-    ]
+    manifests = [json.loads((tmp_path / name / "__manifest").read_bytes()) for name in ("one", "0")]
     assert manifests[0] == manifests[1]
 
 
@@ -130,8 +128,7 @@ def test_the_sum_is_what_is_counted_without_sources(corpus: Path, tmp_path: Path
     for key in ("documents", "text_bytes", "words"):
         assert sum(row[key] for row in by_source["sources"].values()) == plain[key]
     manifests = [
-        json.loads((tmp_path / name / "manifest.json").read_bytes())
-        for name in ("plain", "by_source")
+        json.loads((tmp_path / name / "__manifest").read_bytes()) for name in ("plain", "by_source")
     ]
     assert [manifest["sources"] is None for manifest in manifests] == [True, False]
     for key in ("unique_words", "word_bytes", "fingerprint"):
@@ -183,7 +180,7 @@ def test_a_job_that_broke_goes_on(
 def test_other_sources_are_another_job(corpus: Path, tmp_path: Path) -> None:
     """And none are what they were before there were sources."""
     count(corpus, tmp_path / "out")
-    reading = json.loads((tmp_path / "out" / "job.json").read_bytes())["settings"]["reading"]
+    reading = json.loads((tmp_path / "out" / "__job").read_bytes())["settings"]["reading"]
     assert not [key for key in reading if key.startswith("source")]
     ran = run(
         "count", "--input", f"{corpus}/**/*.*", "--output", tmp_path / "out", *WORDS, *SOURCES
@@ -342,7 +339,7 @@ class TestWeights:
         assert summary["weights"]["code"]["decimal"] == "1"
         kept = json.loads((tmp_path / "out" / "summary.json").read_bytes())
         assert kept["weights"] == summary["weights"]
-        job = json.loads((tmp_path / "out" / "job.json").read_bytes())
+        job = json.loads((tmp_path / "out" / "__job").read_bytes())
         assert job["settings"]["weights"] == {"en": 314573, "zh": 1 << 21}
         arguments = ("--counts", counts, "--vocab-size", "420", "--symbols", "characters")
         arguments += ("--output", tmp_path / "out")
@@ -396,7 +393,7 @@ class TestWeights:
 
     def test_symbols_beyond_64_bits(self, counts: Path, tmp_path: Path) -> None:
         """The words' counts fit, their symbols do not: the learner refuses them and never wraps."""
-        words = json.loads((counts / "manifest.json").read_bytes())["sources"]["en"]["words"]
+        words = json.loads((counts / "__manifest").read_bytes())["sources"]["en"]["words"]
         weight = (2**63 - 1) // (words << 20) - 1
         base = ("--counts", counts, "--vocab-size", "400", "--output", tmp_path / "out")
         # The odd numerator leaves nothing to take out.
@@ -461,15 +458,15 @@ class TestTokens:
         out = tmp_path / "tokens"
         tokenizer = ("--tokenizer", tmp_path / "tok" / "tokenizer.json")
         run_whole("tokenize", *arguments, *tokenizer, "--output", out)
-        document = json.loads((out / "manifest.json").read_bytes())
+        document = json.loads((out / "__manifest").read_bytes())
         del document["sha256"]
         document["shards"][0]["sources"]["en"]["tokens"] += 1
-        (out / "manifest.json").write_bytes(with_checksum(document))
+        (out / "__manifest").write_bytes(with_checksum(document))
         ran = run("verify", out)
         assert ran.code == 1
         assert "its sources add up to" in ran.message
         document["shards"][0]["sources"]["en"]["more"] = 1
-        (out / "manifest.json").write_bytes(with_checksum(document))
+        (out / "__manifest").write_bytes(with_checksum(document))
         assert "unknown field `more`" in run("verify", out).message
 
     def test_a_source_that_cannot_be_encoded_has_no_figure(

@@ -99,4 +99,4 @@ def test_a_real_terminal(made: Path, tmp_path: Path, columns: int) -> None:
         assert "  bpe-beam train --counts out/counts --vocab-size 32000 --output" in counted
     assert str(tmp_path / ("missing" * 9)) in failed
     assert len(failed.splitlines()) > 1
-    assert json.loads((tmp_path / "out" / "counts" / "manifest.json").read_bytes())
+    assert json.loads((tmp_path / "out" / "counts" / "__manifest").read_bytes())

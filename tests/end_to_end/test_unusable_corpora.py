@@ -59,11 +59,11 @@ def test_two_damaged_files_of_twenty(tmp_path: Path) -> None:
     assert ran.code == 1
     assert "are lost, in 2 damaged files: 03.jsonl.gz (" in (ran.message)
     assert "the gzip stream ends too soon" in ran.message
-    assert not (tmp_path / "out" / "manifest.json").exists()
+    assert not (tmp_path / "out" / "__manifest").exists()
     summary = run_whole(*arguments, "--max-lost", "1%").summary
     assert summary["lost"]["files"] == 2
     assert summary["lost"]["names"] == ["03.jsonl.gz", "11.jsonl.gz"]
     assert "are lost, in 2 damaged files" in summary["warnings"][0]
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
+    manifest = json.loads((tmp_path / "out" / "__manifest").read_bytes())
     assert [row["file"] for row in manifest["lost"]] == ["03.jsonl.gz", "11.jsonl.gz"]
     assert run(*arguments).code == 1  # a finished folder knows its losses

@@ -67,7 +67,7 @@ def test_a_damaged_run_of_names_is_refused(run: dict[str, Any]) -> None:
 
     def unpacked(run: dict[str, Any]) -> frozenset[str]:
         values = {"numbered": [run], "single": []}
-        return unpack_names(to_struct(values, PackedNames, "job.json"))
+        return unpack_names(to_struct(values, PackedNames, "__job"))
 
     assert unpacked(good) == {"a00000", "a00001"}
     with pytest.raises(DataError):

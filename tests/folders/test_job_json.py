@@ -1,4 +1,4 @@
-"""job.json: whose folder it is; another, damaged or foreign record is refused."""
+"""__job: whose folder it is; another, damaged or foreign record is refused."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def test_a_record_cannot_name_files_outside_the_folder(tmp_path: Path) -> None:
     url = tmp_path / "out"
     claim(url)
     (tmp_path / "precious").write_text("x")
-    job = json.loads((url / "job.json").read_bytes())
+    job = json.loads((url / "__job").read_bytes())
     job["files"]["single"].append("../precious")
-    (url / "job.json").write_text(json.dumps(job))
+    (url / "__job").write_text(json.dumps(job))
     with pytest.raises(UsageError):
         claim(url, overwrite=True)
     assert (tmp_path / "precious").exists()
@@ -42,16 +42,16 @@ def test_a_record_cannot_name_files_outside_the_folder(tmp_path: Path) -> None:
     ],
 )
 def test_a_job_file_of_others_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "job.json").write_bytes(text.encode("latin-1"))
+    (tmp_path / "__job").write_bytes(text.encode("latin-1"))
     for overwrite in (False, True):
-        with pytest.raises(UsageError, match=r"job\.json"):
+        with pytest.raises(UsageError, match=r"__job"):
             claim(tmp_path, overwrite=overwrite)
-    assert (tmp_path / "job.json").read_bytes() == text.encode("latin-1")
+    assert (tmp_path / "__job").read_bytes() == text.encode("latin-1")
 
 
 def test_a_job_file_that_was_changed_is_refused(tmp_path: Path) -> None:
     claim(tmp_path)
-    path = tmp_path / "job.json"
+    path = tmp_path / "__job"
     path.write_text(path.read_text().replace('"text"', '"body"'))
     with pytest.raises(UsageError, match="no job of bpe-beam recorded"):
         claim(tmp_path)
@@ -59,7 +59,7 @@ def test_a_job_file_that_was_changed_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_of_another_version_is_refused_even_to_overwrite(tmp_path: Path) -> None:
     claim(tmp_path)
-    path = tmp_path / "job.json"
+    path = tmp_path / "__job"
     path.write_text(path.read_text().replace('"version": 2', '"version": 3'))
     for overwrite in (False, True):
         with pytest.raises(UsageError, match="version must be 1 to 2 for this bpe-beam, got 3"):
@@ -67,7 +67,7 @@ def test_a_folder_of_another_version_is_refused_even_to_overwrite(tmp_path: Path
 
 
 def test_a_record_reads_back(tmp_path: Path) -> None:
-    record = JobRecord("count", {"a": 1}, "manifest.json", frozenset(["b"]))
+    record = JobRecord("count", {"a": 1}, "__manifest", frozenset(["b"]))
     assert JobRecord.from_bytes(record.to_bytes()) == record
     # Another fingerprint would keep folders of earlier versions from being resumed.
     assert record.fingerprint == (
@@ -78,7 +78,7 @@ def test_a_record_reads_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", [True, 0, "2", None, 2.0])
 def test_a_job_file_of_a_strange_version_is_refused(tmp_path: Path, version: object) -> None:
     claim(tmp_path)
-    path = tmp_path / "job.json"
+    path = tmp_path / "__job"
     value = json.loads(path.read_bytes())
     path.write_text(json.dumps({**value, "version": version}))
     with pytest.raises(UsageError, match="version must be 1 to 2 for this bpe-beam, got "):

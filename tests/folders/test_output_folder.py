@@ -42,13 +42,13 @@ def test_a_new_folder_says_first_whose_it_is(tmp_path: Path) -> None:
     url = tmp_path / "deep" / "out #1 100% [a] ü"
     folder = claim(url)
     assert not folder.finished
-    job = json.loads((url / "job.json").read_bytes())
+    job = json.loads((url / "__job").read_bytes())
     assert list(job) == ["job", "version", "fingerprint", "settings", "final", "files", "sha256"]
     assert job["job"] == "tokenize"
     assert job["settings"] == {"append": None, "input": {"text_field": "text", "files": [["a", 1]]}}
     assert job["fingerprint"] == folder.record.fingerprint
     assert unpack_names(msgspec.convert(job["files"], PackedNames)) == set(NAMES)
-    assert str(tmp_path) not in (url / "job.json").read_text()
+    assert str(tmp_path) not in (url / "__job").read_text()
     assert (url / "work").is_dir()
 
 
@@ -56,10 +56,10 @@ def test_a_finished_folder_holds_nothing_temporary(whole: dict[str, bytes]) -> N
     shards = [name for name in NAMES if name.startswith("shard")]
     assert sorted(whole) == sorted(
         [
-            "job.json",
-            "manifest.json",
-            "tokenizer.json",
-            "rejects/shard-00001-of-00003.jsonl",
+            "__job",
+            "__manifest",
+            "__tokenizer",
+            "__rejects/shard-00001-of-00003.jsonl",
             *shards,
         ]
     )
@@ -173,7 +173,7 @@ def test_a_piece_without_facts_is_made_again_once_something_is_missing(
 
     url = tmp_path / "whole"
     assert claim(url, restore=restore_some).finished
-    (url / "rejects" / "shard-00001-of-00003.jsonl").unlink()
+    (url / "__rejects" / "shard-00001-of-00003.jsonl").unlink()
     folder = claim(url, restore=restore_some)
     assert not folder.finished
     assert [folder.receipt(f"{i:05}") is not None for i in range(PIECES)] == [True, False, True]
@@ -182,7 +182,7 @@ def test_a_piece_without_facts_is_made_again_once_something_is_missing(
 def test_a_finished_folder_of_a_broken_manifest_is_made_again(
     tmp_path: Path, whole: dict[str, bytes]
 ) -> None:
-    (tmp_path / "whole" / "manifest.json").write_bytes(b"{")
+    (tmp_path / "whole" / "__manifest").write_bytes(b"{")
     assert run_job(tmp_path / "whole") == [0, 1, 2]
     assert tree(tmp_path / "whole") == whole
 
@@ -196,7 +196,7 @@ def test_a_kill_between_the_manifest_and_the_cleaning_is_no_harm(
     (url / "work").mkdir()
     (url / "work" / "00000.json").write_bytes((tmp_path / "other/work/00000.json").read_bytes())
     (url / "work" / "plan.json").write_bytes(b"{}\n")
-    (url / "manifest.json.attempt-0123456789ab").write_bytes(b"half")
+    (url / "__manifest.attempt-0123456789ab").write_bytes(b"half")
     assert run_job(url) == []
     assert tree(url) == whole
 
@@ -230,7 +230,7 @@ def test_a_long_list_of_differences_is_cut(tmp_path: Path) -> None:
 
 
 def test_names_that_were_recorded_later_are_the_jobs_too(tmp_path: Path) -> None:
-    """Shards get their final names when all splits are done, and `job.json` has them then."""
+    """Shards get their final names when all splits are done, and `__job` has them then."""
     OutputFolder.claim(Storage(), str(tmp_path), JOB, [*NAMES, "more.bin"], False)
     (tmp_path / "more.bin").write_bytes(b"x")
     folder = claim(tmp_path)
@@ -253,7 +253,7 @@ def test_overwriting_removes_what_the_job_recorded_and_nothing_else(
     foreign = {
         "thesis.tex": b"1",
         "shard-00007-of-00003.bin": b"2",  # looks like ours, but no job wrote it
-        "rejects/notes.txt": b"3",
+        "__rejects/notes.txt": b"3",
         "shard-00000-of-00003.bin.bak": b"4",
         "work/mine.json": b"{}",
         "shard-00000-of-00003.bin.attempt-me": b"5",
@@ -266,7 +266,7 @@ def test_overwriting_removes_what_the_job_recorded_and_nothing_else(
     folder = OutputFolder.claim(Storage(), str(url), other, ["part-0.parquet"], True)
     assert not folder.finished
     left = tree(url)
-    assert json.loads(left.pop("job.json"))["job"] == "count"
+    assert json.loads(left.pop("__job"))["job"] == "count"
     assert left == foreign
 
 
@@ -280,12 +280,12 @@ def test_overwriting_an_equal_job_begins_anew(tmp_path: Path, whole: dict[str, b
 
 
 @pytest.mark.parametrize(
-    "name", ["manifest.json", "job.json", "shard-00001-of-00003.bin", "rejects", "work"]
+    "name", ["__manifest", "__job", "shard-00001-of-00003.bin", "__rejects", "work"]
 )
 def test_overwriting_never_replaces_a_file_that_no_job_recorded(tmp_path: Path, name: str) -> None:
-    if name == "rejects":
-        name = "rejects/shard-00000-of-00003.jsonl"
-        (tmp_path / "rejects").mkdir()
+    if name == "__rejects":
+        name = "__rejects/shard-00000-of-00003.jsonl"
+        (tmp_path / "__rejects").mkdir()
     if name == "work":
         (tmp_path / "work").mkdir()
     else:
@@ -318,9 +318,9 @@ def test_overwriting_leaves_other_files_beside(tmp_path: Path) -> None:
     "change", [("shard-", "SHARD-"), ('"first": 0', '"first": 1'), ("  ", " ")]
 )
 def test_a_change_that_no_setting_shows_is_refused(tmp_path: Path, change: tuple[str, str]) -> None:
-    """What `job.json` lists may be removed by --overwrite."""
+    """What `__job` lists may be removed by --overwrite."""
     claim(tmp_path)
-    path = tmp_path / "job.json"
+    path = tmp_path / "__job"
     assert change[0] in path.read_text()
     path.write_text(path.read_text().replace(*change))
     for overwrite in (False, True):
@@ -339,7 +339,7 @@ def test_a_run_killed_at_its_very_first_file_can_start_again(
 ) -> None:
     url = tmp_path / "out"
     url.mkdir()
-    (url / "job.json.attempt-0123456789ab").write_bytes(b"{")
+    (url / "__job.attempt-0123456789ab").write_bytes(b"{")
     assert run_job(url) == [0, 1, 2]
     assert tree(url) == whole
 
@@ -347,10 +347,10 @@ def test_a_run_killed_at_its_very_first_file_can_start_again(
 def test_finish_takes_only_the_claimed_name(tmp_path: Path) -> None:
     folder = claim(tmp_path, final="summary.json")
     with pytest.raises(ValueError, match=r"summary\.json"):
-        folder.finish("manifest.json", b"")
+        folder.finish("__manifest", b"")
     folder.finish("summary.json", b"{}\n")
     assert folder.finished
-    assert sorted(tree(tmp_path)) == ["job.json", "summary.json"]
+    assert sorted(tree(tmp_path)) == ["__job", "summary.json"]
     assert claim(tmp_path, final="summary.json").finished
 
 
@@ -358,8 +358,8 @@ def test_finish_leaves_what_others_put_into_work(tmp_path: Path) -> None:
     folder = claim(tmp_path)
     (tmp_path / "work" / "notes.txt").write_text("mine")
     (tmp_path / "work" / "00000.json.attempt-0123456789ab").write_text("half")
-    folder.finish("manifest.json", b"{}\n")
-    assert sorted(tree(tmp_path)) == ["job.json", "manifest.json", "work/notes.txt"]
+    folder.finish("__manifest", b"{}\n")
+    assert sorted(tree(tmp_path)) == ["__job", "__manifest", "work/notes.txt"]
 
 
 def test_an_unreadable_file_is_an_error_and_not_a_silent_repetition(tmp_path: Path) -> None:
@@ -382,7 +382,7 @@ def test_an_unfinished_job_leaves_its_folder_with_the_documents(tmp_path: Path) 
     assert folder.record.settings["append"] is None
     assert not folder.receipts()
     found = tree(tmp_path)
-    assert {*found} == {"job.json", *(f"work/documents/{name}" for name in documents)}
+    assert {*found} == {"__job", *(f"work/documents/{name}" for name in documents)}
     assert tree(tmp_path / "work" / "documents") == documents
 
 
@@ -390,8 +390,8 @@ def test_what_is_not_taken_over(tmp_path: Path) -> None:
     """Finished tasks that are no moment's work, files outside of `work/`, other settings."""
     for name, tasks, file, job in (
         ("task", ("measure", "shard"), None, JOB),
-        ("file", ("measure",), "tokenizer.json", JOB),
-        ("finished", (), "manifest.json", JOB),
+        ("file", ("measure",), "__tokenizer", JOB),
+        ("finished", (), "__manifest", JOB),
         ("settings", ("measure",), None, {**JOB, "input": {}}),
         ("lacks it", ("measure",), None, {"job": "tokenize", "input": JOB["input"]}),
         ("job", ("measure",), None, {**JOB, "job": "count"}),
@@ -411,7 +411,7 @@ def test_a_temporary_folder_of_another_job_is_emptied(tmp_path: Path) -> None:
     claim(tmp_path, OTHER, replace_others=True)
     assert "work/measure-00000-of-00002.json" in tree(tmp_path)
     claim(tmp_path, replace_others=True)
-    assert {*tree(tmp_path)} == {"job.json", "work"}
+    assert {*tree(tmp_path)} == {"__job", "work"}
 
 
 @pytest.mark.parametrize("before", ["nothing", "another job", "a damaged finish"])
@@ -453,29 +453,29 @@ def test_two_runs_at_once_end_with_the_same_bytes(tmp_path: Path, whole: dict[st
         write_piece(first, piece)
         write_piece(second, piece)
     for folder in (first, second):
-        folder.storage.write_bytes(folder.path("tokenizer.json"), b"{}\n")
+        folder.storage.write_bytes(folder.path("__tokenizer"), b"{}\n")
     manifest = manifest_of(first.receipts())
-    first.finish("manifest.json", manifest)
-    second.finish("manifest.json", manifest)
+    first.finish("__manifest", manifest)
+    second.finish("__manifest", manifest)
     assert tree(url) == whole
 
 
 def test_a_folder_that_the_version_before_left_is_resumed(
     tmp_path: Path, whole: dict[str, bytes]
 ) -> None:
-    """Its `job.json` is version 1, its receipts have no version, and none has a checksum."""
+    """Its `__job` is version 1, its receipts have no version, and none has a checksum."""
     url = tmp_path / "out"
     _, run = begun(url, 1, 2)
-    for path in (url / "job.json", *Path(run.path("work")).glob("*.json")):
+    for path in (url / "__job", *Path(run.path("work")).glob("*.json")):
         value = json.loads(path.read_bytes())
         del value["sha256"], value["version"]
-        if path.name == "job.json":
+        if path.name == "__job":
             value["version"] = 1
         path.write_text(json.dumps(value))
     assert run_job(url) == [0]
     found = tree(url)
-    assert json.loads(found.pop("job.json"))["fingerprint"] == claim(url).record.fingerprint
-    assert found == {name: data for name, data in whole.items() if name != "job.json"}
+    assert json.loads(found.pop("__job"))["fingerprint"] == claim(url).record.fingerprint
+    assert found == {name: data for name, data in whole.items() if name != "__job"}
 
 
 def test_a_folder_that_another_job_took_is_left_alone(tmp_path: Path) -> None:
@@ -486,7 +486,7 @@ def test_a_folder_that_another_job_took_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="another job overwrote this folder"):
         mine.require_ours()
     with pytest.raises(DataError, match="another job overwrote this folder"):
-        mine.finish("manifest.json", b"{}")
+        mine.finish("__manifest", b"{}")
     assert tree(tmp_path / "out") == theirs
 
 

@@ -25,8 +25,8 @@ def test_a_takeover_that_was_broken_off_is_taken_up_again(
 ) -> None:
     """Killed after one of a piece's files was moved; and between the receipt and its removal."""
     folder, run = begun(tmp_path / "out", 0, 1)
-    folder.storage.make_folder(folder.path("rejects"))
-    for name in ("shard-00000-of-00003.bin", "rejects/shard-00001-of-00003.jsonl"):
+    folder.storage.make_folder(folder.path("__rejects"))
+    for name in ("shard-00000-of-00003.bin", "__rejects/shard-00001-of-00003.jsonl"):
         folder.storage.move(run.path(name), folder.path(name))
     receipt = Path(run.path("work/00001.json")).read_bytes()
     folder.take(run, all_files=True)
@@ -53,20 +53,20 @@ def test_an_orphan_writes_into_its_own_folder_only(tmp_path: Path, whole: dict[s
 def test_an_orphan_of_another_job_is_not_believed(tmp_path: Path) -> None:
     _, orphan = begun(tmp_path / "out", 0)
     folder = claim(tmp_path / "out", {**JOB, "append": "x"}, overwrite=True)
-    for name in ("work", "rejects"):
+    for name in ("work", "__rejects"):
         Path(orphan.path(name)).mkdir(parents=True)
     write_piece(orphan, 1)
     assert claim(tmp_path / "out", {**JOB, "append": "x"}).receipts() == {}
     assert folder.receipt("00001") is None
-    folder.finish("manifest.json", b"{}")
-    assert sorted(tree(tmp_path / "out")) == ["job.json", "manifest.json"]
+    folder.finish("__manifest", b"{}")
+    assert sorted(tree(tmp_path / "out")) == ["__job", "__manifest"]
 
 
 def test_what_nobody_wrote_stays_in_the_folder_of_a_run(tmp_path: Path) -> None:
     folder, run = begun(tmp_path / "out", 0)
     (Path(run.url) / "notes.txt").write_text("mine")
     folder.take(run, all_files=False)
-    folder.finish("manifest.json", b"{}")
+    folder.finish("__manifest", b"{}")
     assert [path for path in (tmp_path / "out" / "work").rglob("*") if path.is_file()] == [
         Path(run.url) / "notes.txt"
     ]
@@ -82,7 +82,7 @@ def test_temporary_files_of_a_run_stay_where_they_are(tmp_path: Path) -> None:
     named = folder.receipts()["piece"].files[0].name
     assert Path(folder.path(named)) == Path(run.path("work/plan.json"))
     assert claim(tmp_path / "out").receipt("piece")
-    folder.finish("manifest.json", b"{}")
+    folder.finish("__manifest", b"{}")
     assert not (tmp_path / "out" / "work").exists()
 
 

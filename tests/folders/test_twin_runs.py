@@ -26,26 +26,26 @@ def test_both_end_well(tmp_path: Path, removed: bool) -> None:
     late = LateWriter()
     with ThreadPoolExecutor(1) as pool:
         first = claim(tmp_path, late)
-        ending = pool.submit(first.finish, "manifest.json", b"{}\n")
+        ending = pool.submit(first.finish, "__manifest", b"{}\n")
         assert late.writing.wait(SECONDS)
         # A run that is started now takes what it finds for left behind.
         other = OutputFolder(Storage(), str(tmp_path), first.record)
         other = claim(tmp_path) if removed else other
-        other.finish("manifest.json", b"{}\n")
-        left = list(tmp_path.glob("manifest.json.attempt-*"))
+        other.finish("__manifest", b"{}\n")
+        left = list(tmp_path.glob("__manifest.attempt-*"))
         late.other_is_done.set()
         ending.result(SECONDS)
     assert len(left) == (0 if removed else 1)
-    assert tree(tmp_path).keys() == {"job.json", "manifest.json"}
+    assert tree(tmp_path).keys() == {"__job", "__manifest"}
     assert claim(tmp_path).finished
 
 
 def test_a_run_whose_file_is_gone_says_why(tmp_path: Path) -> None:
     late = LateWriter()
     with ThreadPoolExecutor(1) as pool:
-        ending = pool.submit(claim(tmp_path, late).finish, "manifest.json", b"{}\n")
+        ending = pool.submit(claim(tmp_path, late).finish, "__manifest", b"{}\n")
         assert late.writing.wait(SECONDS)
-        for attempt in tmp_path.glob("manifest.json.attempt-*"):
+        for attempt in tmp_path.glob("__manifest.attempt-*"):
             attempt.unlink()
         late.other_is_done.set()
         with pytest.raises(DataError, match="another run of this job works in the same folder"):

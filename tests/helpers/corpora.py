@@ -61,7 +61,7 @@ def make(folder: Path) -> Made:
         results[job] = tree(folder / job)
         measured[job] = measured_of(summary)
         _check_against_manifest(job, folder / job, measured[job])
-    assert [name for name in results["count"] if name.startswith("rejects/")]
+    assert [name for name in results["count"] if name.startswith("__rejects/")]
     return Made(folder, results, measured)
 
 
@@ -75,7 +75,7 @@ def measured_of(summary: dict[str, Any]) -> dict[str, Any]:
 def _check_against_manifest(job: str, folder: Path, measured: dict[str, Any]) -> None:
     """Compare counters with the manifest, whose sums are computed in another way."""
     counts = folder / "counts" if job == "train" else folder
-    manifest = json.loads((counts / "manifest.json").read_text())
+    manifest = json.loads((counts / "__manifest").read_text())
     if job == "tokenize":
         totals = manifest["totals"]
         pairs = [("documents_tokenized", "documents"), ("text_bytes_tokenized", "text_bytes")]

@@ -43,7 +43,7 @@ def parts(folder: Path) -> dict[str, bytes]:
 
 
 def manifest(folder: Path) -> Any:
-    return json.loads((folder / "manifest.json").read_bytes())
+    return json.loads((folder / "__manifest").read_bytes())
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:

@@ -59,5 +59,5 @@ def write_folder(folder: Path, with_places: bool = False, max_bytes: int = 5000)
         inputs=(("a/b #1.txt", 12), ("语.jsonl.gz", 2**40)),
         parts=parts,
     )
-    (folder / "manifest.json").write_bytes(manifest.to_bytes())
+    (folder / "__manifest").write_bytes(manifest.to_bytes())
     return manifest

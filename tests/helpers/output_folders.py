@@ -25,9 +25,9 @@ PIECES = 3
 
 NAMES = [
     *(f"shard-{i:05}-of-{PIECES:05}.{kind}" for i in range(PIECES) for kind in ("bin", "idx")),
-    *(f"rejects/shard-{i:05}-of-{PIECES:05}.jsonl" for i in range(PIECES)),
+    *(f"__rejects/shard-{i:05}-of-{PIECES:05}.jsonl" for i in range(PIECES)),
     "work/plan.json",
-    "tokenizer.json",
+    "__tokenizer",
 ]
 
 
@@ -57,9 +57,9 @@ def write_piece(folder: RunFolder, piece: int) -> None:
     """Write the two files of a task, and for one task a reject file."""
     files = []
     stem = f"shard-{piece:05}-of-{PIECES:05}"
-    names = [f"{stem}.bin", f"{stem}.idx"] + ([f"rejects/{stem}.jsonl"] if piece == 1 else [])
+    names = [f"{stem}.bin", f"{stem}.idx"] + ([f"__rejects/{stem}.jsonl"] if piece == 1 else [])
     if isinstance(folder, OutputFolder):
-        folder.storage.make_folder(folder.path("rejects"))
+        folder.storage.make_folder(folder.path("__rejects"))
     for name in names:
         data = content(piece, name)
         with folder.storage.create(folder.path(name)) as stream:
@@ -86,16 +86,16 @@ def run_job(url: Path | str, storage: Storage | None = None, **options: Any) -> 
     if folder.finished:
         return []
     folder.storage.write_bytes(folder.path("work/plan.json"), b"{}\n")
-    folder.storage.write_bytes(folder.path("tokenizer.json"), b"{}\n")
+    folder.storage.write_bytes(folder.path("__tokenizer"), b"{}\n")
     written = [i for i in range(PIECES) if folder.receipt(f"{i:05}") is None]
-    folder.storage.make_folder(folder.path("rejects"))
+    folder.storage.make_folder(folder.path("__rejects"))
     run = folder.new_run()
     for piece in written:
         write_piece(run, piece)
     folder.take(run, all_files=False)
     receipts = {task: found for task, found in folder.receipts().items() if task.isdigit()}
     assert list(receipts) == [f"{i:05}" for i in range(PIECES)]
-    folder.finish("manifest.json", manifest_of(receipts))
+    folder.finish("__manifest", manifest_of(receipts))
     return written
 
 
@@ -174,8 +174,8 @@ def begin_another(url: Path, *, tasks: tuple[str, ...] = ("measure",)) -> None:
             each.storage.write_bytes(each.path("work/plan.json"), b"another\n")
             each.write_receipt(name, [FileInfo.of("work/plan.json", b"another\n")], {"n": 1})
     inner = claim(url / "work" / "documents")
-    inner.storage.write_bytes(inner.path("tokenizer.json"), b"inner\n")
-    inner.finish("manifest.json", b"{}")
+    inner.storage.write_bytes(inner.path("__tokenizer"), b"inner\n")
+    inner.finish("__manifest", b"{}")
 
 
 def kill_at_takeover(root: Path) -> int:
@@ -198,7 +198,7 @@ def kill_at_takeover(root: Path) -> int:
 
             done = survives(run, moment)
             inner = tree(url / "work" / "documents")
-            assert {"manifest.json", "job.json", "tokenizer.json"} <= set(inner)
+            assert {"__manifest", "__job", "__tokenizer"} <= set(inner)
             run_job(url, job=job, takeover=TAKEOVER)
             assert tree(url) == whole[name], f"killed at {moment}"
         if done:
@@ -223,7 +223,7 @@ def kill_at_every_moment(root: Path, before: str) -> int:
             for piece in range(PIECES):
                 write_piece(other, piece)
             if moment % 2:
-                other.finish("manifest.json", b"{}")
+                other.finish("__manifest", b"{}")
             del other  # a run that has ended
         elif before == "a damaged finish":
             run_job(url)
@@ -234,7 +234,7 @@ def kill_at_every_moment(root: Path, before: str) -> int:
 
         done = survives(run, moment)
         # A folder never looks whole while it is being taken apart or filled.
-        if before != "a damaged finish" and (url / "manifest.json").exists():
+        if before != "a damaged finish" and (url / "__manifest").exists():
             assert {name for name in whole if name.startswith("shard")} <= set(tree(url))
         run_job(url, overwrite=overwrite and not done)
         assert tree(url) == whole, f"killed at {moment}"

@@ -67,7 +67,7 @@ def counts_folder(folder: Path, words: Mapping[str, int], pretokenizer: str = "g
         inputs=(),
         parts=parts,
     )
-    (folder / "manifest.json").write_bytes(manifest.to_bytes())
+    (folder / "__manifest").write_bytes(manifest.to_bytes())
     return folder
 
 
@@ -105,7 +105,7 @@ def job_of(
     base_tokenizer: Tokenizer | None = None,
 ) -> RoundsJob:
     """Return a training in rounds over a counts folder, its rounds in `folder`."""
-    manifest = CountsManifest.from_bytes((counts / "manifest.json").read_bytes(), "manifest.json")
+    manifest = CountsManifest.from_bytes((counts / "__manifest").read_bytes(), "__manifest")
     return RoundsJob(
         run=RunSettings(),
         folder=RoundsFolder(STORAGE, str(folder), {"test": repr(recipe)}),

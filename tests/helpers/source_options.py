@@ -19,7 +19,7 @@ BY_NAME = ("--source", "a=a.*", "--source", "b=b*")
 
 def _manifest(ground: Any, job: str) -> Any:
     folder = ground.own / "out" / ("counts" if job == "train" else "")
-    return json.loads((folder / "manifest.json").read_bytes())
+    return json.loads((folder / "__manifest").read_bytes())
 
 
 def _names(manifest: Any) -> set[str]:
@@ -143,7 +143,7 @@ def where_asked(ground: Any, job: str) -> None:
     ran = _run(ground, job, "--overwrite", out=folder)
     assert ran.code == 2
     assert "--output must be a folder other than those that are read" in ran.message
-    assert (ground.own / folder / "manifest.json").exists()
+    assert (ground.own / folder / "__manifest").exists()
 
 
 def begun_anew(ground: Any, job: str) -> None:
@@ -193,7 +193,7 @@ def one_source(ground: Any, job: str) -> None:
     ran = _run(ground, job, "--source", "y")
     assert ran.code == 0
     if job == "counts filter":
-        manifest = json.loads((ground.own / "out" / "manifest.json").read_bytes())
+        manifest = json.loads((ground.own / "out" / "__manifest").read_bytes())
         assert list(manifest["sources"]) == ["y"]
         assert manifest["documents"] == 1
         ran = run("counts", "show", ground.own / "out")

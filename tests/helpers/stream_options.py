@@ -42,7 +42,7 @@ def _special_tokens(ground: Any, job: str) -> None:
 
 
 def _source_names(ground: Any) -> set[str]:
-    manifest = json.loads((_window(ground) / "manifest.json").read_bytes())
+    manifest = json.loads((_window(ground) / "__manifest").read_bytes())
     return {name for shard in manifest["shards"] for name in shard["sources"]}
 
 
@@ -94,7 +94,7 @@ def _other_format(ground: Any, job: str) -> None:
     ground.seen(job, "--format", "flat")
     window = _window(ground)
     assert [*window.glob("*.document_offsets.npy")]
-    assert json.loads((window / "manifest.json").read_bytes())["format"] == "flat"
+    assert json.loads((window / "__manifest").read_bytes())["format"] == "flat"
     assert run("verify", window).code == 0
     ran = ground.run(job)
     assert ran.code == 2

@@ -37,7 +37,7 @@ def write_folder(
             writer.write_documents(ids, offsets)
         done = writer.result()
         rows.append(Shard(name, number, (), done.documents, 0, done.tokens, 0, done.files))
-    storage.write_bytes(storage.join(url, "tokenizer.json"), b"{}")
+    storage.write_bytes(storage.join(url, "__tokenizer"), b"{}")
     manifest = Manifest(
         format=format_name,
         version=VERSION,
@@ -50,7 +50,7 @@ def write_folder(
         tokenless=(),
     )
     write_index(storage, url, manifest)
-    storage.write_bytes(storage.join(url, "manifest.json"), manifest.to_bytes())
+    storage.write_bytes(storage.join(url, "__manifest"), manifest.to_bytes())
     return url
 
 

@@ -58,7 +58,7 @@ class LateWriter(Storage):
         attempts: The attempts at files beside it that there are after that.
     """
 
-    late: str = "manifest.json"
+    late: str = "__manifest"
     failure: str | None = None
     writing: threading.Event = field(default_factory=threading.Event)
     other_is_done: threading.Event = field(default_factory=threading.Event)

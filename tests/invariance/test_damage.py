@@ -1,4 +1,4 @@
-"""Damage that agrees with itself: edits of manifests, `job.json`, windows and receipts are named.
+"""Damage that agrees with itself: edits of manifests, `__job`, windows and receipts are named.
 
 Each file of a small job is edited in every field, and byte by byte. What reads the folder refuses
 every edit that changes what the file says; a receipt that was edited is as if it were not there.
@@ -115,13 +115,13 @@ def is_proven(made: Made) -> bool:
 
 
 def test_tokens_manifest(made: Made) -> None:
-    path = made.tokens / "manifest.json"
+    path = made.tokens / "__manifest"
     edits = all_edits(path.read_bytes(), 1, pretty)
     check(*passing(path, edits, lambda: is_proven(made)), least=200)
 
 
 def test_job_file(made: Made) -> None:
-    path = made.tokens / "job.json"
+    path = made.tokens / "__job"
     edits = all_edits(path.read_bytes(), 2, pretty)
     check(*passing(path, edits, lambda: is_proven(made)), least=100)
 
@@ -134,7 +134,7 @@ def test_job_file(made: Made) -> None:
 
 def test_counts_manifest(made: Made) -> None:
     folder = made.counts.output
-    path = Path(folder) / "manifest.json"
+    path = Path(folder) / "__manifest"
 
     def is_read() -> bool:
         manifest = read_counts(STORAGE, folder)
@@ -151,7 +151,7 @@ def test_window_log(made: Made, tmp_path: Path) -> None:
     watcher = Watcher(stream)
     watcher.look(1.0)
     tasks = watcher.look(2.0)
-    path = tmp_path / "out" / "window-00000000" / "window.json"
+    path = tmp_path / "out" / "window-00000000" / "__window"
     whole = path.read_bytes()
 
     def is_read() -> bool:
@@ -198,7 +198,7 @@ def test_receipts_of_a_job(made: Made, tmp_path: Path) -> None:
     record = OutputFolder.claim(STORAGE, str(tmp_path / "other"), {"job": "x"}, ["y"]).record
     value = json.loads(receipt.read_bytes())
     names = frozenset(re.sub("^work/run-[^/]+/", "", file["name"]) for file in value["files"])
-    job = json.loads((tmp_path / "tokens" / "job.json").read_bytes())
+    job = json.loads((tmp_path / "tokens" / "__job").read_bytes())
     record = structs.replace(record, job=job["job"], settings=job["settings"], names=names)
     folder = JobFolder(STORAGE, settings.output, record)
 
@@ -231,7 +231,7 @@ def adding_up(manifest: Manifest) -> Manifest:
 def without_a_shard(folder: Path, from_plan: bool, from_files: bool) -> Manifest:
     """Drops the last shard from manifest and folder alike; on request its split, and its file."""
     (folder / TOKEN_COUNTS_FILE).unlink()
-    manifest = Manifest.from_bytes((folder / "manifest.json").read_bytes())
+    manifest = Manifest.from_bytes((folder / "__manifest").read_bytes())
     last = manifest.shards[-1]
     assert last.split == len(manifest.plan["splits"]) - 1
     plan = dict(manifest.plan)
@@ -257,7 +257,7 @@ def without_a_shard(folder: Path, from_plan: bool, from_files: bool) -> Manifest
     [
         (False, False, "the plan has 3 splits, and the manifest has 2"),
         (True, False, r"not a whole plan: byte 0 of c\.jsonl is in no split"),
-        (True, True, r"job\.json: the input has 3 files of [0-9]+ bytes; the plan in"),
+        (True, True, r"__job: the input has 3 files of [0-9]+ bytes; the plan in"),
     ],
 )
 def test_a_shard_dropped_from_manifest_and_folder_alike(
@@ -269,14 +269,14 @@ def test_a_shard_dropped_from_manifest_and_folder_alike(
     tokenize.run(job, QUIET)
     folder = Path(job.output)
     damaged = without_a_shard(folder, from_plan, from_files)
-    (folder / "manifest.json").write_bytes(damaged.to_bytes())
+    (folder / "__manifest").write_bytes(damaged.to_bytes())
     for full in (False, True):
         asked = VerifySettings((job.output,), full, read if full else None, RUN)
         with pytest.raises(DataError, match=message):
             verify.run(asked, QUIET)
     if from_files:
-        # Without job.json only the input can tell.
-        (folder / "job.json").unlink()
+        # Without __job only the input can tell.
+        (folder / "__job").unlink()
         with pytest.raises(
             DataError, match=r"c\.jsonl is [0-9,]+ bytes of jsonl here and was miss"
         ):
@@ -288,7 +288,7 @@ def test_numbers_that_only_the_input_can_prove(made: Made, tmp_path: Path, what:
     """Of a split without tokens there is no file to compare with."""
     job = replace(made.job, output=str(tmp_path / "tokens"))
     tokenize.run(job, QUIET)
-    path = Path(job.output) / "manifest.json"
+    path = Path(job.output) / "__manifest"
     manifest = Manifest.from_bytes(path.read_bytes())
     row = manifest.tokenless[0]
     if what != "text_bytes of a shard":
@@ -303,7 +303,7 @@ def test_numbers_that_only_the_input_can_prove(made: Made, tmp_path: Path, what:
         path.write_bytes(structs.replace(manifest, shards=shards, totals=totals).to_bytes())
     verify.run(VerifySettings((job.output,), run=RUN), QUIET)
     with pytest.raises(
-        DataError, match=r": the input has [0-9,]+ (documents|text_bytes); manifest"
+        DataError, match=r": the input has [0-9,]+ (documents|text_bytes); __manifest"
     ):
         verify.run(VerifySettings((job.output,), True, job.input, RUN), QUIET)
 
@@ -312,7 +312,7 @@ def test_a_split_that_is_said_to_have_no_tokens(made: Made, tmp_path: Path) -> N
     job = replace(made.job, output=str(tmp_path / "tokens"))
     tokenize.run(job, QUIET)
     folder = Path(job.output)
-    manifest = Manifest.from_bytes((folder / "manifest.json").read_bytes())
+    manifest = Manifest.from_bytes((folder / "__manifest").read_bytes())
     first, *rest = manifest.shards
     row = TokenlessSplit(first.split, first.slices, first.documents, first.text_bytes, 0)
     (folder / TOKEN_COUNTS_FILE).unlink()
@@ -324,7 +324,7 @@ def test_a_split_that_is_said_to_have_no_tokens(made: Made, tmp_path: Path) -> N
     for shard, renamed in zip(rest, damaged.shards, strict=True):
         for file, other in zip(shard.files, renamed.files, strict=True):
             (folder / file.name).rename(folder / other.name)
-    (folder / "manifest.json").write_bytes(damaged.to_bytes())
+    (folder / "__manifest").write_bytes(damaged.to_bytes())
     verify.run(VerifySettings((job.output,), run=RUN), QUIET)
     with pytest.raises(
         DataError, match=r"split 0: has no shard, and its document [0-9]+ has tokens"
@@ -336,7 +336,7 @@ def test_a_split_that_is_said_to_have_no_tokens(made: Made, tmp_path: Path) -> N
 @pytest.mark.parametrize("what", ["dropped", "doubled", "swapped", "another sum"])
 def test_parts_of_counts(made: Made, tmp_path: Path, what: str, version: int) -> None:
     shutil.copytree(made.counts.output, tmp_path / "counts")
-    path = tmp_path / "counts" / "manifest.json"
+    path = tmp_path / "counts" / "__manifest"
     value = json.loads(path.read_bytes())
     parts = value["parts"]
     if what == "dropped":

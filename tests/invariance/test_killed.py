@@ -88,7 +88,7 @@ class Runs:
         counts = out / "counts" if job == "train" else out
         self.work = counts / "work"
         self.pieces = corpus.splits + (0 if job == "tokenize" else PARTS)
-        self.last = counts / "manifest.json"
+        self.last = counts / "__manifest"
         self.kept: set[str] = set()
         self._stamps: dict[str, tuple[int, int]] = {}
 

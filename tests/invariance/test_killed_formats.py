@@ -70,7 +70,7 @@ def kill(command: Sequence[str], out: Path, task: str, made: random.Random) -> i
         [*COMMAND, *command, "--quiet", "--workers", "2"],
         Path(command[command.index("--output") + 1]),
         lambda: finished(out, task) >= least,
-        lambda: (out / "manifest.json").exists() or finished(out, task) >= SPLITS,
+        lambda: (out / "__manifest").exists() or finished(out, task) >= SPLITS,
         f"the receipts of {least} tasks of {task}",
         made.random() * 0.01,
     )

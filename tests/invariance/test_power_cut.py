@@ -80,10 +80,10 @@ def is_whole(files: Files, final: str) -> bool:
 @pytest.mark.parametrize(
     ("job", "finals"),
     [
-        ("count", ["manifest.json"]),
-        ("tokenize", ["manifest.json"]),
-        ("arrange", ["manifest.json"]),
-        ("train", ["counts/manifest.json", "summary.json"]),
+        ("count", ["__manifest"]),
+        ("tokenize", ["__manifest"]),
+        ("arrange", ["__manifest"]),
+        ("train", ["counts/__manifest", "summary.json"]),
     ],
 )
 def test_what_is_finished_is_whole(
@@ -165,7 +165,7 @@ def _words_stand(files: Files, commit: str) -> bool:
 
 def write_window(storage: Storage, folder: str) -> None:
     storage.make_folder(folder)
-    assert write_once(storage, storage.join(folder, "window.json"), b"a window")
+    assert write_once(storage, storage.join(folder, "__window"), b"a window")
     window = WindowFolder(storage, folder, "fingerprint")
     window.prepare()
     file = FileInfo.of("work/shard.bin", b"a shard")
@@ -181,7 +181,7 @@ def write_window(storage: Storage, folder: str) -> None:
 @pytest.mark.parametrize(
     ("write_it", "names"),
     [
-        (write_window, ["window.json", "manifest.json", "tokenizer.json"]),
+        (write_window, ["__window", "__manifest", "__tokenizer"]),
         (lambda storage, folder: storage.write_bytes(f"{folder}/file", b"x" * 9), ["file"]),
     ],
     ids=["window", "file"],
@@ -199,7 +199,5 @@ def test_no_name_has_an_empty_file(
         for name in names:
             assert files.get(name) != b""
     assert set(names) <= disk.early[-1].keys()
-    if "manifest.json" in names:
-        assert is_whole(
-            {f"/{name}": each for name, each in disk.late[-1].items()}, "/manifest.json"
-        )
+    if "__manifest" in names:
+        assert is_whole({f"/{name}": each for name, each in disk.late[-1].items()}, "/__manifest")

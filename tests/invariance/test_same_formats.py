@@ -61,5 +61,5 @@ def test_the_format_does_not_matter(
         tokenizer = ("--tokenizer", folder / "tok" / "tokenizer.json")
         run_whole("tokenize", "--input", data, *options, *tokenizer, "--output", tokens)
         assert read_shards(tokens) == read_shards(folder / "tokens")
-    plan = json.loads((tokens / "manifest.json").read_bytes())["plan"]
+    plan = json.loads((tokens / "__manifest").read_bytes())["plan"]
     assert len(plan["splits"]) == splits

@@ -115,7 +115,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "one split"])
 def test_the_way_does_not_matter(way: str, first: Path, tmp_path: Path) -> None:
     make_all(tmp_path, way)
-    plan = json.loads((tmp_path / "tokens" / "manifest.json").read_bytes())["plan"]
+    plan = json.loads((tmp_path / "tokens" / "__manifest").read_bytes())["plan"]
     assert len(plan["splits"]) == WAYS[way][1]
     assert parts(tmp_path / "counts") == parts(first / "counts")
     for rule in RULES:

@@ -136,7 +136,7 @@ def test_equals_the_definition(ground: Ground, tmp_path: Path, name: str) -> Non
         assert summary["sequences"] == len(rows)
         assert summary["padding"] == len(rows) * LENGTH - summary["tokens"]
     assert run_whole("verify", tmp_path / "out").summary["whole"] is True
-    assert sorted(path.name for path in (tmp_path / "out" / "rejects").iterdir())
+    assert sorted(path.name for path in (tmp_path / "out" / "__rejects").iterdir())
     assert not (tmp_path / "out" / "work").exists()
 
 
@@ -199,7 +199,7 @@ def test_tables_tell_where_documents_begin_in_sequences(ground: Ground, tmp_path
             ]
         run_whole("convert", out, "--format", other, "--output", there)
         run_whole("convert", there, "--format", format_name, "--output", back)
-        assert tree(back, without=("job.json",)) == tree(out, without=("job.json",))
+        assert tree(back, without=("__job",)) == tree(out, without=("__job",))
 
 
 def test_padding_fills_every_sequence(ground: Ground, tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_padding_fills_every_sequence(ground: Ground, tmp_path: Path) -> None:
     (pad,) = ground.plain[0]
     expected = [row + [pad] * (LENGTH - len(row)) for row in best_fit(ground.plain)]
     assert read_shards(out) == expected
-    arranged = json.loads((out / "manifest.json").read_bytes())["arranged"]
+    arranged = json.loads((out / "__manifest").read_bytes())["arranged"]
     assert arranged["padding"] == summary["padding"]
     assert arranged["tokens"] == summary["tokens"] == LENGTH * len(expected) - summary["padding"]
     with pytest.raises(UsageError, match="tokenize with --format parquet or arrow"):
@@ -305,7 +305,7 @@ def test_equal_texts_are_in_one_part_unless_ids_decide(ground: Ground, tmp_path:
             assert parts["validation"]["documents_also_in_train"] == overlaps[by]
             assert "documents_also_in_train" not in parts["train"]
         for part in ("train", "validation"):
-            settings = json.loads((out / part / "manifest.json").read_bytes())["arranged"]
+            settings = json.loads((out / part / "__manifest").read_bytes())["arranged"]
             assert settings["settings"].get("validation_by", "id") == by
             verified = run("verify", out / part, "--full", "--input", corpus)
             assert verified.code == 0, verified.err
@@ -456,7 +456,7 @@ def test_killed_while_another_arrangement_takes_over(ground: Ground, tmp_path: P
             f"two receipts of {kind}",
         )
 
-    has_ended = (out / "train" / "manifest.json").exists
+    has_ended = (out / "train" / "__manifest").exists
     for extra, kind in ((first, "measure"), (other, "measure"), (first, "pieces")):
         kill(extra, kind, has_a_shard)
     kill(other, "train", has_ended)
@@ -501,7 +501,7 @@ def test_killed_and_resumed(ground: Ground, tmp_path: Path) -> None:
             [*COMMAND, *map(str, ground.command(*extra)), "--output", str(out), "--quiet"],
             out,
             partial(has_two_receipts, out, start),
-            (out / "validation" / "manifest.json").exists,
+            (out / "validation" / "__manifest").exists,
             f"two receipts of {start}",
         )
     summary = ground.make(out, *extra, "--runner", "FnApiRunner")
@@ -545,7 +545,7 @@ def test_a_part_that_lost_a_file_is_repaired(ground: Ground, tmp_path: Path) -> 
     out, extra = tmp_path / "out", ("--validation-share", "30%")
     ground.make(out, *extra)
     whole = tree(out)
-    for name in ("manifest.json", "tokenizer.json"):
+    for name in ("__manifest", "__tokenizer"):
         (out / "validation" / name).unlink()
         ground.make(out, *extra)
         assert tree(out) == whole

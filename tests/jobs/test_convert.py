@@ -73,7 +73,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return tree(folder, without=("job.json",))
+    return tree(folder, without=("__job",))
 
 
 @pytest.mark.parametrize("format_name", SHARD_FORMATS)
@@ -147,14 +147,14 @@ def test_divided_evenly_in_order(ground: Ground, tmp_path: Path, shards: int) ->
 def test_folders_are_joined_in_their_order(ground: Ground, tmp_path: Path) -> None:
     flat, joined, one = tmp_path / "flat", tmp_path / "joined", tmp_path / "one"
     run_whole("convert", ground.shards("dolma"), "--format", "flat", "--output", flat)
-    (flat / "job.json").unlink()  # as a window of a stream, which has none
+    (flat / "__job").unlink()  # as a window of a stream, which has none
     folders = (ground.shards("megatron"), flat)
     run_whole("convert", *folders, "--output", joined)
     documents = read_shards(ground.shards("megatron"))
     assert read_shards(joined) == 2 * documents
     assert tokens_of(joined) == 2 * tokens_of(flat)
-    totals = json.loads((joined / "manifest.json").read_bytes())["totals"]
-    each = json.loads((flat / "manifest.json").read_bytes())["totals"]
+    totals = json.loads((joined / "__manifest").read_bytes())["totals"]
+    each = json.loads((flat / "__manifest").read_bytes())["totals"]
     assert totals["text_bytes"] == 2 * each["text_bytes"]
     assert totals["documents"] == 2 * each["documents"]
     assert run_whole("verify", joined).summary["whole"] is True
@@ -170,7 +170,7 @@ def masks(data: TokenDataset) -> list[tuple[list[int], list[bool]]]:
 
 
 def arranged(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "manifest.json").read_bytes())["arranged"]
+    found: dict[str, Any] = json.loads((folder / "__manifest").read_bytes())["arranged"]
     return found
 
 
@@ -286,7 +286,7 @@ def test_sequences_are_known_by_their_shards_where_the_manifest_is_silent(
     for path in packed.glob("*.arrow"):
         (silent / path.name).symlink_to(path)
     manifest = replace(read_manifest(Storage(), str(packed)), arranged=UNSET)
-    (silent / "manifest.json").write_bytes(manifest.to_bytes())
+    (silent / "__manifest").write_bytes(manifest.to_bytes())
     data = bpe_beam.shards.open(str(silent))
     assert masks(data) == masks(bpe_beam.shards.open(str(packed)))
     assert not all(data.loss_mask(at).all() for at in range(len(data)))
@@ -309,7 +309,7 @@ def test_killed_and_resumed(ground: Ground, tmp_path: Path) -> None:
         [*COMMAND, *map(str, command), "--output", str(out), "--quiet"],
         out,
         lambda: len([*(out / "work").glob("*/work/*.json")]) > 2,
-        (out / "manifest.json").exists,
+        (out / "__manifest").exists,
         "the receipts of three of 24 shards",
     )
     ran = run_whole(*command, "--output", out, "--runner", "FnApiRunner")
@@ -348,7 +348,7 @@ def test_what_cannot_be_converted(ground: Ground, tmp_path: Path) -> None:
         ((megatron, bare), 2, f"prepend: {END} in"),
         ((bare, "--format", "llmc"), 2, "--format must not be llmc"),
         ((ground.folder / "tok", "--format", "flat"), 2, "holds a tokenizer, not shards"),
-        ((tmp_path / "none", "--format", "flat"), 1, "manifest.json"),
+        ((tmp_path / "none", "--format", "flat"), 1, "__manifest"),
     ):
         ran = run("convert", *args, *out)
         assert (ran.code, said in ran.message) == (code, True), ran.message

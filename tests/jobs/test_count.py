@@ -36,7 +36,7 @@ def receipts_of_stopped_run(job: CountSettings) -> list[Path]:
         patch.setattr(OutputFolder, "finish", lambda *_: (_ for _ in ()).throw(DataError("stop")))
         with pytest.raises(DataError, match="stop"):
             count.run(job, QUIET)
-    splits = len(json.loads((Path(job.output) / "plan.json").read_bytes())["splits"])
+    splits = len(json.loads((Path(job.output) / "__plan").read_bytes())["splits"])
     receipts = sorted((Path(job.output) / "work").glob("counts-*.json"))
     assert len(receipts) == splits > 1
     return receipts

@@ -323,7 +323,7 @@ def test_a_page_shows_its_progress(made: Path, tmp_path: Path, tokenizers: list[
         stages = [line for line in lines if line["stage"] == "report"]
         assert bool(stages) == shown
         for last in stages[-1:]:
-            parts = len(json.loads((made / "counts/manifest.json").read_text())["parts"])
+            parts = len(json.loads((made / "counts/__manifest").read_text())["parts"])
             assert last["done"] == last["total"] == parts + 2 * len(tokenizers)
 
 

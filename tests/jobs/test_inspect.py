@@ -67,7 +67,7 @@ def test_a_folder_of_a_tokenizer(
     added = {"roles": ["eos_token <|end|>"], "model_max_length": 512, "chat_template": True}
     assert figures == of_file | added
     # A folder that train did not finish has these files too, and is none.
-    (other / "job.json").write_text('{"job": "train"}')
+    (other / "__job").write_text('{"job": "train"}')
     assert cli.main(["inspect", str(other)]) == 2
     assert cli.main(["encode", "--tokenizer", str(other), "x"]) == 2
     assert "other is a folder without a tokenizer.json" in capsys.readouterr().err
@@ -172,7 +172,7 @@ def test_shards_with_a_damaged_job_file(
     made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     shutil.copytree(made / "tokens", tmp_path / "tokens")
-    (tmp_path / "tokens" / "job.json").write_text("{")
+    (tmp_path / "tokens" / "__job").write_text("{")
     assert inspect(tmp_path / "tokens", capsys, tmp_path)[1]["documents"] == len(DOCUMENTS)
 
 
@@ -199,14 +199,14 @@ def test_what_is_nothing_of_ours(
 ) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "unfinished").mkdir()
-    (tmp_path / "unfinished" / "job.json").write_text("{}")
+    (tmp_path / "unfinished" / "__job").write_text("{}")
     (tmp_path / "odd").mkdir()
-    (tmp_path / "odd" / "manifest.json").write_text("[" * 100_000)
+    (tmp_path / "odd" / "__manifest").write_text("[" * 100_000)
     for path, code, said in (
         (tmp_path / "none", 2, "no such file or folder"),
-        (tmp_path / "empty", 2, "has neither manifest.json nor tokenizer.json"),
+        (tmp_path / "empty", 2, "has neither __manifest nor tokenizer.json"),
         (tmp_path / "unfinished", 2, "is not finished: run its job again"),
-        (tmp_path / "odd", 1, "odd/manifest.json: cannot be read as JSON"),
+        (tmp_path / "odd", 1, "odd/__manifest: cannot be read as JSON"),
         (made / "in.jsonl", 2, "in.jsonl"),
     ):
         assert cli.main(["inspect", str(path)]) == code
@@ -256,17 +256,17 @@ def test_a_token_is_shown_as_the_text_that_it_stands_for(
 @pytest.mark.parametrize(
     ("job", "made_by", "said"),
     [
-        ("tokenize", ["tokenizer.json"], "is not finished: run its job, which makes shards, again"),
+        ("tokenize", ["__tokenizer"], "is not finished: run its job, which makes shards, again"),
         ("count", [], "is not finished: run its job, which makes word counts, again"),
         ("train", [], "is not finished: run its job, which makes a tokenizer, again"),
-        ("stream-tokenize", ["tokenizer.json"], "holds windows of shards: give one of"),
+        ("stream-tokenize", ["__tokenizer"], "holds windows of shards: give one of"),
     ],
 )
 def test_the_folder_of_a_job_that_was_killed(
     job: str, made_by: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A tokens folder has its tokenizer.json from the beginning, and is no tokenizer for that."""
-    (tmp_path / "job.json").write_text(json.dumps({"job": job}))
+    """A tokens folder has its tokenizer from the beginning, and is no tokenizer for that."""
+    (tmp_path / "__job").write_text(json.dumps({"job": job}))
     for name in made_by:
         Tokenizer.from_learned(["a"], []).save(str(tmp_path / name))
     assert cli.main(["inspect", str(tmp_path)]) == 2

@@ -71,7 +71,7 @@ def test_the_plan_as_json(corpus: Path, tmp_path: Path) -> None:
         *("--range-bytes", "1KB", "--output", counts),
     )
     assert ran.code == 0, ran.err
-    counted = Plan.from_json(json.loads((counts / "plan.json").read_bytes()), str(corpus))
+    counted = Plan.from_json(json.loads((counts / "__plan").read_bytes()), str(corpus))
     assert [file.name for file in counted.files] == ["a.txt", "b/c.jsonl"]
     assert Storage().read_bytes(counted.url(0)).startswith(b"one")
 

@@ -1,4 +1,4 @@
-"""`token_counts.parquet` beside the shards: the tokens of the shards, for any engine and resume."""
+"""`__token_counts` beside the shards: the tokens of the shards, for any engine and resume."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from made_text import documents
 from read_back import read_shards, tree
 
 END = "<|endoftext|>"
-FILE = "token_counts.parquet"
+FILE = "__token_counts"
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +46,13 @@ def counted(folder: Path) -> Counter[tuple[str | None, int]]:
 
 def test_the_counts_are_those_of_the_shards(made: Path, tmp_path: Path) -> None:
     out = tokenize(made, tmp_path / "out", "--append", END)
-    vocab = json.loads((out / "tokenizer.json").read_bytes())["model"]["vocab"]
+    vocab = json.loads((out / "__tokenizer").read_bytes())["model"]["vocab"]
     ids = Counter(token for document in read_shards(out) for token in document)
     found = counted(out)
     assert +found == Counter({(None, token): count for token, count in ids.items()})
     assert {token for _, token in found} == {*vocab.values()}
     metadata = json.loads(pq.read_schema(out / FILE).metadata[b"bpe_beam"])
-    manifest = json.loads((out / "manifest.json").read_bytes())
+    manifest = json.loads((out / "__manifest").read_bytes())
     assert metadata == {"tokenizer": manifest["tokenizer"]["fingerprint"], "version": 1}
 
 
@@ -63,7 +63,7 @@ def test_nothing_depends_on_workers_splits_and_runner(made: Path, tmp_path: Path
     sums: Counter[str] = Counter()
     for (source, _), count in counted(out).items():
         sums[str(source)] += count
-    sources = json.loads((out / "manifest.json").read_bytes())["shards"]
+    sources = json.loads((out / "__manifest").read_bytes())["shards"]
     tokens: Counter[str] = Counter()
     for shard in sources:
         for source, totals in shard["sources"].items():
@@ -148,7 +148,7 @@ def test_parts_have_counts_of_their_own(
             for (_, token), count in counted(part).items():
                 total[token] += count
             shards = Counter(token for document in read_shards(part) for token in document)
-            arranged = json.loads((part / "manifest.json").read_bytes())["arranged"]
+            arranged = json.loads((part / "__manifest").read_bytes())["arranged"]
             shards[end] -= arranged.get("padding", 0)
             assert +total == +shards
             assert bool(padded) == bool(arranged.get("padding", 0))
@@ -173,7 +173,7 @@ def test_the_sources_of_parts_are_those_of_their_documents(made: Path, tmp_path:
                 tokens.update((row["source"], token) for token in row["input_ids"])
                 texts[row["source"]] += row["text_bytes"]
         assert +counted(part) == tokens
-        arranged = json.loads((part / "manifest.json").read_bytes())["arranged"]
+        arranged = json.loads((part / "__manifest").read_bytes())["arranged"]
         sources = arranged["texts"]["sources"]
         assert {name: row["text_bytes"] for name, row in sources.items()} == dict(texts)
         assert {*sources} >= {"de", "en", "zh"}

@@ -88,7 +88,7 @@ def test_damage_in_one_folder_fails_and_the_others_are_read(made: Path, tmp_path
     assert f"{damaged / 'parquet'} is whole" in ran.message
 
 
-@pytest.mark.parametrize("lost", ["validation", "validation/manifest.json"])
+@pytest.mark.parametrize("lost", ["validation", "validation/__manifest"])
 def test_a_part_that_is_lost_is_not_left_out(lost: str, made: Path, tmp_path: Path) -> None:
     damaged = copytree(made / "packed", tmp_path / "packed")
     rmtree(damaged / lost) if lost == "validation" else (damaged / lost).unlink()
@@ -101,7 +101,7 @@ def test_what_is_no_folder_of_shards_is_wrong_use(made: Path, tmp_path: Path) ->
     write(tmp_path / "data" / "a.jsonl", documents(2, seed=1))
     for path, said in (
         (made / "a.jsonl", "is a file: give the folder of shards that tokenize or convert wrote"),
-        (made / "two/megatron/manifest.json", "is a file: give the folder of shards"),
+        (made / "two/megatron/__manifest", "is a file: give the folder of shards"),
         (tmp_path / "data", "has no shards: give a folder that tokenize or convert wrote"),
     ):
         ran = run("verify", made / "two", path)

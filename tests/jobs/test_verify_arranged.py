@@ -57,7 +57,7 @@ def test_the_corpus_proves_what_is_arranged(
     unit = "document" if manifest.sequences is None else "sequence"
     assert f"{name}: {unit} 0" in ran.message
     assert "arranged.tokens is" in ran.message
-    assert "manifest.json: arranged.corpus.text_bytes is" in ran.message
+    assert "__manifest: arranged.corpus.text_bytes is" in ran.message
 
 
 def test_the_settings_of_reading_stay_with_divided_shards(tokenizer: str, tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_the_settings_of_reading_stay_with_divided_shards(tokenizer: str, tmp_pa
     assert ran.code == 1
     found = [line for line in ran.message.splitlines() if "arranged.corpus.sources" in line]
     assert found == [
-        f"  manifest.json: arranged.corpus.sources.{name} is {was}; the corpus gives {now}"
+        f"  __manifest: arranged.corpus.sources.{name} is {was}; the corpus gives {now}"
         for name, was, now in sources_that_differ(divided)
     ]
     other.write_text(corpus.read_text().replace('"body"', '"text"'))
@@ -120,8 +120,8 @@ def test_a_folder_that_lost_the_settings_of_reading_is_not_compared(
     run_whole("tokenize", *arguments, "--tokenizer", tokenizer, "--output", out)
     manifest = read_manifest(Storage(), str(out))
     lost = replace(manifest, settings=manifest.encoding)
-    (out / "manifest.json").write_bytes(lost.to_bytes())
-    (out / "job.json").unlink()
+    (out / "__manifest").write_bytes(lost.to_bytes())
+    (out / "__job").unlink()
     ran = run("verify", out, "--full", "--input", corpus)
     assert ran.code == 2
     assert ran.message.endswith("; leave it out, or verify the folder that tokenize wrote")

@@ -42,7 +42,7 @@ def test_too_many_rejects(
     arguments = (*made.command("count"), "--max-rejects", "1")
     said = fails(engine, *arguments, "--output", tmp_path / "out")
     assert "records could not be used, most of them in " in said
-    assert not (tmp_path / "out" / "manifest.json").exists()
+    assert not (tmp_path / "out" / "__manifest").exists()
 
 
 def test_a_worker_that_raises(engine: Engine, tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_worker_that_raises(engine: Engine, tmp_path: Path) -> None:
         tmp_path / "out",
     )
     assert "other.txt: the record at byte 6: character '\u00f6' (U+00F6)" in said
-    assert not (tmp_path / "out" / "manifest.json").exists()
+    assert not (tmp_path / "out" / "__manifest").exists()
 
 
 @pytest.fixture(scope="module")

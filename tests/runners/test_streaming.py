@@ -84,8 +84,8 @@ class Streaming:
 
     def windows(self, finished: bool = True) -> list[Path]:
         """Those that are finished, or those that are not."""
-        found = sorted(self.out.glob("window-*/window.json"))
-        return [p.parent for p in found if (p.parent / "manifest.json").exists() == finished]
+        found = sorted(self.out.glob("window-*/__window"))
+        return [p.parent for p in found if (p.parent / "__manifest").exists() == finished]
 
     def in_a_window(self) -> bool:
         """Whether one is begun and not finished."""
@@ -95,7 +95,7 @@ class Streaming:
 
     def files(self) -> list[str]:
         """The files of all finished windows."""
-        manifests = [json.loads((w / "manifest.json").read_bytes()) for w in self.windows()]
+        manifests = [json.loads((w / "__manifest").read_bytes()) for w in self.windows()]
         return sorted(file["name"] for each in manifests for file in each["plan"]["files"])
 
 

@@ -121,7 +121,7 @@ def test_files_that_come_over_time(
         assert (ran.summary["windows"], ran.summary["files"]) == (1, 2)
         tokens.append(ran.summary["tokens"])
         assert run("verify", f"{folder}/windows/window-0000000{number}", *store.arguments).code == 0
-    batch = json.loads(local.results["tokens"]["manifest.json"])
+    batch = json.loads(local.results["tokens"]["__manifest"])
     assert sum(tokens) == batch["totals"]["tokens"]
 
 
@@ -186,7 +186,7 @@ def test_an_object_that_changes_between_plan_and_read(local: Made, tmp_path: Pat
         ran = run("count", *reading, "--output", tmp_path / "counts")
     assert ran.code == 1
     assert "changed" in ran.message
-    assert not (tmp_path / "counts" / "manifest.json").exists()
+    assert not (tmp_path / "counts" / "__manifest").exists()
 
 
 def finished(store: Store, out: str) -> int:
@@ -217,7 +217,7 @@ def test_a_killed_job_goes_on(
             lambda share=share: finished(store, killed) >= share * shards,  # type: ignore[misc]
             f"{share} of all",
         ), "ended before it was killed"
-        assert not store.storage.exists(f"{killed}/manifest.json")
+        assert not store.storage.exists(f"{killed}/__manifest")
     resumed = run_whole("tokenize", *reading, *tokenizer, "--output", killed)
     assert stored(store, killed) == whole
     assert resumed.summary["shards_kept_from_before"] >= 0.4 * shards

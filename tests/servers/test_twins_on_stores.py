@@ -24,7 +24,7 @@ from bpe_beam.workers.stream.watcher import Watcher
 pytestmark = pytest.mark.servers
 
 
-@pytest.mark.parametrize("at", ["move", "manifest.json"])
+@pytest.mark.parametrize("at", ["move", "__manifest"])
 @pytest.mark.parametrize("name", ["moto", "versitygw"])
 def test_both_end_well(name: str, at: str, start_store: Callable[[str], Store]) -> None:
     store = start_store(name)
@@ -62,4 +62,4 @@ def test_both_end_well(name: str, at: str, start_store: Callable[[str], Store]) 
     assert manifest.totals.documents == 60
     there = storage.list_names(window)
     shards = {file.name for shard in manifest.shards for file in shard.files}
-    assert set(there) == {"manifest.json", "tokenizer.json", "window.json"} | shards
+    assert set(there) == {"__manifest", "__tokenizer", "__window"} | shards

@@ -35,7 +35,7 @@ def make(folder: Path, format_name: str) -> list[Path]:
         writer.write_documents(ids, offsets)
     done = writer.result()
     shards = (Shard(NAME, 0, (), done.documents, 0, done.tokens, 0, done.files),)
-    (folder / "tokenizer.json").write_bytes(b"{}")
+    (folder / "__tokenizer").write_bytes(b"{}")
     manifest = Manifest(
         format=format_name,
         version=VERSION,
@@ -48,7 +48,7 @@ def make(folder: Path, format_name: str) -> list[Path]:
         tokenless=(),
     )
     write_index(STORAGE, str(folder), manifest)
-    (folder / "manifest.json").write_bytes(manifest.to_bytes())
+    (folder / "__manifest").write_bytes(manifest.to_bytes())
     return [folder / file.name for file in done.files]
 
 

@@ -336,13 +336,13 @@ def test_damaged_and_foreign_folders(place: str) -> None:
         bpe_beam.shards.open(url)
     storage.write_bytes(name, whole)
     assert lists(bpe_beam.shards.open(url)) == DOCUMENTS
-    storage.remove(storage.join(url, "manifest.json"))
+    storage.remove(storage.join(url, "__manifest"))
     with pytest.raises(UsageError, match="holds a tokenizer, not shards"):
         bpe_beam.shards.open(url)
-    storage.remove(storage.join(url, "tokenizer.json"))
-    with pytest.raises(DataError, match=r"manifest\.json"):
+    storage.remove(storage.join(url, "__tokenizer"))
+    with pytest.raises(DataError, match=r"__manifest"):
         bpe_beam.shards.open(url)
-    storage.write_bytes(storage.join(url, "job.json"), b"{}")
+    storage.write_bytes(storage.join(url, "__job"), b"{}")
     with pytest.raises(DataError, match="not finished: the job failed"):
         bpe_beam.shards.open(url)
 
@@ -384,7 +384,7 @@ def test_rows_of_dolma_must_follow_each_other(tmp_path: Path) -> None:
     start, rest = rows[3].split(b",", 1)
     rows[3] = b"%d,%s" % (int(start) + 1, rest)
     path.write_bytes(gzip.compress(b"\r\n".join(rows)))
-    manifest = Path(url) / "manifest.json"
+    manifest = Path(url) / "__manifest"
     read = Manifest.from_bytes(manifest.read_bytes())
     shard = read.shards[0]
     files = (shard.files[0], replace(shard.files[1], bytes=path.stat().st_size))

@@ -60,7 +60,7 @@ MANIFEST = Manifest(
     shards=SHARDS,
     totals=Totals.of(SHARDS, TOKENLESS),
     rejects=Rejects(
-        {"no field": 1, "invalid UTF-8": 1}, (FileInfo("rejects/split-00000.jsonl", 33, A),)
+        {"no field": 1, "invalid UTF-8": 1}, (FileInfo("__rejects/split-00000.jsonl", 33, A),)
     ),
     tokenless=TOKENLESS,
 )
@@ -95,7 +95,7 @@ UNSIGNED = (
     },
     "files": [
       {
-        "name": "rejects/split-00000.jsonl",
+        "name": "__rejects/split-00000.jsonl",
         "bytes": 33,
         "sha256": "AAA"
       }
@@ -212,7 +212,7 @@ def values() -> dict[str, Any]:
 
 def test_the_file(tmp_path: Path) -> None:
     assert MANIFEST.to_bytes() == GOLDEN
-    (tmp_path / "manifest.json").write_bytes(GOLDEN)
+    (tmp_path / "__manifest").write_bytes(GOLDEN)
     assert read_manifest(Storage(), str(tmp_path)) == MANIFEST
     assert Manifest.from_bytes(GOLDEN) == MANIFEST
 
@@ -270,7 +270,7 @@ def test_a_number_that_json_does_not_have_is_not_written() -> None:
 
 
 def test_a_missing_manifest(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"manifest\.json"):
+    with pytest.raises(DataError, match=r"__manifest"):
         read_manifest(Storage(), str(tmp_path))
 
 
@@ -389,10 +389,14 @@ def test_an_unknown_key_is_named(path: tuple[Any, ...]) -> None:
         (("shards", 0, "split"), 7, "shards must be in the order of their splits"),
         (("splits_without_tokens",), [], "split 1 of the plan has no shard"),
         (("plan", "splits"), [1, 2, 3, 4], "the plan has 4 splits, and the manifest has 3"),
-        (("rejects", "files", 0, "name"), "rejects/..", r"files\[0\]\.name must be rejects/NAME"),
-        (("rejects", "files", 0, "name"), "rejects/a/b", r"files\[0\]\.name must be rejects/NAME"),
-        (("rejects", "files", 0, "name"), "rejects/", r"files\[0\]\.name must be rejects/NAME"),
-        (("rejects", "files", 0, "name"), "other/a", r"files\[0\]\.name must be rejects/NAME"),
+        (("rejects", "files", 0, "name"), "__rejects/..", r"files\[0\]\.name must be __rejects"),
+        (
+            ("rejects", "files", 0, "name"),
+            "__rejects/a/b",
+            r"files\[0\]\.name must be __rejects/NAME",
+        ),
+        (("rejects", "files", 0, "name"), "__rejects/", r"files\[0\]\.name must be __rejects"),
+        (("rejects", "files", 0, "name"), "other/a", r"files\[0\]\.name must be __rejects"),
         (("settings", "allowed_special"), "<a>", r"'<a>' - at `\$\.settings\.allowed_special`"),
         (("settings", "allowed_special"), [1], r"at `\$\.settings\.allowed_special\[0\]`"),
         (("settings", "append"), 3, r"`str \| null`, got `int` - at `\$\.settings\.append`"),
@@ -407,10 +411,10 @@ def test_a_value_out_of_range(path: tuple[Any, ...], value: Any, message: str) -
         Manifest.from_bytes(changed(path, change))
 
 
-@pytest.mark.parametrize("order", ["rejects/a rejects/a", "rejects/b rejects/a"])
+@pytest.mark.parametrize("order", ["__rejects/a __rejects/a", "__rejects/b __rejects/a"])
 def test_reject_files_stand_in_order_and_once(order: str) -> None:
     files = tuple(FileInfo(name, 1, A) for name in order.split())
-    with pytest.raises(DataError, match=r"rejects\.files\[1\]\.name must be .* got .rejects/a."):
+    with pytest.raises(DataError, match=r"rejects\.files\[1\]\.name must be .* got .__rejects/a."):
         rejects = replace(MANIFEST.rejects, files=files)
         Manifest.from_bytes(replace(MANIFEST, rejects=rejects).to_bytes())
 

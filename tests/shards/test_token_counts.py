@@ -1,4 +1,4 @@
-"""`token_counts.parquet`: what is written is read, and what is not of the folder is refused."""
+"""`__token_counts`: what is written is read, and what is not of the folder is refused."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_what_is_written_is_read(rows: list[SourceCounts], tmp_path: Path) -> No
     write_token_counts(STORAGE, str(tmp_path), PRINT, rows)
     tokens = {each.source: int(each.counts.sum()) for each in rows}
     assert plain(read_token_counts(STORAGE, str(tmp_path), PRINT, tokens)) == plain(rows)
-    table = pq.read_table(tmp_path / "token_counts.parquet").to_pydict()
+    table = pq.read_table(tmp_path / "__token_counts").to_pydict()
     assert table["count"] == [amount for each in rows for amount in each.counts.tolist()]
     assert table["id"] == IDS.tolist() * len(rows)
     assert is_of_tokenizer(STORAGE, str(tmp_path), PRINT)
@@ -64,7 +64,7 @@ def test_what_is_not_of_the_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_damage_is_noticed(tmp_path: Path) -> None:
-    file = tmp_path / "token_counts.parquet"
+    file = tmp_path / "__token_counts"
     write_token_counts(STORAGE, str(tmp_path), PRINT, [counts(None, 1, 2, 3)])
     whole = file.read_bytes()
     page = pq.ParquetFile(file).metadata.row_group(0).column(1)

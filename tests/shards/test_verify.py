@@ -62,11 +62,11 @@ def make(folder: Path, vocab_size: int = 300) -> Manifest:
             shards.append(Shard(name, index, pieces, *numbers, done.files))
         else:
             tokenless.append(TokenlessSplit(index, pieces, 0, 10, rejects))
-    (folder / "rejects").mkdir()
-    (folder / "rejects" / "split-00000.jsonl").write_bytes(b'{"n": 1}\n')
-    (folder / "rejects" / "split-00001.jsonl").write_bytes(b'{"n": 2}\n{"n": 3}\n')
-    (folder / "tokenizer.json").write_bytes(TOKENIZER)
-    (folder / "job.json").write_bytes(b"{}\n")
+    (folder / "__rejects").mkdir()
+    (folder / "__rejects" / "split-00000.jsonl").write_bytes(b'{"n": 1}\n')
+    (folder / "__rejects" / "split-00001.jsonl").write_bytes(b'{"n": 2}\n{"n": 3}\n')
+    (folder / "__tokenizer").write_bytes(TOKENIZER)
+    (folder / "__job").write_bytes(b"{}\n")
     manifest = Manifest(
         format="megatron",
         version=VERSION,
@@ -77,7 +77,7 @@ def make(folder: Path, vocab_size: int = 300) -> Manifest:
         totals=Totals.of(shards, tokenless),
         rejects=Rejects(
             {"empty": 1, "invalid UTF-8": 2},
-            tuple(facts(folder, f"rejects/split-0000{index}.jsonl") for index in (0, 1)),
+            tuple(facts(folder, f"__rejects/split-0000{index}.jsonl") for index in (0, 1)),
         ),
         tokenless=tuple(tokenless),
     )
@@ -86,7 +86,7 @@ def make(folder: Path, vocab_size: int = 300) -> Manifest:
 
 
 def save(folder: Path, manifest: Manifest) -> None:
-    (folder / "manifest.json").write_bytes(manifest.to_bytes())
+    (folder / "__manifest").write_bytes(manifest.to_bytes())
 
 
 def bless(folder: Path, manifest: Manifest) -> None:
@@ -193,7 +193,7 @@ def test_workers_below_one(tmp_path: Path) -> None:
 
 def test_a_job_that_is_not_finished(tmp_path: Path) -> None:
     make(tmp_path)
-    (tmp_path / "manifest.json").unlink()
+    (tmp_path / "__manifest").unlink()
     assert one_problem(tmp_path) == (
         f"{tmp_path}: not finished: the job failed, was interrupted or is running; run it again"
     )
@@ -204,7 +204,7 @@ def test_a_folder_of_something_else(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has no shards: give a folder that tokenize or convert"):
         verify(STORAGE, str(tmp_path))
     (tmp_path / "shard-00000-of-00001.bin").touch()  # of a folder that lost the other files
-    assert "has neither manifest.json nor job.json" in one_problem(tmp_path)
+    assert "has neither __manifest nor __job" in one_problem(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -218,21 +218,21 @@ def test_a_folder_of_something_else(tmp_path: Path) -> None:
 def test_a_folder_of_another_job(tmp_path: Path, job: str, said: str) -> None:
     folder = tmp_path / "tokens"
     folder.mkdir()
-    (folder / "job.json").write_text(json.dumps({"job": job}))
+    (folder / "__job").write_text(json.dumps({"job": job}))
     with pytest.raises(UsageError, match=re.escape(said)):
         verify(STORAGE, str(folder))
 
 
 @pytest.mark.parametrize("data", ["", "[]", "[" * 100_000, '{"job": ["count"]}', '{"job": "x"}'])
 def test_a_job_that_is_none(tmp_path: Path, data: str) -> None:
-    (tmp_path / "job.json").write_text(data)
+    (tmp_path / "__job").write_text(data)
     assert "not finished" in one_problem(tmp_path)
 
 
 def test_a_manifest_that_is_none(tmp_path: Path) -> None:
     make(tmp_path)
-    (tmp_path / "manifest.json").write_bytes(b"{}")
-    assert "manifest.json: Object missing required field" in one_problem(tmp_path)
+    (tmp_path / "__manifest").write_bytes(b"{}")
+    assert "__manifest: Object missing required field" in one_problem(tmp_path)
 
 
 # Files that are missing, foreign, cut, changed.
@@ -263,7 +263,7 @@ def test_a_missing_shard(tmp_path: Path) -> None:
         "other.bin",
         "other.idx",
         f"{FIRST}.bin.attempt-1",
-        "rejects/split-00009.jsonl",
+        "__rejects/split-00009.jsonl",
     ],
 )
 def test_a_foreign_file(tmp_path: Path, name: str) -> None:
@@ -385,7 +385,7 @@ def test_totals_that_do_not_add_up(tmp_path: Path, what: str) -> None:
     manifest = make(tmp_path)
     right = getattr(manifest.totals, what)
     save(tmp_path, replace(manifest, totals=replace(manifest.totals, **{what: right + 1})))
-    expected = f"manifest.json: totals.{what} is {right + 1}; the shards add up to {right}"
+    expected = f"__manifest: totals.{what} is {right + 1}; the shards add up to {right}"
     assert problems(tmp_path)[0] == expected
 
 
@@ -397,7 +397,7 @@ def test_padding_that_does_not_add_up(tmp_path: Path) -> None:
     assert not problems(tmp_path)
     save(tmp_path, replace(manifest, arranged=replace(part, padding=5)))
     assert one_problem(tmp_path) == (
-        f"manifest.json: totals.tokens is {tokens}; arranged has {tokens - 4} tokens of documents "
+        f"__manifest: totals.tokens is {tokens}; arranged has {tokens - 4} tokens of documents "
         "and 5 of padding"
     )
 
@@ -407,7 +407,7 @@ def test_rejects_that_do_not_add_up(tmp_path: Path) -> None:
     rejects = replace(manifest.rejects, by_reason={"empty": 4})
     save(tmp_path, replace(manifest, rejects=rejects))
     assert one_problem(tmp_path) == (
-        "manifest.json: rejects.by_reason adds up to 4; the shards add up to 3"
+        "__manifest: rejects.by_reason adds up to 4; the shards add up to 3"
     )
 
 
@@ -416,27 +416,27 @@ def test_rejects_that_do_not_add_up(tmp_path: Path) -> None:
 
 def test_rejects_changed(tmp_path: Path) -> None:
     make(tmp_path)
-    (tmp_path / "rejects" / "split-00000.jsonl").write_bytes(b'{"n": 9}\n')
-    assert "rejects/split-00000.jsonl: the SHA-256 is " in one_problem(tmp_path)
+    (tmp_path / "__rejects" / "split-00000.jsonl").write_bytes(b'{"n": 9}\n')
+    assert "__rejects/split-00000.jsonl: the SHA-256 is " in one_problem(tmp_path)
 
 
 def test_rejects_missing(tmp_path: Path) -> None:
     make(tmp_path)
-    (tmp_path / "rejects" / "split-00001.jsonl").unlink()
-    assert one_problem(tmp_path) == "rejects/split-00001.jsonl: is missing"
+    (tmp_path / "__rejects" / "split-00001.jsonl").unlink()
+    assert one_problem(tmp_path) == "__rejects/split-00001.jsonl: is missing"
 
 
 def test_rejects_too_few(tmp_path: Path) -> None:
     manifest = make(tmp_path)
-    (tmp_path / "rejects" / "split-00001.jsonl").write_bytes(b'{"n": 2}\n')
-    files = (manifest.rejects.files[0], facts(tmp_path, "rejects/split-00001.jsonl"))
+    (tmp_path / "__rejects" / "split-00001.jsonl").write_bytes(b'{"n": 2}\n')
+    files = (manifest.rejects.files[0], facts(tmp_path, "__rejects/split-00001.jsonl"))
     save(tmp_path, replace(manifest, rejects=replace(manifest.rejects, files=files)))
-    assert one_problem(tmp_path) == "rejects: the files have 2 records; manifest.json has 3"
+    assert one_problem(tmp_path) == "rejects: the files have 2 records; __manifest has 3"
 
 
 def test_another_tokenizer(tmp_path: Path) -> None:
     manifest = make(tmp_path)
-    (tmp_path / "tokenizer.json").write_bytes(TOKENIZER + b" ")
+    (tmp_path / "__tokenizer").write_bytes(TOKENIZER + b" ")
     assert one_problem(tmp_path).endswith(
         f"the shards were made with {manifest.tokenizer.fingerprint}"
     )
@@ -444,8 +444,8 @@ def test_another_tokenizer(tmp_path: Path) -> None:
 
 def test_no_tokenizer(tmp_path: Path) -> None:
     make(tmp_path)
-    (tmp_path / "tokenizer.json").unlink()
-    assert "tokenizer.json: No such file" in one_problem(tmp_path)
+    (tmp_path / "__tokenizer").unlink()
+    assert "__tokenizer: No such file" in one_problem(tmp_path)
 
 
 # Many problems; stores that fail.

@@ -77,7 +77,7 @@ def test_write_tokens(run: Run, tokenizer: str, tmp_path: Path) -> None:
             | beam_yaml.WriteTokens(str(out), tokenizer, shards=2)
         )
     )
-    assert found == [beam.Row(manifest=f"{out}/manifest.json")]
+    assert found == [beam.Row(manifest=f"{out}/__manifest")]
     assert (out / "shard-00001-of-00002.idx").exists()
 
 

@@ -37,7 +37,7 @@ def test_written_tokens_are_whole(run, tokenizer, tmp_path, shards, monkeypatch)
         kept, counters = run(
             lambda p, t=order, w=write: p | beam.Create(t) | Tokenize(tokenizer) | w, workers
         )
-        assert kept == [f"{folder}/manifest.json"]
+        assert kept == [f"{folder}/__manifest"]
         assert counters["documents_written"] == len(texts)
         assert verify(Storage(), folder).problems == ()
         folders.append({path.name: path.read_bytes() for path in Path(folder).iterdir()})
@@ -90,7 +90,7 @@ def test_shards_without_tokens_are_not_written(run, tokenizer, tmp_path, texts, 
         f"shard-{index:05}-of-{count:05}" for index in range(count)
     ]
     names = {file.name for shard in manifest.shards for file in shard.files}
-    assert folders[0].keys() == names | {"manifest.json", "tokenizer.json"}
+    assert folders[0].keys() == names | {"__manifest", "__tokenizer"}
     assert len(manifest.shards) + len(manifest.tokenless) == 9
     assert manifest.totals.documents == len(texts)
 
@@ -207,12 +207,12 @@ def test_a_lost_shard_is_not_passed_over(tokenizer, tmp_path) -> None:
     for wrong in ([rows[1]], [rows[0], rows[0]], [rows[0], misnamed]):
         with pytest.raises(DataError, match="the runner lost a part"):
             list(write_tokens._write_manifest((0, [row for _, row in wrong]), target))
-    assert not (tmp_path / "manifest.json").exists()
+    assert not (tmp_path / "__manifest").exists()
     gone = tmp_path / "shard-00001-of-00002.bin"
     data = gone.read_bytes()
     gone.unlink()
     with pytest.raises(DataError, match=gone.name):
         list(write_tokens._write_manifest((0, [row for _, row in rows]), target))
-    assert not (tmp_path / "manifest.json").exists()
+    assert not (tmp_path / "__manifest").exists()
     gone.write_bytes(data)
     assert list(write_tokens._write_manifest((0, [row for _, row in rows]), target))

@@ -42,7 +42,7 @@ def count_file(
     """Counts one file of JSON Lines as one split."""
     (folder / "in.jsonl").write_bytes(data)
     kept = TaskFolder(Storage(), str(folder / "run"), "0")
-    for name in ("work", "rejects"):
+    for name in ("work", "__rejects"):
         (folder / "run" / name).mkdir(parents=True)
     file = InputFile("in.jsonl", len(data), "jsonl", "none")
     plan = plan_of_files(str(folder), (file,), document_separator="\n", range_bytes=1 << 30)

@@ -31,7 +31,7 @@ def test_the_receipt_is_that_of_tokenize(tmp_path: Path) -> None:
     for work, name in ((tokenize_split, "shard"), (count_tokens, "tokens")):
         folder = TaskFolder(storage, str(tmp_path / name), "f")
         (tmp_path / name / "work").mkdir(parents=True)
-        (tmp_path / name / "rejects").mkdir()
+        (tmp_path / name / "__rejects").mkdir()
         task = TokenizeTask(folder, ReadSettings(), Encoding.of(tokenizer), 1, count_tokens=True)
         (output,) = work(task, element).outputs
         receipt = folder.read_receipt(output)

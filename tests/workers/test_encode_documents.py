@@ -68,7 +68,7 @@ def test_a_document_of_too_many_tokens_is_a_reject_with_its_place(
     kept = [text for text in TEXTS if len(text) <= LIMIT]
     read = Tokenizer.from_file(tokenizer)
     assert [read.decode(ids) for ids in read_shards(tmp_path / "out")] == kept
-    (rejects,) = (tmp_path / "out" / "rejects").iterdir()
+    (rejects,) = (tmp_path / "out" / "__rejects").iterdir()
     rows = [json.loads(line) for line in rejects.read_text().splitlines()]
     found = [{key: row[key] for key in place} for row, place in zip(rows, places, strict=True)]
     assert found == places

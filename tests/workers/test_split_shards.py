@@ -149,7 +149,7 @@ def test_a_folder_is_repaired_and_replaced(limited: str, made: Path, tmp_path: P
         (out / f"{manifest_of(out).shards[number].name}{suffix}").unlink()
         tokenize(made, out, limited)
         assert tree(out) == whole
-    (out / "manifest.json").unlink()  # as if it had been killed before its end
+    (out / "__manifest").unlink()  # as if it had been killed before its end
     tokenize(made, out, limited)
     assert tree(out) == whole
     tokenize(made, out, "flat", "--overwrite")
@@ -165,7 +165,7 @@ def test_conversion_keeps_the_shards(limited: str, made: Path, tmp_path: Path) -
         assert done.code == 0, done.err
         done = run("verify", target, "--full", "--input", str(made / "a.jsonl"))
         assert done.code == 0, done.err
-    names = ("job.json", "tokenizer.json")
+    names = ("__job", "__tokenizer")
     first, second = (
         {k: v for k, v in tree(each).items() if k not in names} for each in (out, back)
     )

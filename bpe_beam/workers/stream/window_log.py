@@ -1,8 +1,8 @@
 """The windows of a stream: the files of each, recorded before any of them is read.
 
-A window is a folder `window-00000007` of the stream's output. Its `window.json` names its files and
+A window is a folder `window-00000007` of the stream's output. Its `__window` names its files and
 their splits and never changes, so all writers of the folder's other files write the same bytes. The
-`window.json` files of all windows are a log: a watcher that adds a window has read all windows
+`__window` files of all windows are a log: a watcher that adds a window has read all windows
 before it, and if several add the same number, one succeeds. So a file is in one window at most,
 even if a watcher that the runner has replaced is still running.
 """
@@ -21,7 +21,12 @@ from msgspec import Struct, structs
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.plan import InputFile, Plan
 from bpe_beam.errors import DataError, NotFoundError, UsageError
-from bpe_beam.folders.artifact_names import INDEX_FILE, MANIFEST_FILE, TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import (
+    INDEX_FILE,
+    MANIFEST_FILE,
+    REJECTS,
+    SHARDS_TOKENIZER_FILE,
+)
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import (
     WORK,
@@ -46,17 +51,17 @@ from bpe_beam.storage.names import attempted_name
 from bpe_beam.workers.shard_manifest import final_names
 from bpe_beam.workers.tokenize_split import TokenizeStats
 
-WINDOW_FILE = "window.json"
-INPUT_FILE = "input.json"
+WINDOW_FILE = "__window"
+INPUT_FILE = "__input"
 """A file in the stream's folder with the hash of the root, at which file names in windows start."""
 
 _VERSION = 2
-"""The version of `window.json`. Version 1, which may have no checksum, is read, too."""
+"""The version of `__window`. Version 1, which may have no checksum, is read, too."""
 
 _INPUT_VERSION = 1
 _NAME = re.compile(r"window-([0-9]{8,18})")
 _THREADS = 16
-_WATCHER_FILES = (WINDOW_FILE, MANIFEST_FILE, TOKENIZER_FILE, INDEX_FILE)
+_WATCHER_FILES = (WINDOW_FILE, MANIFEST_FILE, SHARDS_TOKENIZER_FILE, INDEX_FILE)
 
 
 class WindowFolder(TaskFolder):
@@ -64,7 +69,7 @@ class WindowFolder(TaskFolder):
 
     def prepare(self) -> None:
         """Make the folders that a shard's writer needs."""
-        for name in (WORK, "rejects"):
+        for name in (WORK, REJECTS):
             self.storage.make_folder(self.path(name))
 
     def is_done(self, task: str) -> bool:
@@ -113,8 +118,8 @@ class WindowFolder(TaskFolder):
                 for name, final in publication.moves:
                     if name != final:
                         storage.move(self.path(name), self.path(final))
-            storage.write_bytes(self.path(TOKENIZER_FILE), tokenizer.encode())
-            storage.sync_folders(self.url, self.path("rejects"))
+            storage.write_bytes(self.path(SHARDS_TOKENIZER_FILE), tokenizer.encode())
+            storage.sync_folders(self.url, self.path(REJECTS))
             storage.write_bytes(self.path(MANIFEST_FILE), manifest)
             storage.sync_folders(self.url)
         except DataError:
@@ -132,12 +137,12 @@ class WindowFolder(TaskFolder):
         """
         storage = self.storage
         self.remove(f"{WORK}/{name}" for name in storage.list_names(self.path(WORK)))
-        for folder, below in ((self.url, ""), (self.path("rejects"), "rejects/")):
+        for folder, below in ((self.url, ""), (self.path(REJECTS), f"{REJECTS}/")):
             for name in storage.list_names(folder):
                 final = attempted_name(name)
                 if final is not None and (of_watchers or final not in _WATCHER_FILES):
                     storage.remove(self.path(below + name))
-        for name in (WORK, "rejects"):
+        for name in (WORK, REJECTS):
             storage.remove_folder_if_empty(self.path(name))
 
     def _fitting_receipt(self, task: str) -> Receipt | None:
@@ -158,7 +163,7 @@ class WindowFolder(TaskFolder):
 
 
 class _WindowFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of `window.json` but for its checksum, in the order of the file."""
+    """The content of `__window` but for its checksum, in the order of the file."""
 
     version: int
     stream: Sha256
@@ -168,7 +173,7 @@ class _WindowFile(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Window(Struct, frozen=True):
-    """A window of a stream: its number, from 0, its plan with tags, and its `window.json`."""
+    """A window of a stream: its number, from 0, its plan with tags, and its `__window`."""
 
     number: int
     plan: Plan
@@ -308,7 +313,7 @@ class WindowLog:
         return window, MANIFEST_FILE not in names
 
     def _window(self, data: bytes, number: int, source: str) -> Window:
-        """Return the window in the bytes of its `window.json`."""
+        """Return the window in the bytes of its `__window`."""
         file = to_struct(read_signed(data, source, _VERSION), _WindowFile, source)
         if (file.stream, file.number) != (self._stream, number):
             raise DataError(f"{source} is of another stream; move it out of the output folder")

@@ -161,7 +161,7 @@ def test_a_place_in_a_file_that_there_is_not(corpus: Path, tmp_path: Path) -> No
         data = (b / part.name).read_bytes()
         changed = replace(part, sha256=hashlib.sha256(data).hexdigest())
         new = replace(old, parts=(*old.parts[:i], changed, *old.parts[i + 1 :]))
-        (b / "manifest.json").write_bytes(new.to_bytes())
+        (b / "__manifest").write_bytes(new.to_bytes())
         break
     ran = run("counts", "merge", a, b, "--output", tmp_path / "out")
     assert ran.code == 1

@@ -48,7 +48,7 @@ def made_words(
 
 
 def learned_here(counts: Path, recipe: BpeRecipe | WordPieceRecipe) -> TrainingResult:
-    manifest = CountsManifest.from_bytes((counts / "manifest.json").read_bytes(), "manifest.json")
+    manifest = CountsManifest.from_bytes((counts / "__manifest").read_bytes(), "__manifest")
     return learn(gather_words(iter_words(STORAGE, str(counts), manifest), False), recipe)
 
 

@@ -77,7 +77,7 @@ def test_no_round_learns_from_more_than_a_learner_holds(
     words = {"".join(made.choices(parts, k=4)): made.randint(1, 30) for _ in range(60)}
     counts = counts_folder(tmp_path / "counts", words)
     recipe = BpeRecipe(420, max_token_length=limit)
-    manifest = CountsManifest.from_bytes((counts / "manifest.json").read_bytes(), "manifest.json")
+    manifest = CountsManifest.from_bytes((counts / "__manifest").read_bytes(), "__manifest")
     here = learn(gather_words(iter_words(STORAGE, str(counts), manifest), False), recipe)
 
     native, most = _native.BpeLearner, 700

@@ -263,7 +263,7 @@ def test_an_index_that_lies_with_true_checksums(
         return
     with pytest.raises(DataError, match=FILE):
         FORMAT.reader(STORAGE, url, NAME)
-    manifest = Manifest.from_bytes((tmp_path / "manifest.json").read_bytes())
+    manifest = Manifest.from_bytes((tmp_path / "__manifest").read_bytes())
     assert len(file.data) == manifest.shards[0].files[0].bytes
     with pytest.raises(DataError, match=FILE):
         [bpe_beam.shards.open(url)[i] for i in (1, 0)]

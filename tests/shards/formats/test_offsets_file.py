@@ -97,7 +97,7 @@ def test_an_index_of_other_shards_is_named(format_name: str, tmp_path: Path) -> 
     index = tmp_path / "index.json"
     index.write_bytes(index.read_bytes() + b" ")
     (problem,) = verify(STORAGE, str(tmp_path)).problems
-    assert problem == "index.json: is not the list of the shards in manifest.json"
+    assert problem == "index.json: is not the list of the shards in __manifest"
     index.unlink()
     (problem,) = verify(STORAGE, str(tmp_path)).problems
     assert "index.json" in problem

@@ -189,7 +189,7 @@ def test_sequences_have_the_columns_that_were_asked_for(
     assert shown.code == 0
     assert json.loads((tmp_path / "shown.json").read_bytes())["columns"] == [*TRAINER_COLUMNS]
 
-    without = ("job.json",)
+    without = ("__job",)
     run_whole("convert", out, "--format", other, "--output", there)
     run_whole("convert", there, "--format", one, "--output", back)
     assert tree(back, without=without) == tree(out, without=without)
@@ -234,7 +234,7 @@ def test_what_cannot_be_asked_for(corpus: Path, tmp_path: Path) -> None:
     ):
         ran = run(*command, "--output", tmp_path / "out")
         assert (ran.code, said in ran.message) == (code, True), ran.message
-    (job,) = (json.loads((labelled / "job.json").read_bytes()),)
+    (job,) = (json.loads((labelled / "__job").read_bytes()),)
     assert job["settings"]["columns"] == ["labels"]
 
 
@@ -244,7 +244,7 @@ def test_verify_finds_wrong_columns(corpus: Path, tmp_path: Path) -> None:
     tokenized(corpus, out, *PACKED, "--format", "arrow", *ALL)
     manifest = read_manifest(Storage(), str(out))
     (shard,) = manifest.shards
-    path, manifest_path = out / shard.files[0].name, out / "manifest.json"
+    path, manifest_path = out / shard.files[0].name, out / "__manifest"
     rows, row = table(out), 3
     for name in TRAINER_COLUMNS:
         lists = rows[name].to_pylist()
@@ -264,6 +264,6 @@ def test_verify_finds_wrong_columns(corpus: Path, tmp_path: Path) -> None:
     manifest_path.write_bytes(replace(blessed, columns=("labels",)).to_bytes())
     ran = run("verify", out)
     listed = ", ".join(TRAINER_COLUMNS)
-    assert f"the columns for trainers are {listed}; manifest.json has labels" in ran.message
+    assert f"the columns for trainers are {listed}; __manifest has labels" in ran.message
     manifest_path.write_bytes(replace(blessed, columns=("label",)).to_bytes())
     assert "columns must be of attention_mask, " in run("verify", out).message

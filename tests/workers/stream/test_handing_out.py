@@ -161,7 +161,7 @@ def test_a_stream_does_not_read_what_it_writes(
     watched = Watched.of(STORAGE, [f"{tmp_path}/**/*.jsonl"], [], str(output))
     stream = replace(stream, watched=watched, output=str(output), max_rejects="9")
     run_stream(stream)
-    assert list(tmp_path.glob("out/window-*/rejects/*.jsonl")), "what matches, too"
+    assert list(tmp_path.glob("out/window-*/__rejects/*.jsonl")), "what matches, too"
     run_stream(stream)
     assert file_names(stream) == [["in/bad.jsonl", "out2/x.jsonl"]]
 

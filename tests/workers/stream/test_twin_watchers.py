@@ -31,7 +31,7 @@ def ready(stream: Stream) -> Stream:
     return stream
 
 
-@pytest.mark.parametrize("at", ["move", "tokenizer.json", "manifest.json"])
+@pytest.mark.parametrize("at", ["move", "__tokenizer", "__manifest"])
 def test_two_watchers_in_the_midst_of_one_window(stream: Stream, at: str) -> None:
     stream = ready(stream)
     storage = Meeting(at=at)
@@ -63,7 +63,7 @@ def test_a_watcher_that_is_late_with_its_manifest(stream: Stream) -> None:
     assert len(late.attempts) == 1, "the other watcher left the file that this one was writing"
     after = {name: data for name, data in before.items() if ".attempt-" not in name}
     assert tree(window) == after
-    (window / "manifest.json.attempt-0123456789ab").write_bytes(b"of a watcher that was killed")
+    (window / "__manifest.attempt-0123456789ab").write_bytes(b"of a watcher that was killed")
     Watcher(stream).look(4.0)
     assert tree(window) == after
     assert verify(Storage(), str(window)).problems == ()

@@ -122,7 +122,7 @@ def test_a_file_that_changes_before_it_is_read_ends_the_stream(stream: Stream) -
 
 
 def file_names_unfinished(stream: Stream) -> list[str]:
-    return [window.name for window in windows(stream) if not (window / "manifest.json").exists()]
+    return [window.name for window in windows(stream) if not (window / "__manifest").exists()]
 
 
 def test_large_files_are_cut_but_not_where_it_would_be_a_guess(stream: Stream) -> None:
@@ -153,7 +153,7 @@ def test_rejects_stand_beside_and_too_many_end_the_stream(stream: Stream) -> Non
     manifest = read_manifest(STORAGE, str(windows(stream)[0]))
     assert manifest.totals.rejects == 1
     assert [file.name for file in manifest.rejects.files] == [
-        "rejects/rejects-00000-of-00001.jsonl"
+        "__rejects/rejects-00000-of-00001.jsonl"
     ]
 
 

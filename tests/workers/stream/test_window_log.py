@@ -23,10 +23,10 @@ from bpe_beam.workers.stream.tokenize_window import Stream
 def test_a_window_of_another_stream_is_refused(stream: Stream) -> None:
     put(stream, "a.jsonl", 0)
     run_stream(stream)
-    with pytest.raises(DataError, match=r"window.json is of another stream"):
+    with pytest.raises(DataError, match=r"__window is of another stream"):
         run_stream(replace(stream, fingerprint="0" * 64))
-    (windows(stream)[0] / "window.json").write_text("{")
-    with pytest.raises(DataError, match=r"window.json: cannot be read as JSON"):
+    (windows(stream)[0] / "__window").write_text("{")
+    with pytest.raises(DataError, match=r"__window: cannot be read as JSON"):
         run_stream(stream)
 
 
