@@ -431,7 +431,7 @@ def test_rejects_too_few(tmp_path: Path) -> None:
     (tmp_path / "__rejects" / "split-00001.jsonl").write_bytes(b'{"n": 2}\n')
     files = (manifest.rejects.files[0], facts(tmp_path, "__rejects/split-00001.jsonl"))
     save(tmp_path, replace(manifest, rejects=replace(manifest.rejects, files=files)))
-    assert one_problem(tmp_path) == "rejects: the files have 2 records; __manifest has 3"
+    assert one_problem(tmp_path) == "__rejects: the files have 2 records; __manifest has 3"
 
 
 def test_another_tokenizer(tmp_path: Path) -> None:
