@@ -17,7 +17,6 @@ from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.engines.local import default_workers
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders.artifact_names import REJECTS
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.count import CountSettings
@@ -227,7 +226,7 @@ def _temporary_folder() -> Iterator[Path]:
     try:
         yield folder
     except DataError:
-        if not any(folder.glob(f"**/{REJECTS}/*")):
+        if not any(folder.glob("**/__rejects/*")):
             shutil.rmtree(folder, ignore_errors=True)
         raise
     except BaseException:
