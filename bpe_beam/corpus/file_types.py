@@ -1,16 +1,29 @@
-"""The compression and the format of a file of the corpus, by its first bytes and its name."""
+"""The compression and the format of a file of the corpus, by its first bytes and its name.
+
+The content is looked at before the name: after decompression, whatever the name is.
+"""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Callable
 
 from bpe_beam.corpus.formats import DEFAULT_INPUT_FORMAT, INPUT_FORMATS
 from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.formats.interface import input_format as format_named
+from bpe_beam.corpus.streams.first_bytes import first_decompressed
 from bpe_beam.corpus.streams.zstd_stream import is_skippable
 from bpe_beam.errors import UsageError
 
 COMPRESSIONS = ("none", "gzip", "zstd", "bz2", "xz", "lzma", "lz4")
-HEAD_BYTES = 16
-"""The number of first bytes that show the compression."""
+HEAD_BYTES = 4 << 10
+"""The number of first bytes, after decompression, that show the format."""
+
+_STORED_HEADS = (HEAD_BYTES, 64 << 10, 1 << 20, 5 << 20)
+"""The stored bytes that are read of a compressed file until they show some of its content: a block
+of zstd has up to 128 KiB, of bzip2 900 kB, of LZ4 4 MiB."""
+
+_SHORT_HEAD = 16
 
 _BZIP2_BLOCK = b"\x31\x41\x59\x26\x53\x59"  # "BZh" alone could be text
 _BZIP2_END = b"\x17\x72\x45\x38\x50\x90"
@@ -41,6 +54,10 @@ _REFUSED: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", f"is a PNG image, {_NO_TEXT}"),
     (b"\xff\xd8\xff", f"is a JPEG image, {_NO_TEXT}"),
     (b"\x7fELF", f"is a program, {_NO_TEXT}"),
+    (
+        b"version https://git-lfs.github.com/spec/",
+        "is a pointer of Git LFS; run git lfs pull first",
+    ),
 )
 """The first bytes of files that are refused, and the message."""
 
@@ -59,14 +76,29 @@ _REFUSED_ENDINGS = {
 }
 """The same by the end of the name, where the first bytes show nothing."""
 
+_PART = re.compile(r"\.(?:part)?[-_]?[0-9]{1,5}$")
+"""The end of the name of a part of a file, or of an older version of it."""
+
+_UTF_16 = re.compile(rb"\xff\xfe|\xfe\xff|\0\0\xfe\xff|(?:[^\0]\0){4}|(?:\0[^\0]){4}")
+"""The first bytes of UTF-16, of UTF-32, and of ASCII in UTF-16 without a byte order mark."""
+
+_ZEROS = bytes(512)
 _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f")
 
 
 def compression_of(head: bytes) -> str:
-    """Return the compression of a file by its first HEAD_BYTES bytes: one of COMPRESSIONS."""
+    """Return the compression of a file by its first bytes: one of COMPRESSIONS.
+
+    Frames to be skipped may come before those of zstd and of LZ4; if they are longer than the first
+    bytes, the answer is zstd.
+    """
+    if is_skippable(head):
+        while is_skippable(head):
+            head = head[8 + int.from_bytes(head[4:8], "little") :]
+        return "lz4" if head.startswith(_LZ4_FRAME) else "zstd"
     if head.startswith(b"\x1f\x8b"):
         return "gzip"
-    if head.startswith(b"\x28\xb5\x2f\xfd") or is_skippable(head):
+    if head.startswith(b"\x28\xb5\x2f\xfd"):
         return "zstd"
     if head.startswith(b"\xfd7zXZ\x00"):
         return "xz"
@@ -90,12 +122,34 @@ def _is_lzma(head: bytes) -> bool:
     return dictionary in known and (size == (1 << 64) - 1 or size < _MOST_LZMA_BYTES)
 
 
+def first_bytes(read_head: Callable[[int], bytes], name: str, size: int) -> tuple[str, bytes]:
+    """Return the compression of a file, and the first HEAD_BYTES bytes of its content.
+
+    They are fewer if the content is shorter or damaged.
+
+    Args:
+        read_head: Returns so many first bytes of the file, or all if it has fewer.
+        name: The file's name: of one that seems to be compressed, more is read at once.
+        size: The file's size in bytes.
+    """
+    compression, content = "none", b""
+    for count in _STORED_HEADS[name.lower().endswith(_COMPRESSED_ENDINGS) :]:
+        head = read_head(count) if size else b""
+        compression = compression_of(head)
+        if compression == "none":
+            return compression, head[:HEAD_BYTES]
+        content = first_decompressed(head, compression, HEAD_BYTES)
+        if content or count >= size:
+            break
+    return compression, content
+
+
 def format_of(name: str, head: bytes, compression: str, input_format: str) -> str:
     """Return the format of a file.
 
     Args:
         name: The file's name.
-        head: Its first HEAD_BYTES stored bytes, or all if it has fewer.
+        head: The first HEAD_BYTES bytes of its content, see `first_bytes`.
         compression: See `compression_of`.
         input_format: The format by the settings; "auto": the format that the first bytes show, or
             that of the name without the ending of a compression, or text.
@@ -106,26 +160,64 @@ def format_of(name: str, head: bytes, compression: str, input_format: str) -> st
     _refuse_unread(name, head, compression, input_format)
     named = None if input_format == "auto" else format_named(input_format)
     known = [format_named(each) for each in INPUT_FORMATS]
-    found = next((each for each in known if each.magic and head.startswith(each.magic)), None)
-    if found is not None and found.columnar and named not in (None, found):
-        raise UsageError(f"is {found.name}, not {input_format}", remedy="leave {input_format} out")
-    found = named or found or _by_name(name, known)
-    if found.columnar and compression != "none":
+    shown = next((each for each in known if _shows(head, each)), None)
+    if shown is not None and shown.columnar and named not in (None, shown):
+        raise UsageError(f"is {shown.name}, not {input_format}", remedy="leave {input_format} out")
+    chosen = named or shown or _by_name(name, known)
+    if chosen.columnar and compression != "none":
         raise UsageError(
-            f"is {found.name} within {compression}, which is not read; unpack it first"
+            f"is {chosen.name} within {compression}, which is not read; unpack it first"
         )
-    if found.check_head is not None and compression == "none":
-        found.check_head(head)
-    return found.name
+    if not chosen.columnar and (encoded := _UTF_16.match(head)):
+        mark = "begins with the byte order mark of" if encoded[0][0] > 0x7F else "seems to be"
+        raise UsageError(
+            f"{mark} UTF-16: text must be UTF-8",
+            remedy="convert it (iconv -f utf-16 -t utf-8), or leave it out with {exclude}",
+        )
+    if named is None and shown is None:
+        _refuse_unlike(name, head, chosen, known)
+    if chosen.check_head is not None:
+        chosen.check_head(head)
+    return chosen.name
+
+
+def _shows(head: bytes, format_: InputFormat) -> bool:
+    """Return whether the first bytes of a content are those of a format."""
+    if format_.recognises is not None:
+        return format_.recognises(head)
+    return bool(format_.magic) and head.startswith(format_.magic)
+
+
+def _refuse_unlike(name: str, head: bytes, chosen: InputFormat, known: list[InputFormat]) -> None:
+    """Refuse a file whose first bytes show no format, if they are not what its name says."""
+    whole = _PART.sub("", name.lower())
+    binary = not _CONTROLS.isdisjoint(head)
+    if whole != name.lower() and binary:
+        packed = whole.endswith(_COMPRESSED_ENDINGS)
+        of = _by_name(whole, known)
+        if packed or of.recognises is not None or of.magic:
+            raise UsageError(
+                "seems to be a part of a file, which is not read",
+                remedy="join the parts first (cat), or leave it out with {exclude}",
+            )
+    if head.startswith(_ZEROS) and chosen.recognises is None and not chosen.magic:
+        raise UsageError(
+            "begins with zeros, as an empty tar archive and a damaged file do",
+            remedy="leave it out with {exclude}, or name its format with {input_format}",
+        )
 
 
 def _refuse_unread(name: str, head: bytes, compression: str, input_format: str) -> None:
     reasons = [why for start, why in _REFUSED if head.startswith(start)]
     for start, why in _REFUSED_WORDS:
-        if head.startswith(start) and not _CONTROLS.isdisjoint(head[len(start) :]):
+        if head.startswith(start) and not _CONTROLS.isdisjoint(head[len(start) : _SHORT_HEAD]):
             reasons.append(why)
     if compression == "none" and input_format == "auto" and head:
         reasons += [why for end, why in _REFUSED_ENDINGS.items() if name.lower().endswith(end)]
+    if compression != "none":
+        if (inner := compression_of(head)) != "none":
+            reasons.append(f"is {inner} again, which is not read; decompress it once first")
+        reasons = [f"within {compression} {why}" for why in reasons]
     if reasons:
         raise UsageError(reasons[0])
 

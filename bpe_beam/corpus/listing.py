@@ -7,9 +7,10 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
-from bpe_beam.corpus.file_types import HEAD_BYTES, compression_of, format_of
+from bpe_beam.corpus.file_types import first_bytes, format_of
 from bpe_beam.corpus.plan import MAX_FILE_BYTES, MAX_FILES, InputFile, Plan
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import list_few
@@ -198,8 +199,8 @@ def described(
 
     def describe(named_file: tuple[str, StoredFile]) -> InputFile:
         name, file = named_file
-        head = storage.read_head(file.url, HEAD_BYTES) if file.size else b""
-        compression = compression_of(head)
+        read_head = partial(storage.read_head, file.url)
+        compression, head = first_bytes(read_head, name, file.size)
         try:
             format_ = format_of(name, head, compression, input_format)
         except UsageError as error:

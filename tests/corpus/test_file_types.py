@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import json
 import lzma
 import pickle
+import random
 import sqlite3
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +23,7 @@ import zstandard
 from compressors import COMPRESSORS, LINES
 from corpus_reading import read_file
 
-from bpe_beam.corpus.file_types import compression_of, format_of
+from bpe_beam.corpus.file_types import HEAD_BYTES, compression_of, first_bytes, format_of
 from bpe_beam.errors import DataError, UsageError
 
 pytestmark = pytest.mark.quick
@@ -146,3 +151,137 @@ def test_a_column_that_is_encrypted_is_named(tmp_path: Path) -> None:
         writer.write_table(TABLE)
     with pytest.raises(DataError, match=r"a\.parquet is encrypted Parquet"):
         read_file(path)
+
+
+def tar_of(texts: dict[str, bytes], form: int = tarfile.PAX_FORMAT) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w", format=form) as archive:
+        for name, text in texts.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text))
+    return stream.getvalue()
+
+
+def warc_of(texts: list[bytes]) -> bytes:
+    head = b"WARC/1.0\r\nWARC-Type: conversion\r\nContent-Length: %d\r\n\r\n"
+    return b"".join(head % len(text) + text + b"\r\n\r\n" for text in texts)
+
+
+TEXTS = ["one", "two {}", '{"three"', "four"]
+CONTENTS = {
+    "jsonl": b"".join(
+        json.dumps({"id": i, "text": t}).encode() + b"\n" for i, t in enumerate(TEXTS)
+    ),
+    "tar": tar_of({f"{i}/a": t.encode() for i, t in enumerate(TEXTS)}),
+    "warc": warc_of([t.encode() for t in TEXTS]),
+}
+CODECS = {"": lambda data: data, **COMPRESSORS}
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("kind", CONTENTS)
+def test_the_content_decides_whatever_the_name_is(tmp_path: Path, kind: str, codec: str) -> None:
+    data = CODECS[codec](CONTENTS[kind])
+    names = ["part-00000", "x.jsonlines", "x.txt", "x.txt.gz", "x.tbz2", "x.txz", "x.tzst"]
+    names += ["x.tar.1", "x.tar.gz.part1", "x.csv", "x.jsonl.zst", "x.warc.gz", "x.log"]
+    for name in names:
+        (tmp_path / name).write_bytes(data)
+        found = read_file(tmp_path / name)
+        assert (found.texts, found.rejects) == (TEXTS, []), name
+
+
+def test_archives_of_all_forms_are_recognised(tmp_path: Path) -> None:
+    for form in (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+        (tmp_path / "x").write_bytes(tar_of({"n" * 99 + "/" + "é" * 9: b"a"}, form))
+        assert read_file(tmp_path / "x").texts == ["a"]
+
+
+def test_the_settings_win_over_the_content(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_bytes(CONTENTS["jsonl"])
+    texts = read_file(tmp_path / "x.jsonl", input_format="text").texts
+    assert texts == CONTENTS["jsonl"].decode().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("first", "kind"),
+    [
+        (b'{"text": "a"}', "jsonl"),
+        (b'\xef\xbb\xbf\n  {"text": "a"}\r\n', "jsonl"),
+        (b'{"text": "a", "b": NaN}\n{"text": "b"\n{"text": "c"}\n', "jsonl"),
+        (b'{"text": "' + b"a" * 5000, "jsonl"),
+        (b'{"text": a}\n', "text"),
+        (b'{"text": "a"} is an object\n', "text"),
+        (b'{"text": "a"}\na line\nanother\n', "text"),
+        (b"{\n}\n", "text"),
+        (b"{}\n{}\n", "text"),
+        (b"[1, 2]\n[3]\n", "text"),
+        (b"WARC/2 is a name", "text"),
+        (b"a" * 600, "text"),
+        (b"", "text"),
+    ],
+)
+def test_lines_of_objects_are_json_lines(first: bytes, kind: str) -> None:
+    assert format_of("part-00000", first[:HEAD_BYTES], "none", "auto") == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "why"),
+    [
+        ("a.jsonl.gz", gzip.compress(gzip.compress(LINES)), "within gzip is gzip again"),
+        ("a.gz", gzip.compress(zstandard.compress(LINES)), "within gzip is zstd again"),
+        ("a.gz", gzip.compress(b"PK\x03\x04\x14\0"), "within gzip is a ZIP archive"),
+        ("a.gz", gzip.compress(b'[{"text": "a"}]'), "is an array"),
+        ("a", b'[\n {"text": "a"},\n {"text": "b"}\n]', "is an array"),
+        ("a.jsonl", "é".encode("utf-16"), "begins with the byte order mark of UTF-16"),
+        ("a.jsonl", '{"text": "a"}'.encode("utf-16-le"), "seems to be UTF-16"),
+        ("a.csv", "id,text\n".encode("utf-16-be"), "seems to be UTF-16"),
+        ("a", b"WARC/0.18\nWARC-Type: response\n", r"is WARC/0\.18, which is not read"),
+        ("a.gz", gzip.compress(b"WARC/0.9\r\n"), r"is WARC/0\.9, which is not read"),
+        ("a", bytes(10240), "begins with zeros, as an empty tar archive"),
+        ("a.tar.gz.part2", b"\x8b\x03\x80abc", "seems to be a part of a file"),
+        ("a.tar.2", b"ab\0\0\0\0", "seems to be a part of a file"),
+        ("a.parquet", b"version https://git-lfs.github.com/spec/v1\n", "is a pointer of Git LFS"),
+    ],
+)
+def test_causes_are_named(tmp_path: Path, name: str, data: bytes, why: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(UsageError, match=rf"/{name}' {why}"):
+        read_file(tmp_path / name)
+
+
+def test_an_empty_archive_has_no_documents(tmp_path: Path) -> None:
+    for name, data in (("a.tar", tar_of({})), ("a.tbz2", bz2.compress(tar_of({})))):
+        (tmp_path / name).write_bytes(data)
+        found = read_file(tmp_path / name)
+        assert (found.documents, found.rejects) == ([], [])
+
+
+def skippable(data: bytes) -> bytes:
+    return b"\x50\x2a\x4d\x18" + len(data).to_bytes(4, "little") + data
+
+
+@pytest.mark.parametrize("codec", ["lz4", "zst"])
+def test_frames_to_be_skipped(tmp_path: Path, codec: str) -> None:
+    frames = skippable(b"abc") + skippable(b"") + skippable(bytes(5000))
+    data = COMPRESSORS[codec](CONTENTS["jsonl"])
+    for content, count in ((frames + data, 1), (data + frames + data, 2)):
+        (tmp_path / "x").write_bytes(content)
+        found = read_file(tmp_path / "x")
+        assert (found.texts, found.rejects) == (TEXTS * count, [])
+
+
+@pytest.mark.parametrize("codec", ["bz2", "lz4", "zst", "xz", "lzma", "gz"])
+def test_blocks_that_are_longer_than_the_first_bytes(codec: str) -> None:
+    texts = random.Random(1).randbytes(3 << 19).hex(",", 1000).split(",")
+    data = CONTENTS["jsonl"] + b"".join(b'{"text": "%s"}\n' % text.encode() for text in texts)
+    stored = COMPRESSORS[codec](data)
+    reads: list[int] = []
+
+    def read_head(count: int) -> bytes:
+        reads.append(count)
+        return stored[:count]
+
+    compression, head = first_bytes(read_head, "part-0", len(stored))
+    assert format_of("part-0", head, compression, "auto") == "jsonl"
+    assert reads[-1] < len(stored) or codec == "lz4"

@@ -33,8 +33,10 @@ class InputFormat:
             "file" makes a file one document; units are splittable if it is a single byte.
         speculative: Whether the reader has to guess where the records of a slice in the middle of
             an uncompressed file begin; see `boundaries.py` for the proof.
-        check_head: Raises UsageError if the first bytes of an uncompressed file show that it has
-            another format; None if nothing is checked.
+        recognises: Returns whether the first bytes of a content, decompressed, show the format;
+            None: they begin with `magic`.
+        check_head: Raises UsageError if the first bytes of the content show that it is another
+            format or an unread form of this one; None if nothing is checked.
     """
 
     name: str
@@ -46,6 +48,7 @@ class InputFormat:
     splittable_units: bool = False
     separated: bool = False
     speculative: bool = False
+    recognises: Callable[[bytes], bool] | None = None
     check_head: Callable[[bytes], None] | None = None
 
 

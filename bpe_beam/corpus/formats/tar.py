@@ -27,6 +27,7 @@ from bpe_beam.corpus.streams import BrokenStream, Source
 _MAX_EXTENSION = 1 << 20
 _MAX_READS_AT_END = 8
 _BLOCK = 64 << 10
+_HEADER = tarfile.BLOCKSIZE
 
 
 def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
@@ -36,6 +37,14 @@ def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
         return
     with contextlib.closing(source):
         yield from _Reader(request, _Stream(source)).read()
+
+
+def _recognises(head: bytes) -> bool:
+    """Return whether the first bytes are a header with a name and a right checksum."""
+    try:
+        return bool(tarfile.TarInfo.frombuf(head[:_HEADER], "utf-8", "surrogateescape").name)
+    except tarfile.HeaderError:
+        return False
 
 
 class _Stream:
@@ -182,6 +191,7 @@ class _Reader:
 FORMAT = InputFormat(
     name="tar",
     read=_read,
-    endings=(".tar", ".tgz"),
+    endings=(".tar", ".tgz", ".tbz2", ".tbz", ".txz", ".tzst"),
+    recognises=_recognises,
     splittable=False,
 )

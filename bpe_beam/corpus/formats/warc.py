@@ -31,12 +31,14 @@ from bpe_beam.corpus.reading.window import END
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, RejectReason
 from bpe_beam.corpus.slices import SliceRequest
 from bpe_beam.corpus.streams import Stored
+from bpe_beam.errors import UsageError
 
 MAX_HEADER_BYTES = 1 << 20
 """The headers of a record have fewer bytes."""
 
 _KEPT_BYTES = 64 << 20
 _MAGIC = b"WARC/1."
+_OLD_VERSION = re.compile(rb"(WARC/0\.[0-9]+)\s")
 _START = re.compile(rb"\n\r?\n(WARC/1\.)")
 _EMPTY_LINE = re.compile(rb"\r?\n\r?\n")
 _NO_NEWLINE = re.compile(rb"[^\r\n]")
@@ -49,6 +51,14 @@ _DEFAULTS = ReadSettings()
 def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     """Yield the documents that begin in a slice of a WARC or WET file."""
     yield from _WarcReader(request).read()
+
+
+def _check_head(head: bytes) -> None:
+    if found := _OLD_VERSION.match(head):
+        raise UsageError(
+            f"is {found[1].decode()}, which is not read; convert it to WARC/1.0, with warcio or "
+            "warctools"
+        )
 
 
 class _BrokenHeaderError(Exception):
@@ -287,6 +297,8 @@ FORMAT = InputFormat(
     read=_read,
     endings=(".warc", ".wet"),
     magic=_MAGIC,
+    recognises=lambda head: head.startswith(_MAGIC) or bool(_OLD_VERSION.match(head)),
+    check_head=_check_head,
     splittable_units=True,
     speculative=True,
 )

@@ -10,6 +10,7 @@ MAX_RECORD_BYTES is a reject, of which only the beginning is kept.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,19 +23,24 @@ from bpe_beam.corpus.reading.slice_reader import SliceReader
 from bpe_beam.corpus.reading.window import BOM
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, RejectReason
 from bpe_beam.corpus.slices import SliceRequest
-from bpe_beam.errors import DataError
 
 WindowPositions = tuple[int, int, int, bool, int, int]
 """Where to begin, to search and to stop in a window; whether the file ends there; the most records;
 the most bytes of one."""
 
+_CONSTANT = re.compile(rb"[:,\[\s-]?(NaN|-?Infinity)")
+
 SplitWindow = Callable[[memoryview, WindowPositions, str | None, int], Any]
 """(the window's bytes, positions in it, the prefix of ids or None, its position in the file)
 -> its records, split by native code."""
 
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-"""The byte order marks of UTF-16. Little-endian UTF-32 begins with the first of them, too; no UTF-8
-has these bytes."""
+
+def _json_hint(record: memoryview, position: int) -> str:
+    """Return the rest of a detail about broken JSON, if its cause is a usual one."""
+    if bytes(record[: len(BOM)]) == BOM:
+        return ", it begins with a byte order mark, as files do that were joined"
+    constant = _CONSTANT.match(record[max(0, position - 1) : position + len("-Infinity")])
+    return f", {constant[1].decode()} is not JSON; write null" if constant else ""
 
 
 def read_records(
@@ -121,13 +127,6 @@ class RecordReader(SliceReader):
             return self._separator_end(self._separator, 0, 1)
         first = window.base
         if not first:
-            if window.bytes(0, 2) in _UTF_16:
-                raise DataError(
-                    f"{self.request.file.name} begins with the byte order mark of UTF-16: text "
-                    "must be UTF-8",
-                    remedy="convert the file (iconv -f utf-16 -t utf-8), or leave it out with "
-                    "{exclude}",
-                )
             first = len(BOM) if window.data[: len(BOM)] == BOM else 0
             if start <= first:
                 return first
@@ -179,6 +178,8 @@ class RecordReader(SliceReader):
             reason = RejectReason(_native.RECORD_FLAWS[flaw])
             line = None if self.line is None else self.line + index
             detail = self._detail(reason, position)
+            if reason is RejectReason.BROKEN_JSON:
+                detail += _json_hint(window.data[begin:end], position)
             self._reject(base + begin, reason, detail, window.data[begin:end], line=line)
         if self.line is not None:
             self.line += passed

@@ -9,7 +9,7 @@ import pytest
 from corpus_reading import BOM, read_file
 
 from bpe_beam import _native
-from bpe_beam.errors import DataError
+from bpe_beam.errors import UsageError
 
 pytestmark = pytest.mark.quick
 
@@ -48,11 +48,11 @@ def test_a_file_as_a_document(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", ["utf-16", "utf-32"])
-@pytest.mark.parametrize("name", ["x.txt", "x.jsonl", "x.txt.gz"])
+@pytest.mark.parametrize("name", ["x.txt", "x.jsonl", "x.txt.gz", "x.csv", "x.tsv", "x.warc", "x"])
 def test_another_encoding_is_named(tmp_path: Path, code: str, name: str) -> None:
     data = "".join(f"line {i}\n" for i in range(2000)).encode(code)
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
-    with pytest.raises(DataError, match=rf"{name} begins with the byte order mark of UTF-16"):
+    with pytest.raises(UsageError, match=rf"{name}' begins with the byte order mark of UTF-16"):
         read_file(tmp_path / name)
 
 
