@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable
 from typing import TextIO
 
-from bpe_beam.engines.runner_errors import STEP, TRACEBACK, our_error
+from bpe_beam.engines.runner_errors import STEP, TRACEBACK, is_out_of_memory, our_error
 from bpe_beam.errors import UsageError
 from bpe_beam.terminal import Terminal
 
@@ -33,6 +33,12 @@ def report(
     if ours is not None:
         code = 2 if isinstance(ours, UsageError) else 1
         return write_message(f"{command}: {ours.message(name_of)}", code)
+    if is_out_of_memory(error):
+        return write_message(
+            f"{command}: not enough memory ({describe(error)}): fewer workers, smaller inputs at a "
+            "time or a higher limit of the process (ulimit -v, a container's) may help",
+            1,
+        )
     hint = "" if debug else "; run with --debug for more"
     return write_message(f"{command}: failed unexpectedly: {describe(error)}{hint}", 1)
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from bpe_beam.cli.error_reporting import report, write_message, write_text
 from bpe_beam.cli.help import COMMAND, first_steps, job_lines, overview
 from bpe_beam.cli.process import INTERRUPTED, READER_GONE, drop_stdout, quiet_beam, run_and_exit
+from bpe_beam.engines.runner_errors import was_interrupted
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import did_you_mean
 from bpe_beam.settings.jobs import GROUPS, JOBS
@@ -38,11 +39,12 @@ def main(argv: Sequence[str]) -> int:
     """Run one job by the arguments after the program's name, and return the exit code."""
     if len(argv) > 1 and argv[0] in _HELP and not argv[1].startswith("-"):
         argv = [*argv[1:], "--help"]
-    job, rest = job_of(argv)
-    command = f"bpe-beam {job}".rstrip()
+    job, command = "", "bpe-beam"
     debug = "--debug" in argv
     name_of: Callable[[str], str] = str
     try:
+        job, rest = job_of(argv)
+        command = f"bpe-beam {job}".rstrip()
         if not job:
             return _answer(argv)
         from bpe_beam.cli.arguments import Arguments, read_arguments, settings_of
@@ -57,15 +59,16 @@ def main(argv: Sequence[str]) -> int:
         return code
     except SystemExit:  # argparse has printed the help
         return 0
-    except KeyboardInterrupt:
-        again = " without --overwrite" if "--overwrite" in argv else ""
-        resumable = job and JOBS[job].shows_summary and JOBS[job].resumes
-        resumes = f"; the same command{again} resumes" if resumable else ""
-        return write_message(f"{command}: interrupted{resumes}", INTERRUPTED)
     except BrokenPipeError:
         drop_stdout()
         return READER_GONE
-    except Exception as error:
+    except (KeyboardInterrupt, Exception) as error:
+        if was_interrupted(error):  # an import turns an interrupt into an ImportError
+            again = " without --overwrite" if "--overwrite" in argv else ""
+            resumable = job and JOBS[job].shows_summary and JOBS[job].resumes
+            resumes = f"; the same command{again} resumes" if resumable else ""
+            return write_message(f"{command}: interrupted{resumes}", INTERRUPTED)
+        assert isinstance(error, Exception)
         code = report(command, error, name_of, debug=debug)
         return 2 if job and JOBS[job].verdict else code
 
@@ -114,7 +117,8 @@ def _run_job(job: str, settings: Any) -> int:
     import msgspec
 
     from bpe_beam.cli.summary import for_people, format_summary
-    from bpe_beam.jobs.output_file import STDOUT, prepare_file, write_json
+    from bpe_beam.jobs.output_file import prepare_file, write_json
+    from bpe_beam.jobs.standard_streams import require_stdout
     from bpe_beam.progress import Progress
     from bpe_beam.terminal import Terminal
 
@@ -122,7 +126,9 @@ def _run_job(job: str, settings: Any) -> int:
     # Made before stderr is filtered: the job's own progress needs no filter.
     progress = Progress(run.progress or ("none" if run.quiet else "auto"), stream=sys.stderr)
     with quiet_beam(run.debug):
-        if run.summary_file not in (None, STDOUT):
+        if not JOBS[job].shows_summary:
+            require_stdout()
+        if run.summary_file is not None:
             from bpe_beam.storage import Storage
 
             prepare_file(Storage(run.storage_options), run.summary_file, "summary_file")

@@ -15,9 +15,11 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import NoReturn, TextIO, cast
+from typing import Any, NoReturn, TextIO, cast
 
 from bpe_beam.cli.error_reporting import WithoutTracebacks
+from bpe_beam.errors import DataError
+from bpe_beam.jobs.standard_streams import stdout_errors
 from bpe_beam.unused_packages import hide_unused_packages
 
 INTERRUPTED = 130
@@ -38,9 +40,7 @@ def run_and_exit(main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> N
         main: Returns the exit code.
         argv: The arguments after the program's name.
     """
-    # Tokens may have characters that the terminal's encoding lacks.
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+    open_streams()
     codes: list[int] = []
     # Registered first, so called last, after the functions that the job registers.
     atexit.register(_leave, codes)
@@ -51,13 +51,50 @@ def run_and_exit(main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> N
         threading.excepthook = lambda _: None
         # They also log after the job has ended, what the command has reported.
         logging.disable(logging.CRITICAL)
-    code = main(argv)
+    try:
+        code = main(argv)
+    except KeyboardInterrupt:  # a second one, while the first was reported
+        code = INTERRUPTED
     if code == INTERRUPTED:
         # Python would wait until the threads of a runner end their last batch. Their unfinished
         # files were never visible.
         os._exit(code)
     codes.append(code)
     sys.exit(code)
+
+
+def open_streams() -> None:
+    """Give the process the three standard streams, whose errors name them.
+
+    A stream that the caller closed is opened so that using it fails, but the messages on stderr are
+    dropped. Without this the next file that is opened would take its number, and get its text.
+    """
+    # The free number, which is the lowest, is taken at once.
+    for number, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, mode), True)
+    if sys.stdin is None:
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)))
+    if sys.stderr is None:
+        sys.stderr = io.TextIOWrapper(io.FileIO(2, "w", closefd=False), write_through=True)
+    # Tokens may have characters that the terminal's encoding lacks.
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(_Stdout(1, "w", closefd=False)),
+        encoding=sys.stdout.encoding if sys.stdout is not None else None,
+        errors="backslashreplace",
+        line_buffering=os.isatty(1),
+    )
+
+
+class _Stdout(io.FileIO):
+    """Standard output, whose errors name it."""
+
+    def write(self, data: Any) -> int:
+        """Write bytes; raise DataError if it is closed or full."""
+        with stdout_errors():
+            return super().write(data)
 
 
 def _leave(codes: Sequence[int]) -> None:
@@ -70,7 +107,7 @@ def _leave(codes: Sequence[int]) -> None:
     if not codes:  # `main` did not return, and Python reports its error
         return
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError, AttributeError):
+        with contextlib.suppress(OSError, ValueError, DataError):
             stream.flush()
     os._exit(codes[0])
 

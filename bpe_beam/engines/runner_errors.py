@@ -6,6 +6,7 @@ a remote traceback inside a `RuntimeError`; users should see the same sentence e
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator
 
@@ -25,6 +26,11 @@ _FETCH = re.compile(
     re.DOTALL,
 )
 STEP = re.compile(r" \[while running '.*'\]\s*\Z", re.DOTALL)
+_NO_MEMORY = re.compile(
+    r"^MemoryError\b|\bbad_alloc\b|^can't start new thread|: failed to map segment from shared|"
+    r"^(?:malloc|realloc) .*failed$",
+    re.MULTILINE,
+)
 TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -47,6 +53,19 @@ def our_error(error: BaseException) -> UsageError | DataError | None:
                 "python scripts/runners.py get builds it, and docs/runners.md says how to name it"
             )
     return None
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether the process, or a thread or worker of it, got no more memory.
+
+    A thread that cannot be started lacks the memory of its stack, or the process has too many.
+    """
+    return any(
+        isinstance(each, MemoryError)
+        or (isinstance(each, OSError) and each.errno == errno.ENOMEM)
+        or _NO_MEMORY.search(str(each)) is not None
+        for each in _chain(error)
+    )
 
 
 def was_interrupted(error: BaseException) -> bool:

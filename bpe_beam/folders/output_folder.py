@@ -155,6 +155,12 @@ class OutputFolder(JobFolder):
         data = record.to_bytes()
         if storage.exists(url) and not storage.is_folder(url):
             raise UsageError(f"must be a folder, got the file {url}", ("output",))
+        if storage.is_link(storage.join(url, WORK)):
+            raise UsageError(
+                f"output {url} holds a link named {WORK}, and a job removes its temporary files "
+                "there",
+                remedy="remove the link, or give another {output}",
+            )
         lock = _lock(storage, url)
         present = names_present(storage, url, folders_of(record.all_names))
         old = _read_job(storage, storage.join(url, JOB_FILE)) if JOB_FILE in present else None

@@ -7,7 +7,7 @@ import sys
 import msgspec
 
 from bpe_beam.errors import DataError
-from bpe_beam.jobs.standard_streams import prompt_on_terminal, write_stdout
+from bpe_beam.jobs.standard_streams import prompt_on_terminal, read_stdin, write_stdout
 from bpe_beam.progress import Progress
 from bpe_beam.settings.parsing import parse_ids
 from bpe_beam.settings.tools import DecodeSettings
@@ -40,7 +40,7 @@ def run(settings: DecodeSettings, _progress: Progress) -> DecodeSummary:
 def _ids_of_stdin() -> tuple[int, ...]:
     prompt_on_terminal("the ids")
     try:
-        text = sys.stdin.buffer.read().decode("ascii", "backslashreplace")
+        text = read_stdin().decode("ascii", "backslashreplace")
         return parse_ids(text)
     except ValueError as error:
         raise DataError(f"standard input {error}") from None

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from bpe_beam.errors import DataError
-from bpe_beam.jobs.standard_streams import prompt_on_terminal
+from bpe_beam.jobs.standard_streams import prompt_on_terminal, read_stdin
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tools import EncodeSettings
 from bpe_beam.storage import Storage
@@ -65,7 +65,7 @@ def run(settings: EncodeSettings, progress: Progress) -> EncodeSummary:
 def _text_of_stdin() -> str:
     """Return standard input without one newline at its end, which a shell's `echo` adds."""
     prompt_on_terminal("the text")
-    data = sys.stdin.buffer.read()
+    data = read_stdin()
     try:
         return data.removesuffix(b"\n").decode("utf-8")
     except UnicodeDecodeError as error:

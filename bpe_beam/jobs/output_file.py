@@ -6,19 +6,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import require
-from bpe_beam.jobs.standard_streams import write_stdout
+from bpe_beam.jobs.standard_streams import STDOUT, require_stdout, write_stdout
 from bpe_beam.storage.json_file import json_bytes
 from bpe_beam.storage.names import parent
 
 if TYPE_CHECKING:
     from bpe_beam.storage import Storage
 
-STDOUT = "-"
-"""The name of stdout in place of a path."""
-
 
 def prepare_file(storage: Storage, target: str, parameter: str) -> None:
-    """Make the folder of a file, so that a wrong name is found before the job has worked.
+    """Make the folder of a file, and find out before the job works whether it can be written.
 
     Args:
         storage: The storage client.
@@ -27,13 +24,15 @@ def prepare_file(storage: Storage, target: str, parameter: str) -> None:
 
     Raises:
         UsageError: The path is a folder.
-        DataError: The folder of the file cannot be made.
+        DataError: The folder of the file cannot be made, no file can be made there, or stdout is
+            closed.
     """
-    if target != STDOUT:
-        require(
-            not storage.is_folder(target), f"must be a file, got the folder {target!r}", parameter
-        )
-        storage.make_folder(parent(target))
+    if target == STDOUT:
+        require_stdout()
+        return
+    require(not storage.is_folder(target), f"must be a file, got the folder {target!r}", parameter)
+    storage.make_folder(parent(target))
+    storage.check_writable(target)
 
 
 def write_json(

@@ -14,7 +14,7 @@ from bpe_beam.evaluation.report import Report, to_csv
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.jobs.output_file import prepare_file
-from bpe_beam.jobs.standard_streams import write_stdout
+from bpe_beam.jobs.standard_streams import STDOUT, write_stdout
 from bpe_beam.messages import quoted
 from bpe_beam.progress import Progress
 from bpe_beam.settings.evaluate import EvaluateSettings
@@ -64,8 +64,8 @@ class ReportOutput:
             from bpe_beam.html_report.samples import read_samples
 
             self._samples = read_samples(storage, settings.samples)
-        if settings.file is not None:  # a wrong name is found before any work, too
-            prepare_file(storage, settings.file, "output")
+        # A wrong name is found before any work, too.
+        prepare_file(storage, settings.file or STDOUT, "output")
 
     def seen(
         self, name: str, vocabulary: Vocabulary, tallies: Iterable[tuple[str | None, Tally]]

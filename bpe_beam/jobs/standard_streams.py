@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 import sys
+from collections.abc import Iterator
+
+from bpe_beam.errors import DataError
+
+STDOUT = "-"
+"""The name of stdout in place of a path."""
 
 
 def prompt_on_terminal(what: str) -> None:
@@ -12,8 +21,54 @@ def prompt_on_terminal(what: str) -> None:
         print(f"type {what}, then {end} on a line of its own:", file=sys.stderr, flush=True)
 
 
+def read_stdin() -> bytes:
+    """Return all of stdin.
+
+    Raises:
+        DataError: It is closed or cannot be read.
+    """
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        raise DataError(f"cannot read standard input: {_reason(error)}") from error
+
+
 def write_stdout(data: bytes) -> None:
     """Write bytes to stdout, after what was printed before."""
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
+
+
+@contextlib.contextmanager
+def stdout_errors() -> Iterator[None]:
+    """Return a context that names stdout in errors of writing to it.
+
+    Raises:
+        DataError: Stdout is closed or full.
+        BrokenPipeError: Its reader has closed it.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise DataError(f"cannot write to standard output: {_reason(error)}") from error
+
+
+def _reason(error: OSError) -> str:
+    return "it is closed" if error.errno == errno.EBADF else error.strerror or str(error)
+
+
+def require_stdout() -> None:
+    """Refuse a closed stdout before the work for what will be written there.
+
+    Raises:
+        DataError: It is closed.
+    """
+    try:
+        number = sys.stdout.fileno()
+    except (AttributeError, OSError):  # a stream in memory
+        return
+    with stdout_errors():
+        os.write(number, b"")

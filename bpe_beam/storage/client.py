@@ -144,6 +144,10 @@ class Storage:
         """Return whether a folder has this name."""
         return self._ask("look for", url, lambda store: store.is_folder(url))
 
+    def is_link(self, url: str) -> bool:
+        """Return whether a local link has this name; stores have none."""
+        return is_local(url) and names.local_path(url).is_symlink()
+
     def list_names(self, folder: str) -> list[str]:
         """Return the names of what is directly in a folder, sorted; [] if it does not exist."""
         return self._ask("list", folder, lambda store: store.list_names(folder))
@@ -235,6 +239,21 @@ class Storage:
         if is_local(url):
             return _LOCAL.create(url, synced=self.synced)
         return self.remote.create(url)
+
+    def check_writable(self, url: str) -> None:
+        """Check that a local file can be written, by making and removing an incomplete one.
+
+        Files of stores are not tried: that would take some requests.
+
+        Args:
+            url: The file, in a folder that exists.
+
+        Raises:
+            DataError: It cannot be written.
+        """
+        if is_local(url):
+            with named_errors("write", url):
+                _LOCAL.check_writable(url)
 
     def move(self, source: str, target: str) -> None:
         """Give a file another name in the same store, replacing an older file of that name.

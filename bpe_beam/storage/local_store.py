@@ -95,6 +95,14 @@ class LocalStore:
         publish = partial(attempt.replace, path)
         return write_attempt(raw, url, publish=publish, remove=attempt.unlink, synced=synced)
 
+    def check_writable(self, url: str) -> None:
+        """See `Storage`. A device or a pipe is not opened: its reader would see that."""
+        path = local_path(url)
+        if not is_outlet(path):
+            attempt = Path(attempt_name(str(path)))
+            open_new(attempt).close()
+            attempt.unlink()
+
     def move(self, source: str, target: str) -> None:
         """See `Storage`."""
         try:

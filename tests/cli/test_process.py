@@ -15,6 +15,7 @@ import pytest
 from command_line import run_process
 
 from bpe_beam.cli import main as cli
+from bpe_beam.folders.artifact_names import MANIFEST_FILE
 
 pytestmark = pytest.mark.quick
 
@@ -149,3 +150,89 @@ def test_what_a_job_registers_for_the_exit_runs_and_the_exit_code_is_kept() -> N
     assert ran.code == 1
     assert ran.out == b"stopping the job server\n"
     assert ran.err == "bpe-beam count: too many rejects\n"
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (1, 2), (0, 1, 2)])
+def test_a_job_without_streams_does_its_work(tmp_path: Path, closed: tuple[int, ...]) -> None:
+    (tmp_path / "a.txt").write_text("low lower")
+    run = with_closed(closed, ["count", "--input", "a.txt", "--output", "out"], tmp_path)
+    assert run.returncode == 0
+    assert (tmp_path / "out" / MANIFEST_FILE).exists()
+    assert run.stdout == ""
+    assert ("documents" in run.stderr) == (2 not in closed)
+
+
+@pytest.mark.parametrize(
+    "job", ["doctor", "--help", "train --help", "--version", "count --summary-file -"]
+)
+def test_a_result_for_a_closed_stdout_is_refused_before_the_work(tmp_path: Path, job: str) -> None:
+    arguments = job.split()
+    if arguments[0] == "count":
+        (tmp_path / "a.txt").write_text("low lower")
+        arguments += ["--input", "a.txt", "--output", "out"]
+    run = with_closed((1,), arguments, tmp_path)
+    assert run.stderr.endswith(": cannot write to standard output: it is closed\n")
+    assert run.returncode in (1, 2)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_closed_stdin_is_no_empty_text(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("low lower")
+    train = ["train", "--input", "a.txt", "--vocab-size", "257", "--output", "tok"]
+    assert with_closed((), train, tmp_path).returncode == 0
+    for job in ("encode", "decode"):
+        run = with_closed((0,), [job, "--tokenizer", "tok/tokenizer.json"], tmp_path)
+        assert run.stderr == f"bpe-beam {job}: cannot read standard input: it is closed\n"
+        assert run.returncode == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has /dev/full")
+@pytest.mark.parametrize("job", ["--help", "train --help", "completion bash"])
+def test_a_full_stdout_is_named(job: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "bpe_beam", *job.split()]
+        run = subprocess.run(command, stdout=full, stderr=-1, text=True, cwd=ROOT, check=False)
+    assert run.stderr.endswith(": cannot write to standard output: No space left on device\n")
+    assert run.returncode == 1
+
+
+def with_closed(
+    streams: tuple[int, ...], arguments: list[str], folder: Path
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder, with some of the standard streams closed."""
+    shell = 'exec "$@" ' + " ".join(
+        f"{'<' if number == 0 else f'{number}>'}&-" for number in streams
+    )
+    return subprocess.run(
+        ["sh", "-c", shell, "sh", sys.executable, "-m", "bpe_beam", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_little_memory_is_called_so(job: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    errors = [MemoryError(), OSError(12, "Cannot allocate memory"),
+              ImportError("libarrow.so: failed to map segment from shared object"),
+              RuntimeError("can't start new thread"), RuntimeError("std::bad_alloc")]  # fmt: skip
+    for error in errors:
+
+        def run(settings: Any, progress: Any, error: Exception = error) -> dict[str, Any]:
+            raise error
+
+        job("count", run)
+        assert cli.main([*COUNT, "--quiet"]) == 1
+        assert capsys.readouterr().err.startswith("bpe-beam count: not enough memory (")
+
+
+def test_an_import_that_is_interrupted_is_an_interrupt(
+    job: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(settings: Any, progress: Any) -> dict[str, Any]:
+        raise ImportError("initialization failed") from KeyboardInterrupt()
+
+    job("count", run)
+    assert cli.main([*COUNT, "--quiet"]) == 130
+    assert "bpe-beam count: interrupted; the same command resumes" in capsys.readouterr().err

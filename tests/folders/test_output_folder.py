@@ -502,3 +502,15 @@ def test_a_file_that_changed_meanwhile_is_noticed(tmp_path: Path) -> None:
     Path(folder.path("shard-00000-of-00003.bin")).unlink()
     with pytest.raises(DataError, match="is gone or changed"):
         folder.require_whole(receipts.values())
+
+
+def test_a_link_in_place_of_the_temporary_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "shard-00000.json").write_text("{}")
+    claim(tmp_path / "out")
+    (tmp_path / "out" / "work").rmdir()
+    (tmp_path / "out" / "work").symlink_to("../elsewhere")
+    for overwrite in (False, True):
+        with pytest.raises(UsageError, match="holds a link named work"):
+            claim(tmp_path / "out", overwrite=overwrite)
+    assert (tmp_path / "elsewhere" / "shard-00000.json").exists()
