@@ -91,8 +91,11 @@ class CorpusSummary(Struct, frozen=True, kw_only=True):
     shards: int | UnsetType = UNSET
     shards_bytes: int | UnsetType = UNSET
     sequences: int | UnsetType = UNSET
+    sequence_length: int | UnsetType = UNSET
     padding: int | UnsetType = UNSET
     padding_share: float | UnsetType = UNSET
+    unfilled: int | UnsetType = UNSET
+    unfilled_share: float | UnsetType = UNSET
     parts: dict[str, dict[str, int]] | UnsetType = UNSET
     formats: dict[str, str] | UnsetType = UNSET
     documents_changed: dict[str, int] | UnsetType = UNSET

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -183,6 +184,18 @@ def tokenizer_warnings(encoding: Encoding) -> list[str]:
     return [*filter(None, (spec.warning, spec.file_warning, encoding.left_out_warning))]
 
 
+def _unmarked_warnings(settings: TokenizeSettings, encoding: Encoding) -> list[str]:
+    """Return a warning if sequences do not show where a document ends, and the tokenizer could."""
+    tokenizer = encoding.tokenizer()
+    end = tokenizer.roles.get("eos_token")
+    if settings.arranging.sequence_length is None or end is None or any(encoding.frame(tokenizer)):
+        return []
+    return [
+        f"sequences do not show where a document ends: {end} is the tokenizer's eos_token; give "
+        f"{shlex.join(['--append', end])} to put it after each document"
+    ]
+
+
 def doubled_warnings(encoding: Encoding, changes: DocumentChanges, documents: int) -> list[str]:
     """Return what to tell the user of tokens around documents that texts have too.
 
@@ -215,19 +228,24 @@ def _arranged_summary(
     if length is not None:
         room = length * sum(found.units)
         rows["sequences"] = sum(found.units)
-        rows["padding"] = room - tokens
-        rows["padding_share"] = (room - tokens) / room
+        rows["sequence_length"] = length
+        # Without a padding token sequences are shorter.
+        name = "unfilled" if settings.arranging.pad_token is None else "padding"
+        rows[name] = room - tokens
+        rows[f"{name}_share"] = (room - tokens) / room
     if settings.arranging.validation_share is not None:
         rows["parts"] = {part.part: part.figures for part in found.parts}
     rows["next"] = [command("verify", settings.output)]
     if settings.arranging.dry_run and not found.manifests:
         rows |= {"shards": UNSET, "shards_bytes": UNSET, "next": ["the same without --dry-run"]}
+    unmarked = _unmarked_warnings(settings, encoding)
     if found.tokenized is not None:
+        rows["warnings"] = [*(found.tokenized.warnings or ()), *unmarked] or None
         tokenized: CorpusSummary = structs.replace(found.tokenized, **rows)
         return tokenized
     corpus = found.parts[0].corpus
     assert corpus is not None  # `arrange` has read it
-    warnings = tokenizer_warnings(encoding)
+    warnings = [*tokenizer_warnings(encoding), *unmarked]
     if corpus.changes is not None:
         warnings += doubled_warnings(encoding, corpus.changes, rows["documents"])
     return CorpusSummary(

@@ -36,6 +36,13 @@ def parse_integer(text: str) -> int:
     return int(match[1]) * _MULTIPLES[match[2].upper()]
 
 
+def parse_length(text: str) -> int:
+    """Return a number of tokens in a text, which `k` would make ambiguous: 4k is meant as 4,096."""
+    if re.fullmatch(r"-?[0-9]{1,20}", text) is None:
+        raise BadValueError(f"must be a number of tokens in full, such as 4096, got {text!r}")
+    return int(text)
+
+
 def parse_integers(texts: Sequence[str]) -> tuple[int, ...]:
     """Return the whole numbers of lists such as `16k,32k`; see `parse_integer`."""
     return tuple(parse_integer(number) for text in texts for number in text.split(","))

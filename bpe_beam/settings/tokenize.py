@@ -16,6 +16,7 @@ from bpe_beam.settings.parsing import (
     check_text,
     parse_allowed_special,
     parse_columns,
+    parse_length,
 )
 from bpe_beam.shards.arrangement import MAX_SEQUENCE_LENGTH, SHARD_TOKENS, Arrangement
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS, TRAINER_COLUMNS
@@ -79,6 +80,7 @@ class ArrangementSettings(Settings):
 
     sequence_length: int | None = option(
         None,
+        parse=parse_length,
         help="Make sequences of N tokens from the documents. A trainer that shifts one sequence to "
         "get inputs and labels wants one token more than its input has: 4097 for inputs of 4,096.",
         between=(1, MAX_SEQUENCE_LENGTH),

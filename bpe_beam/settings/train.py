@@ -21,7 +21,7 @@ from bpe_beam.settings.common import (
 )
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import MAX_INT64, Settings, option, own_options, part
-from bpe_beam.settings.parsing import parse_size, parse_weights
+from bpe_beam.settings.parsing import parse_length, parse_size, parse_weights
 from bpe_beam.training.recipe import ALPHABETS, MODELS, SYMBOLS, TIE_BREAKS
 
 MERGE_ROUNDS = ("auto", "local", "distributed")
@@ -199,6 +199,7 @@ class TrainSettings(Settings):
         None,
         help="The largest number of tokens of the model's input, for tokenizer_config.json.",
         default_help="no limit",
+        parse=parse_length,
         between=(1, MAX_INT64),
         identity="if set",
     )

@@ -134,7 +134,9 @@ def test_equals_the_definition(ground: Ground, tmp_path: Path, name: str) -> Non
     assert summary["rejects"] == 1
     if "--sequence-length" in extra:
         assert summary["sequences"] == len(rows)
-        assert summary["padding"] == len(rows) * LENGTH - summary["tokens"]
+        assert summary["sequence_length"] == LENGTH
+        assert summary["unfilled"] == len(rows) * LENGTH - summary["tokens"]
+        assert "padding" not in summary
     assert run_whole("verify", tmp_path / "out").summary["whole"] is True
     assert sorted(path.name for path in (tmp_path / "out" / "__rejects").iterdir())
     assert not (tmp_path / "out" / "work").exists()
@@ -376,7 +378,7 @@ def test_the_plan_is_told_before_shards_are_written(ground: Ground, tmp_path: Pa
     told = ground.make(tmp_path / "out", *ALL, "--dry-run")
     assert not [*(tmp_path / "out").glob("*/shard-*")]
     made = ground.make(tmp_path / "out", *ALL)
-    for name in ("documents", "tokens", "sequences", "padding", "padding_share", "parts"):
+    for name in ("documents", "tokens", "sequences", "unfilled", "unfilled_share", "parts"):
         assert told[name] == made[name]
     ground.make(tmp_path / "direct", *ALL)
     assert tree(tmp_path / "out") == tree(tmp_path / "direct")
@@ -512,7 +514,7 @@ def test_killed_and_resumed(ground: Ground, tmp_path: Path) -> None:
     assert tree(out) == tree(whole)
     again = ground.make(out, *extra)
     assert again["was_finished_before"]
-    for name in ("documents", "text_bytes", "tokens", "rejects", "rejects_by_reason", "padding"):
+    for name in ("documents", "text_bytes", "tokens", "rejects", "rejects_by_reason", "unfilled"):
         assert again[name] == summary[name]
 
 
@@ -579,3 +581,26 @@ def test_overwriting_removes_all_that_was_written(ground: Ground, tmp_path: Path
     ground.make(out, *ALL, "--overwrite")
     ground.make(out, "--overwrite")
     assert tree(out) == tree(tmp_path / "plain")
+
+
+def test_sequences_without_the_end_of_documents_are_warned_of(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("low lower lowest\nnew newer newest\n" * 9)
+    reading = ("--input", tmp_path / "a.txt")
+    role = ("--special-token", END, "--eos-token", END, "--vocab-size", 270)
+    run_whole("train", *reading, *role, "--output", tmp_path / "tok")
+    tokenize = ("tokenize", *reading, "--tokenizer", tmp_path / "tok", *SEQUENCES)
+    warned = f"sequences do not show where a document ends: {END} is the tokenizer's eos_token"
+    for _ in range(2):  # the second one is finished already
+        (warning,) = run_whole(*tokenize, "--output", tmp_path / "bare").summary["warnings"]
+        assert warning.startswith(warned)
+        assert f"--append '{END}'" in warning
+    ended = run_whole(*tokenize, "--append", END, "--output", tmp_path / "ended").summary
+    assert not ended["warnings"]
+    plain = run_whole(*tokenize[:-2], "--output", tmp_path / "plain").summary
+    assert not plain["warnings"]
+
+
+def test_a_sequence_length_is_written_in_full(ground: Ground, tmp_path: Path) -> None:
+    refused = run(*ground.command(), "--sequence-length", "4k", "--output", tmp_path / "out")
+    assert refused.code == 2
+    assert "--sequence-length must be a number of tokens in full, such as 4096" in refused.err

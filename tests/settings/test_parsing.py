@@ -8,6 +8,7 @@ from bpe_beam.settings.parsing import (
     parse_ids,
     parse_integer,
     parse_integers,
+    parse_length,
     parse_separator,
     parse_size,
     parse_storage_options,
@@ -52,6 +53,13 @@ def test_what_is_no_size(text: str) -> None:
 def test_what_is_no_integer(text: str) -> None:
     with pytest.raises(ValueError, match="must be a whole number"):
         parse_integer(text)
+
+
+def test_lengths_are_written_in_full() -> None:
+    assert parse_length("4096") == 4096
+    for text in ("4k", "4K", "1M", "", "4_096"):
+        with pytest.raises(ValueError, match="must be a number of tokens in full"):
+            parse_length(text)
 
 
 def test_integers() -> None:
