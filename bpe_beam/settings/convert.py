@@ -34,7 +34,8 @@ class ConvertSettings(Settings):
     )
     shards: int | None = option(
         None,
-        help="Divide all documents into N shards of about as many tokens each, in their order.",
+        help="Divide all documents into N shards of about as many tokens each, in their order; of "
+        "fewer than N documents, no more shards than documents.",
         default_help="as they are",
         between=(1, MAX_SHARDS),
     )

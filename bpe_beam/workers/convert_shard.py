@@ -149,8 +149,9 @@ def even_shards(manifests: Sequence[Manifest], count: int) -> list[NewShard]:
 
     Args:
         manifests: The manifests of the folders that are read.
-        count: The number of new shards.
+        count: The most new shards; no more are made than there are documents.
     """
+    count = max(1, min(count, sum(manifest.totals.documents for manifest in manifests)))
     total = sum(manifest.totals.tokens for manifest in manifests)
     bounds = [total * index // count for index in range(count + 1)]
 

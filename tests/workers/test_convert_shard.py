@@ -16,7 +16,7 @@ def manifest(sizes: list[int]) -> Manifest:
             name=f"{index}",
             split=index,
             slices=(),
-            documents=1,
+            documents=9,
             text_bytes=0,
             tokens=size,
             rejects=0,
@@ -68,3 +68,10 @@ def test_each_position_is_in_one_new_shard() -> None:
                 begin += size
         order = [(part.folder, int(part.name), part.start) for each in new for part in each.parts]
         assert order == sorted(order)
+
+
+def test_no_more_shards_than_documents() -> None:
+    new = even_shards([manifest([50, 40]), manifest([10])], 32_000)
+    assert len(new) == 27
+    assert sum(each.tokens for each in new) == 100
+    assert len(even_shards([manifest([])], 3)) == 1
