@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from bpe_beam.errors import UsageError
@@ -115,11 +117,7 @@ class TokenizerSpec(Struct, frozen=True):
 
     def _check_added_tokens(self, tokens: dict[int, str], location: ErrorLocation) -> None:
         """Check the added tokens, and add them to `tokens`, those of the model by id."""
-        if (characters := sum(len(one.content) for one in self.added_tokens)) > MAX_CONTENT_CHARS:
-            raise UsageError(
-                f"added_tokens must have at most {MAX_CONTENT_CHARS:,} characters in total, "
-                f"got {characters:,}"
-            )
+        check_added_characters(one.content for one in self.added_tokens)
         contents: set[str] = set()
         for number, token in enumerate(self.added_tokens):
             name = location.added(number)
@@ -167,6 +165,22 @@ class TokenizerSpec(Struct, frozen=True):
                     f"the bytes {byte_level.to_bytes(content)[:20]!r}; give the added token "
                     "another text"
                 )
+
+
+def check_added_characters(contents: Iterable[str]) -> None:
+    """Refuse added tokens with too many characters in total.
+
+    Args:
+        contents: The texts of all added tokens.
+
+    Raises:
+        UsageError: They have more characters than a tokenizer may have.
+    """
+    if (characters := sum(map(len, contents))) > MAX_CONTENT_CHARS:
+        raise UsageError(
+            f"added_tokens must have at most {MAX_CONTENT_CHARS:,} characters in total, "
+            f"got {characters:,}"
+        )
 
 
 def byte_level_spec(

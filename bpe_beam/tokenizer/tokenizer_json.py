@@ -32,7 +32,7 @@ from bpe_beam.tokenizer.models import (
     WordPiece,
     in_order_of_ids,
 )
-from bpe_beam.tokenizer.spec import TokenizerSpec
+from bpe_beam.tokenizer.spec import TokenizerSpec, check_added_characters
 
 if TYPE_CHECKING:
     from bpe_beam.storage import PathName, Storage
@@ -210,6 +210,10 @@ def _large_fields(model: Model) -> Iterator[tuple[bytes, dict[str, int] | _nativ
 def _read_added_tokens(node: Node) -> tuple[AddedToken, ...]:
     if node.value is None:
         return ()
+    rows = node.value if isinstance(node.value, list) else ()
+    contents = (row.get("content") for row in rows if isinstance(row, dict))
+    # Checked first: a million tokens take seconds and a gigabyte more.
+    check_added_characters(each for each in contents if isinstance(each, str))
     tokens = [item.struct(AddedToken) for item in node.items()]
     return tuple(sorted(tokens, key=lambda token: token.id))
 

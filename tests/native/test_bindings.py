@@ -7,6 +7,7 @@ a file that somebody else wrote.
 from __future__ import annotations
 
 import itertools
+import random
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -531,3 +532,20 @@ def test_separators_of_records_are_text() -> None:
         _native.text_records(b"a\xc3\xa9b", b"\xc3", 0, 0, 4, True, 10, 100, "", 0)
     found = _native.text_records(b"a\xc3\xa9b", b"\xc3\xa9", 0, 0, 4, True, 10, 100, "", 0)
     assert len(found[7]) == 2
+
+
+def test_the_longest_token_is_found_leftmost_first() -> None:
+    """Against a slow definition."""
+    draw = random.Random(5)
+    for _ in range(300):
+        lengths = [draw.randrange(1, 6) for _ in range(draw.randrange(1, 12))]
+        texts = [bytes(draw.choice(b"ab\xff\x00") for _ in range(length)) for length in lengths]
+        ids = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        data = bytes(draw.choice(b"abc\xff\x00") for _ in range(30))
+        expected, at = [], 0
+        while at < len(data):
+            longest = max((text for text in ids if data.startswith(text, at)), key=len, default=b"")
+            if longest:
+                expected.append((ids[longest], at, at + len(longest)))
+            at += len(longest) or 1
+        assert _native.TokenFinder(list(ids.items())).find(data) == expected

@@ -509,3 +509,11 @@ def test_each_setting_of_the_post_processor_counts() -> None:
     assert offsets(lambda part: None) == [(0, 2), (3, 4)]
     assert offsets(lambda part: part.update(add_prefix_space=False)) == [(1, 2), (3, 4)]
     assert offsets(lambda part: part.update(trim_offsets=False)) == [(0, 2), (2, 4)]
+
+
+def test_too_many_added_tokens_are_refused_before_they_are_checked_one_by_one() -> None:
+    token = {"id": 1, "content": "x" * 4000, "unknown": "key"}
+    text = json.dumps({"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"},
+                       "version": "1.0", "added_tokens": [token] * 3000})  # fmt: skip
+    with pytest.raises(UsageError, match=r"at most 8,388,608 characters in total, got 12,000,000"):
+        Tokenizer.from_json(text)

@@ -1,14 +1,15 @@
 // Tokens that are extracted from a text before the model encodes it: leftmost first, of those the
 // longest.
 //
-// A byte trie finds them, so a text costs time in its length and the longest token, whatever the
-// number of tokens.
+// They are found in the sorted list of their texts, byte by byte: a text costs time in its length,
+// the longest token and the logarithm of the number of tokens, and the list no memory but an index.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -38,10 +39,26 @@ class AddedTokens {
   AddedTokens() = default;
 
   explicit AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
-    for (std::size_t i = 0; i < tokens_.size(); ++i) {
-      insert(static_cast<std::uint32_t>(i));
-      all_special_ = all_special_ && tokens_[i].special;
+    order_.resize(tokens_.size());
+    std::iota(order_.begin(), order_.end(), 0u);
+    const auto content = [this](std::uint32_t index) -> const std::string& {
+      return tokens_[index].content;
+    };
+    std::stable_sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return content(a) < content(b);
+    });
+    // Of two tokens of one text (after normalizing), the first one counts.
+    const auto end = std::unique(
+        order_.begin(), order_.end(),
+        [&](std::uint32_t a, std::uint32_t b) { return content(a) == content(b); });
+    order_.erase(end, order_.end());
+    for (const std::uint32_t index : order_) {
+      if (content(index).empty()) throw std::invalid_argument("an added token is empty");
+      ++ends_[byte_at(content(index), 0)];
+      all_special_ = all_special_ && tokens_[index].special;
     }
+    begin_bytes_ = 256 - std::count(ends_.begin(), ends_.end(), 0u);
+    std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
   }
 
   [[nodiscard]] bool empty() const { return tokens_.empty(); }
@@ -90,40 +107,58 @@ class AddedTokens {
     return static_cast<unsigned char>(text[at]);
   }
 
-  void insert(std::uint32_t index) {
-    const std::string& content = tokens_[index].content;
-    if (content.empty()) throw std::invalid_argument("an added token is empty");
-    std::uint32_t node = 0;
-    for (std::size_t i = 0; i < content.size(); ++i) {
-      std::uint32_t& next = next_[PairMap::key(node, byte_at(content, i))];
-      if (next == PairMap::kNone) {
-        next = static_cast<std::uint32_t>(token_at_.size());
-        token_at_.push_back(PairMap::kNone);
-      }
-      node = next;
-    }
-    // Of two tokens of one text (after normalizing), the first one counts.
-    if (token_at_[node] == PairMap::kNone) token_at_[node] = index;
-    bool& begins = begins_[byte_at(content, 0)];
-    begin_bytes_ += begins ? 0 : 1;
-    begins = true;
-  }
-
   [[nodiscard]] Match find(std::string_view text, std::size_t from) const {
     if (tokens_.empty()) return {text.size(), text.size(), PairMap::kNone};
     for (std::size_t at = next_begin(text, from); at < text.size(); at = next_begin(text, at + 1)) {
-      Match longest{at, at, PairMap::kNone};
-      std::uint32_t node = 0;
-      std::size_t i = at;
-      for (; i < text.size(); ++i) {
-        node = next_.find(PairMap::key(node, byte_at(text, i)));
-        if (node == PairMap::kNone) break;
-        if (token_at_[node] != PairMap::kNone) longest = {at, i + 1, token_at_[node]};
-      }
-      if (i - at > kShortWalk) [[unlikely]] Deadline::spend(10 * (i - at));
-      if (longest.token != PairMap::kNone) return longest;
+      const Match match = longest_at(text, at);
+      if (match.token != PairMap::kNone) return match;
     }
     return {text.size(), text.size(), PairMap::kNone};
+  }
+
+  /// The longest token that begins at `at`, which begins some token.
+  [[nodiscard]] Match longest_at(std::string_view text, std::size_t at) const {
+    Match longest{at, at, PairMap::kNone};
+    // The tokens that have the first `size` bytes of the text from `at` on.
+    auto [first, last] = of_byte(byte_at(text, at));
+    std::size_t size = 1;
+    for (;; ++size) {
+      if (tokens_[order_[first]].content.size() == size) {
+        longest = {at, at + size, order_[first]};
+        ++first;
+      }
+      if (first == last || at + size == text.size()) break;
+      if (last - first == 1) {
+        const std::string_view rest = std::string_view(tokens_[order_[first]].content).substr(size);
+        if (text.substr(at + size).starts_with(rest)) {
+          size += rest.size();
+          longest = {at, at + size, order_[first]};
+        }
+        break;
+      }
+      const std::uint32_t byte = byte_at(text, at + size);
+      const std::uint32_t least = byte_at(tokens_[order_[first]].content, size);
+      const std::uint32_t most = byte_at(tokens_[order_[last - 1]].content, size);
+      if (byte < least || byte > most) break;
+      if (least == most) continue;  // a prefix of all of them
+      const auto begin = order_.begin();
+      const auto low = std::partition_point(begin + first, begin + last, [&](std::uint32_t index) {
+        return byte_at(tokens_[index].content, size) < byte;
+      });
+      const auto high = std::partition_point(low, begin + last, [&](std::uint32_t index) {
+        return byte_at(tokens_[index].content, size) == byte;
+      });
+      if (low == high) break;
+      first = static_cast<std::uint32_t>(low - begin);
+      last = static_cast<std::uint32_t>(high - begin);
+    }
+    if (size > kShortWalk) [[unlikely]] Deadline::spend(10 * size);
+    return longest;
+  }
+
+  /// The tokens that begin with a byte, as positions in `order_`.
+  [[nodiscard]] std::pair<std::uint32_t, std::uint32_t> of_byte(std::uint32_t byte) const {
+    return {byte == 0 ? 0 : ends_[byte - 1], ends_[byte]};
   }
 
   /// The first byte at or after `at` that begins a token, or the end. Most tokenizers have one such
@@ -133,7 +168,10 @@ class AddedTokens {
       const std::size_t found = text.find(tokens_[0].content[0], at);
       return found == std::string_view::npos ? text.size() : found;
     }
-    while (at < text.size() && !begins_[byte_at(text, at)]) ++at;
+    for (; at < text.size(); ++at) {
+      const auto [first, last] = of_byte(byte_at(text, at));
+      if (first != last) break;
+    }
     return at;
   }
 
@@ -181,10 +219,9 @@ class AddedTokens {
   }
 
   std::vector<AddedToken> tokens_;
-  PairMap next_;  // (node, byte) to node; 0 is the root
-  std::vector<std::uint32_t> token_at_ = {PairMap::kNone};
-  std::array<bool, 256> begins_{};  // a token
-  std::size_t begin_bytes_ = 0;
+  std::vector<std::uint32_t> order_;  // indices of the tokens with different texts, by their texts
+  std::array<std::uint32_t, 256> ends_{};  // of the tokens of each first byte, in `order_`
+  std::ptrdiff_t begin_bytes_ = 0;  // that begin a token
   bool all_special_ = true;
 };
 
