@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+from bpe_beam.corpus.auxiliary_files import ABOUT_DATA, HIDDEN, is_auxiliary
 from bpe_beam.corpus.file_types import first_bytes, format_of
 from bpe_beam.corpus.plan import MAX_FILE_BYTES, MAX_FILES, InputFile, Plan
+from bpe_beam.corpus.streams.stored import ignore
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import list_few
 from bpe_beam.storage import Storage, StoredFile, redact
@@ -29,10 +31,6 @@ from bpe_beam.storage.stored_file import LinkReport
 
 _LISTING_THREADS = 32
 _FEW_FILES = 8
-
-_PASSED_OVER = (".", "_")
-"""The first characters of names that are passed over in a folder: hidden files, and files that
-other programs keep beside their data, such as `_SUCCESS` and `_temporary/`."""
 
 _MAX_NAME = 8192
 """The length of a path or URL, in characters: twice the limit of Linux."""
@@ -63,8 +61,9 @@ def list_files(
     found: dict[str, StoredFile] = {}
     repeated: set[str] = set()
     links: dict[str, str] = {}
+    passed_over: set[str] = set()
     for pattern in _patterns(storage, inputs):
-        for file in _expand(storage, pattern, links):
+        for file in _expand(storage, pattern, links, passed_over):
             if file.url in found:
                 repeated.add(file.url)
             found[file.url] = file
@@ -103,6 +102,7 @@ def list_files(
         tuple(sorted(duplicates)),
         excluded,
         links=tuple(f"{path} ({reason})" for path, reason in sorted(links.items())),
+        passed_over=tuple(sorted(map(redact, passed_over.difference(found)))),
     )
 
 
@@ -240,14 +240,19 @@ def _patterns(storage: Storage, inputs: Iterable[str]) -> Iterator[str]:
                 yield line
 
 
-def _expand(storage: Storage, pattern: str, links: dict[str, str]) -> list[StoredFile]:
-    """Return the files of an input; add the links that are not followed, with the reasons."""
+def _expand(
+    storage: Storage, pattern: str, links: dict[str, str], passed_over: set[str]
+) -> list[StoredFile]:
+    """Return the files of an input.
+
+    Adds the links that are not followed, with the reasons, and the files that are passed over.
+    """
     shown, unfollowed = redact(pattern), dict[str, str]()
     folders = pattern.endswith("/") and _is_glob(pattern) and not storage.exists(pattern)
     found = [] if folders else storage.expand(pattern, unfollowed.setdefault)
     folders = folders or (not found and storage.is_folder(pattern))
     if folders:
-        found = visible_below(storage, pattern, unfollowed.setdefault)
+        found = visible_below(storage, pattern, unfollowed.setdefault, passed_over.add)
     links.update(unfollowed)
     if found:
         return found
@@ -257,7 +262,8 @@ def _expand(storage: Storage, pattern: str, links: dict[str, str]) -> list[Store
     if folders:
         raise UsageError(
             f"input {shown!r} is a folder without files to read; files and folders whose names "
-            f"begin with {' or '.join(_PASSED_OVER)} are left out"
+            f"begin with {' or '.join(HIDDEN)}, and files named {ABOUT_DATA}, are left out (a glob "
+            "reads them)"
         )
     if storage.exists(pattern):
         raise UsageError(f"input {shown!r} is not a regular file")
@@ -271,7 +277,10 @@ def glob_below(folder: str) -> str:
 
 
 def visible_below(
-    storage: Storage, folder: str, on_link: LinkReport = lambda _path, _reason: None
+    storage: Storage,
+    folder: str,
+    on_link: LinkReport = lambda _path, _reason: None,
+    on_passed_over: Callable[[str], None] = ignore,
 ) -> list[StoredFile]:
     """Return the files of a folder and of the folders below it, except hidden and auxiliary ones.
 
@@ -279,6 +288,7 @@ def visible_below(
         storage: The storage client.
         folder: The folder, or a glob of folders; if none exists, there are no files.
         on_link: See `Storage.expand`.
+        on_passed_over: Called with each file that is left out.
     """
     pattern = glob_below(folder)
     if _is_glob(folder) and not storage.is_folder(folder):
@@ -286,13 +296,19 @@ def visible_below(
     depth = pattern.split("/").index("**")
 
     def visible(path: str) -> bool:
-        return not any(name.startswith(_PASSED_OVER) for name in path.split("/")[depth:])
+        return not is_auxiliary(path.split("/")[depth:])
 
     def report(path: str, reason: str) -> None:
         if visible(path):
             on_link(path, reason)
 
-    return [file for file in storage.expand(pattern, report) if visible(file.url)]
+    files = []
+    for file in storage.expand(pattern, report):
+        if visible(file.url):
+            files.append(file)
+        else:
+            on_passed_over(file.url)
+    return files
 
 
 def shared_parts(folders: Iterable[list[str]]) -> list[str]:

@@ -73,7 +73,7 @@ class Plan:
     """The files of a corpus in order, and the splits that cover them in the same order.
 
     Attributes:
-        root: The folder (path or URL) that the names start at. Neither it nor the last four are
+        root: The folder (path or URL) that the names start at. Neither it nor the last five are
             compared, written or hashed.
         files: The files, sorted by name.
         splits: The splits.
@@ -82,6 +82,7 @@ class Plan:
         excluded: How many files were left out by `exclude`.
         range_bytes: The most stored bytes of a split, if its files can be split.
         links: The links that were not followed, each with the reason, sorted.
+        passed_over: The files of folders that were left out by their names, sorted.
     """
 
     root: str = field(repr=False, compare=False)
@@ -91,6 +92,7 @@ class Plan:
     excluded: int = field(default=0, compare=False)
     range_bytes: int = field(default=0, compare=False)
     links: tuple[str, ...] = field(default=(), compare=False)
+    passed_over: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def size(self) -> int:

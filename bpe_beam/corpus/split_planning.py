@@ -73,7 +73,8 @@ def make_plan(
         range_bytes=range_bytes,
         cut_compressed=cut_compressed,
     )
-    return replace(plan, duplicates=listed.duplicates, excluded=listed.excluded, links=listed.links)
+    names = ("duplicates", "excluded", "links", "passed_over")
+    return replace(plan, **{name: getattr(listed, name) for name in names})
 
 
 def plan_of_files(

@@ -80,6 +80,8 @@ class CorpusSummary(Struct, frozen=True, kw_only=True):
     files_excluded: int | None
     duplicate_inputs: list[str] | None
     links_not_followed: list[str] | None
+    files_passed_over: list[str] | None
+    by_format: dict[str, str]
     files_read_by_one_worker: list[str] | None
     documents: int
     text_bytes: int

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
 from bpe_beam.corpus.read_settings import OTHER_SOURCE, pairs_of
 from bpe_beam.corpus.rejects import FileLoss, lost_records
-from bpe_beam.messages import first_few, list_few
+from bpe_beam.messages import first_few, format_bytes, list_few
 from bpe_beam.workers.corpus_limits import lost_in_words
 
 if TYPE_CHECKING:
-    from bpe_beam.corpus.plan import Plan
+    from bpe_beam.corpus.plan import InputFile, Plan
     from bpe_beam.counts.manifest import CountsManifest
     from bpe_beam.settings.common import InputSettings
     from bpe_beam.shards.shard_rows import SourceTotals
@@ -33,7 +33,23 @@ def inputs_summary(plan: Plan, not_split: Sequence[str]) -> dict[str, Any]:
         "files_excluded": plan.excluded or None,
         "duplicate_inputs": first_few(plan.duplicates, _SHOWN_FILES) or None,
         "links_not_followed": first_few(plan.links, _SHOWN_FILES) or None,
+        "files_passed_over": first_few(plan.passed_over, _SHOWN_FILES) or None,
+        "by_format": _by_format(plan.files),
         "files_read_by_one_worker": first_few(not_split, _SHOWN_FILES) or None,
+    }
+
+
+def _by_format(files: Iterable[InputFile]) -> dict[str, str]:
+    """Return the number and size of the files of each format, in words."""
+    sums: dict[str, list[int]] = {}
+    for file in files:
+        packed = "" if file.compression == "none" else f" in {file.compression}"
+        row = sums.setdefault(f"{file.format}{packed}", [0, 0])
+        row[0] += 1
+        row[1] += file.size
+    return {
+        kind: f"{count:,} {'file' if count == 1 else 'files'}, {format_bytes(size)}"
+        for kind, (count, size) in sorted(sums.items())
     }
 
 

@@ -104,6 +104,8 @@ class Estimate(Struct, frozen=True, kw_only=True):
     files_excluded: int | None = None
     duplicate_inputs: list[str] | None = None
     links_not_followed: list[str] | None = None
+    files_passed_over: list[str] | None = None
+    by_format: dict[str, str] | UnsetType = UNSET
     bytes: int | UnsetType = UNSET
     splits: int | UnsetType = UNSET
     sampled_bytes: int | UnsetType = UNSET

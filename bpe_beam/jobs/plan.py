@@ -6,7 +6,7 @@ Only the first bytes of each file are read.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from bpe_beam.corpus.plan import InputFile, Plan, Split
 from bpe_beam.corpus.split_planning import can_be_cut
@@ -42,7 +42,6 @@ def _figures(plan: Plan, separator: str) -> dict[str, object]:
     return {
         **inputs_summary(plan, alone),
         "bytes": plan.size,
-        "by_format": _by_format(plan.files),
         "largest_files": _largest(plan.files),
         "range_bytes": plan.range_bytes,
         "splits": len(plan.splits),
@@ -51,20 +50,6 @@ def _figures(plan: Plan, separator: str) -> dict[str, object]:
         "largest_split_bytes": sizes[-1],
         "first_splits": [_split(plan, split) for split in plan.splits[:_FEW]],
         "fingerprint": plan.fingerprint(),
-    }
-
-
-def _by_format(files: Iterable[InputFile]) -> dict[str, str]:
-    """Return the number and size of the files of each format, in words."""
-    sums: dict[str, list[int]] = {}
-    for file in files:
-        packed = "" if file.compression == "none" else f" in {file.compression}"
-        row = sums.setdefault(f"{file.format}{packed}", [0, 0])
-        row[0] += 1
-        row[1] += file.size
-    return {
-        kind: f"{count:,} {'file' if count == 1 else 'files'}, {format_bytes(size)}"
-        for kind, (count, size) in sorted(sums.items())
     }
 
 

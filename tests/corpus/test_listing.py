@@ -191,3 +191,31 @@ def test_json_lines_may_begin_with_anything_else(tmp_path: Path, data: str) -> N
     path = tmp_path / "a.jsonl"
     path.write_text(data)
     assert _names(str(path)) == ["a.jsonl"]
+
+
+def test_files_about_the_data_are_passed_over(tmp_path: Path) -> None:
+    root = _corpus(tmp_path)
+    about = ["README", "readme.md", "README_zh.md", "LICENSE", "LICENSE-MIT", "licence.txt"]
+    about += ["COPYING", "NOTICE.txt", "CITATION.cff", "deep/README.rst", "dataset_info.json"]
+    data = [
+        "readme.jsonl",
+        "license.parquet.txt",
+        "notice_2020.txt",
+        "README.zst",
+        "statement.json",
+    ]
+    for name in (*about, *data):
+        (root / name).write_text("x\n")
+    plan = make_plan(STORAGE, [str(root)])
+    assert [file.name for file in plan.files] == sorted(["a.jsonl", "deep/er/b.txt", *data])
+    others = ["_SUCCESS", "deep/_temporary/c.txt"]
+    assert plan.passed_over == tuple(sorted(f"{root}/{name}" for name in (*about, *others)))
+    named = make_plan(STORAGE, [str(root), f"{root}/README", f"{root}/*.cff"])
+    assert {"README", "CITATION.cff"} <= {file.name for file in named.files}
+    assert f"{root}/README" not in named.passed_over
+
+
+def test_a_folder_of_files_about_data_alone(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("x\n")
+    with pytest.raises(UsageError, match=r"files named README, LICENSE, .* are left out"):
+        make_plan(STORAGE, [str(tmp_path)])

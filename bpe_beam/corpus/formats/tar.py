@@ -1,6 +1,7 @@
 """tar: each regular file in an archive is a document, named by archive and file.
 
-Links, devices and folders are passed over; names are ids only, whatever paths they spell. An
+Links, devices and folders are passed over, and so are the files that are in a folder; names are ids
+only, whatever paths they spell. An
 archive is read from its start to its end. The part that cannot be read is one reject, and so are
 bytes after the archive's end, such as a second archive.
 
@@ -16,6 +17,7 @@ from typing import IO, Any, cast
 
 import pyarrow as pa
 
+from bpe_beam.corpus.auxiliary_files import is_auxiliary
 from bpe_beam.corpus.batches import MAX_RECORD_BYTES
 from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.reading.document_gatherer import Gatherer
@@ -120,7 +122,7 @@ class _Reader:
             for member in archive:
                 offset = member.offset
                 archive.members = []  # tarfile would remember all of them
-                if member.isreg():
+                if member.isreg() and not is_auxiliary(member.name.split("/")):
                     yield from self._take(archive, member)
             flaw, offset = archive.flaw, archive.offset
         except (tarfile.TarError, OSError, ValueError, EOFError) as error:

@@ -1,8 +1,14 @@
-"""Text: a document is the text between two separators, by default a line."""
+"""Text: a document is the text between two separators, by default a line.
+
+In a file whose first line ends with CR LF, each newline of a separator is CR LF.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -10,7 +16,11 @@ from bpe_beam import _native
 from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.read_settings import WHOLE_FILE
 from bpe_beam.corpus.reading.records import read_records
+from bpe_beam.corpus.reading.window import Window
 from bpe_beam.corpus.slices import SliceRequest
+from bpe_beam.corpus.streams.stored import ignore
+
+_FIRST_LINE = 64 << 10
 
 
 def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
@@ -18,6 +28,8 @@ def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     separator = request.settings.document_separator.encode()
     if request.settings.document_separator == WHOLE_FILE:
         separator = b""
+    elif b"\n" in separator and separator != b"\n" and _has_crlf(request):
+        separator = re.sub(rb"(?<!\r)\n", b"\r\n", separator)
     return read_records(
         request,
         separator,
@@ -25,6 +37,17 @@ def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
             data, separator, *where, prefix, base
         ),
     )
+
+
+def _has_crlf(request: SliceRequest) -> bool:
+    """Return whether the first line of the file ends with CR LF; at most 64 KiB are read."""
+    source = replace(request, start=0, on_boundaries=ignore).open()
+    assert source is not None  # the first unit begins at the start
+    with contextlib.closing(source):
+        window = Window(source, 0, _FIRST_LINE)
+        window.advance(0)
+        line, newline, _ = bytes(window.data).partition(b"\n")
+        return bool(newline) and line.endswith(b"\r")
 
 
 FORMAT = InputFormat(name="text", read=_read, separated=True)

@@ -72,6 +72,8 @@ _OF_INPUT_FILES = (
     "files_excluded",
     "duplicate_inputs",
     "links_not_followed",
+    "files_passed_over",
+    "by_format",
     "files_read_by_one_worker",
 )
 """The rows of the count job's summary about the input, which this job's summary repeats."""
@@ -103,6 +105,8 @@ class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
     files_excluded: int | UnsetType | None = UNSET
     duplicate_inputs: Any = UNSET
     links_not_followed: Any = UNSET
+    files_passed_over: Any = UNSET
+    by_format: Any = UNSET
     files_read_by_one_worker: Any = UNSET
     documents: int
     text_bytes: int

@@ -165,3 +165,19 @@ def test_headers_that_lie(tmp_path: Path) -> None:
         found = read(path)
         assert len(found.texts) <= 2
         assert found.rejects
+
+
+def test_files_that_are_passed_over_in_folders(tmp_path: Path) -> None:
+    names = [
+        "./a.txt",
+        "../b",
+        ".hidden",
+        "x/.git/c",
+        "__MACOSX/d",
+        "x/._a.txt",
+        "README.md",
+        "e/LICENSE",
+    ]
+    path = tmp_path / "x.tar"
+    path.write_bytes(made([(name, name.encode()) for name in names]))
+    assert read_file(path).texts == ["./a.txt", "../b"]

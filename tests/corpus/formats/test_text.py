@@ -121,3 +121,24 @@ def test_all_of_utf8_is_checked_as_python_does() -> None:
         for flaw in (b"\x80", b"\xe2\x82", b"\xf0\x9f\x98"):
             assert not accepted(b"x" * before + flaw + b"y" * (40 - before))
             assert accepted(b"x" * before + "€".encode() + b"y" * (40 - before))
+
+
+@pytest.mark.parametrize(
+    ("separator", "expected"),
+    [
+        ("\n\n", ["one\r\ntwo", "three", "\r\nfour"]),
+        ("\r\n\r\n", ["one\r\ntwo", "three", "\r\nfour"]),
+        ("\ntwo\n", ["one", "\r\nthree\r\n\r\n\r\nfour"]),
+    ],
+)
+def test_paragraphs_of_lines_that_end_with_crlf(
+    tmp_path: Path, separator: str, expected: list[str]
+) -> None:
+    data = b"one\r\ntwo\r\n\r\nthree\r\n\r\n\r\nfour"
+    (tmp_path / "x").write_bytes(data)
+    (tmp_path / "x.gz").write_bytes(gzip.compress(data))
+    assert read_file(tmp_path / "x.gz", document_separator=separator).texts == expected
+    for cuts in ([], *([cut] for cut in range(1, len(data))), range(1, len(data))):
+        assert read_file(tmp_path / "x", cuts=cuts, document_separator=separator).texts == expected
+    (tmp_path / "x").write_bytes(b"a\nb\r\n\r\nc\n\nd")
+    assert read_file(tmp_path / "x", document_separator="\n\n").texts == ["a\nb\r\n\r\nc", "d"]

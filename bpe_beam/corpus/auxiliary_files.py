@@ -1,0 +1,31 @@
+"""The rule for files that are passed over in folders and in archives, by their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+HIDDEN = (".", "_")
+"""The first characters of names that are passed over: hidden files, and files that other programs
+keep with their data, such as `_SUCCESS` and `_temporary/`."""
+
+ABOUT_DATA = "README, LICENSE, COPYING, NOTICE, CITATION"
+"""The names of files about data, for messages."""
+
+_ABOUT_DATA = re.compile(
+    r"(?:readme|licen[cs]e|copying|notice|citation)(?:[-_][a-z]+)?(?:\.(?:md|txt|rst|html?|cff|bib))?"
+    r"|(?:dataset_infos?|dataset_dict|state)\.json",
+    re.IGNORECASE,
+)
+"""The names of files about data: for people, and of the package `datasets`."""
+
+
+def is_auxiliary(names: Iterable[str]) -> bool:
+    """Return whether a file is passed over.
+
+    Args:
+        names: The names of the folders that lead to it, and its own at the end.
+    """
+    *folders, name = names
+    hidden = any(each.startswith(HIDDEN) for each in (*folders, name) if each not in (".", ".."))
+    return hidden or _ABOUT_DATA.fullmatch(name) is not None
