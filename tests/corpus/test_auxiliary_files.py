@@ -11,14 +11,14 @@ pytestmark = pytest.mark.quick
 
 @pytest.mark.parametrize(
     "path",
-    ["README", "a/readme.MD", "LICENSE-MIT", "Licence.txt", "a/_b/c", ".a/c", "_SUCCESS", "state.json"],
+    ["README", "a/readme.MD", "LICENSE-MIT", "Licence.txt", "a/_b/c", ".a/c", "_SUCCESS"],
 )  # fmt: skip
 def test_names_that_are_passed_over(path: str) -> None:
     assert is_auxiliary(path.split("/"))
 
 
 @pytest.mark.parametrize(
-    "path", ["README/a", "readme.jsonl", "notice_2020.txt", "./a", "../a", "a_b", "a.", "licenses.txt"]
+    "path", ["README/a", "readme.jsonl", "notice_2020.txt", "./a", "../a", "a_b", "a."]
 )  # fmt: skip
 def test_names_of_data(path: str) -> None:
     assert not is_auxiliary(path.split("/"))
