@@ -147,11 +147,12 @@ def check_first_records(storage: Storage, plan: Plan, input_settings: InputSetti
     begins = f", which begins {first.data[:_SHOWN_BYTES]!r}" if first.data else ""
     field = read_settings(input_settings).text_field_of(first.file)
     near_names = names_in(first.to_json(), field)
+    detail = f", {first.detail[:300]}" if first.detail else ""
     arrays = ARRAYS if first.data.startswith(b"[") else ""
     raise DataError(
         f"{len(rejects):,} records, the first of {files:,} of the {len(plan.files):,} files, all "
-        f"fail for one reason: {first.reason}{near_names}. The first is in {first.file} at "
-        f"{first.position}{begins}. No more was read",
+        f"fail for one reason: {first.reason}{near_names or detail}. The first is in "
+        f"{first.file} at {first.position}{begins}. No more was read",
         remedy=f"check {{text_field}} and {{input_format}}{arrays}, or read everything with "
         "{max_rejects} 10% or more",
     )

@@ -128,7 +128,8 @@ def most_rejects(folder: TaskFolder, files: Iterable[str], reading: ReadSettings
     for number, (name, count) in enumerate(counts.most_common(_WORST_FILES)):
         row = first[name]
         names = "" if number else names_in(row, reading.text_field_of(name))
-        reason = f"{_position(row)}: {row['reason']}{names}"
+        detail = names or (f", {row['detail'][:300]}" if row["detail"] else "")
+        reason = f"{_position(row)}: {row['reason']}{detail}"
         found.append(f"{name} ({count:,}, the first at {reason})")
     return "; ".join(found)
 

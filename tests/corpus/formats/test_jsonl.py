@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus_reading import check_json, expected_json, read_file
+from corpus_reading import BOM, check_json, expected_json, read_file
 
 from bpe_beam import _native
 from bpe_beam.corpus.read_settings import MAX_PATH_DEPTH
@@ -213,3 +213,18 @@ def test_depth_has_a_limit_and_costs_no_stack(tmp_path: Path) -> None:
         reject, lost = read_file(path, input_format="jsonl").rejects
         assert reject.reason == "nested too deeply"
         assert lost.lost_bytes == path.stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("line", "detail"),
+    [
+        (b'{"text": "a", "s": NaN}', "at byte 19 of the record, NaN is not JSON; write null"),
+        (b'{"s":[-Infinity]}', "at byte 7 of the record, Infinity is not JSON; write null"),
+        (BOM + b'{"text": "b"}', "at byte 0 of the record, it begins with a byte order mark"),
+        (b'{"text": "b", Nax}', "at byte 14 of the record"),
+    ],
+)
+def test_usual_causes_of_broken_json_are_named(tmp_path: Path, line: bytes, detail: str) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"text": "a"}\n' + line)
+    (reject,) = read_file(tmp_path / "a.jsonl").rejects
+    assert reject.detail.partition(", as files")[0] == detail
