@@ -337,9 +337,6 @@ def test_damaged_and_foreign_folders(place: str) -> None:
     storage.write_bytes(name, whole)
     assert lists(bpe_beam.shards.open(url)) == DOCUMENTS
     storage.remove(storage.join(url, "__manifest"))
-    with pytest.raises(UsageError, match="holds a tokenizer, not shards"):
-        bpe_beam.shards.open(url)
-    storage.remove(storage.join(url, "__tokenizer"))
     with pytest.raises(DataError, match=r"__manifest"):
         bpe_beam.shards.open(url)
     storage.write_bytes(storage.join(url, "__job"), b"{}")
