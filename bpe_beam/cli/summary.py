@@ -51,6 +51,15 @@ _NOTHING_WRONG = frozenset({"rejects"})
 """Figures that people see only if they are not 0."""
 
 
+_ESTIMATED = frozenset(
+    {
+        "documents", "text bytes", "unique words", "tokens", "seconds", "memory bytes",
+        "storage bytes", "temporary bytes",
+    }
+)  # fmt: skip
+"""The labels of figures that a dry run estimates."""
+
+
 def format_summary(
     title: str, summary: Mapping[str, Any], *, exact: bool = True, terminal: Terminal | None = None
 ) -> str:
@@ -72,6 +81,8 @@ def format_summary(
         room = max(1, terminal.columns - width - 2)
     lines = [terminal.paint(line, "bold") for line in terminal.wrap(title)]
     for row in _rows("  ", values, exact, room):
+        if summary.get("dry_run") and row.label.strip() in _ESTIMATED:
+            row = row._replace(value=f"about {row.value}")
         lines += _lines(row, width, terminal)
     commands = summary.get("next") or []
     if commands:

@@ -190,3 +190,12 @@ def test_bars_leave_room_for_their_figures(times: int) -> None:
     assert max(map(len, lines)) <= 80
     few = format_summary("title", {"tokens_by_characters": {"1": 3, "2": 24}}).splitlines()
     assert [line.count("#") for line in few[-2:]] == [3, 24]
+
+
+def test_figures_that_a_dry_run_estimates_are_about() -> None:
+    figures = {"files": 2, "documents": 1200, "seconds": 3.0, "storage_bytes": 5 * 10**6}
+    shown = format_summary("count", {"dry_run": True, **figures})
+    assert "documents      about 1,200\n" in shown
+    assert "files          2\n" in shown
+    assert shown.count("about ") == 3
+    assert "about" not in format_summary("count", figures)
