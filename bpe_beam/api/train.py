@@ -8,7 +8,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bpe_beam.api.arguments import documented, settings_of, values_of
 from bpe_beam.api.count_texts import count_texts
@@ -24,6 +24,9 @@ from bpe_beam.settings.field import own_options
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from bpe_beam.jobs.train.plan import TrainingPlan
 
 _NOWHERE = "nothing is written"
 """What settings have for paths that are not used."""
@@ -156,12 +159,16 @@ def _run_of(
     return run, Progress(mode)
 
 
-def _rules_of(settings: TrainSettings | CountSettings) -> WordRules:
+def _rules_of(
+    settings: TrainSettings | CountSettings, plan: TrainingPlan | None = None
+) -> WordRules:
+    """Return how texts are split; with the plan of a training, for its base tokenizer."""
     return WordRules(
         settings.normalizer or "none",
         settings.pretokenizer or "gpt2",
-        settings.special_tokens,
+        settings.special_tokens if plan is None else plan.extracted,
         settings.tie_break == "first_seen",
+        () if plan is None else plan.added_tokens,
     )
 
 
@@ -185,13 +192,13 @@ def _trained_in_memory(
     settings = settings_of(TrainSettings, {**values, **nowhere, "run": run})
     counts = texts_or_paths
     if not isinstance(counts, WordCounts):
-        _check_before_counting(texts_or_paths, values, run)
-        counts = _counts_of(texts_or_paths, _rules_of(settings), run, shown)
+        plan = _check_before_counting(texts_or_paths, values, run)
+        counts = _counts_of(texts_or_paths, _rules_of(settings, plan), run, shown)
     return train_in_memory(settings, counts, shown)
 
 
-def _check_before_counting(texts: Any, values: dict[str, Any], run: RunSettings) -> None:
-    """Refuse settings that cannot be trained, before a text is taken."""
+def _check_before_counting(texts: Any, values: dict[str, Any], run: RunSettings) -> TrainingPlan:
+    """Return the plan; refuse settings that cannot be trained, before a text is taken."""
     from bpe_beam.jobs.train.plan import plan_training
 
     by_source = None not in sources_of(texts)
@@ -202,7 +209,7 @@ def _check_before_counting(texts: Any, values: dict[str, Any], run: RunSettings)
     sources = (("any", "*"),) if by_source else ()
     like_files = {"input": InputSettings(inputs=(_NOWHERE,), sources=sources), "output": _NOWHERE}
     settings = settings_of(TrainSettings, {**values, **like_files, "run": run})
-    plan_training(settings, Storage(run.storage_options))
+    return plan_training(settings, Storage(run.storage_options))
 
 
 def _trained_on_files(

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from bpe_beam.counts.word_table import (
     PARTITIONS,
@@ -30,12 +32,26 @@ class WordRules:
         pretokenizer: The pre-tokenizer by name, or `regex:PATTERN`.
         special_tokens: Tokens that are extracted from texts and never counted.
         with_places: Whether to keep where each word occurs first; `add_texts` then needs positions.
+        added_tokens: Those of the special tokens that are extracted by the settings of a tokenizer.
     """
 
     normalizer: str = "none"
     pretokenizer: str = "gpt2"
     special_tokens: tuple[str, ...] = ()
     with_places: bool = False
+    added_tokens: tuple[AddedToken, ...] = ()
+
+    @property
+    def of_counts(self) -> dict[str, Any]:
+        """The fields that a counts folder's manifest has."""
+        names = ("normalizer", "pretokenizer", "special_tokens", "with_places")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The fields as JSON values, by which an unfinished count is resumed."""
+        added: list[Any] = msgspec.to_builtins(self.added_tokens)
+        return {**self.of_counts, **({"added_tokens": added} if added else {})}
 
     @property
     def hold_gil(self) -> bool:
@@ -58,7 +74,11 @@ class WordCounter(WordTable):
 
     def __init__(self, rules: WordRules = WordRules()) -> None:
         super().__init__(with_places=rules.with_places)
-        special_tokens = [AddedToken(*numbered) for numbered in enumerate(rules.special_tokens)]
+        known = {token.content: token for token in rules.added_tokens}
+        special_tokens = [
+            replace(known.get(text, AddedToken(number, text)), id=number, special=True)
+            for number, text in enumerate(rules.special_tokens)
+        ]
         self._special_ids = range(len(special_tokens))
         self._pipeline = pipeline_of(
             special_tokens,

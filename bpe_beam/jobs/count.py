@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bpe_beam.corpus.plan import Plan
@@ -26,6 +26,7 @@ from bpe_beam.progress import Progress, Work
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes
+from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.corpus_limits import CorpusTotals
 from bpe_beam.workers.count_split import (
@@ -48,9 +49,19 @@ _PARTS = [task_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
 
 
 def run(
-    settings: CountSettings, progress: Progress, *, plan: Plan | None = None
+    settings: CountSettings,
+    progress: Progress,
+    *,
+    plan: Plan | None = None,
+    added_tokens: tuple[AddedToken, ...] = (),
 ) -> CorpusSummary | TemplateSummary | Estimate:
-    """Count a corpus; `plan` is the plan of its files, if it has been made already.
+    """Count a corpus.
+
+    Args:
+        settings: The job's settings.
+        progress: Shows the progress.
+        plan: The plan of the corpus's files; None makes it.
+        added_tokens: See `WordRules`.
 
     Raises:
         DataError: A corpus that is empty or has too many rejects.
@@ -66,7 +77,7 @@ def run(
         from bpe_beam.jobs.estimate import estimate_counting
 
         return estimate_counting(storage, plan, settings)
-    return CountJob(settings, storage, plan).run(progress)
+    return CountJob(settings, storage, plan, added_tokens).run(progress)
 
 
 def rules_of(settings: CountSettings) -> WordRules:
@@ -104,6 +115,7 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
         settings: The job's settings.
         storage: The storage client.
         plan: The splits of the corpus.
+        added_tokens: See `WordRules`.
     """
 
     name = "count"
@@ -115,11 +127,17 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
     min_ram = "2GB"
     merged: ClassVar[Sequence[str]] = _PARTS
 
-    def __init__(self, settings: CountSettings, storage: Storage, plan: Plan) -> None:
+    def __init__(
+        self,
+        settings: CountSettings,
+        storage: Storage,
+        plan: Plan,
+        added_tokens: tuple[AddedToken, ...] = (),
+    ) -> None:
         super().__init__(settings, storage, plan)
-        self._rules = rules_of(settings)
+        self._rules = replace(rules_of(settings), added_tokens=added_tokens)
         self.holds_gil = self._rules.hold_gil
-        self.identity = asdict(self._rules)
+        self.identity = self._rules.identity
         self.names = [
             _PLAN,
             *(part_name(i, PARTITIONS) for i in range(PARTITIONS)),
@@ -207,7 +225,7 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
         parts = tuple(receipt.read_stats(PartStats).part for receipt in merged)
         sources = (json.loads(split.sources or "{}") for split in stats)  # parsed one at a time
         return CountsManifest(
-            **asdict(self._rules),
+            **self._rules.of_counts,
             documents=sum(split.documents for split in stats),
             text_bytes=sum(split.text_bytes for split in stats),
             words=sum(split.words for split in stats),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from functools import partial
 from typing import ClassVar
 
@@ -95,7 +94,7 @@ def _counts(manifest: CountsManifest, rules: WordRules, tables: dict[str, WordTa
             for name, row in manifest.sources.items()
         }
     number = len(unique) or max(sizes.values(), default=0)
-    own = replace(manifest, **asdict(rules), unique_words=number, sources=totals)
+    own = replace(manifest, **rules.of_counts, unique_words=number, sources=totals)
     return WordCounts(own, found)
 
 

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -413,7 +413,7 @@ def _manifest(counting: _Counting, sample: Sample, parts: Sequence[CountsPart]) 
     if counting.by_source:
         sources = source_totals((split.sources for split in counting.splits), parts)
     return CountsManifest(
-        **asdict(counting.rules),
+        **counting.rules.of_counts,
         documents=sample.documents,
         text_bytes=sample.text_bytes,
         words=sum(split.words for split in counting.splits),

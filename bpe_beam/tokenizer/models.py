@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -344,6 +345,14 @@ def check_vocab(vocab: dict[str, int], location: ErrorLocation) -> None:
 def byte_token(byte: int) -> str:
     """Return the token of a byte with `byte_fallback`: `<0x0A>` for a newline."""
     return f"<0x{byte:02X}>"
+
+
+_BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2}|\+[0-9A-Fa-f])>")
+
+
+def is_byte_token(token: str) -> bool:
+    """Whether decoders with byte fallback read a token as a byte: `<0x0a>` too, `<0x+a>` too."""
+    return _BYTE_TOKEN.fullmatch(token) is not None
 
 
 def in_order_of_ids(vocab: Iterable[tuple[str, int]]) -> dict[str, int]:

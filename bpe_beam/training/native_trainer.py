@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from bpe_beam import _native
 from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.models import is_byte_token
 from bpe_beam.training.initial_vocabulary import InitialVocabulary, require_room
 from bpe_beam.training.recipe import BpeRecipe, MergingRecipe
 from bpe_beam.training.symbols import WordSymbols
@@ -216,9 +217,14 @@ class Vocabulary:
         vocab = {strings[token_id]: token_id for token_id in sorted(strings)}
         base = self.start.base_tokenizer
         merges = () if base is None else tuple(base.merges)
-        merges += tuple((strings[left], strings[right]) for left, right, _ in self.rows)
-        counts = np.array(self.counts, np.int64)
-        return TrainingResult(vocab, merges, counts, self.text_full, self.totals)
+        rows, found = self.rows, np.array(self.counts, np.int64)
+        if isinstance(self.recipe, BpeRecipe) and self.recipe.byte_fallback:
+            # Text that is written like the token of a byte would be decoded as the byte.
+            kept = [not is_byte_token(strings[joined]) for _, _, joined in rows]
+            rows = [row for row, keep in zip(rows, kept, strict=True) if keep]
+            found = found[np.array(kept, bool)]
+        merges += tuple((strings[left], strings[right]) for left, right, _ in rows)
+        return TrainingResult(vocab, merges, found, self.text_full, self.totals)
 
 
 def make_learner(

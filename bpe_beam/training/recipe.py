@@ -15,7 +15,7 @@ from bpe_beam.errors import UsageError, require, require_between, require_choice
 from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.models import MAX_TOKEN_CHARS
+from bpe_beam.tokenizer.models import MAX_TOKEN_CHARS, byte_token, is_byte_token
 
 Model = Literal["bpe", "wordpiece", "prefix_bpe", "word_level"]
 TieBreak = Literal["lowest_id", "first_seen", "greatest_bytes"]
@@ -177,10 +177,36 @@ class BpeRecipe(_Merging, frozen=True):
             "end_of_word_symbol",
             "end_of_word_suffix",
         )
+        if self.byte_fallback:
+            self._check_fallback()
         require(
             not self.for_wordpiece or bool(self.unk_token and self.continuing_subword_prefix),
             "for_wordpiece needs unk_token and continuing_subword_prefix",
         )
+
+    def _check_fallback(self) -> None:
+        """Check that tokens and decorations differ from the tokens of bytes."""
+        for token in self.specials:
+            require(
+                not is_byte_token(token),
+                f"must not be the token of a byte with byte_fallback, got {token!r}",
+                "special_tokens" if token in self.special_tokens else "unk_token",
+            )
+        marks = {name: getattr(self, name) for name in _DECORATIONS if getattr(self, name)}
+        for name, mark in marks.items():
+            require(
+                not any(mark in byte_token(byte) for byte in range(256)),
+                f"must not be part of a byte's token with byte_fallback, got {mark!r}",
+                name,
+                remedy="choose another text, such as ## or </w>",
+            )
+            for other, text in marks.items():
+                require(
+                    other == name or mark not in text,
+                    f"must not contain each other with byte_fallback, got {mark!r} and {text!r}",
+                    name,
+                    other,
+                )
 
     def _check_bytes(self) -> None:
         """Check what words of bytes exclude."""

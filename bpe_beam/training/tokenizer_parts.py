@@ -18,6 +18,7 @@ from bpe_beam.tokenizer.decoders import (
     MetaspaceDecoder,
     ReplaceDecoder,
     SequenceDecoder,
+    StripDecoder,
     WordPieceDecoder,
 )
 from bpe_beam.tokenizer.models import BPE, OF_ARGUMENTS, Model, WordLevel, WordPiece
@@ -47,6 +48,21 @@ from bpe_beam.training.symbols import Spelling, spelling_of
 # The pre-tokenizers whose words have no whitespace.
 _DROP_BLANKS = ("bert", "whitespace", "whitespace_split")
 
+_SPACE = "\u2581"
+_END = r"(?![\s\S])"
+"""The pattern of a string's end, which engines write in different ways."""
+
+# Noncharacters, which Unicode keeps for a program's own use, in the decoders of byte tokens.
+_JOINED, _ENDED = "\ufdd0", "\ufdd1"
+_HIDDEN = ("\ufdd2", "\ufdd3")
+
+_BYTE = ("<", "0", "x", "[0-9A-F]", "[0-9A-F]", ">")
+_WITHIN_BYTE = "".join(
+    rf"(?!(?<=\A{''.join(_BYTE[:at])}){''.join(_BYTE[at:])}{_END})" for at in range(1, len(_BYTE))
+)
+_WITHIN_TEXT = rf"(?<=[\s\S])(?=[\s\S]){_WITHIN_BYTE}"
+"""The pattern of what is between two characters of a token, unless it is the token of a byte."""
+
 
 def check_parts(recipe: Recipe, normalizer: str, pretokenizer: str) -> None:
     """See `tokenizer_of`: refuse what it would refuse, before anything is learned."""
@@ -73,6 +89,12 @@ def tokenizer_of(
         not spelling.end_symbol or pretokenizer == "whitespace_split",
         f"needs the pre-tokenizer whitespace_split, got {pretokenizer}",
         "end_of_word_symbol",
+    )
+    require(
+        "dummy_prefix" not in normalizer.split("+") or pretokenizer == "metaspace",
+        f"dummy_prefix needs the pre-tokenizer metaspace, got {pretokenizer}: no other removes "
+        "the prefix when it decodes",
+        "normalizer",
     )
     ids = learned.vocab
     by_id = sorted(recipe.specials, key=lambda token: ids[token])
@@ -137,39 +159,78 @@ def _normalizer_of(spelling: Spelling, name: str) -> Normalizer | None:
 def _decoder_of(recipe: Recipe, pretokenizer: str) -> Decoder | None:
     """Return the decoder that joins words, with blanks between words that have no blanks."""
     spelling = spelling_of(recipe)
+    blanks, metaspace = pretokenizer in _DROP_BLANKS, pretokenizer == "metaspace"
     if spelling.in_bytes:
-        return ByteLevelDecoder()
-    fallback = isinstance(recipe, BpeRecipe) and recipe.byte_fallback
-    if pretokenizer in _DROP_BLANKS:
-        decoders = _with_blanks(spelling, fallback)
+        decoders: list[Decoder] = [ByteLevelDecoder()]
+        if metaspace:
+            decoders += [_replace(rf"\A{_SPACE}", ""), _replace(_SPACE, " ")]
+    elif isinstance(recipe, BpeRecipe) and recipe.byte_fallback:
+        decoders = _with_fallback(spelling, blanks, pretokenizer != "whitespace_split")
+        if metaspace:  # a run of bytes may have several words
+            decoders += [_replace(rf"(?<=[\s\S]){_SPACE}", " "), MetaspaceDecoder()]
+    elif blanks:
+        decoders = _with_blanks(spelling, pretokenizer != "whitespace_split")
     else:
-        decoders = _without_blanks(spelling, fallback, pretokenizer == "metaspace")
+        decoders = [_replace(pattern, "") for pattern in _decorations(spelling)]
+        decoders.append(MetaspaceDecoder() if metaspace else Fuse())
     if len(decoders) > 1:
         return SequenceDecoder(tuple(decoders))
     return decoders[0] if decoders else None
 
 
-def _with_blanks(spelling: Spelling, fallback: bool) -> list[Decoder]:
-    """Return decoders that put blanks between words."""
-    decoders: list[Decoder] = []
+def _replace(regex: str, content: str) -> ReplaceDecoder:
+    return ReplaceDecoder(Pattern(regex=regex), content)
+
+
+def _decorations(spelling: Spelling) -> list[str]:
+    """Return the patterns of the decorations in a token: the prefix, the mark of a word's end."""
     ending = spelling.suffix or spelling.end_symbol
+    patterns = [rf"\A{re.escape(spelling.prefix)}"] if spelling.prefix else []
+    return [*patterns, re.escape(ending) + _END] if ending else patterns
+
+
+def _with_blanks(spelling: Spelling, cleanup: bool) -> list[Decoder]:
+    """Return decoders that put blanks between words."""
+    ending = spelling.suffix or spelling.end_symbol
+    if not ending:
+        return [WordPieceDecoder(spelling.prefix, cleanup)] if spelling.prefix else []
+    prefix = _decorations(spelling)[:-1]
+    return [*(_replace(pattern, "") for pattern in prefix), BPEDecoder(ending)]
+
+
+def _with_fallback(spelling: Spelling, blanks: bool, cleanup: bool) -> list[Decoder]:
+    """Return decoders of byte tokens, which encode a character with its decorations.
+
+    `ByteFallback` joins the bytes of several characters, and of several words. So the decorations
+    of other tokens are replaced before it, and texts in them that look like decorations are
+    hidden from the replacement of the bytes' decorations.
+    """
+    ending = spelling.suffix or spelling.end_symbol
+    if blanks and not ending and not spelling.prefix:
+        return [ByteFallback(), _replace(_END, " "), Fuse(), StripDecoder(" ", 0, 1)]
+    joins = blanks and not ending  # the prefix alone tells where a word begins
+    marks = []
+    if spelling.prefix:
+        marks.append((spelling.prefix, _JOINED if joins else "", _HIDDEN[0]))
     if ending:
-        decoders.append(BPEDecoder(ending))
-    elif spelling.prefix:
-        decoders.append(WordPieceDecoder(spelling.prefix))
-    return [*decoders, ByteFallback(), Fuse()] if fallback else decoders
-
-
-def _without_blanks(spelling: Spelling, fallback: bool, metaspace: bool) -> list[Decoder]:
-    """Return decoders that remove decorations and add nothing: blanks are within the words."""
-    marks = ((spelling.suffix, "{}$"), (spelling.prefix, r"\A{}"))
+        marks.append((ending, _ENDED if blanks else "", _HIDDEN[1]))
     decoders: list[Decoder] = [
-        ReplaceDecoder(Pattern(regex=position.format(re.escape(mark))), "")
-        for mark, position in marks
-        if mark
+        _replace(pattern, content)
+        for pattern, (_, content, _) in zip(_decorations(spelling), marks, strict=True)
     ]
-    if metaspace:
-        decoders.append(MetaspaceDecoder())
-    if fallback:
-        decoders.append(ByteFallback())
-    return decoders if metaspace and len(decoders) == 1 else [*decoders, Fuse()]
+    decoders += [_replace(re.escape(mark), hidden) for mark, _, hidden in marks]
+    if joins:
+        decoders.append(_replace(_WITHIN_TEXT, _JOINED))
+    decoders.append(ByteFallback())
+    decoders += [_replace(re.escape(mark), content) for mark, content, _ in marks]
+    if joins:
+        decoders += [
+            Fuse(),
+            _replace(rf"(?<=[^{_JOINED}])(?=[^{_JOINED}])", " "),
+            _replace(_JOINED, ""),
+        ]
+        if cleanup:
+            decoders.append(_replace(r" (?=[.?!,])", ""))
+    elif blanks:
+        decoders += [Fuse(), _replace(_ENDED + _END, ""), _replace(_ENDED, " ")]
+    return [*decoders, *(_replace(hidden, mark) for mark, _, hidden in marks)]

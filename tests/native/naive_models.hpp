@@ -106,7 +106,7 @@ struct NaiveCharBpe : NaiveModel {
       std::string token = (at > 0 ? settings.prefix : "") + character;
       if (at + point.size == word.size()) token += settings.suffix;
       const auto known = tokens.find(token);
-      const Symbols bytes = bytes_of(character);
+      const Symbols bytes = bytes_of(token, at > 0 ? settings.prefix.size() : 0, point.size);
       if (known != tokens.end() && point.value != bpe_beam::kMalformed) {
         symbols.push_back({known->second, point.size});
         open = false;
@@ -127,13 +127,19 @@ struct NaiveCharBpe : NaiveModel {
   }
 
  private:
-  /// None unless the vocabulary has them all.
-  [[nodiscard]] Symbols bytes_of(const std::string& character) const {
+  /// None unless the vocabulary has them all; the bytes of the decorations cover nothing.
+  [[nodiscard]] Symbols bytes_of(const std::string& token, std::size_t begin,
+                                 std::size_t size) const {
     Symbols symbols;
     if (settings.byte_fallback.empty()) return symbols;
-    for (const char byte : character) {
-      symbols.push_back({settings.byte_fallback[static_cast<unsigned char>(byte)], 1});
+    for (std::size_t at = 0; at < token.size(); ++at) {
+      const std::uint32_t covered = at >= begin && at < begin + size ? 1 : 0;
+      symbols.push_back({settings.byte_fallback[static_cast<unsigned char>(token[at])], covered});
       if (symbols.back().id == bpe_beam::kNoId) return {};
+    }
+    return symbols;
+  }
+};
     }
     return symbols;
   }

@@ -404,6 +404,11 @@ class TestModels:
             ({"prefix": b"##"}, "ab", [(1, 0, 1), (5, 1, 2)]),
             ({"suffix": b"</w>"}, "ab", [(1, 0, 1), (6, 1, 2)]),
             ({"byte_fallback": range(1000, 1256)}, "é", [(1195, 0, 2), (1169, 0, 2)]),
+            (
+                {"byte_fallback": range(1000, 1256), "prefix": b"#", "suffix": b"$"},
+                "ax",
+                [(1, 0, 1), (1035, 1, 1), (1120, 1, 2), (1036, 1, 2)],
+            ),
         ],
     )
     def test_char_bpe(

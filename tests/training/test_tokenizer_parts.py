@@ -14,7 +14,9 @@ from bpe_beam.tokenizer.decoders import (
     ByteLevelDecoder,
     Fuse,
     MetaspaceDecoder,
+    ReplaceDecoder,
     SequenceDecoder,
+    StripDecoder,
     WordPieceDecoder,
 )
 from bpe_beam.tokenizer.models import BPE, WordLevel, WordPiece
@@ -81,18 +83,39 @@ def characters(**options: Any) -> BpeRecipe:
         (
             characters(continuing_subword_prefix="@@"),
             ("none", WS),
-            (None, WhitespaceSplit(), WordPieceDecoder("@@")),
+            (None, WhitespaceSplit(), WordPieceDecoder("@@", cleanup=False)),
         ),
         (characters(), ("none", "metaspace"), (None, Metaspace(), MetaspaceDecoder())),
         (
             characters(byte_fallback=True),
             ("none", WS),
-            (None, WhitespaceSplit(), SequenceDecoder((ByteFallback(), Fuse()))),
+            (
+                None,
+                WhitespaceSplit(),
+                SequenceDecoder(
+                    (
+                        ByteFallback(),
+                        ReplaceDecoder(Pattern(regex=r"(?![\s\S])"), " "),
+                        Fuse(),
+                        StripDecoder(" ", 0, 1),
+                    )
+                ),
+            ),
         ),
         (
             characters(byte_fallback=True),
             ("none", "metaspace"),
-            (None, Metaspace(), SequenceDecoder((MetaspaceDecoder(), ByteFallback(), Fuse()))),
+            (
+                None,
+                Metaspace(),
+                SequenceDecoder(
+                    (
+                        ByteFallback(),
+                        ReplaceDecoder(Pattern(regex="(?<=[\\s\\S])\u2581"), " "),
+                        MetaspaceDecoder(),
+                    )
+                ),
+            ),
         ),
         (
             WordPieceRecipe(99),

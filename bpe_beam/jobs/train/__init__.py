@@ -28,6 +28,7 @@ from bpe_beam.jobs.corpus_summary import (
     source_warnings,
 )
 from bpe_beam.jobs.input_folders import same_folder
+from bpe_beam.jobs.train.added_tokens import added_token_warnings
 from bpe_beam.jobs.train.commits import holds_merges, remove_rounds
 from bpe_beam.jobs.train.plan import ROUNDS, TrainingPlan, plan_training
 from bpe_beam.jobs.train.tokens_by_source import tokens_by_source
@@ -244,7 +245,8 @@ def train_in_memory(
     tokenizer = _tokenizer_of(trainer.plan, learned)
     recipe = trainer.plan.recipe
     tokenizer = Tokenizer(tokenizer.spec, _model_input_of(trainer.plan))
-    return tokenizer, _warnings(settings, counts.manifest, recipe, tokenizer, learned)
+    warnings = _warnings(settings, counts.manifest, recipe, tokenizer, learned)
+    return tokenizer, [*added_token_warnings(trainer.plan), *warnings]
 
 
 def _claim_beside_counts(plan: TrainingPlan, counts_sha256: str) -> OutputFolder:
@@ -294,7 +296,8 @@ def _publish(
     assert counts is not None
     manifest, weights = counts.manifest, counts.weights
     tokenizer = _tokenizer_of(plan, learned)
-    warnings = _warnings(settings, manifest, recipe, tokenizer, learned)
+    warnings = added_token_warnings(plan)
+    warnings += _warnings(settings, manifest, recipe, tokenizer, learned)
     if settings.input is not None:
         warnings += source_warnings(settings.input, manifest.sources)
     warnings += loss_warnings(manifest.lost, sum(size for _, size in manifest.inputs))
@@ -426,7 +429,9 @@ def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder,
     if folder.finished:
         count.check_finished(count_settings, corpus)
         return folder, {}
-    counted = msgspec.to_builtins(count.run(count_settings, progress, plan=corpus))
+    counted = msgspec.to_builtins(
+        count.run(count_settings, progress, plan=corpus, added_tokens=plan.added_tokens)
+    )
     return folder, {key: counted[key] for key in (*_OF_INPUT_FILES, *_MEASURED) if key in counted}
 
 
@@ -440,7 +445,7 @@ def _count_settings(plan: TrainingPlan) -> CountSettings:
         run=settings.run,
         normalizer=str(settings.normalizer),
         pretokenizer=str(settings.pretokenizer),
-        special_tokens=settings.special_tokens,
+        special_tokens=plan.extracted,
         tie_break=settings.tie_break or "lowest_id",
     )
 

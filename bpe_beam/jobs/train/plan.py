@@ -21,6 +21,7 @@ from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.names import absolute
+from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.pretokenizers import is_byte_level_name
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.continue_training import check_continued, check_same_words, recipe_like
@@ -107,6 +108,17 @@ class TrainingPlan:
                 {} if self.chat_template is None else {"chat_template": _sha256(self.chat_template)}
             ),
         }
+
+    @property
+    def added_tokens(self) -> tuple[AddedToken, ...]:
+        """The added tokens of the base tokenizer, which are extracted as in encoding."""
+        return () if self.base_tokenizer is None else self.base_tokenizer.spec.added_tokens
+
+    @property
+    def extracted(self) -> tuple[str, ...]:
+        """The tokens that counting the corpus extracts."""
+        added = (token.content for token in self.added_tokens)
+        return tuple(dict.fromkeys((*self.settings.special_tokens, *added)))
 
     @property
     def rounds(self) -> str:

@@ -146,7 +146,7 @@ class CharBpeModel : public WordModel {
       if (id != PairMap::kNone) {
         add(id, point.size, state);
         after_unknown = false;
-      } else if (fall_back(word.substr(at, point.size), state)) {
+      } else if (fall_back(word.substr(at, point.size), variant, state)) {
         after_unknown = false;
       } else if (!settings_.unk) {
         throw MissingSymbol{at, at + point.size};
@@ -191,16 +191,24 @@ class CharBpeModel : public WordModel {
     symbols_[PairMap::key(point.value, variant)] = id;
   }
 
-  /// The bytes' own tokens, if the vocabulary has them all.
-  bool fall_back(std::string_view character, ModelState& state) const {
+  /// The tokens of the bytes of a symbol, if the vocabulary has them all. A decoration's bytes
+  /// have tokens as well, as in Hugging Face, which cover nothing of the word.
+  bool fall_back(std::string_view character, unsigned variant, ModelState& state) const {
     if (settings_.byte_fallback.empty()) return false;
     const auto id_of = [this](char byte) {
       return settings_.byte_fallback[static_cast<unsigned char>(byte)];
     };
-    for (const char byte : character) {
-      if (id_of(byte) == kNoId) return false;
+    std::string_view prefix, suffix;
+    if ((variant & kPrefixed) != 0) prefix = settings_.prefix;
+    if ((variant & kSuffixed) != 0) suffix = settings_.suffix;
+    for (const std::string_view text : {prefix, character, suffix}) {
+      for (const char byte : text) {
+        if (id_of(byte) == kNoId) return false;
+      }
     }
+    for (const char byte : prefix) add(id_of(byte), 0, state);
     for (const char byte : character) add(id_of(byte), 1, state);
+    for (const char byte : suffix) add(id_of(byte), 0, state);
     return true;
   }
 

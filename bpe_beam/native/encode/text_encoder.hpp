@@ -361,7 +361,9 @@ class TextEncoder {
         }
         std::size_t at = 0, end = 0;
         for (std::size_t i = 0; i < state.ids.size(); ++i) {
-          if (state.sizes[i] != ModelState::kSameBytes) {
+          // At the word's end is no character whose origin an empty range could have.
+          const bool after_all = state.sizes[i] == 0 && end == word_text.bytes.size();
+          if (state.sizes[i] != ModelState::kSameBytes && !after_all) {
             at = end;
             end += state.sizes[i];
           }
