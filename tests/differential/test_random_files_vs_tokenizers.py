@@ -127,14 +127,15 @@ def test_the_ids_of_a_file_are_kept() -> None:
     assert Theirs.from_str(file).encode("a<x>b<y>").ids == [0, 3, 1, 4]
 
 
-def test_a_prefix_is_no_text_that_falls_back_to_bytes() -> None:
+def test_a_prefix_falls_back_to_bytes_at_no_offset_of_its_own() -> None:
     names = {f"<0x{byte:02X}>": byte + 10 for byte in range(256)}
     model = {**BPE, "vocab": {**BPE["vocab"], **names}, "byte_fallback": True}  # type: ignore[dict-item]
     model["continuing_subword_prefix"] = "##"
     file = with_added({**model, "merges": []})
-    assert Tokenizer.from_json(file).encode_with_offsets("aé")[0] == ["a", "<0xC3>", "<0xA9>"]
+    tokens, _, offsets = Tokenizer.from_json(file).encode_with_offsets("aé")
     theirs = Theirs.from_str(file).encode("aé")
-    assert theirs.tokens == ["a", "<0x23>", "<0x23>", "<0xC3>", "<0xA9>"]
+    assert tokens == theirs.tokens == ["a", "<0x23>", "<0x23>", "<0xC3>", "<0xA9>"]
+    assert offsets == [(0, 1), (1, 1), (1, 1), (1, 2), (1, 2)]
     assert theirs.offsets[-1] == (4, 5)  # of a text of two characters
 
 
