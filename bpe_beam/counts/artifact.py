@@ -22,6 +22,7 @@ from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile, read_hashed
+from bpe_beam.storage.parquet_file import ParquetFile
 
 _ROW_GROUP = 1 << 20
 
@@ -99,10 +100,10 @@ def _write(
     rows = 0
     with storage.create(storage.join(folder, name)) as file:
         hashing = HashingFile(file)
-        sink = pa.PythonFile(hashing, mode="w")
-        with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+        repeated = [name for name in schema.names if name != "word"]
+        with ParquetFile(hashing, schema, dictionary=repeated) as writer:
             for table in _row_groups(blocks, schema):
-                writer.write_table(table)
+                writer.add(table)
                 rows += table.num_rows
     return rows, FileInfo.written(name, hashing)
 

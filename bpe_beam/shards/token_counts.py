@@ -58,7 +58,7 @@ def write_token_counts(
         counts: How often each id occurs in each source, sorted by source; without sources, one
             item whose source is None. All have all ids of the tokenizer, ascending.
     """
-    import pyarrow.parquet as pq  # slow to import
+    from bpe_beam.storage.parquet_file import ParquetFile  # slow to import
 
     rows = iter(counts)
     first = next(rows, None)
@@ -66,17 +66,17 @@ def write_token_counts(
     schema = _schema(by_source).with_metadata({b"bpe_beam": _metadata(fingerprint)})
     with (
         storage.create(storage.join(folder, TOKEN_COUNTS_FILE)) as file,
-        pq.ParquetWriter(
-            pa.PythonFile(file, mode="w"),
+        ParquetFile(
+            file,
             schema,
-            compression="zstd",
-            use_dictionary=["source"] if by_source else False,
-            column_encoding={"id": "DELTA_BINARY_PACKED"},
-            write_page_checksum=True,
+            dictionary=["source"],
+            encodings={"id": "DELTA_BINARY_PACKED"},
         ) as writer,
     ):
         while first is not None:
-            writer.write_table(_table(first, schema), row_group_size=_ROW_GROUP)
+            table = _table(first, schema)
+            for start in range(0, table.num_rows, _ROW_GROUP):
+                writer.add(table.slice(start, _ROW_GROUP))
             first = next(rows, None)
 
 

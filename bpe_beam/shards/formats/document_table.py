@@ -27,7 +27,7 @@ document and its id, or a list of several, or null; `tokenizer` has the `fingerp
 fingerprint, `prepend` and `append` are absent if nobody knows them.
 
 Rows are in groups of limited size, which depend on the documents alone: equal documents give equal
-bytes from one version of pyarrow. int32 holds the ids of any vocabulary.
+bytes. int32 holds the ids of any vocabulary.
 """
 
 from __future__ import annotations

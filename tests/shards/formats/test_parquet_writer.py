@@ -15,7 +15,7 @@ import pytest
 from bpe_beam.shards.formats import parquet_writer
 from bpe_beam.shards.formats.document_table import SCHEMA, SEQUENCES_SCHEMA
 from bpe_beam.shards.formats.parquet_writer import ParquetWriter
-from bpe_beam.shards.formats.thrift_compact import Struct, decode, encode
+from bpe_beam.storage.thrift_compact import Struct, decode, encode
 
 Documents = Sequence[Sequence[int]]
 LABELS = {"id": None, "source": "a", "text_bytes": 7, "seq_lengths": [1, 2]}
@@ -103,7 +103,10 @@ def test_the_dictionary_has_the_ids_in_use() -> None:
 
 
 @pytest.mark.parametrize("distinct", [256, 257, 65_536, 65_537])
-def test_indices_have_as_many_bytes_as_they_need(distinct: int) -> None:
+def test_indices_have_as_many_bytes_as_they_need(
+    monkeypatch: pytest.MonkeyPatch, distinct: int
+) -> None:
+    monkeypatch.setattr(parquet_writer, "PAGE_VALUES", 1 << 17)
     ids = list(range(distinct))
     random.Random(1).shuffle(ids)
     file = written([[ids]])
@@ -118,7 +121,7 @@ def test_the_footer_says_what_pyarrow_would_say() -> None:
     file = written([[[1, 2], [], [3]], [[4] * 1000]])
     metadata = pq.read_metadata(io.BytesIO(file))
     assert (metadata.num_rows, metadata.num_row_groups, metadata.num_columns) == (4, 2, 5)
-    assert metadata.created_by == f"parquet-cpp-arrow version {pa.__version__}"
+    assert metadata.created_by == "bpe-beam version 1.0.0 (build 1)"
     position = 4
     for number in range(2):
         group = metadata.row_group(number)
@@ -145,6 +148,26 @@ def test_sequences_have_lists_beside_their_ids() -> None:
     file = written([[[1, 2], [3]]], schema=SEQUENCES_SCHEMA)
     assert read(file).column("seq_lengths").to_pylist() == [[1, 2], [1, 2]]
     assert read(file).column("input_ids").to_pylist() == [[1, 2], [3]]
+
+
+def test_lists_may_be_null_or_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_writer, "PAGE_VALUES", 3)
+    lists = [[1, -100], None, [], [3] * 7, None, None, [2]]
+    labels = pa.array([[9], *lists], pa.list_(pa.int8())).slice(1)
+    schema = pa.schema([*SEQUENCES_SCHEMA, ("attention_mask", labels.type)])
+    sink = io.BytesIO()
+    with ParquetWriter(pa.PythonFile(sink, mode="w"), schema) as writer:
+        rows = len(lists)
+        writer.add(
+            np.arange(rows, dtype=np.uint32),
+            np.ones(rows, np.int32),
+            [pa.nulls(rows, pa.list_(pa.int32())), labels],
+        )
+        writer.end_group()
+    found = read(sink.getvalue())
+    assert found.schema.equals(schema)
+    assert found.column("attention_mask").to_pylist() == lists
+    assert found.column("seq_lengths").null_count == rows
 
 
 def test_an_error_leaves_no_footer() -> None:

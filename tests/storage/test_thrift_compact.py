@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bpe_beam.shards.formats.thrift_compact import (
+from bpe_beam.storage.thrift_compact import (
     Items,
     Kind,
     Struct,

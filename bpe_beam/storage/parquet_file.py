@@ -1,0 +1,223 @@
+"""Parquet files whose bytes follow from their rows alone, not from the version of pyarrow.
+
+pyarrow makes the pages of flat columns, with settings for which its versions make equal ones. Of
+its footers, which differ, the fields that readers need are kept. Pages have less than two blocks of
+zstd, which are 128 KiB: zstd 1.5.7 ends the blocks of longer pages elsewhere than 1.5.6 does.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bpe_beam.storage.thrift_compact import (
+    Kind,
+    Struct,
+    Value,
+    decode,
+    encode,
+    int64,
+    listed,
+    struct,
+)
+
+CREATED_BY = b"bpe-beam version 1.0.0 (build 1)"
+"""The program that a file names, and the version of the bytes that equal rows have."""
+
+ZSTD_LEVEL = 1
+
+_MAGIC = b"PAR1"
+_PAGE_BYTES = 128 << 10
+
+_SETTINGS: dict[str, Any] = {
+    "compression": "zstd",
+    "compression_level": ZSTD_LEVEL,
+    "write_statistics": False,
+    "write_page_checksum": True,
+    "data_page_size": _PAGE_BYTES,
+    "dictionary_pagesize_limit": _PAGE_BYTES,
+    # Whether a page is full, is known after each batch of values.
+    "write_batch_size": 256,
+}
+if "max_rows_per_page" in inspect.signature(pq.ParquetWriter).parameters:
+    # Versions without this setting have no limit.
+    _SETTINGS["max_rows_per_page"] = 1 << 40
+
+
+class Column(IntEnum):
+    """Fields of `ColumnMetaData`."""
+
+    TYPE = 1
+    ENCODINGS = 2
+    PATH = 3
+    CODEC = 4
+    VALUES = 5
+    BYTES = 6
+    STORED_BYTES = 7
+    DATA_START = 9
+    DICTIONARY_START = 11
+    STATISTICS = 12
+
+
+class _File(IntEnum):
+    """Fields of `FileMetaData`."""
+
+    ROWS = 3
+    GROUPS = 4
+    CREATED_BY = 6
+
+
+class _Group(IntEnum):
+    """Fields of `RowGroup`."""
+
+    CHUNKS = 1
+    BYTES = 2
+    ROWS = 3
+    START = 5
+    STORED_BYTES = 6
+
+
+class _Chunk(IntEnum):
+    """Fields of `ColumnChunk`."""
+
+    START = 2
+    COLUMN = 3
+
+
+class _Statistics(IntEnum):
+    """Fields of `Statistics`."""
+
+    NULLS = 3
+    MAXIMUM = 5
+    MINIMUM = 6
+
+
+class _Sink(Protocol):
+    def write(self, data: bytes | memoryview, /) -> Any: ...
+
+
+class ParquetFile:
+    """A new Parquet file; a context manager, which ends the file.
+
+    Args:
+        sink: Where the bytes of the file go.
+        schema: The columns and their metadata.
+        dictionary: The names of flat columns whose values repeat.
+        encodings: The encodings of other flat columns by name, if not plain.
+        statistics: The names of flat columns of text whose least and greatest value readers get.
+
+    Attributes:
+        position: The number of bytes that are written.
+    """
+
+    def __init__(
+        self,
+        sink: _Sink,
+        schema: pa.Schema,
+        *,
+        dictionary: Sequence[str] = (),
+        encodings: Mapping[str, str] | None = None,
+        statistics: Sequence[str] = (),
+    ) -> None:
+        self.position = 0
+        self._sink = sink
+        self._dictionary = dictionary
+        self._encodings = encodings or {}
+        self._statistics = statistics
+        self._rows = 0
+        self._groups: list[Struct] = []
+        self._footer, _ = self._made_by_pyarrow(schema.empty_table())
+        self.write(_MAGIC)
+
+    def __enter__(self) -> ParquetFile:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if exception[0] is not None:
+            return
+        self._footer[_File.ROWS] = int64(self._rows)
+        self._footer[_File.GROUPS] = listed(Kind.STRUCT, self._groups)
+        self._footer[_File.CREATED_BY] = Value(Kind.BINARY, CREATED_BY)
+        footer = encode(self._footer)
+        self.write(footer + len(footer).to_bytes(4, "little") + _MAGIC)
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Write a page."""
+        self.position += len(data)
+        self._sink.write(data)
+
+    def add(self, table: pa.Table) -> None:
+        """Write a row group of flat columns."""
+        self.end_group(self.write_flat(table), table.num_rows)
+
+    def write_flat(self, table: pa.Table) -> list[Struct]:
+        """Write the pages of flat columns; return the `ColumnMetaData` of each."""
+        start = self.position - len(_MAGIC)
+        footer, pages = self._made_by_pyarrow(table)
+        self.write(pages)
+        (group,) = footer[_File.GROUPS].value.items
+        columns = []
+        for name, chunk in zip(table.column_names, group[_Group.CHUNKS].value.items, strict=True):
+            column = {
+                number: value
+                for number, value in chunk[_Chunk.COLUMN].value.items()
+                if number in [*Column]
+            }
+            for position in (Column.DATA_START, Column.DICTIONARY_START):
+                if position in column:
+                    column[position] = int64(column[position].value + start)
+            if name in self._statistics:
+                column[Column.STATISTICS] = struct(_statistics(table[name]))
+            columns.append(column)
+        return columns
+
+    def end_group(self, columns: Sequence[Struct], rows: int) -> None:
+        """End a row group, whose pages are those written after the group before.
+
+        Args:
+            columns: The `ColumnMetaData` of all columns of the schema.
+            rows: The number of its rows.
+        """
+        stored = sum(column[Column.STORED_BYTES].value for column in columns)
+        chunks = [{_Chunk.START: int64(0), _Chunk.COLUMN: struct(column)} for column in columns]
+        self._groups.append(
+            {
+                _Group.CHUNKS: listed(Kind.STRUCT, chunks),
+                _Group.BYTES: int64(sum(column[Column.BYTES].value for column in columns)),
+                _Group.ROWS: int64(rows),
+                _Group.START: int64(self.position - stored),
+                _Group.STORED_BYTES: int64(stored),
+            }
+        )
+        self._rows += rows
+
+    def _made_by_pyarrow(self, table: pa.Table) -> tuple[Struct, memoryview]:
+        """Return the footer of the file that pyarrow makes of a table, and the pages in it."""
+        sink = pa.BufferOutputStream()
+        with pq.ParquetWriter(
+            sink,
+            table.schema,
+            use_dictionary=[*self._dictionary],
+            column_encoding={**self._encodings} or None,
+            **_SETTINGS,
+        ) as writer:
+            if table.num_rows:
+                writer.write_table(table, row_group_size=table.num_rows)
+        file = memoryview(sink.getvalue())
+        end = file.nbytes - len(_MAGIC) - 4
+        size = int.from_bytes(file[end : end + 4], "little")
+        return decode(bytes(file[end - size : end])), file[len(_MAGIC) : end - size]
+
+
+def _statistics(values: pa.ChunkedArray) -> Struct:
+    found: Struct = {_Statistics.NULLS: int64(values.null_count)}
+    texts = [text.encode() for text in values.unique().to_pylist() if text is not None]
+    if texts:
+        found[_Statistics.MAXIMUM] = Value(Kind.BINARY, max(texts))
+        found[_Statistics.MINIMUM] = Value(Kind.BINARY, min(texts))
+    return found
