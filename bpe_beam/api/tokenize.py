@@ -18,6 +18,7 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.tokenizer.transformers_files import CONFIG_FILE
 
 
 @documented(TokenizeSettings, writes=True)
@@ -75,6 +76,7 @@ def tokenize(
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bpe-beam-"))
             path = Path(folder) / "tokenizer.json"
             path.write_bytes(tokenizer.json_bytes)
+            path.with_name(CONFIG_FILE).write_bytes(msgspec.json.encode(tokenizer.roles))
             tokenizer = path
         given = {**options, "tokenizer": tokenizer, "output": output, **of_run}
         values = values_of("tokenize", TokenizeSettings, given, writes=True)

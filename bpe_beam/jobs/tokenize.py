@@ -170,7 +170,8 @@ def _arrange(
             progress,
         )
     )
-    return _arranged_summary(settings, plan, encoding, found, time.monotonic() - started)
+    unmarked = _unmarked_warnings(settings, tokenizer, encoding)
+    return _arranged_summary(settings, plan, encoding, found, unmarked, time.monotonic() - started)
 
 
 def framing(settings: TokenizeSettings) -> dict[str, Any]:
@@ -184,9 +185,10 @@ def tokenizer_warnings(encoding: Encoding) -> list[str]:
     return [*filter(None, (spec.warning, spec.file_warning, encoding.left_out_warning))]
 
 
-def _unmarked_warnings(settings: TokenizeSettings, encoding: Encoding) -> list[str]:
+def _unmarked_warnings(
+    settings: TokenizeSettings, tokenizer: Tokenizer, encoding: Encoding
+) -> list[str]:
     """Return a warning if sequences do not show where a document ends, and the tokenizer could."""
-    tokenizer = encoding.tokenizer()
     end = tokenizer.roles.get("eos_token")
     if settings.arranging.sequence_length is None or end is None or any(encoding.frame(tokenizer)):
         return []
@@ -208,7 +210,12 @@ def doubled_warnings(encoding: Encoding, changes: DocumentChanges, documents: in
 
 
 def _arranged_summary(
-    settings: TokenizeSettings, plan: Plan, encoding: Encoding, found: Arranged, seconds: float
+    settings: TokenizeSettings,
+    plan: Plan,
+    encoding: Encoding,
+    found: Arranged,
+    unmarked: list[str],
+    seconds: float,
 ) -> CorpusSummary:
     """Return the summary of a tokenization whose documents were arranged."""
     tokens = sum(part.tokens for part in found.parts)
@@ -238,7 +245,6 @@ def _arranged_summary(
     rows["next"] = [command("verify", settings.output)]
     if settings.arranging.dry_run and not found.manifests:
         rows |= {"shards": UNSET, "shards_bytes": UNSET, "next": ["the same without --dry-run"]}
-    unmarked = _unmarked_warnings(settings, encoding)
     if found.tokenized is not None:
         rows["warnings"] = [*(found.tokenized.warnings or ()), *unmarked] or None
         tokenized: CorpusSummary = structs.replace(found.tokenized, **rows)

@@ -68,6 +68,20 @@ def test_a_finished_folder_and_one_of_another_job(corpus: Path, tokenizer: Token
     assert tokenizer.decode(bpe_beam.shards.open("out")[0]) == "b hello world"
 
 
+def test_a_tokenizer_keeps_its_roles(corpus: Path, tokenizer: Tokenizer) -> None:
+    """An equal tokenizer without roles, which the process has cached, does not hide them."""
+    with_role = bpe_beam.train(
+        TEXTS, vocab_size=265, special_tokens=["<s>", "</s>"], eos_token="</s>"
+    )
+    assert with_role.fingerprint == tokenizer.fingerprint
+    bpe_beam.tokenize("a.txt", tokenizer=tokenizer, output="none", sequence_length=16)
+    for output in ("first", "second"):
+        with pytest.warns(UserWarning) as warned:
+            bpe_beam.tokenize("a.txt", tokenizer=with_role, output=output, sequence_length=16)
+        (warning,) = warned
+        assert "</s> is the tokenizer's eos_token; give --append '</s>'" in str(warning.message)
+
+
 def test_a_dry_run_writes_nothing(corpus: Path, tokenizer: Tokenizer) -> None:
     estimate = bpe_beam.tokenize("*.txt", tokenizer=tokenizer, output="out", dry_run=True)
     assert estimate["files"] == 2
