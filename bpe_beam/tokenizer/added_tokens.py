@@ -57,7 +57,10 @@ class AddedTokens:
 
     @cached_property
     def _finder(self) -> _native.TokenFinder:
-        return _native.TokenFinder([(text.encode(), token) for text, token in self.ids.items()])
+        special = self.specials
+        return _native.TokenFinder(
+            [(text.encode(), token, text in special) for text, token in self.ids.items()]
+        )
 
     def allowed(self, tokens: str | Collection[str]) -> list[int]:
         """Return the ids of the special tokens that are allowed.
@@ -88,10 +91,16 @@ class AddedTokens:
         """Return the ids of recognized tokens: the allowed ones, and all that are not special."""
         return self.every.difference(self.specials.values()).union(allowed)
 
-    def find(self, data: bytes) -> Iterator[tuple[int, int, int]]:
-        """Yield (id, start, end in bytes) of added tokens in UTF-8, whatever their settings."""
+    def find(self, data: bytes, allowed: Collection[int]) -> Iterator[tuple[int | None, int, int]]:
+        """Yield (id, start, end in bytes) of added tokens in UTF-8, by their texts alone.
+
+        Args:
+            data: The text, in UTF-8.
+            allowed: The ids of the special tokens that count. Others have None for their id; they
+                are left out if no token can count.
+        """
         if self.ids:
-            yield from self._finder.find(data)
+            yield from self._finder.find(data, [*allowed])
 
     def refuse(self, data: bytes, allowed: Collection[int], where: str = "", done: int = 0) -> None:
         """Refuse a text with a special token that is not allowed.
@@ -106,7 +115,7 @@ class AddedTokens:
             DataError: The message has the token, its position in characters, and the remedies.
         """
         active = self.active(allowed)
-        for token_id, start, end in self.find(data):
+        for token_id, start, end in self.find(data, self.every):
             if token_id not in active:
                 token = data[start:end].decode()
                 raise DataError(

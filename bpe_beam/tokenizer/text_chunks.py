@@ -44,7 +44,7 @@ def encodable_chunks(
         chunks: The text; chunks may end anywhere.
         safe_cuts: The offsets where texts may be split; None: the text is yielded as a whole.
         added: The tokenizer's added tokens.
-        allowed: The ids of the added tokens that are recognized.
+        allowed: The ids of the special tokens that are recognized.
 
     Yields:
         UTF-8 of some tens of KB, or of the length of the longest word.
@@ -71,31 +71,33 @@ def _find_cut(
 ) -> int:
     """Return where the beginning of a text can be split so that both parts can be encoded alone.
 
-    The result is the last safe offset after the last recognized token, but not within an
-    unrecognized token, whose rest may look like another token. Without such an offset it is the end
-    of the last recognized token; 0 if there is none.
+    The result is the last safe offset after the last recognized token, but not within a special
+    token that is not allowed, whose rest may look like another token. Without such an offset it is
+    the end of the last recognized token that is not within such a one; 0 if there is none.
     """
     # A special token near the end may turn out to be a longer one. Only of a token that begins
     # before `decided` all bytes are known, and those of every longer token.
     decided = max(len(data) - max(added.longest - 1, 0), 0)
     while 0 < decided < len(data) and data[decided] & 0xC0 == 0x80:
         decided -= 1
-    begin = 0
+    begin = cut_there = 0
     disallowed: list[tuple[int, int]] = []
-    for token_id, start, end in added.find(data):
+    for token_id, start, end in added.find(data, allowed):
         if start >= decided:
             break
-        if token_id in allowed:
-            begin = end
-        else:
+        if token_id is None:
             disallowed.append((start, end))
+            continue
+        begin = end
+        if not disallowed or disallowed[-1][1] <= end:
+            cut_there = end
     for offset in safe_cuts(data[begin:decided]):
         cut = begin + offset
         while disallowed and disallowed[-1][0] >= cut:
             disallowed.pop()
         if not disallowed or disallowed[-1][1] <= cut:
             return cut
-    return begin
+    return cut_there
 
 
 def safe_cuts(scanner_name: str, data: bytes) -> Iterator[int]:

@@ -241,8 +241,7 @@ class TextEncoder:
         done = 0
         # A token that includes spaces, or matches normalized text, depends on the text around it.
         safe_cuts = text_chunks.safe_cuts_of(self._spec) if self._added.plain_text else None
-        active = self._added.active(rules.allowed)
-        for chunk in text_chunks.encodable_chunks(chunks, safe_cuts, self._added, active):
+        for chunk in text_chunks.encodable_chunks(chunks, safe_cuts, self._added, rules.allowed):
             ids = self._checked(self._native.encode, chunk, rules, done)
             # As Python integers, the ids of a very long word would take many times its size.
             for start in range(0, len(ids), _IDS_AT_ONCE):

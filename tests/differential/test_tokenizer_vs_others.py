@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import tiktoken
 import tokenizers
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bpe_beam import _native
-from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer import byte_level, text_chunks
 from bpe_beam.tokenizer.patterns import GPT2_PATTERN
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
@@ -205,6 +205,49 @@ def test_decoding(tokenizer: Tokenizer, theirs: tokenizers.Tokenizer, text: str)
 @settings(max_examples=300, deadline=None)
 def test_tiktoken(tokenizer: Tokenizer, tiktokens: tiktoken.Encoding, text: str) -> None:
     assert tokenizer.encode(text) == tiktokens.encode_ordinary(text)
+
+
+SPECIAL = st.text("<s>é", min_size=2, max_size=5)
+
+
+@given(
+    specials=st.lists(SPECIAL, min_size=1, max_size=6, unique=True),
+    allowed=st.lists(st.booleans(), min_size=6, max_size=6),
+    text=st.text("<s>é x", max_size=40),
+)
+@example(specials=["<s><s>", "<s>"], allowed=[False, True] * 3, text="a<s><s>b")
+@settings(max_examples=1500, deadline=None)
+def test_allowed_special_tokens_are_those_of_tiktoken(
+    specials: list[str], allowed: list[bool], text: str
+) -> None:
+    """Whatever special tokens there are besides, and in chunks of any size.
+
+    tiktoken looks for all special tokens by one pattern, whose order is that of a table of hashes.
+    Of two that begin alike any may be found, so the expected ids are from one with the allowed ones
+    alone where none is the beginning of another.
+    """
+    chosen = [token for token, one in zip(specials, allowed, strict=False) if one]
+    letters = sorted(byte_level.CHAR_TO_BYTE)
+    ours = Tokenizer.from_learned([*letters, *specials], [], specials)
+    ids = ours.encode(text, allowed_special=chosen)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_chunks, "_CHUNK_BYTES", 1)  # cut as soon as possible
+        assert [*ours.encode_iterable([*text], allowed_special=chosen)] == ids
+    assert ours.decode(ids) == text
+
+    def theirs(known: list[str]) -> list[int]:
+        encoding = tiktoken.Encoding(
+            "ours",
+            pat_str=GPT2_PATTERN,
+            mergeable_ranks={byte_level.to_bytes(one): n for n, one in enumerate(letters)},
+            special_tokens={token: ours.vocab[token] for token in known},
+        )
+        return encoding.encode(text, allowed_special={*chosen}, disallowed_special=())
+
+    if not any(a != b and a.startswith(b) for a in chosen for b in chosen):
+        assert ids == theirs(chosen)
+    if not any(a != b and a.startswith(b) for a in specials for b in specials):
+        assert ids == theirs(specials)
 
 
 @pytest.mark.scheduled

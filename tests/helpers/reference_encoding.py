@@ -71,8 +71,8 @@ def split_specials(
 ) -> list[tuple[str, bool]]:
     """Return a text split at its special tokens.
 
-    At each position, from the left, the longest special token matches. A token that is not allowed
-    is plain text together with the text around it; shorter tokens that it overlaps do not match.
+    At each position, from the left, the longest allowed token matches. Those that are not allowed
+    are plain text.
 
     Args:
         text: Any text.
@@ -85,8 +85,9 @@ def split_specials(
     stretches: list[tuple[str, bool]] = []
     plain_from = at = 0
     while at < len(text):
-        found = max((t for t in special_tokens if text.startswith(t, at)), key=len, default="")
-        if found in allowed and found:
+        matching = (t for t in special_tokens if t in allowed and text.startswith(t, at))
+        found = max(matching, key=len, default="")
+        if found:
             stretches += [(text[plain_from:at], False), (found, True)]
             plain_from = at + len(found)
         at += len(found) or 1

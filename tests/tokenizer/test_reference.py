@@ -68,9 +68,10 @@ def test_split_specials() -> None:
         ("<b>", True),
         ("y", False),
     ]
-    # Not allowed, the longest match is plain text, and the `<b>` in it is lost.
+    # A token that is not allowed is plain text, and hides no other.
     assert split_specials("x<a><b><b>y", tokens, ["<b>"]) == [
-        ("x<a><b>", False),
+        ("x<a>", False),
+        ("<b>", True),
         ("<b>", True),
         ("y", False),
     ]

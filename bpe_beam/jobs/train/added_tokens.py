@@ -31,7 +31,7 @@ def added_token_warnings(plan: TrainingPlan) -> list[str]:
         return []
     import pyarrow.compute as pc  # slow to import
 
-    finder = _native.TokenFinder([(text.encode(), i) for i, text in enumerate(tokens)])
+    finder = _native.TokenFinder([(text.encode(), i, False) for i, text in enumerate(tokens)])
     totals = [0] * len(tokens)
     for words in counts.words(plan.storage):
         texts = words["word"].combine_chunks().cast(pa.large_binary())
@@ -40,6 +40,7 @@ def added_token_warnings(plan: TrainingPlan) -> list[str]:
         offsets = np.frombuffer(positions, np.int64)
         numbers = words["count"].to_numpy()
         for token, begin, _ in finder.find(data):
+            assert token is not None  # none is special
             word = int(np.searchsorted(offsets, begin, side="right")) - 1
             totals[token] += int(numbers[word])
     unit = 1 if counts.weights is None else counts.weights.unit

@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -130,29 +131,33 @@ class TextDeadline {
 /// Finds the texts of tokens in any context.
 class TokenFinder {
  public:
-  explicit TokenFinder(const std::vector<std::pair<std::string, std::uint32_t>>& tokens)
-      : tokens_(without_flags(tokens)) {}
+  explicit TokenFinder(const std::vector<std::tuple<std::string, std::uint32_t, bool>>& tokens)
+      : tokens_(added_of(tokens)) {}
 
-  /// (id, begin, end) of each, in bytes.
-  [[nodiscard]] py::list find(const py::buffer& data) const {
+  /// (id, begin, end) of each, in bytes; None for the id of a special token that is not allowed.
+  [[nodiscard]] py::list find(const py::buffer& data, std::vector<std::uint32_t> allowed) const {
     const py::buffer_info info = data.request();
     const std::string_view bytes = bytes_of(info);
+    std::sort(allowed.begin(), allowed.end());
     py::list found;
+    const auto append = [&](const py::object& id, const TextView& place) {
+      const auto begin = static_cast<std::size_t>(place.bytes.data() - bytes.data());
+      found.append(py::make_tuple(id, begin, begin + place.bytes.size()));
+    };
     tokens_.extract(
-        {bytes, nullptr}, {}, [](const TextView&) {},
-        [&](std::uint32_t id, const TextView& place) {
-          const auto begin = static_cast<std::size_t>(place.bytes.data() - bytes.data());
-          found.append(py::make_tuple(id, begin, begin + place.bytes.size()));
-        });
+        TextView{bytes, nullptr}, allowed, [](const TextView&) {},
+        [&](std::uint32_t id, const TextView& place) { append(py::int_(id), place); },
+        [&](const TextView& place) { append(py::none(), place); });
     return found;
   }
 
  private:
-  static AddedTokens without_flags(const std::vector<std::pair<std::string, std::uint32_t>>& all) {
+  static AddedTokens added_of(
+      const std::vector<std::tuple<std::string, std::uint32_t, bool>>& all) {
     std::vector<AddedToken> tokens;
-    for (const auto& [content, id] : all) {
+    for (const auto& [content, id, special] : all) {
       AddedToken token{content, id};
-      token.special = false;
+      token.special = special;
       tokens.push_back(std::move(token));
     }
     return AddedTokens(std::move(tokens));
@@ -196,10 +201,11 @@ inline void bind_pipeline(py::module_& m) {
         "The CPU seconds that the current text has left; infinity where no deadline is set.");
   m.def("check_deadline", &Deadline::check, "Raises DataError if the time is over.");
   py::class_<TokenFinder>(m, "TokenFinder", "Finds the texts of tokens in a text.")
-      .def(py::init<const std::vector<std::pair<std::string, std::uint32_t>>&>(), "tokens"_a,
-           "`tokens`: (content, id) of each.")
-      .def("find", &TokenFinder::find, "data"_a,
-           "(id, begin, end) of each token in UTF-8, leftmost first, of those the longest.");
+      .def(py::init<const std::vector<std::tuple<std::string, std::uint32_t, bool>>&>(),
+           "tokens"_a, "`tokens`: (content, id, special) of each.")
+      .def("find", &TokenFinder::find, "data"_a, "allowed"_a = std::vector<std::uint32_t>{},
+           "(id, begin, end) of each token in UTF-8, leftmost first, of those the longest that "
+           "counts; (None, begin, end) of special tokens that are not allowed.");
   py::class_<PyPipeline>(m, "Pipeline", "From texts to words: what counting and encoding share.")
       .def(py::init<const std::vector<AddedTuple>&, const py::object&,
                     const std::vector<py::tuple>&, double>(),

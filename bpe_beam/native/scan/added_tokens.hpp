@@ -1,5 +1,5 @@
 // Tokens that are extracted from a text before the model encodes it: leftmost first, of those the
-// longest.
+// longest that counts.
 //
 // They are found in the sorted list of their texts, byte by byte: a text costs time in its length,
 // the longest token and the logarithm of the number of tokens, and the list no memory but an index.
@@ -35,6 +35,10 @@ struct AddedToken {
 };
 
 class AddedTokens {
+  struct Ignore {
+    void operator()(const TextView& /*text*/) const {}
+  };
+
  public:
   AddedTokens() = default;
 
@@ -64,21 +68,34 @@ class AddedTokens {
   [[nodiscard]] bool empty() const { return tokens_.empty(); }
 
   /// Calls `on_plain(TextView)` for the text between tokens and `on_token(id, TextView)` for
-  /// the tokens, in order. Special tokens count if their id is in `allowed` (sorted); a disallowed
-  /// one is plain text, and a shorter token that it overlaps is not found.
-  template <class OnPlain, class OnToken>
+  /// the tokens, in order. Special tokens count if their id is in `allowed` (sorted). A disallowed
+  /// one is plain text: allowed special tokens that begin in it count, as in tiktoken, and tokens
+  /// that are not special do not, as in Hugging Face. `on_disallowed(TextView)` is called for it.
+  template <class OnPlain, class OnToken, class OnDisallowed = Ignore>
   void extract(const TextView& text, std::span<const std::uint32_t> allowed, OnPlain&& on_plain,
-           OnToken&& on_token) const {
+               OnToken&& on_token, OnDisallowed&& on_disallowed = {}) const {
     const std::string_view bytes = text.bytes;
     std::size_t done = 0;
-    std::size_t from = all_special_ && allowed.empty() ? bytes.size() : 0;  // none counts
-    std::size_t spaces_end = 0;  // of the run of spaces that was taken last
-    while (from < bytes.size()) {
-      const Match match = find(bytes, from);
-      if (match.token == PairMap::kNone) break;
+    const bool none_counts = tokens_.empty() || (all_special_ && allowed.empty());
+    std::size_t from = none_counts ? bytes.size() : 0;
+    std::size_t spaces_end = 0;      // of the run of spaces that was taken last
+    std::size_t disallowed_end = 0;  // of the disallowed token that was found last
+    while ((from = next_begin(bytes, from)) < bytes.size()) {
+      auto [longest, match] = longest_at(bytes, from, allowed);  // of all, and of the allowed
+      if (from >= disallowed_end && longest.token != match.token) {
+        if (!tokens_[longest.token].special) {
+          match = longest;
+        } else {
+          disallowed_end = longest.end;
+          on_disallowed(text.sub(longest.begin, longest.end));
+        }
+      }
+      if (match.token == PairMap::kNone) {
+        from = allowed.empty() ? std::max(from + 1, disallowed_end) : from + 1;
+        continue;
+      }
       from = match.end;
       const AddedToken& token = tokens_[match.token];
-      if (token.special && !std::binary_search(allowed.begin(), allowed.end(), token.id)) continue;
       if (token.single_word && touches_word(bytes, match)) continue;
       // Spaces that the token before has taken are not taken again.
       const std::size_t begin =
@@ -107,24 +124,23 @@ class AddedTokens {
     return static_cast<unsigned char>(text[at]);
   }
 
-  [[nodiscard]] Match find(std::string_view text, std::size_t from) const {
-    if (tokens_.empty()) return {text.size(), text.size(), PairMap::kNone};
-    for (std::size_t at = next_begin(text, from); at < text.size(); at = next_begin(text, at + 1)) {
-      const Match match = longest_at(text, at);
-      if (match.token != PairMap::kNone) return match;
-    }
-    return {text.size(), text.size(), PairMap::kNone};
-  }
-
-  /// The longest token that begins at `at`, which begins some token.
-  [[nodiscard]] Match longest_at(std::string_view text, std::size_t at) const {
+  /// The longest token, and the longest allowed special token, at `at`, which begins some token.
+  [[nodiscard]] std::pair<Match, Match> longest_at(std::string_view text, std::size_t at,
+                                                   std::span<const std::uint32_t> allowed) const {
     Match longest{at, at, PairMap::kNone};
+    Match allowed_one = longest;
+    const auto matched = [&](std::uint32_t token, std::size_t size) {
+      longest = {at, at + size, token};
+      if (!tokens_[token].special) return;
+      const std::uint32_t id = tokens_[token].id;
+      if (std::binary_search(allowed.begin(), allowed.end(), id)) allowed_one = longest;
+    };
     // The tokens that have the first `size` bytes of the text from `at` on.
     auto [first, last] = of_byte(byte_at(text, at));
     std::size_t size = 1;
     for (;; ++size) {
       if (tokens_[order_[first]].content.size() == size) {
-        longest = {at, at + size, order_[first]};
+        matched(order_[first], size);
         ++first;
       }
       if (first == last || at + size == text.size()) break;
@@ -132,7 +148,7 @@ class AddedTokens {
         const std::string_view rest = std::string_view(tokens_[order_[first]].content).substr(size);
         if (text.substr(at + size).starts_with(rest)) {
           size += rest.size();
-          longest = {at, at + size, order_[first]};
+          matched(order_[first], size);
         }
         break;
       }
@@ -153,7 +169,7 @@ class AddedTokens {
       last = static_cast<std::uint32_t>(high - begin);
     }
     if (size > kShortWalk) [[unlikely]] Deadline::spend(10 * size);
-    return longest;
+    return {longest, allowed_one};
   }
 
   /// The tokens that begin with a byte, as positions in `order_`.
