@@ -37,6 +37,17 @@ def list_few(items: Sequence[str], limit: int = 5) -> str:
     return ", ".join(items[:limit]) + (f" {and_more(hidden)}" if hidden > 0 else "")
 
 
+def has_pair_at(text: str, start: int) -> bool:
+    """Return whether a text has the two surrogates of one character at a position.
+
+    Args:
+        text: The text.
+        start: The position of the first one, in characters.
+    """
+    high, low = text[start : start + 1], text[start + 1 : start + 2]
+    return "\ud800" <= high <= "\udbff" and "\udc00" <= low <= "\udfff"
+
+
 def shortened(value: object) -> str:
     """Return a value as JSON, of at most 80 characters."""
     try:

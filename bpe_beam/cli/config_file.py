@@ -122,7 +122,11 @@ def _texts(node: yaml.Node, where: str) -> list[str]:
             raise UsageError(f"{where} must be a text, a number, or a list of them")
         if item.tag == "tag:yaml.org,2002:null":
             raise UsageError(f"{where} has no value")
-    return [item.value for item in items]
+    # YAML reads JSON too, which may write one character as the escapes of two surrogates.
+    return [
+        item.value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+        for item in items
+    ]
 
 
 def _mapping(node: yaml.MappingNode, where: str) -> dict[str, Any]:

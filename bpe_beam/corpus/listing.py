@@ -79,7 +79,8 @@ def list_files(
     for url in own:
         del files[url]
     if not files:
-        why = f"all {excluded} are excluded" if excluded else "the inputs are empty"
+        shown = ", ".join(map(redact, inputs))
+        why = f"all {excluded} are excluded" if excluded else f"nothing is listed in {shown}"
         if own:
             why = f"{len(own):,} are in {redact(outputs[0])}, the output; give an output elsewhere"
         raise UsageError(f"there are no input files: {why}")

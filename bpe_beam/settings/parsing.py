@@ -175,6 +175,8 @@ def parse_storage_options(text: str) -> Mapping[str, Mapping[str, Any]]:
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not UTF-8"
             raise BadValueError(f"must be readable, got {text[1:]}: {reason}") from None
+    if not text.strip():
+        raise BadValueError("is not valid JSON: it is empty")
     try:
         options: dict[str, dict[str, Any]] = json.loads(text, object_pairs_hook=_without_repeated)
     except BadValueError:

@@ -46,6 +46,8 @@ def parse_json(data: bytes, source: str) -> Any:
     Raises:
         DataError: The bytes are not JSON, an object repeats a key, or a number is not finite.
     """
+    if not data.strip():
+        raise DataError(f"{source}: cannot be read as JSON: the file is empty")
     try:
         return json.loads(
             data,

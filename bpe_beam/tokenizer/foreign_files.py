@@ -112,6 +112,8 @@ def describe_foreign_file(text: bytes | str, wanted: FileKind = "tokenizer.json"
         wanted: The kind of file that was asked for.
     """
     data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+    if not data:
+        return "the file is empty: get an intact copy"
     if found := describe_beginning(data[:4096], len(data)):
         return found
     kind = _kind_of(data)

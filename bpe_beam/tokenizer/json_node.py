@@ -11,7 +11,7 @@ import msgspec
 
 from bpe_beam import _native, json_structs
 from bpe_beam.errors import UsageError
-from bpe_beam.messages import shortened
+from bpe_beam.messages import has_pair_at, shortened
 
 S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T")
@@ -125,7 +125,9 @@ class Node(msgspec.Struct, frozen=True):
             try:
                 text.encode()
             except UnicodeEncodeError as error:
-                self.refuse(f"a lone surrogate at character {error.start} of {shortened(text)}")
+                pair = has_pair_at(text, error.start)  # in a str; escapes in a file are joined
+                kind = "an unjoined surrogate pair" if pair else "a lone surrogate"
+                self.refuse(f"{kind} at character {error.start} of {shortened(text)}")
 
     def expect(self, *allowed: object) -> None:
         """Check that the value is one of those allowed."""

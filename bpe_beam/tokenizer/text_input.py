@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.messages import has_pair_at
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,9 +35,13 @@ def to_utf8(text: str, where: str = "", done: int = 0) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
+        kind, remedy = "a lone surrogate", "decode the source with errors='replace', or correct it"
+        if has_pair_at(text, error.start):
+            kind = "the first of a surrogate pair"
+            remedy = "join pairs by text.encode('utf-16', 'surrogatepass').decode('utf-16')"
         raise DataError(
-            f"{where}character U+{ord(text[error.start]):04X} at {done + error.start} is a lone "
-            "surrogate, which is not text; decode the source with errors='replace', or correct it"
+            f"{where}character U+{ord(text[error.start]):04X} at {done + error.start} is {kind}, "
+            f"which is not text; {remedy}"
         ) from None
 
 

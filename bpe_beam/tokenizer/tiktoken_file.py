@@ -218,6 +218,8 @@ def _read_lines(data: bytes, source: str) -> list[tuple[bytes, int]]:
             raise UsageError(f"{where}: the {'rank' if rank in ranks else 'token'} is repeated")
         ranks[rank] = token
         seen[token] = rank
+    if not ranks:
+        raise UsageError(f"{source}: the file must have a token a line, got none")
     return [(token, rank) for rank, token in sorted(ranks.items())]
 
 

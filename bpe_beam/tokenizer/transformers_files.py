@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bpe_beam.errors import UsageError, require
-from bpe_beam.messages import did_you_mean
+from bpe_beam.messages import did_you_mean, shortened
 from bpe_beam.storage.names import redact
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.json_node import Node, parse
@@ -198,9 +198,14 @@ def written_beside(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, by
     length = model_input.max_length
     sound = length is None or (type(length) is int and length >= 1)
     require(sound, f"must be at least 1, got {length!r}", "model_max_length")
-    for name in model_input.chat_templates:
+    for name, template in model_input.chat_templates.items():
         sound = bool(name) and "/" not in name and "\0" not in name
         require(sound, f"must be a file's name, got {name!r}", "chat_template")
+        try:
+            template.encode()
+        except UnicodeEncodeError:
+            why = f"must be valid Unicode, got {shortened(template)}"
+            raise UsageError(why, ("chat_template",)) from None
     templates = {
         CHAT_TEMPLATE_FILE if name == "default" else f"{_MORE_TEMPLATES}/{name}{_JINJA}": template
         for name, template in model_input.chat_templates.items()

@@ -55,7 +55,7 @@ class _Entries(msgspec.Struct, frozen=True):
         unk_token: The token that encodes what is not in the vocabulary; the very first entry unless
             it is one of the special tokens.
         template: Special tokens that the tokenizer puts around a text, `$A`, on request: separated
-            by blanks, such as `[CLS] $A [SEP]`. Empty: none.
+            by blanks, such as `[CLS] $A [SEP]`. Each may have the type id `:0`. Empty: none.
     """
 
     vocab_size: int
@@ -79,18 +79,25 @@ class _Entries(msgspec.Struct, frozen=True):
         )
         _require_tokens("special_tokens", self.special_tokens)
         _require_tokens("unk_token", () if self.unk_token is None else (self.unk_token,))
-        parts = self.template.split()
+        parts = self.template_parts
+        for part in parts:
+            require(
+                part == "$A" or part in self.specials,
+                "must consist of $A and special tokens, each alone or with the type id :0, got "
+                f"{part!r} in {self.template!r}",
+                "template",
+            )
         require(
             not parts or parts.count("$A") == 1,
             f"must contain $A, the text, once, got {self.template!r}",
             "template",
         )
-        for part in parts:
-            require(
-                part == "$A" or part in self.specials,
-                f"must consist of $A and special tokens, got {part!r} in {self.template!r}",
-                "template",
-            )
+
+    @property
+    def template_parts(self) -> list[str]:
+        """`$A` and the special tokens of the template, without the type ids that they may have."""
+        parts = self.template.split()
+        return [part if part in self.specials else part.removesuffix(":0") for part in parts]
 
     @property
     def specials(self) -> tuple[str, ...]:
@@ -284,6 +291,6 @@ def _require_unicode(name: str, texts: Iterable[str]) -> None:
     for text in texts:
         require(
             not any("\ud800" <= character <= "\udfff" for character in text),
-            f"must be valid Unicode, got the lone surrogate of {text!r}",
+            f"must be valid Unicode, got a surrogate in {text!r}",
             name,
         )

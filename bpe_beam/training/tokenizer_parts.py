@@ -112,7 +112,7 @@ def tokenizer_of(
 
 def _post_processor_of(recipe: Recipe, ids: Mapping[str, int]) -> PostProcessor | None:
     """Return the template; for a second text, what follows the first is repeated after it."""
-    words = recipe.template.split()
+    words = recipe.template_parts
     if not words:
         return None
     single = [_template_piece(word, "A", 0) for word in words]

@@ -64,6 +64,7 @@ runner_options:
         "runner_options": {"parallelism": 2, "experiments": ["a", "b"]},
     }
     assert read(tmp_path, "") == {}
+    assert read(tmp_path, r'{"special_token": ["\ud83d\udc4d"]}') == {"special_token": ["👍"]}
     assert read(tmp_path, "quiet: False") == {"quiet": False}
 
 

@@ -117,7 +117,7 @@ def test_lists_of_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(UsageError, match=r"^@data: line 2 begins with .* and is no name of a file"):
         make_plan(STORAGE, ["@data"])
     (tmp_path / "nothing").write_bytes(b"# nothing\n")
-    with pytest.raises(UsageError, match="no input files"):
+    with pytest.raises(UsageError, match="no input files: nothing is listed in @nothing"):
         make_plan(STORAGE, ["@nothing"])
 
 

@@ -516,10 +516,15 @@ def template(ground: Ground, job: str) -> None:
     tokenizer = Tokenizer.from_file(str(ground.own / "framed" / "tokenizer.json"))
     plain = tokenizer.encode("to be")
     assert tokenizer.encode("to be", add_special_tokens=True) == [0, 0, *plain, 1]
+    # With type ids as Hugging Face's templates have them.
+    assert ground.run(job, *specials, "--template", "<a>:0 <a> $A:0 <b>:0", out="types").code == 0
+    files = [ground.own / name / "tokenizer.json" for name in ("framed", "types")]
+    assert files[0].read_bytes() == files[1].read_bytes()
     for wrong, said in (
         ("<a>", "--template must contain $A, the text, once"),
+        ("<a> $A:1", "with the type id :0, got '$A:1' in '<a> $A:1'"),
         ("$A <b> $A", "--template must contain $A, the text, once"),
-        ("$A <c>", "--template must consist of $A and special tokens, got '<c>'"),
+        ("$A <c>", "--template must consist of $A and special tokens, each alone"),
     ):
         done = ground.run(job, *specials, "--template", wrong, out="wrong")
         assert done.code == 2

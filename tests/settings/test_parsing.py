@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bpe_beam.settings.parsing import (
@@ -104,6 +106,13 @@ def test_storage_options_are_refused_without_being_quoted(text: str) -> None:
         parse_storage_options(text)
     assert "hunter2" not in str(error.value)
     assert error.value.__cause__ is None
+
+
+@pytest.mark.parametrize("typed", ["", "@"])
+def test_empty_storage_options(typed: str, tmp_path: Path) -> None:
+    (path := tmp_path / "options.json").touch()
+    with pytest.raises(ValueError, match="is not valid JSON: it is empty"):
+        parse_storage_options(f"{typed}{path}" if typed else typed)
 
 
 def test_ids() -> None:

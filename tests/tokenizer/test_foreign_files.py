@@ -178,3 +178,11 @@ def test_a_file_too_large_to_read_is_recognized(tmp_path: Path) -> None:
         file.truncate(MAX_FILE_BYTES + 1)
     with pytest.raises(UsageError, match="this is a GGUF file"):
         Tokenizer.from_file(str(path))
+
+
+@pytest.mark.parametrize("reader", READERS.keys() - {"merges.txt"})
+def test_an_empty_file(reader: str, tmp_path: Path) -> None:
+    """That of merges is sound: there are none."""
+    (path := tmp_path / "given").touch()
+    with pytest.raises(UsageError, match="the file is empty: get an intact copy"):
+        READERS[reader](path)

@@ -88,7 +88,7 @@ UNKNOWN_ONLY: list[Piece] = [("<unk>", 0, UNKNOWN)]
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "pieces must have one unknown piece, got 0"),
+        (b"", "the file is empty: get an intact copy"),
         (GOOD[:-1], f"byte {len(GOOD) - 1}: the message ends within a number"),
         (GOOD[:-1] + b"\1", f"byte {len(GOOD) - 2}: a value that does not end within its message"),
         (b"\x80" * 11, "byte 10: a number of more than ten bytes"),

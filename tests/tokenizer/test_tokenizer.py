@@ -66,6 +66,16 @@ class TestEncode:
         with pytest.raises(DataError, match=r"U\+D800 at 40000 is a lone surrogate"):
             list(tokenizer.encode_iterable(["a" * 40_000 + "\ud800"]))
 
+    def test_surrogate_pair(self, tokenizer: Tokenizer) -> None:
+        """As JSON's escapes, or those of UTF-16, without a reader that joins them."""
+        pair = r"U\+D83D at 1 is the first of a surrogate pair, .* join pairs by text\.encode"
+        with pytest.raises(DataError, match=pair):
+            tokenizer.encode("a\ud83d\udc4d")
+        with pytest.raises(DataError, match=pair):
+            tokenizer.encode_batch(["a\ud83d\udc4d"])
+        with pytest.raises(DataError, match=r"U\+DC4D at 0 is a lone surrogate"):
+            tokenizer.encode("\udc4d\ud83d")
+
     def test_batches_of_characters_of_each_width(self, tokenizer: Tokenizer) -> None:
         texts = [
             f"{'ab ' * before}{character * count} x"

@@ -394,6 +394,15 @@ def test_an_ascii_special_token_may_also_be_learned() -> None:
     assert tokenizer.decode([0, 1]) == "ab"
 
 
+def test_a_surrogate_pair() -> None:
+    """Escapes are joined to one character; in a str they are none."""
+    file = golden()
+    file["added_tokens"].append({**ADDED, "content": "\ud83d\udc4d", "id": 77})
+    assert Tokenizer.from_json(json.dumps(file)).id_to_token(77) == "👍"
+    with pytest.raises(UsageError, match="content: an unjoined surrogate pair at character 0"):
+        Tokenizer.from_json(json.dumps(file, ensure_ascii=False))
+
+
 def test_an_added_token_outside_of_the_model() -> None:
     file = golden()
     file["added_tokens"].append({**ADDED, "content": "<new é>", "id": 77})
@@ -415,7 +424,7 @@ def test_the_file_is_named(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "line 1, column 1: not JSON"),
+        (b"", "the file is empty: get an intact copy"),
         (b"\xef\xbb\xbf{}", "begins with a byte order mark"),
         (b'{"version": \xff}', "byte 12: not UTF-8"),
         (b'{\n  "version": "1.0",\n}', "line [23], column .*: not JSON"),
