@@ -124,12 +124,16 @@ def parse_weights(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 
 def parse_allowed_special(texts: Sequence[str]) -> Literal["none", "all"] | tuple[str, ...]:
-    """Return `none`, `all`, or the tokens of lists such as `<a>,<b>`."""
+    r"""Return `none`, `all`, or the tokens of lists such as `<a>,<b>`.
+
+    A comma in a token is written `\,`; tokens that are called so are written `\none` and `\all`.
+    """
     if list(texts) in ([], ["none"]):
         return "none"
     if list(texts) == ["all"]:
         return "all"
-    return tuple(token for text in texts for token in text.split(","))
+    tokens = [token for text in texts for token in re.split(r"(?<!\\),", text)]
+    return tuple(re.sub(r"^\\(\\*(?:none|all))$|\\(,)", r"\1\2", token) for token in tokens)
 
 
 def parse_columns(texts: Sequence[str]) -> tuple[str, ...]:

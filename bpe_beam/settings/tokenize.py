@@ -32,7 +32,8 @@ def allowed_special_option(**more: Any) -> Any:
         "none",
         metavar="none|all|T,T",
         kind="list",
-        help="Special tokens that are recognised in the text; the others are plain text.",
+        help="Special tokens that are recognised in the text; the others are plain text. Write "
+        "\\, for a comma in a token, and \\none for a token that is called none.",
         parse=parse_allowed_special,
         check=_check_allowed_special,
         **more,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bpe_beam.settings.parsing import (
+    parse_allowed_special,
     parse_ids,
     parse_integer,
     parse_integers,
@@ -91,6 +92,23 @@ def test_separators(typed: str, meant: str) -> None:
 def test_unknown_escapes_are_refused(typed: str) -> None:
     with pytest.raises(ValueError, match="must have no escapes but"):
         parse_separator(typed)
+
+
+@pytest.mark.parametrize(
+    ("typed", "tokens"),
+    [
+        ([], "none"),
+        (["none"], "none"),
+        (["all"], "all"),
+        (["<a>,<b>", "<c>"], ("<a>", "<b>", "<c>")),
+        ([r"\none"], ("none",)),
+        ([r"\all,\none,x\none", r"\\none"], ("all", "none", r"x\none", r"\none")),
+        ([r"a\,b,c", r"\,", "\\"], ("a,b", "c", ",", "\\")),
+        (["none,all"], ("none", "all")),
+    ],
+)
+def test_allowed_special(typed: list[str], tokens: str | tuple[str, ...]) -> None:
+    assert parse_allowed_special(typed) == tokens
 
 
 def test_storage_options() -> None:
