@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from bpe_beam.messages import did_you_mean
 
@@ -158,6 +160,26 @@ def require_between(name: str, value: int, least: int, most: int) -> None:
     """
     require(value >= least, f"must be at least {least:,}, got {value:,}", name)
     require(value <= most, f"must be at most {most:,}, got {value:,}", name)
+
+
+def require_whole(name: str, value: Any, least: int) -> None:
+    """Refuse what is no whole number, or too small a one.
+
+    Args:
+        name: The parameter.
+        value: Its value, an int or NumPy's.
+        least: The smallest allowed value.
+
+    Raises:
+        UsageError: The value is no such number.
+    """
+    whole = hasattr(value, "__index__") and not isinstance(value, bool)
+    kind = "" if whole else ", which is no whole number"
+    require(
+        whole and operator.index(value) >= least,
+        f"must be at least {least:,}, got {value!r}{kind}",
+        name,
+    )
 
 
 def require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

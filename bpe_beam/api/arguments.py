@@ -163,6 +163,8 @@ def _value(option: Option, value: Any) -> Any:
         return option.parsed(_typed(option, value))
     if option.kind == "pairs" and not isinstance(value, str):
         return _pairs(option, value)
+    if option.name == "allowed_special" and not isinstance(value, str):
+        return tuple(_typed(option, token) for token in value) or "none"  # tokens as they are
     several = [value] if isinstance(value, (str, int, float, os.PathLike)) else value
     if not isinstance(several, Iterable):
         raise _wrong_type(option, value)
@@ -189,7 +191,7 @@ def _typed(option: Option, value: Any) -> str:
     if isinstance(value, bool):
         raise _wrong_type(option, value)
     if isinstance(value, float):
-        return f"{Decimal(repr(value)):f}"  # without an exponent, which no option reads
+        return f"{Decimal(repr(float(value))):f}"  # without an exponent, which no option reads
     if hasattr(value, "__index__"):  # NumPy's integers too
         return str(value.__index__())
     raise _wrong_type(option, value)

@@ -32,10 +32,11 @@ class Limit:
             UsageError: The limit is neither, or a share above 100%.
         """
         text = str(limit).strip()
-        match = re.fullmatch(r"([0-9]{1,18})(?:(?:\.([0-9]{1,18}))?\s*(%))?", text)
+        match = re.fullmatch(r"([0-9]{1,99})(?:(?:\.([0-9]{1,99}))?\s*(%))?", text)
         if match is None or isinstance(limit, bool | float):
+            least = ", and at least 0" if text.startswith("-") else ""
             raise UsageError(
-                "must be a whole number, or a share with a percent sign such as 0.1%, got "
+                f"must be a whole number, or a share with a percent sign such as 0.1%{least}, got "
                 f"{limit!r}",
                 (name,),
             )

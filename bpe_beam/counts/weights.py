@@ -101,7 +101,9 @@ def parse_weight(name: str, text: str) -> int:
     match = _DECIMAL.fullmatch(text)
     if match is None:
         raise UsageError(
-            f"must be decimal numbers such as 0.3, 2 or 0, got {text!r} for {name}", ("weights",)
+            "must be decimal numbers such as 0.3, 2 or 0, without sign and exponent, of at most 18 "
+            f"digits and 40 after the point, got {text!r} for {name}",
+            ("weights",),
         )
     places = match[2] or ""
     digits, scale = int(match[1] + places), int("1" + "0" * len(places))
@@ -123,7 +125,7 @@ def parse_temperature(text: str) -> Decimal:
     if _DECIMAL.fullmatch(text) is None or Decimal(text) > 1:
         raise UsageError(
             "must be a decimal number from 0 (equal shares) to 1 (the shares as they are), such as "
-            f"0.7, got {text!r}",
+            f"0.7, without exponent and of at most 40 digits after the point, got {text!r}",
             ("temperature",),
         )
     # 0.70 is 0.7: they are one setting.

@@ -17,6 +17,7 @@ from bpe_beam.storage.names import local_path
 _UNITS = {"": 1, "B": 1}
 for _power, _letter in enumerate("KMGT", start=1):
     _UNITS |= {f"{_letter}B": 1000**_power, f"{_letter}IB": 1024**_power}
+_DIGITS = "[0-9]{1,20}"
 _MULTIPLES = {"": 1, "K": 10**3, "M": 10**6}
 _SEPARATOR_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 
@@ -30,21 +31,33 @@ class BadValueError(ValueError):
 
 def parse_integer(text: str) -> int:
     """Return a whole number: ASCII digits, or digits with `k` (thousand) or `M` (million)."""
-    match = re.fullmatch(r"(-?[0-9]{1,20})([kKmM]?)", text)
+    match = re.fullmatch(rf"(-?{_DIGITS})([kKmM]?)", text)
     if match is None:
-        raise BadValueError(f"must be a whole number such as 32000 or 32k, got {text!r}")
+        raise BadValueError(f"must be a whole number{_of_digits(text)}32000 or 32k, got {text!r}")
     return int(match[1]) * _MULTIPLES[match[2].upper()]
 
 
 def parse_length(text: str) -> int:
     """Return a number of tokens in a text, which `k` would make ambiguous: 4k is meant as 4,096."""
-    if re.fullmatch(r"-?[0-9]{1,20}", text) is None:
-        raise BadValueError(f"must be a number of tokens in full, such as 4096, got {text!r}")
+    if re.fullmatch(rf"-?{_DIGITS}", text) is None:
+        raise BadValueError(
+            f"must be a number of tokens in full{_of_digits(text, ', ')}4096, got {text!r}"
+        )
     return int(text)
+
+
+def _of_digits(text: str, otherwise: str = " ") -> str:
+    """Return the words of a message before its example, with the limit of digits if it is why."""
+    return (" of at most 20 digits, " if text.isdecimal() else otherwise) + "such as "
 
 
 def parse_integers(texts: Sequence[str]) -> tuple[int, ...]:
     """Return the whole numbers of lists such as `16k,32k`; see `parse_integer`."""
+    for text in texts:
+        if re.search(",0", text):  # 16,000
+            raise BadValueError(
+                f"must be whole numbers with commas between them, such as 16k,32k, got {text!r}"
+            )
     return tuple(parse_integer(number) for text in texts for number in text.split(","))
 
 
@@ -53,7 +66,7 @@ def parse_size(text: str) -> int:
 
     Fractions are refused, since they would need rounding.
     """
-    match = re.fullmatch(r"([0-9]{1,20}) ?([A-Za-z]*)", text)
+    match = re.fullmatch(rf"({_DIGITS}) ?([A-Za-z]*)", text)
     unit = _UNITS.get(match[2].upper()) if match else None
     if match is None or unit is None:
         raise BadValueError(

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bpe_beam.errors import require
+from bpe_beam.errors import require, require_whole
 from bpe_beam.limits import MAX_SEED
 from bpe_beam.shards.folder_reader import FolderReader
 from bpe_beam.shards.order import Order
@@ -176,7 +176,7 @@ class TokenView(Generic[Batch]):
         Raises:
             UsageError: `size` is out of range.
         """
-        require(size >= 1, f"must be at least 1, got {size}", "size")
+        require_whole("size", size, 1)
         return TokenIterator(self, size)
 
     def shuffled(self, seed: int) -> Self:
@@ -207,7 +207,7 @@ class TokenView(Generic[Batch]):
         Raises:
             UsageError: `number` or `count` is out of range.
         """
-        require(count >= 1, f"must be at least 1, got {count}", "count")
+        require_whole("count", count, 1)
         require(0 <= number < count, f"must be 0 to {count - 1}, got {number}", "number")
         return self._same(self.order.sliced(slice(number, None, count)), self.dtype)
 
@@ -252,7 +252,7 @@ class TokenView(Generic[Batch]):
         Raises:
             UsageError: `rows` is out of range.
         """
-        require(rows >= 1, f"must be at least 1, got {rows}", "rows")
+        require_whole("rows", rows, 1)
         schema = pa.schema([("input_ids", pa.list_(pa.int32()))])
 
         def batch(items: list[Ids]) -> pa.RecordBatch:
@@ -447,8 +447,8 @@ class TokenDataset(TokenView[list[Ids]]):
                 the order of the folder; sequences can be sliced and shuffled in turn.
         """
         stride = length if stride is None else stride
-        require(length >= 1, f"must be at least 1, got {length}", "length")
-        require(stride >= 1, f"must be at least 1, got {stride}", "stride")
+        require_whole("length", length, 1)
+        require_whole("stride", stride, 1)
         require(
             self.order == Order.of_all(self.reader.documents),
             "sequences are of a whole folder: ask for them first, then slice or shuffle them",

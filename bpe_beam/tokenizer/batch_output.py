@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from bpe_beam.errors import UsageError, require, require_choice
+from bpe_beam.errors import UsageError, require_choice, require_whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,17 +86,14 @@ def padded(
     import numpy as np
 
     frame = len(before) + len(after)
-    require(
-        max_length is None or max_length >= max(1, frame),
-        f"must be at least {max(1, frame)}, got {max_length}",
-        "max_length",
-    )
+    if max_length is not None:
+        require_whole("max_length", max_length, max(1, frame))
     if isinstance(pad_id, bool) or not isinstance(pad_id, int) or not 0 <= pad_id < 2**32:
-        raise UsageError(f"must be an id, got {pad_id!r}", ("pad_id",))
+        raise UsageError(f"must be an id, a whole number from 0, got {pad_id!r}", ("pad_id",))
     offsets = lists.offsets.to_numpy()
     kept = np.diff(offsets)
     if max_length is not None:
-        kept = np.minimum(kept, max_length - frame)
+        kept = np.minimum(kept, min(max_length, 1 << 62) - frame)
     longest = int(kept.max(initial=0))
     rows = np.full((len(kept), longest + frame), pad_id, np.uint32)
     columns = np.arange(longest)

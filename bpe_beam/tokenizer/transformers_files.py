@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bpe_beam.errors import UsageError, require
+from bpe_beam.errors import UsageError, require, require_whole
 from bpe_beam.messages import did_you_mean, shortened
 from bpe_beam.storage.names import redact
 from bpe_beam.tokenizer.added_tokens import AddedToken
@@ -158,7 +158,7 @@ def tokenizer_config(spec: TokenizerSpec, model_input: ModelInput) -> bytes:
         **({"add_prefix_space": True} if getattr(pre_tokenizer, "add_prefix_space", 0) else {}),
         "added_tokens_decoder": {str(token.id): _settings(token) for token in spec.added_tokens},
         "clean_up_tokenization_spaces": False,  # the decoder does all
-        **({} if length is None else {"model_max_length": length}),
+        **({} if length is None else {"model_max_length": int(length)}),
         "model_input_names": names,
         # The class that reads a tokenizer.json as it is: others build parts of it by themselves.
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -195,9 +195,8 @@ def written_beside(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, by
         raise UsageError(f"transformers: cannot read this tokenizer: {spec.file_warning}")
     for role in model_input.roles:
         require(role in ROLES, f"is not a role of special tokens{did_you_mean(role, ROLES)}", role)
-    length = model_input.max_length
-    sound = length is None or (type(length) is int and length >= 1)
-    require(sound, f"must be at least 1, got {length!r}", "model_max_length")
+    if model_input.max_length is not None:
+        require_whole("model_max_length", model_input.max_length, 1)
     for name, template in model_input.chat_templates.items():
         sound = bool(name) and "/" not in name and "\0" not in name
         require(sound, f"must be a file's name, got {name!r}", "chat_template")

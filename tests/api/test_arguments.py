@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import bpe_beam
@@ -54,6 +55,7 @@ def test_values_mean_what_is_typed(arguments: dict[str, Any], typed: str) -> Non
     ("name", "value"),
     [
         ("vocab_size", 1.5),
+        ("vocab_size", np.float64(1.5)),
         ("vocab_size", True),
         ("vocab_size", [300]),
         ("byte_fallback", "yes"),

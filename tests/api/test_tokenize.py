@@ -68,6 +68,16 @@ def test_a_finished_folder_and_one_of_another_job(corpus: Path, tokenizer: Token
     assert tokenizer.decode(bpe_beam.shards.open("out")[0]) == "b hello world"
 
 
+def test_allowed_tokens_are_taken_as_they_are(corpus: Path) -> None:
+    """A list has no commas to divide, and no names that mean all or no tokens."""
+    tokens = ["none", "a,b"]
+    tokenizer = bpe_beam.train(TEXTS, vocab_size=265, special_tokens=tokens)
+    Path("c.txt").write_text("none a,b\n")
+    bpe_beam.tokenize("c.txt", tokenizer=tokenizer, output="out", allowed_special=tokens)
+    expected = tokenizer.encode("none a,b", allowed_special=tokens)
+    assert bpe_beam.shards.open("out")[0].tolist() == expected
+
+
 def test_a_tokenizer_keeps_its_roles(corpus: Path, tokenizer: Tokenizer) -> None:
     """An equal tokenizer without roles, which the process has cached, does not hide them."""
     with_role = bpe_beam.train(

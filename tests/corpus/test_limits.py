@@ -45,6 +45,14 @@ def test_what_is_no_limit(limit: str) -> None:
         Limit.parse(limit)
 
 
+def test_messages_show_no_sound_number() -> None:
+    with pytest.raises(UsageError, match=r"such as 0.1%, and at least 0, got '-5%'"):
+        Limit.parse("-5%")
+    with pytest.raises(UsageError, match=r"must be at most 100%, got 9+%"):
+        Limit.parse("9" * 20 + "%")
+    assert not Limit.parse("0." + "0" * 30 + "1%").exceeded(0, 1)
+
+
 def test_other_types_are_no_limit() -> None:
     for limit in (True, 0.1, None):
         with pytest.raises(UsageError, match="max_rejects must be"):

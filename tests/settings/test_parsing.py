@@ -94,6 +94,16 @@ def test_unknown_escapes_are_refused(typed: str) -> None:
         parse_separator(typed)
 
 
+def test_numbers_of_many_digits() -> None:
+    """The message does not call them no whole numbers."""
+    with pytest.raises(ValueError, match="must be a whole number of at most 20 digits, such as 32"):
+        parse_integer("9" * 21)
+    with pytest.raises(ValueError, match="tokens in full of at most 20 digits, such as 4096"):
+        parse_length("9" * 21)
+    with pytest.raises(ValueError, match="with commas between them, such as 16k,32k, got '16,000'"):
+        parse_integers(["16,000"])
+
+
 @pytest.mark.parametrize(
     ("typed", "tokens"),
     [

@@ -103,6 +103,11 @@ def test_wrong_arguments_are_named(tokenizer: Tokenizer) -> None:
         tokenizer.decode_batch([[-1]], output="torch")
     with pytest.raises(UsageError, match="max_length must be at least 2, got 1"):
         tokenizer.encode_padded(TEXTS, pad_id=0, max_length=1, add_special_tokens=True)
+    for length, got in ((0, "0$"), (1.0, "1.0, which is no whole number"), ("9", "'9', which")):
+        with pytest.raises(UsageError, match=f"max_length must be at least 1, got {got}"):
+            tokenizer.encode_padded(TEXTS, pad_id=0, max_length=length)
+    rows, _ = tokenizer.encode_padded(TEXTS, pad_id=0, max_length=10**30)
+    assert len(rows) == len(TEXTS)
     for pad_id in (-1, None, True, 2**32):
         with pytest.raises(UsageError, match="pad_id must be an id"):
             tokenizer.encode_padded(TEXTS, pad_id=pad_id)
