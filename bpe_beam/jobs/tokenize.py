@@ -182,7 +182,11 @@ def framing(settings: TokenizeSettings) -> dict[str, Any]:
 def tokenizer_warnings(encoding: Encoding) -> list[str]:
     """Return what to tell the user of a tokenizer and the tokens around documents."""
     spec = encoding.tokenizer().spec
-    return [*filter(None, (spec.warning, spec.file_warning, encoding.left_out_warning))]
+    warnings = [*filter(None, (spec.warning, spec.file_warning))]
+    if encoding.left_out is not None:
+        remedy = "give --add-special-tokens for these, or --prepend and --append"
+        warnings.append(f"{encoding.left_out}: {remedy}")
+    return warnings
 
 
 def _unmarked_warnings(

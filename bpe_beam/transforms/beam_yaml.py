@@ -29,9 +29,10 @@ from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.transforms.elements import string_array, utf8_of
+from bpe_beam.transforms.elements import TOKENS, string_array, utf8_of
 from bpe_beam.transforms.metrics import count_tokens
-from bpe_beam.transforms.tokenize import encode_texts
+from bpe_beam.transforms.tokenize import encode_texts, encoding_of
+from bpe_beam.transforms.write_tokens import LABELS
 from bpe_beam.workers.document_encoding import Encoding
 
 # Beam's schemas know Optional, not a union.
@@ -134,6 +135,8 @@ class Tokenize(beam.PTransform):
         append: Token added after each document.
         prepend: Token added before each document.
         allowed_special: Special tokens that are recognized in the text: "none", "all", or a list.
+        add_special_tokens: Whether the tokens of the tokenizer's post-processor, such as `<s>`, are
+            put around each document; a warning names them where no token is put there.
 
     Raises:
         UsageError: A tokenizer or token that does not exist, rows without such a field, or rows
@@ -148,15 +151,17 @@ class Tokenize(beam.PTransform):
         append: _Text = None,
         prepend: _Text = None,
         allowed_special: str | list[str] = "none",
+        add_special_tokens: bool = False,
     ) -> None:
         super().__init__()
         self.field = field
         self.into = into
-        self.encoding = Encoding.of(
+        self.encoding = encoding_of(
             Tokenizer.from_file(tokenizer),
             append=append,
             prepend=prepend,
             allowed_special=allowed_special,
+            add_special_tokens=add_special_tokens,
         )
 
     def expand(self, rows: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
@@ -177,7 +182,8 @@ class WriteTokens(beam.PTransform):
         tokenizer: Path or URL of the `tokenizer.json` that made the ids.
         field: The field of the ids.
         shards: The most shards to write, from 1 to 100,000.
-        format: The format of the shards.
+        format: The format of the shards. `parquet` and `arrow` get the fields `id` and `source`.
+        overwrite: Whether to remove what a job or another run wrote in the folder.
 
     Raises:
         UsageError: A folder that is not empty, a tokenizer that does not exist, or rows without
@@ -191,11 +197,16 @@ class WriteTokens(beam.PTransform):
         field: str = "tokens",
         shards: int = 1,
         format: str = DEFAULT_SHARD_FORMAT,
+        overwrite: bool = False,
     ) -> None:
         super().__init__()
         self.field = field
         self.write = transforms.WriteTokens(
-            folder, Tokenizer.from_file(tokenizer), shards=shards, format=format
+            folder,
+            Tokenizer.from_file(tokenizer),
+            shards=shards,
+            format=format,
+            overwrite=overwrite,
         )
 
     def expand(self, rows: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
@@ -203,7 +214,7 @@ class WriteTokens(beam.PTransform):
         _fields_with(rows, self.field)
         return (
             rows
-            | "Ids" >> beam.Map(_ids, self.field).with_output_types(pa.UInt32Array)
+            | "Ids" >> beam.Map(_ids, self.field).with_output_types(dict[str, Any])
             | "Write" >> self.write
             | "ToRow" >> beam.Map(_manifest_row).with_output_types(_row_of(("manifest", str)))
         )
@@ -261,8 +272,10 @@ def _with_tokens(row: Any, encoding: Encoding, field: str, into: str) -> beam.Ro
     return beam.Row(**row._asdict(), **{into: ids.values.to_pylist()})
 
 
-def _ids(row: Any, field: str) -> pa.UInt32Array:
-    return pa.array(_value(row, field), pa.uint32())
+def _ids(row: Any, field: str) -> dict[str, Any]:
+    """Return what `transforms.WriteTokens` takes: the ids, and the labels of the document."""
+    labels = {name: getattr(row, name, None) for name in LABELS if name != field}
+    return {**labels, TOKENS: pa.array(_value(row, field), pa.uint32())}
 
 
 def _manifest_row(url: str) -> beam.Row:

@@ -21,7 +21,7 @@ from bpe_beam.counts.word_table import BLOCK_BYTES, PARTITIONS, encode_block
 from bpe_beam.errors import DataError, require, require_choice
 from bpe_beam.training.recipe import SYMBOLS
 from bpe_beam.transforms.coders import PairCountsCoder
-from bpe_beam.transforms.elements import ANY, text_column
+from bpe_beam.transforms.elements import ANY, column_of, text_column
 from bpe_beam.transforms.window_tables import (
     TABLE_BYTES,
     WindowTables,
@@ -192,9 +192,7 @@ def _add_blocks(element: tuple[int, Iterable[bytes]]) -> Iterator[pa.RecordBatch
 
 def _count_column(batch: pa.RecordBatch) -> pa.Array:
     """Return the counts of a batch of counted words, checked: int64, no null."""
-    if "count" not in batch.schema.names:
-        raise DataError(f"a batch has no column 'count', only {', '.join(batch.schema.names)}")
-    counts = batch.column("count")
+    counts = column_of(batch, "count")
     if counts.type != pa.int64() or counts.null_count:
         raise DataError(
             "the column 'count' of a batch must be int64 without nulls, got "

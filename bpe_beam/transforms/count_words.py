@@ -24,7 +24,7 @@ from bpe_beam.errors import DataError, require
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.chunks import Chunk, from_chunks, to_chunks
 from bpe_beam.transforms.document_fn import DeadLetterTransform, Document, DocumentFn
-from bpe_beam.transforms.elements import ANY, Element, tokens_type
+from bpe_beam.transforms.elements import ANY, Element, column_of, tokens_type
 from bpe_beam.transforms.window_tables import (
     TABLE_BYTES,
     WindowTables,
@@ -182,7 +182,7 @@ class _CountInTables(DocumentFn):
             raise DataError("with_places needs batches with a column 'place', not single texts")
         if "place" not in batch.schema.names:
             raise DataError("with_places needs batches with a column 'place'")
-        places = batch.column("place")
+        places = column_of(batch, "place")
         if places.null_count:
             raise DataError(
                 "with_places needs the place of every document, which is unknown where a "

@@ -185,10 +185,8 @@ class DocumentFn(beam.DoFn):
         try:
             outputs = self.use([document], text_column(batch, self.text_field), batch)
         except DataError as error:
-            names = batch.schema.names
-            is_text = self.text_field in names and is_text_type(
-                batch.schema.field(self.text_field).type
-            )
+            columns = batch.schema.get_all_field_indices(self.text_field)
+            is_text = len(columns) == 1 and is_text_type(batch.schema.field(columns[0]).type)
             if not (self.dead_letters and is_text):
                 yield self._unusable(document, error)
                 return

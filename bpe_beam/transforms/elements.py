@@ -130,6 +130,26 @@ def refuse_tokens(value: Any, text_field: str) -> None:
         raise DataError(_has_tokens("document"))
 
 
+def column_of(batch: Any, name: str) -> Any:
+    """Return the only column of an Arrow batch or table with a name.
+
+    Args:
+        batch: The batch or table.
+        name: The name of the column.
+
+    Raises:
+        DataError: No column has the name, or several have it.
+    """
+    names = batch.schema.names
+    if names.count(name) > 1:
+        raise DataError(
+            f"a batch has {names.count(name)} columns {name!r}: rename or drop all but one"
+        )
+    if name not in names:
+        raise DataError(f"a batch has no column {name!r}, only {', '.join(names)}")
+    return batch.column(name)
+
+
 def text_column(batch: Any, name: str = "text") -> pa.Array:
     """Return the texts of an Arrow batch or table, checked: strings, no null, valid UTF-8.
 
@@ -141,13 +161,14 @@ def text_column(batch: Any, name: str = "text") -> pa.Array:
         large_string[rows].
 
     Raises:
-        DataError: The value is no batch, has no such column, or the column has invalid texts.
+        DataError: The value is no batch, has no such column or several, or the column has invalid
+            texts.
     """
     if not is_batch(batch):
         raise DataError(f"an element must be an Arrow batch, got {type(batch).__name__}")
     if name not in batch.schema.names:
         raise DataError(_no_field("batch", name, batch.schema.names))
-    texts = batch.column(name)
+    texts = column_of(batch, name)
     if not is_text_type(texts.type):
         raise DataError(f"the column {name!r} of a batch must have strings, got {texts.type}")
     try:

@@ -21,7 +21,7 @@ from bpe_beam.training.seen_symbols import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.tokenizer_parts import check_parts, tokenizer_of
 from bpe_beam.training.words import gather_words, memory_needed
 from bpe_beam.transforms.chunks import Chunk, from_chunks, to_chunks
-from bpe_beam.transforms.elements import is_batch
+from bpe_beam.transforms.elements import column_of, is_batch
 
 MEMORY_BYTES = 8_000_000_000
 """The default memory of the training worker, in bytes."""
@@ -101,6 +101,8 @@ def _encode_block(
             f"counted words lack the columns {', '.join(sorted(missing))}; count them with "
             f"CountWords(with_places={with_places})"
         )
+    for name in columns:
+        column_of(block, name)  # refuses several of one name
     for chunk in to_chunks(encode_block(block.select(columns))):
         yield 0, chunk
 

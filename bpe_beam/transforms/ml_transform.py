@@ -16,7 +16,7 @@ from bpe_beam.errors import DataError
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.elements import string_array, utf8_of
 from bpe_beam.transforms.metrics import count_tokens
-from bpe_beam.transforms.tokenize import encode_texts
+from bpe_beam.transforms.tokenize import encode_texts, encoding_of
 from bpe_beam.workers.document_encoding import Encoding
 
 
@@ -30,9 +30,11 @@ class TokenizeColumns(MLTransformProvider):
         prepend: Token added before each text.
         allowed_special: Special tokens that are recognized in the text: "none", "all", or a
             collection of tokens.
+        add_special_tokens: Whether the tokens of the tokenizer's post-processor are put around each
+            text; see `Tokenize`.
 
     Raises:
-        UsageError: A token that the tokenizer does not have.
+        UsageError: A token that the tokenizer does not have, or a post-processor without tokens.
     """
 
     def __init__(
@@ -43,10 +45,15 @@ class TokenizeColumns(MLTransformProvider):
         append: str | None = None,
         prepend: str | None = None,
         allowed_special: str | Collection[str] = "none",
+        add_special_tokens: bool = False,
     ) -> None:
         super().__init__()
-        encoding = Encoding.of(
-            tokenizer, append=append, prepend=prepend, allowed_special=allowed_special
+        encoding = encoding_of(
+            tokenizer,
+            append=append,
+            prepend=prepend,
+            allowed_special=allowed_special,
+            add_special_tokens=add_special_tokens,
         )
         self.columns = list(columns)
         self.settings = {
@@ -54,6 +61,7 @@ class TokenizeColumns(MLTransformProvider):
             "append": append,
             "prepend": prepend,
             "allowed_special": encoding.allowed_special,
+            "add_special_tokens": add_special_tokens,
         }
 
     def get_ptransform_for_processing(self, **_: Any) -> beam.PTransform:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -60,14 +61,18 @@ class Tokenize(DeadLetterTransform):
         append: Token added after each document.
         prepend: Token added before each document.
         allowed_special: Special tokens that are recognized in the text; others are plain text.
+        add_special_tokens: Whether the tokens of the tokenizer's post-processor, such as `<s>`, are
+            put around each document, within `prepend` and `append`. A warning names them where no
+            token is put there.
         updates: A PCollection of newer tokenizers: each is the content of a `tokenizer.json`, or a
             path or URL of one. A file that was named must not change. A process caches the last few
             tokenizers.
         storage: The client that reads the URLs of updates.
 
     Raises:
-        UsageError: The tokenizer lacks a token of `append`, `prepend` or `allowed_special` (an
-            update is checked when it is used), or the elements' type lacks the text field.
+        UsageError: The tokenizer lacks a token of `append`, `prepend` or `allowed_special`, or its
+            post-processor adds none (an update is checked when it is used); or the elements' type
+            lacks the text field.
     """
 
     def __init__(
@@ -78,12 +83,17 @@ class Tokenize(DeadLetterTransform):
         append: str | None = None,
         prepend: str | None = None,
         allowed_special: AllowedSpecial = (),
+        add_special_tokens: bool = False,
         updates: beam.pvalue.PCollection | None = None,
         storage: Storage | None = None,
     ) -> None:
         super().__init__()
-        self.encoding = Encoding.of(
-            tokenizer, append=append, prepend=prepend, allowed_special=allowed_special
+        self.encoding = encoding_of(
+            tokenizer,
+            append=append,
+            prepend=prepend,
+            allowed_special=allowed_special,
+            add_special_tokens=add_special_tokens,
         )
         self.text_field = text_field
         self.updates = updates
@@ -200,6 +210,25 @@ def _with_tokens(document: Any, text_field: str, ids: pa.UInt32Array) -> Any:
         for name, value in fields.items()
     }
     return renamed if isinstance(document, Mapping) else beam.Row(**renamed)
+
+
+def encoding_of(tokenizer: Tokenizer, **settings: Any) -> Encoding:
+    """Return the encoding of a transform, for its constructor.
+
+    Warns the constructor's caller if the tokens of the tokenizer's post-processor are left out.
+
+    Args:
+        tokenizer: The tokenizer.
+        **settings: See `Encoding.of`.
+
+    Raises:
+        UsageError: See `Encoding.of`.
+    """
+    encoding = Encoding.of(tokenizer, **settings)
+    if encoding.left_out is not None:
+        remedy = "set add_special_tokens=True for these, or prepend and append"
+        warnings.warn(f"{encoding.left_out}: {remedy}", stacklevel=3)
+    return encoding
 
 
 def encode_texts(

@@ -208,8 +208,8 @@ class Encoding:
         return before + first, last + after
 
     @property
-    def left_out_warning(self) -> str | None:
-        """A warning if no token is put around documents, and the post-processor has some."""
+    def left_out(self) -> str | None:
+        """The tokens of the post-processor, in words, if no token is put around documents."""
         processor = self.tokenizer().spec.post_processor
         if self.add_special_tokens or processor is None or self.append or self.prepend:
             return None
@@ -223,7 +223,7 @@ class Encoding:
             return None
         return (
             f"the tokenizer's post-processor has {' and '.join(sides)} each text; no token is put "
-            "around documents here: give --add-special-tokens for these, or --prepend and --append"
+            "around documents here"
         )
 
     def doubled_warning(self, doubled: int, documents: int) -> str | None:

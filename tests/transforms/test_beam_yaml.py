@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
+import pyarrow.parquet as pq
 import pytest
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.typehints.row_type import RowTypeConstraint
@@ -79,6 +80,24 @@ def test_write_tokens(run: Run, tokenizer: str, tmp_path: Path) -> None:
     )
     assert found == [beam.Row(manifest=f"{out}/__manifest")]
     assert (out / "shard-00001-of-00002.idx").exists()
+
+
+def test_write_tokens_keeps_ids_and_sources(run: Run, tokenizer: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", ["ab", "ba"])
+    for _ in range(2):
+        steps = (
+            beam_yaml.ReadDocuments(str(path)),
+            beam_yaml.Tokenize(tokenizer, into="ids"),
+            beam_yaml.WriteTokens(
+                str(tmp_path / "out"), tokenizer, "ids", format="parquet", overwrite=True
+            ),
+        )
+        run(lambda p, s=steps: p | s[0] | s[1] | s[2])
+    table = pq.read_table(tmp_path / "out" / "shard-00000-of-00001.parquet")
+    found = zip(*(table[name].to_pylist() for name in ("id", "source", "input_ids")), strict=True)
+    assert sorted(found) == [("0", "a.jsonl", [2]), ("1", "a.jsonl", [1, 0])]
+    with pytest.raises(UsageError, match=r"must be empty or new, got .*overwrite=True"):
+        beam_yaml.WriteTokens(str(tmp_path / "out"), tokenizer)
 
 
 def test_what_cannot_be(tokenizer: str, tmp_path: Path) -> None:

@@ -100,6 +100,11 @@ def test_each_kind_is_counted(run, dead_letters: bool) -> None:
     assert counted["documents_read"] == 22
 
 
+def twice(kind: Any, *texts: str) -> Any:
+    """A batch or table with two columns `body`, each of one text."""
+    return kind.from_arrays([pa.array([text]) for text in texts], ["body", "body"])
+
+
 BAD: list[tuple[str, Any, str]] = [
     ("null", {"body": None}, "the field 'body' of a document must be text, got null"),
     ("number", {"body": 3}, "must be text, got int"),
@@ -110,6 +115,8 @@ BAD: list[tuple[str, Any, str]] = [
     ("utf8", b"a\xff", "no valid text: .*position 1"),
     ("no column", pa.table({"text": ["a"]}), "no column 'body', only text"),
     ("column of numbers", pa.table({"body": [1]}), "must have strings, got int64"),
+    ("two columns", twice(pa.Table, "a", "b"), "a batch has 2 columns 'body': rename or drop all"),
+    ("two in a batch", twice(pa.RecordBatch, "c", "d"), "a batch has 2 columns 'body': rename or"),
     ("null row", pa.table({"body": [None]}, pa.schema([("body", pa.string())])), "1 nulls"),
 ]  # fmt: skip
 
@@ -149,7 +156,7 @@ def test_bad_elements_are_dead_letters(run, transform: Any, keyed: bool) -> None
 @pytest.mark.parametrize(("element", "message"), [row[1:] for row in BAD], ids=[r[0] for r in BAD])
 def test_a_bad_element_fails_the_pipeline_with_its_reason(element: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        if isinstance(element, pa.Table):
+        if isinstance(element, (pa.Table, pa.RecordBatch)):
             text_column(element, "body")
         else:
             document_utf8(element, "body")

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import apache_beam as beam
 import pyarrow as pa
 import pytest
+from apache_beam.ml.transforms.base import MLTransform
 from sentences import sentences
 
+from bpe_beam import Tokenizer
 from bpe_beam.errors import UsageError
-from bpe_beam.transforms import (
-    Tokenize,
-)
+from bpe_beam.transforms import Tokenize, beam_yaml
+from bpe_beam.transforms.ml_transform import TokenizeColumns
 
 
 def test_each_element_becomes_its_ids(run, tokenizer) -> None:
@@ -54,6 +61,73 @@ def test_a_token_that_is_not_there_is_refused(tokenizer) -> None:
     for options in ({"append": "<none>"}, {"prepend": "<none>"}, {"allowed_special": ["<none>"]}):
         with pytest.raises(UsageError, match="<none>"):
             Tokenize(tokenizer, **options)
+
+
+@pytest.fixture(scope="module")
+def framing(tokenizer) -> Tokenizer:
+    """The tokenizer with a post-processor that begins each text with a token."""
+    begin = {"id": "<|begin|>", "type_id": 0}
+    text = {"Sequence": {"id": "A", "type_id": 0}}
+    ids = [tokenizer.token_to_id("<|begin|>")]
+    processor = {
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": begin}, text],
+        "pair": [text, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {"<|begin|>": {"id": "<|begin|>", "ids": ids, "tokens": ["<|begin|>"]}},
+    }
+    content = json.loads(tokenizer.to_json()) | {"post_processor": processor}
+    return Tokenizer.from_json(json.dumps(content))
+
+
+def _makers(tokenizer: Tokenizer, tmp_path) -> list[Callable[..., Any]]:
+    """Each transform that encodes, as a function of its options."""
+    path = str(tmp_path / "framing.json")
+    tokenizer.save(path)
+    return [
+        partial(Tokenize, tokenizer),
+        partial(TokenizeColumns, ["text"], tokenizer),
+        partial(beam_yaml.Tokenize, path),
+    ]
+
+
+def test_tokens_of_the_post_processor_are_not_left_out_in_silence(framing, tmp_path) -> None:
+    """As in the command `tokenize`, which has the same option and the same warning."""
+    begins = r"post-processor has <\|begin\|> before each text; .* set add_special_tokens=True"
+    for make in _makers(framing, tmp_path):
+        with pytest.warns(UserWarning, match=begins) as warned:
+            make()
+        assert [each.filename for each in warned] == [__file__]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            make(add_special_tokens=True)
+            make(append="<|end|>")
+        with pytest.raises(UsageError, match=r"prepend must not be <\|begin\|>, which the post-pr"):
+            make(add_special_tokens=True, prepend="<|begin|>")
+
+
+def test_tokens_of_the_post_processor_on_request(run, framing, tmp_path) -> None:
+    begin, *text = framing.encode("the cat", add_special_tokens=True)
+    assert begin == framing.token_to_id("<|begin|>")
+    end = framing.token_to_id("<|end|>")
+    options = {"add_special_tokens": True, "append": "<|end|>"}
+    documents, columns, yaml = (make(**options) for make in _makers(framing, tmp_path))
+    artifacts = MLTransform(write_artifact_location=str(tmp_path / "artifacts"))
+    served = MLTransform(read_artifact_location=str(tmp_path / "artifacts"))
+    for source, step, field in (
+        ({"text": "the cat"}, documents, "tokens"),
+        ({"text": "the cat"}, artifacts.with_transform(columns), "text"),
+        ({"text": "the cat"}, served, "text"),
+        (beam.Row(text="the cat"), yaml, "tokens"),
+    ):
+        (kept,), _ = run(lambda p, row=source, s=step: p | beam.Create([row]) | s, 1)
+        found = kept[field] if isinstance(kept, dict) else getattr(kept, field)
+        assert list(found) == [begin, *text, end]
+
+
+def test_a_post_processor_without_tokens_is_refused(tokenizer, tmp_path) -> None:
+    for make in _makers(tokenizer, tmp_path):
+        with pytest.raises(UsageError, match="add_special_tokens has no effect: the post-proc"):
+            make(add_special_tokens=True)
 
 
 def test_a_path_is_no_tokenizer() -> None:

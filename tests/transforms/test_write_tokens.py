@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import datetime
+import itertools
 import json
 import random
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import apache_beam as beam
+import command_line
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.window import FixedWindows
 from sentences import sentences
 
+from bpe_beam import Tokenizer, shards
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.shards.formats.megatron import MegatronReader
 from bpe_beam.shards.manifest import read_manifest
@@ -216,3 +225,273 @@ def test_a_lost_shard_is_not_passed_over(tokenizer, tmp_path) -> None:
     assert not (tmp_path / "__manifest").exists()
     gone.write_bytes(data)
     assert list(write_tokens._write_manifest((0, [row for _, row in rows]), target))
+
+
+@pytest.fixture(params=["local", "memory"])
+def out(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A new folder, on a local disk and on a store."""
+    return str(tmp_path / "out") if request.param == "local" else f"memory://{uuid.uuid4().hex}/out"
+
+
+def _pipeline(folder: str, tokenizer: Tokenizer, texts: list[Any], **options: Any) -> beam.Pipeline:
+    pipeline = beam.Pipeline(runner=FnApiRunner())
+    write = WriteTokens(folder, tokenizer, **options)
+    _ = pipeline | beam.Create(texts) | Tokenize(tokenizer) | write
+    return pipeline
+
+
+def _run(pipeline: beam.Pipeline) -> None:
+    pipeline.run().wait_until_finish()
+
+
+def _documents(folder: str, tokenizer: Tokenizer) -> list[str]:
+    """The sorted texts of a folder, which must be whole and have no other files."""
+    storage = Storage()
+    assert verify(storage, folder).problems == ()
+    names = {file.name for shard in read_manifest(storage, folder).shards for file in shard.files}
+    assert {*storage.list_names(folder)} == names | {"__manifest", "__tokenizer"}
+    return sorted(tokenizer.decode(ids.tolist()) for ids in shards.open(folder))
+
+
+def test_a_pipeline_writes_a_folder_once(tokenizer, out: str) -> None:
+    pipeline = _pipeline(out, tokenizer, ["the cat"])
+    texts = pipeline | "More" >> beam.Create(["the dog"])
+    for again in (out, f"{out}/"):
+        ids = texts | f"Tokenize {again}" >> Tokenize(tokenizer)
+        with pytest.raises(UsageError, match="folder must be another one for each WriteTokens"):
+            _ = ids | f"Write {again}" >> WriteTokens(again, tokenizer, overwrite=True)
+    _run(pipeline)
+    assert _documents(out, tokenizer) == ["the cat"]
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_the_second_of_two_pipelines_fails(tokenizer, out: str, most: int) -> None:
+    """Both are built before one has run: nothing is there yet."""
+    first = _pipeline(out, tokenizer, ["the cat"])
+    second = _pipeline(out, tokenizer, ["the dog", "a cat", "a dog"], shards=most)
+    _run(first)
+    with pytest.raises(Exception, match=r"must be empty or new, got __manifest, .*CheckFolder"):
+        _run(second)
+    assert _documents(out, tokenizer) == ["the cat"]
+
+
+def test_one_of_two_pipelines_at_once_fails(tokenizer, tmp_path: Path) -> None:
+    corpora = {1: ["the cat"], 3: ["the dog", "a cat", "a dog"]}
+    out = str(tmp_path / "out")
+    pipelines = {most: _pipeline(out, tokenizer, corpora[most], shards=most) for most in corpora}
+    with ThreadPoolExecutor() as pool:
+        runs = {most: pool.submit(_run, pipelines[most]) for most in corpora}
+    errors = {most: str(run.exception()) for most, run in runs.items() if run.exception()}
+    (failed,) = errors
+    assert (
+        "another run has claimed the folder" in errors[failed] or "must be empty" in errors[failed]
+    )
+    assert _documents(out, tokenizer) == sorted(corpora[4 - failed])
+
+
+def _target(folder: str, tokenizer: Tokenizer, claim: str, most: int = 1) -> write_tokens._Target:
+    return write_tokens._Target(Storage(), folder, most, tokenizer.to_json(), claim=claim)
+
+
+def _written(target: write_tokens._Target, numbers: list[int]) -> list[bytes]:
+    """The rows of shards with tokens, of these numbers."""
+    names = dict(write_tokens._name_shards((0, [-1, *numbers]), target))
+    documents = {number: _sent([[1]]) if number in numbers else [] for number in names}
+    gathered = {n: [*(c for _, c in documents[n]), name] for n, name in names.items()}
+    return [row for each in gathered.items() for _, row in write_tokens._write_shard(each, target)]
+
+
+def test_steps_that_a_runner_repeats_go_on(tokenizer, out: str) -> None:
+    """With other shards, too, as if the documents had changed: only the last ones stay."""
+    Storage().make_folder(out)
+    ours = _target(out, tokenizer, "ours", 2)
+    begin = (0, -1)
+    for numbers in ([0, 1], [0, 1], [1]):
+        assert write_tokens._check_free(begin, ours) == begin
+        rows = _written(ours, numbers)
+    assert Storage().exists(f"{out}/shard-00000-of-00002.bin")
+    for _ in range(2):  # the second time all is done
+        assert list(write_tokens._write_manifest((0, rows), ours)) == [f"{out}/__manifest"]
+        assert _documents(out, tokenizer) == [tokenizer.decode([1])]
+
+
+def test_steps_of_another_run_fail(tokenizer, out: str) -> None:
+    Storage().make_folder(out)
+    ours, other = (_target(out, tokenizer, claim) for claim in ("ours", "other"))
+    rows = _written(ours, [0])
+    steps: list[Callable[[], Any]] = [
+        lambda: write_tokens._check_free((0, -1), other),
+        lambda: list(write_tokens._name_shards((0, [-1]), other)),
+    ]
+    for step in steps:
+        with pytest.raises(
+            UsageError, match=r"another run has claimed the folder .*overwrite=True"
+        ):
+            step()
+    taken = "another run took the folder"
+    with pytest.raises(DataError, match=taken):
+        list(write_tokens._write_shard((0, [(b"", 0, b"")]), other))
+    with pytest.raises(DataError, match=taken):
+        list(write_tokens._write_manifest((0, rows), other))
+    list(write_tokens._write_manifest((0, rows), ours))
+    for step in steps:
+        with pytest.raises(UsageError, match="must be empty or new, got __manifest"):
+            step()
+    assert _documents(out, tokenizer) == [tokenizer.decode([1])]
+
+
+def test_a_failed_run_can_be_repeated(tokenizer, out: str, monkeypatch) -> None:
+    with pytest.raises(Exception, match="must be text, got null"):
+        _run(_pipeline(out, tokenizer, [{"text": None}]))
+    assert Storage().list_names(out) == []  # it failed before it wrote
+
+    def fail(*_: Any) -> None:
+        raise DataError("the store is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(write_tokens, "_check_file", fail)
+        with pytest.raises(Exception, match="the store is full"):
+            _run(_pipeline(out, tokenizer, ["the dog", "a dog", "a cat"], shards=3))
+    assert "__job" in Storage().list_names(out)
+    with pytest.raises(UsageError, match=r"has files: __job.*set overwrite=True to remove"):
+        WriteTokens(out, tokenizer)
+    _run(_pipeline(out, tokenizer, ["the cat"], overwrite=True))
+    assert _documents(out, tokenizer) == ["the cat"]
+
+
+@pytest.mark.parametrize("format_name", ["megatron", "mds", "parquet"])
+def test_a_finished_run_is_overwritten(tokenizer, out: str, format_name: str) -> None:
+    _run(_pipeline(out, tokenizer, ["the dog", "a dog", "a cat"], shards=3, format=format_name))
+    _run(_pipeline(out, tokenizer, ["the cat"], overwrite=True))
+    assert _documents(out, tokenizer) == ["the cat"]
+
+
+def test_a_folder_of_a_command_is_refused_or_overwritten(tokenizer, tmp_path: Path) -> None:
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "a.txt").write_text("the dog\na dog\n")
+    out = str(tmp_path / "out")
+    files = ["--input", str(tmp_path / "a.txt"), "--tokenizer", str(tmp_path / "tokenizer.json")]
+    assert command_line.run("tokenize", *files, "--output", out).code == 0
+    with pytest.raises(UsageError, match=r"must be empty or new, got .*__job.*overwrite=True"):
+        WriteTokens(out, tokenizer)
+    _run(_pipeline(out, tokenizer, ["the cat"], overwrite=True))
+    assert _documents(out, tokenizer) == ["the cat"]
+
+
+def test_what_is_not_ours_is_not_overwritten(tokenizer, out: str) -> None:
+    _run(_pipeline(out, tokenizer, ["the dog"]))
+    Storage().write_bytes(f"{out}/mine", b"")
+    before = Storage().list_names(out)
+    with pytest.raises(
+        UsageError, match=r"nothing else than what bpe-beam wrote, got .* with mine; "
+    ):
+        _pipeline(out, tokenizer, ["the cat"], overwrite=True)
+    assert Storage().list_names(out) == before
+
+
+def _labels(folder: Path) -> list[tuple[Any, Any, list[int]]]:
+    """Id, source and ids of each document, sorted."""
+    assert verify(Storage(), str(folder)).problems == ()
+    found = shards.open(str(folder))
+    rows = [(found.labels(at), found[at].tolist()) for at in range(len(found))]
+    return sorted(((row["id"], row["source"], ids) for row, ids in rows), key=str)
+
+
+@pytest.mark.parametrize("format_name", ["parquet", "arrow"])
+def test_ids_and_sources_are_written(run, tokenizer, tmp_path, format_name, monkeypatch) -> None:
+    """Of every kind of element, also of equal, empty and long texts, in any order."""
+    monkeypatch.setattr(write_tokens, "CHUNK_TOKENS", 7)
+    long = " ".join(sentences(9))
+    rows: list[dict[str, Any]] = [
+        {"id": "1", "source": "a", "text": "the cat"},
+        {"id": "2", "source": "b", "text": "the cat"},
+        {"id": "1", "source": "a", "text": "the cat"},
+        {"id": "é", "source": None, "text": ""},
+        {"id": None, "source": "b", "text": ""},
+        {"id": None, "source": None, "text": "the cat"},
+        {"id": "3", "source": "a", "text": long},
+        {"id": "4", "source": "a", "text": long},
+    ]
+    whole = pa.Table.from_pylist(rows)
+    kinds = {
+        "dict": rows,
+        "row": [beam.Row(**row) for row in rows],
+        "key": [("k", row) for row in rows],
+        "table": [whole],
+        "batch": whole.to_batches(max_chunksize=3),
+        "chunks": [pa.concat_tables([whole[:3], whole[3:]])],
+    }
+    ids = {text: tokenizer.encode(text) for text in ("the cat", "", long)}
+    expected = sorted(((row["id"], row["source"], ids[row["text"]]) for row in rows), key=str)
+    written = []
+    for kind, elements in kinds.items():
+        write = WriteTokens(str(tmp_path / kind), tokenizer, shards=2, format=format_name)
+        shuffled = random.Random(kind).sample(elements, len(elements))
+        create = beam.FlatMap(lambda _, e=shuffled: e)
+        run(lambda p, c=create, w=write: p | beam.Create([0]) | c | Tokenize(tokenizer) | w)
+        assert _labels(tmp_path / kind) == expected
+        written.append({path.name: path.read_bytes() for path in (tmp_path / kind).iterdir()})
+    assert all(each == written[0] for each in written)
+
+
+def test_formats_without_a_place_for_ids_stay_as_they_are(run, tokenizer, tmp_path) -> None:
+    for name, fields in (("plain", {}), ("labelled", {"id": "1", "source": {"any": "thing"}})):
+        write = WriteTokens(str(tmp_path / name), tokenizer)
+        rows = [{**fields, "text": "the cat"}]
+        run(lambda p, r=rows, w=write: p | beam.Create(r) | Tokenize(tokenizer) | w)
+    for path in (tmp_path / "plain").iterdir():
+        assert path.read_bytes() == (tmp_path / "labelled" / path.name).read_bytes()
+
+
+DAY = datetime.date(2024, 2, 29)
+NUMBER = uuid.UUID(int=7)
+VALUES: list[tuple[Any, pa.DataType, str]] = [
+    ("a", pa.string_view(), "a"),
+    ("a", pa.dictionary(pa.int8(), pa.string()), "a"),
+    (b"a", pa.binary(), "a"),
+    (7, pa.int32(), "7"),
+    (2**63, pa.uint64(), "9223372036854775808"),
+    (1.5, pa.float64(), "1.5"),
+    (True, pa.bool_(), "true"),
+    (DAY, pa.date32(), "2024-02-29"),
+    (NUMBER, pa.uuid(), str(NUMBER)),
+]
+
+
+@pytest.mark.parametrize("name", ["id", "source"])
+def test_labels_of_other_types_become_text(name: str) -> None:
+    ids = pa.array([1], pa.uint32())
+    lists = pa.array([[1]], pa.large_list(pa.uint32()))
+    other = {"id": "source", "source": "id"}[name]
+    expected = {name: "", other: None}
+    for value, kind, text in VALUES:
+        raw = value.bytes if isinstance(value, uuid.UUID) else value
+        column = pa.array([raw], kind.storage_type) if kind == pa.uuid() else pa.array([raw], kind)
+        if kind == pa.uuid():
+            column = pa.ExtensionArray.from_storage(kind, column)
+        expected[name] = text
+        for element in ({"tokens": ids, name: value}, pa.table({"tokens": lists, name: column})):
+            (_, label), _ = write_tokens._to_chunks(element, 1, with_labels=True)
+            assert dict(zip(("id", "source"), json.loads(label[2]), strict=True)) == expected
+
+
+def test_labels_that_cannot_be_text_are_refused() -> None:
+    ids = pa.array([1], pa.uint32())
+    lists = pa.array([[1]], pa.large_list(pa.uint32()))
+    structs = pa.array([{"a": 1}])
+    broken = pa.array([b"\xff"])
+    for element, said in (
+        ({"tokens": ids, "source": {"a": 1}}, "field 'source' of a document must have .*got dict"),
+        ({"tokens": ids, "id": ["a"]}, "field 'id' of a document must have .*got list: convert"),
+        ({"tokens": ids, "id": b"\xff"}, "the field 'id' of a document is no valid text"),
+        ({"tokens": ids, "id": "\ud800"}, "the field 'id' of a document is no valid text"),
+        (pa.table({"tokens": lists, "id": structs}), "column 'id' of a batch must have .*struct"),
+        (pa.table({"tokens": lists, "id": broken}), "column 'id' of a batch is no valid text"),
+        (pa.table([lists, lists], ["tokens", "tokens"]), "a batch has 2 columns 'tokens'"),
+        *(
+            (kind.from_arrays([lists, broken, broken], ["tokens", name, name]), f"2 .* '{name}'")
+            for kind, name in itertools.product((pa.Table, pa.RecordBatch), ("id", "source"))
+        ),
+    ):
+        with pytest.raises(DataError, match=said):
+            list(write_tokens._to_chunks(element, 1, with_labels=True))

@@ -142,6 +142,25 @@ def _is_name(kind: pa.DataType) -> bool:
     return True
 
 
+def names_in(column: pa.Array) -> pa.Array | None:
+    """Return the ids or sources in a column as text, large_string.
+
+    Args:
+        column: The column.
+
+    Returns:
+        The texts, null where the column is; None if values of its type cannot be ids or sources.
+
+    Raises:
+        pa.ArrowException: The column is broken, or a text in it is not UTF-8.
+    """
+    if not _is_name(column.type):
+        return None
+    names = _names(_resolve(_checked(column)) if _is_bytes(column.type) else _as_text(column))
+    names.validate(full=True)
+    return names
+
+
 def _is_uuid(kind: pa.DataType) -> bool:
     return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == _UUID
 
