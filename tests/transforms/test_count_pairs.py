@@ -154,6 +154,12 @@ class TestCountPairs:
             (pa.RecordBatch.from_pydict({"words": ["a"]}), "no column 'word', only words"),
             (pa.RecordBatch.from_pydict({"word": ["a"]}), "no column 'count', only word"),
             (
+                pa.record_batch([pa.array([1]), pa.array([2])], ["count", "count"]).add_column(
+                    0, "word", pa.array(["a"])
+                ),
+                "a batch has 2 columns 'count'",
+            ),
+            (
                 pa.RecordBatch.from_pydict({"word": [b"a"], "count": [1]}),
                 "must have strings, got binary",
             ),

@@ -109,3 +109,11 @@ def test_words_that_were_counted_otherwise_are_refused(run) -> None:
     with pytest.raises(Exception, match="counted with pretokenizer='qwen2', but LearnMerges has"):
         run(build("qwen2", "gpt2"))
     assert len(run(build("llama3", "cl100k"))[0]) == 1  # two names of one
+
+
+def test_words_with_two_columns_of_one_name_are_refused(run) -> None:
+    columns = [pa.array(["a"]), pa.array(["b"]), pa.array([1])]
+    batch = pa.record_batch(columns, ["word", "word", "count"])
+    batches = beam.Create([batch]).with_output_types(pa.RecordBatch)
+    with pytest.raises(Exception, match="a batch has 2 columns 'word': rename or drop all but one"):
+        run(lambda p: p | batches | LearnMerges(BpeRecipe(vocab_size=260)))
