@@ -45,8 +45,8 @@ of any size, on one machine or on a cluster.
 # Public names are imported when they are first used: the command line needs none of them.
 
 import importlib
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # the command line handles no signal while `typing` loads
 if TYPE_CHECKING:
     from bpe_beam import shards
     from bpe_beam.api.tokenize import tokenize

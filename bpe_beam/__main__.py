@@ -1,6 +1,6 @@
 """`python -m bpe_beam`: the command line, where its script is not on the path."""
 
-from bpe_beam.cli.main import run
+from bpe_beam.cli.start import run
 
 if __name__ == "__main__":
     run()

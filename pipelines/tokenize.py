@@ -7,6 +7,6 @@ if __name__ == "__main__":
     # library's, which Beam's imports need.
     if not getattr(sys.flags, "safe_path", False):
         del sys.path[0]
-    from bpe_beam.cli.main import run
+    from bpe_beam.cli.start import run
 
     run(["tokenize", *sys.argv[1:]])

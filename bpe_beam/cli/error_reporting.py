@@ -70,6 +70,8 @@ def describe(error: BaseException) -> str:
         # A worker's failure as text: the exception is the last line that is not indented.
         lines = [line for line in text.splitlines() if line and not line[0].isspace()]
         return STEP.sub("", lines[-1])
+    # NumPy advises for a page before it names what failed.
+    text = text.partition("Original error was: ")[2] or text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

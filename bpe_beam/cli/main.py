@@ -3,9 +3,10 @@
 A command imports the settings and the modules of its own job only, and Beam only if the job uses
 it.
 
-Exit codes: 0 done; 1 the job ran and failed; 2 wrong usage or settings; 130 interrupted (the
-shells' code for SIGINT); 141 the reader of stdout closed it (the code for SIGPIPE). `diff` ends
-with 1 if something differs, `doctor` if something fails, both with 2 after any error.
+Exit codes: 0 done; 1 the job ran and failed; 2 wrong usage or settings; 130 interrupted, 143
+terminated (the shells' codes for SIGINT and SIGTERM); 141 the reader of stdout closed it (the code
+for SIGPIPE). `diff` ends with 1 if something differs, `doctor` if something fails, both with 2
+after any error.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from bpe_beam.cli import interrupts
 from bpe_beam.cli.error_reporting import report, write_message, write_text
 from bpe_beam.cli.help import COMMAND, first_steps, job_lines, overview
-from bpe_beam.cli.process import INTERRUPTED, READER_GONE, drop_stdout, quiet_beam, run_and_exit
+from bpe_beam.cli.process import READER_GONE, drop_stdout, quiet_beam, run_and_exit
 from bpe_beam.engines.runner_errors import was_interrupted
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import did_you_mean
@@ -63,11 +65,13 @@ def main(argv: Sequence[str]) -> int:
         drop_stdout()
         return READER_GONE
     except (KeyboardInterrupt, Exception) as error:
-        if was_interrupted(error):  # an import turns an interrupt into an ImportError
+        # An import makes any error of an interrupt.
+        if interrupts.was_received() or was_interrupted(error):
             again = " without --overwrite" if "--overwrite" in argv else ""
             resumable = job and JOBS[job].shows_summary and JOBS[job].resumes
             resumes = f"; the same command{again} resumes" if resumable else ""
-            return write_message(f"{command}: interrupted{resumes}", INTERRUPTED)
+            code = interrupts.exit_code()
+            return write_message(f"{command}: {interrupts.sentence()}{resumes}", code)
         assert isinstance(error, Exception)
         code = report(command, error, name_of, debug=debug)
         return 2 if job and JOBS[job].verdict else code

@@ -17,13 +17,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, TextIO, cast
 
+from bpe_beam.cli import interrupts
 from bpe_beam.cli.error_reporting import WithoutTracebacks
 from bpe_beam.errors import DataError
 from bpe_beam.jobs.standard_streams import stdout_errors
 from bpe_beam.unused_packages import hide_unused_packages
-
-INTERRUPTED = 130
-"""The exit code after Ctrl-C, as in shells."""
 
 READER_GONE = 141
 """The exit code after the reader of stdout closed it, as in shells."""
@@ -51,11 +49,11 @@ def run_and_exit(main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> N
         threading.excepthook = lambda _: None
         # They also log after the job has ended, what the command has reported.
         logging.disable(logging.CRITICAL)
-    try:
-        code = main(argv)
-    except KeyboardInterrupt:  # a second one, while the first was reported
-        code = INTERRUPTED
-    if code == INTERRUPTED:
+    sys.unraisablehook = _end_if_interrupted
+    interrupts.end_by_exception()
+    code = main(argv)
+    interrupts.end_at_once()
+    if interrupts.was_received():
         # Python would wait until the threads of a runner end their last batch. Their unfinished
         # files were never visible.
         os._exit(code)
@@ -110,6 +108,13 @@ def _leave(codes: Sequence[int]) -> None:
         with contextlib.suppress(OSError, ValueError, DataError):
             stream.flush()
     os._exit(codes[0])
+
+
+def _end_if_interrupted(unraisable: sys.UnraisableHookArgs) -> None:
+    """End the process if a signal came where Python ignores exceptions, such as in a destructor."""
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        interrupts.end_now(interrupts.sentence(), interrupts.exit_code())
+    sys.__unraisablehook__(unraisable)
 
 
 def _prepare() -> None:

@@ -28,7 +28,7 @@ _FETCH = re.compile(
 STEP = re.compile(r" \[while running '.*'\]\s*\Z", re.DOTALL)
 _NO_MEMORY = re.compile(
     r"^MemoryError\b|\bbad_alloc\b|^can't start new thread|: failed to map segment from shared|"
-    r"^(?:malloc|realloc) .*failed$",
+    r"^(?:malloc|realloc) .*failed$|returned NULL without setting an exception$",
     re.MULTILINE,
 )
 TRACEBACK = "Traceback (most recent call last)"

@@ -15,6 +15,8 @@ pytestmark = pytest.mark.quick
 def test_descriptions() -> None:
     assert describe(ValueError("x y")) == "ValueError: x y"
     assert describe(MemoryError()) == "MemoryError"
+    numpys = ImportError("PLEASE READ\n\nOriginal error was: a.so: failed to map")
+    assert describe(numpys) == "ImportError: a.so: failed to map"
     assert describe(RuntimeError("Traceback (most recent call last):\n  File\nOSError: gone")) == (
         "OSError: gone"
     )

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -37,42 +35,6 @@ def test_beams_log_is_silent_unless_asked_for(job: Any, caplog: pytest.LogCaptur
     assert logging.root.manager.disable == logging.NOTSET
     assert cli.main([*COUNT, "--quiet", "--debug"]) == 0
     assert caplog.messages == ["a thousand lines"]
-
-
-SLOW_JOB = """
-import signal, sys, threading, time, types
-# A background job of a shell has the signal ignored, and so have its children.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-module = types.ModuleType("bpe_beam.jobs.count")
-def run(settings, progress):
-    # A thread of a runner, in the middle of a long batch.
-    threading.Thread(target=time.sleep, args=(300,)).start()
-    print("running", flush=True)
-    time.sleep(300)
-module.run = run
-sys.modules[module.__name__] = module
-from bpe_beam.cli import main as cli
-sys.argv = ["bpe-beam", "count", "--input", "a", "--output", "o"]
-cli.run()
-"""
-
-
-def test_an_interrupt_ends_the_process_at_once() -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", SLOW_JOB],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "running\n"
-    start = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=600)
-    assert time.monotonic() - start < 120
-    assert process.returncode == 130
-    assert errors == "bpe-beam count: interrupted; the same command resumes\n"
 
 
 def test_a_reader_that_goes_away_is_no_traceback() -> None:

@@ -1,0 +1,22 @@
+"""The command's first module: a signal, or too little memory, ends it by a sentence at any time."""
+
+from __future__ import annotations
+
+from bpe_beam.cli import interrupts
+
+TYPE_CHECKING = False  # no signal is handled while `typing` loads
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
+
+
+def run(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run the command, by default with the arguments of the process, and end the process."""
+    interrupts.end_at_once()
+    try:
+        from bpe_beam.cli.main import run as run_command
+    except (ImportError, MemoryError) as error:
+        if isinstance(error, MemoryError) or "failed to map segment" in str(error):
+            interrupts.end_now("not enough memory to load the program", 1)
+        raise
+    run_command(argv)
