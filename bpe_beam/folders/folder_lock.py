@@ -15,7 +15,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from bpe_beam.storage import Storage
-from bpe_beam.storage.names import is_local, local_path
+from bpe_beam.storage.names import is_local, real_path
 
 fcntl: Any
 try:
@@ -68,7 +68,7 @@ def lock_folder(storage: Storage, url: str) -> FolderLock | None:
     """
     if fcntl is None or not is_local(url):
         return None
-    path = str(local_path(url).resolve())
+    path = str(real_path(url))
     before = _locks.get(path)
     mine = threading.current_thread()
     if before is not None and (before.thread is mine or not before.thread.is_alive()):
@@ -79,6 +79,8 @@ def lock_folder(storage: Storage, url: str) -> FolderLock | None:
             descriptor = os.open(path, os.O_RDONLY)
         except FileNotFoundError:  # the other run has removed its folder
             continue
+        except PermissionError:  # a folder in which files can be made, but not listed
+            return None
         lock = FolderLock(descriptor)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import redact
-from bpe_beam.storage.names import is_local, local_path
+from bpe_beam.storage.names import is_local, local_path, real_path
 
 if TYPE_CHECKING:
     from bpe_beam.shards.manifest import Manifest
@@ -25,7 +26,8 @@ def same_folder(one: str, other: str) -> bool:
         other: A path or URL.
     """
     paths = [local_path(name) for name in (one, other) if is_local(name)]
-    if len(paths) == 2 and all(path.exists() for path in paths):
+    # A folder that may not be looked for does not exist here, and is refused where it is written.
+    if len(paths) == 2 and all(map(os.path.exists, paths)):
         return paths[0].samefile(paths[1])
     return one.rstrip("/") == other.rstrip("/")
 
@@ -56,7 +58,7 @@ def refuse_own_folder(output: str, folders: tuple[str, ...], *, inside: bool = F
 def _is_within(folder: str, outer: str) -> bool:
     """Return whether a folder is below another one; URLs are compared as texts."""
     if is_local(folder) and is_local(outer):
-        return local_path(outer).resolve() in local_path(folder).resolve().parents
+        return real_path(outer) in real_path(folder).parents
     return folder.startswith(outer.rstrip("/") + "/")
 
 

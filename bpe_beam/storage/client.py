@@ -146,7 +146,9 @@ class Storage:
 
     def is_link(self, url: str) -> bool:
         """Return whether a local link has this name; stores have none."""
-        return is_local(url) and names.local_path(url).is_symlink()
+        return is_local(url) and self._ask(
+            "look for", url, lambda _: names.local_path(url).is_symlink()
+        )
 
     def list_names(self, folder: str) -> list[str]:
         """Return the names of what is directly in a folder, sorted; [] if it does not exist."""

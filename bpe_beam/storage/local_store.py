@@ -118,7 +118,13 @@ class LocalStore:
         """See `Storage`."""
         path = local_path(url)
         missing = [each for each in (path, *path.parents) if synced and not each.exists()]
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            for each in (path, *path.parents):
+                if each.is_symlink() and not each.exists():
+                    raise UsageError(f"{each} is {_broken(str(each))}; give a folder") from None
+            raise
         for each in missing:
             sync_folder(each.parent)
 

@@ -91,7 +91,17 @@ def local_path(url: str) -> Path:
         return path
     # the part before ".." may be a link
     below = len(path.parts) - path.parts[::-1].index("..")
-    return Path(*path.parts[:below]).resolve().joinpath(*path.parts[below:])
+    return _without_links(Path(*path.parts[:below])).joinpath(*path.parts[below:])
+
+
+def real_path(url: str) -> Path:
+    """Return the path of a local file without links, as far as they lead somewhere."""
+    return _without_links(local_path(url))
+
+
+def _without_links(path: Path) -> Path:
+    # `Path.resolve` raises RuntimeError for a link to itself, in Python before 3.13.
+    return Path(os.path.realpath(path))
 
 
 def _without_tilde(name: str) -> str:

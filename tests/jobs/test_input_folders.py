@@ -29,3 +29,17 @@ def test_a_folder_under_two_names(tmp_path: Path) -> None:
     refuse_own_folder("s3://b/a", ("s3://b/another",))
     refuse_twice([a, str(tmp_path)], "harm")
     refuse_own_folder(str(tmp_path / "new"), (a,))
+
+
+def test_an_output_that_cannot_be_looked_for_is_no_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+    refuse_own_folder(str(tmp_path / "loop" / "x"), (str(tmp_path / "a"),))
+
+    def denied(path: object, **_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("os.stat", denied)
+    assert not same_folder(str(tmp_path / "secret" / "x"), str(tmp_path / "a"))

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import pytest
 from stored_files import fill, listed
 
-from bpe_beam.errors import DataError
+from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Storage, local_store
 
 pytestmark = pytest.mark.quick
@@ -40,6 +40,18 @@ def test_a_new_folder_survives_a_power_cut_unless_the_caller_sees_to_it(
     storage.make_folder(str(tmp_path / "c" / "d"), synced=False)
     assert synced == ["a", tmp_path.name]
     assert (tmp_path / "c" / "d").is_dir()
+
+
+@pytest.mark.parametrize("below", ["", "/x"])
+def test_a_folder_is_not_made_through_a_link_to_nothing(
+    storage: Storage, tmp_path: Path, below: str
+) -> None:
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(UsageError, match="link is a link to nowhere: No such file"):
+        storage.make_folder(f"{tmp_path}/link{below}")
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises((UsageError, DataError), match="Too many levels of symbolic links"):
+        storage.make_folder(f"{tmp_path}/loop{below}")
 
 
 def test_local_globs_end_on_circles_and_know_links(storage: Storage, tmp_path: Path) -> None:
