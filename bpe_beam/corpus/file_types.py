@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from bpe_beam.corpus.encodings import HEAD_BYTES, is_binary, other_encoding
 from bpe_beam.corpus.formats import DEFAULT_INPUT_FORMAT, INPUT_FORMATS
 from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.formats.interface import input_format as format_named
@@ -16,9 +17,6 @@ from bpe_beam.corpus.streams.zstd_stream import is_skippable
 from bpe_beam.errors import UsageError
 
 COMPRESSIONS = ("none", "gzip", "zstd", "bz2", "xz", "lzma", "lz4")
-HEAD_BYTES = 4 << 10
-"""The number of first bytes, after decompression, that show the format."""
-
 _STORED_HEADS = (HEAD_BYTES, 64 << 10, 1 << 20, 5 << 20)
 """The stored bytes that are read of a compressed file until they show some of its content: a block
 of zstd has up to 128 KiB, of bzip2 900 kB, of LZ4 4 MiB."""
@@ -33,7 +31,7 @@ _MOST_LZMA_BYTES = 1 << 48
 _UNPACK = "which is not read; unpack it first"
 _RECOMPRESS = "which is not read; compress it by gzip or zstd instead"
 _CONVERT = "which is not read; write it as Parquet or JSON Lines"
-_NO_TEXT = "which has no text; leave it out (exclude)"
+_NO_TEXT = "which has no text"
 _REFUSED: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", f"is a ZIP archive, {_UNPACK}"),
     (b"PK\x05\x06", "is a ZIP archive without files"),
@@ -79,10 +77,7 @@ _REFUSED_ENDINGS = {
 _PART = re.compile(r"\.(?:part)?[-_]?[0-9]{1,5}$")
 """The end of the name of a part of a file, or of an older version of it."""
 
-_UTF_16 = re.compile(rb"\xff\xfe|\xfe\xff|\0\0\xfe\xff|(?:[^\0]\0){4}|(?:\0[^\0]){4}")
-"""The first bytes of UTF-16, of UTF-32, and of ASCII in UTF-16 without a byte order mark."""
-
-_ZEROS = bytes(512)
+_HEADER_BYTES = 512  # of tar
 _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f")
 
 
@@ -165,14 +160,19 @@ def format_of(name: str, head: bytes, compression: str, input_format: str) -> st
         raise UsageError(f"is {shown.name}, not {input_format}", remedy="leave {input_format} out")
     chosen = named or shown or _by_name(name, known)
     if chosen.columnar and compression != "none":
+        if shown is None:
+            raise UsageError(
+                f"is {compression}, not {chosen.name}",
+                remedy="rename it, or give its format with {input_format}",
+            )
         raise UsageError(
             f"is {chosen.name} within {compression}, which is not read; unpack it first"
         )
-    if not chosen.columnar and (encoded := _UTF_16.match(head)):
-        mark = "begins with the byte order mark of" if encoded[0][0] > 0x7F else "seems to be"
+    if not chosen.columnar and (encoding := other_encoding(head)):
+        name = encoding.rpartition(" ")[2].lower()
         raise UsageError(
-            f"{mark} UTF-16: text must be UTF-8",
-            remedy="convert it (iconv -f utf-16 -t utf-8), or leave it out with {exclude}",
+            f"{encoding}: text must be UTF-8",
+            remedy=f"convert it (iconv -f {name} -t utf-8), or leave it out with {{exclude}}",
         )
     if named is None and shown is None:
         _refuse_unlike(name, head, chosen, known)
@@ -200,9 +200,11 @@ def _refuse_unlike(name: str, head: bytes, chosen: InputFormat, known: list[Inpu
                 "seems to be a part of a file, which is not read",
                 remedy="join the parts first (cat), or leave it out with {exclude}",
             )
-    if head.startswith(_ZEROS) and chosen.recognises is None and not chosen.magic:
+    if chosen.separated and is_binary(head):
         raise UsageError(
-            "begins with zeros, as an empty tar archive and a damaged file do",
+            "begins with zeros, as an empty tar archive and a damaged file do"
+            if not head[:_HEADER_BYTES].strip(b"\0")
+            else "seems to be binary, of a format that is not read: it has NUL bytes, and no text",
             remedy="leave it out with {exclude}, or name its format with {input_format}",
         )
 
@@ -219,11 +221,12 @@ def _refuse_unread(name: str, head: bytes, compression: str, input_format: str) 
             reasons.append(f"is {inner} again, which is not read; decompress it once first")
         reasons = [f"within {compression} {why}" for why in reasons]
     if reasons:
-        raise UsageError(reasons[0])
+        remedy = "leave it out with {exclude}" if reasons[0].endswith(_NO_TEXT) else ""
+        raise UsageError(reasons[0], remedy=remedy)
 
 
 def _by_name(name: str, known: list[InputFormat]) -> InputFormat:
-    name = name.lower()
+    name = _PART.sub("", name.lower())
     if not any(name.endswith(each.endings) for each in known):
         for ending in _COMPRESSED_ENDINGS:
             name = name.removesuffix(ending)

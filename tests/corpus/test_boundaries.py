@@ -183,7 +183,7 @@ def test_what_only_looks_like_a_member_is_found_out(tmp_path: Path, kind: str) -
         data = _uncompressed_zstd_frame(raw)
     path = tmp_path / f"a.txt.{kind}"
     path.write_bytes(data + PACKERS[kind](b"last\n"))
-    plan = make_plan(STORAGE, [str(path)])
+    plan = make_plan(STORAGE, [str(path)], input_format="text")
     whole = read(plan, plan.splits)[0]
     assert whole[0] == "before"
     assert whole[-2:] == ["after", "last"]

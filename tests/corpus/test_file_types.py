@@ -23,7 +23,8 @@ import zstandard
 from compressors import COMPRESSORS, LINES
 from corpus_reading import read_file
 
-from bpe_beam.corpus.file_types import HEAD_BYTES, compression_of, first_bytes, format_of
+from bpe_beam.corpus.encodings import HEAD_BYTES
+from bpe_beam.corpus.file_types import compression_of, first_bytes, format_of
 from bpe_beam.errors import DataError, UsageError
 
 pytestmark = pytest.mark.quick
@@ -163,6 +164,13 @@ def tar_of(texts: dict[str, bytes], form: int = tarfile.PAX_FORMAT) -> bytes:
     return stream.getvalue()
 
 
+def arrow_stream() -> bytes:
+    stream = io.BytesIO()
+    with pa.ipc.new_stream(stream, TABLE.schema) as writer:
+        writer.write_table(TABLE)
+    return stream.getvalue()
+
+
 def warc_of(texts: list[bytes]) -> bytes:
     head = b"WARC/1.0\r\nWARC-Type: conversion\r\nContent-Length: %d\r\n\r\n"
     return b"".join(head % len(text) + text + b"\r\n\r\n" for text in texts)
@@ -216,6 +224,12 @@ def test_the_settings_win_over_the_content(tmp_path: Path) -> None:
         (b"{\n}\n", "text"),
         (b"{}\n{}\n", "text"),
         (b"[1, 2]\n[3]\n", "text"),
+        (b'{"text": "a"}{"text": "b"}\n', "jsonl"),
+        (b'{"text": "a"},\n{"text": "b"},\n', "jsonl"),
+        (b'{"text":\n"a"}\n', "jsonl"),
+        (b"[Music]\na\n", "text"),
+        (b"a NUL \0 in a text\n", "text"),
+        (b"a\0b\n", "text"),
         (b"WARC/2 is a name", "text"),
         (b"a" * 600, "text"),
         (b"", "text"),
@@ -239,6 +253,20 @@ def test_lines_of_objects_are_json_lines(first: bytes, kind: str) -> None:
         ("a", b"WARC/0.18\nWARC-Type: response\n", r"is WARC/0\.18, which is not read"),
         ("a.gz", gzip.compress(b"WARC/0.9\r\n"), r"is WARC/0\.9, which is not read"),
         ("a", bytes(10240), "begins with zeros, as an empty tar archive"),
+        ("a", bytes(3), "begins with zeros"),
+        ("a", "Привет мир\n".encode("utf-16-le"), "seems to be UTF-16LE: .* -f utf-16le "),
+        ("a.csv", "文本,编号\n一,二\n".encode("utf-16-be"), "seems to be UTF-16BE"),
+        ("a.txt", b"ab\n".decode().encode("utf-32-le"), "seems to be UTF-32LE"),
+        ("a.jsonl", '{"text": 1}'.encode("utf-32-be"), "seems to be UTF-32BE"),
+        ("a", "é".encode("utf-32"), "begins with the byte order mark of UTF-32"),
+        ("a.txt", b"GIF89a\x10\0\x10\0\xf0\0\0", "seems to be binary"),
+        ("a", b"GGUF\3\0\0\0\x91\0\0\0", "seems to be binary"),
+        ("a.parquet", gzip.compress(b"text"), "is gzip, not parquet"),
+        ("a.arrow", zstandard.compress(arrow_stream()), "is arrow within zstd"),
+        ("a", b'{\n "text": "a"\n}\n', "is an array, or an object over several lines"),
+        ("a", b'{\n "text": "a' + b"a" * 5000, "is an array, or an object over several lines"),
+        ("a", b'["a", "b"]\n', "is an array"),
+        ("a", b'[\n  "a' + b"a" * 5000, "is an array"),
         ("a.tar.gz.part2", b"\x8b\x03\x80abc", "seems to be a part of a file"),
         ("a.tar.2", b"ab\0\0\0\0", "seems to be a part of a file"),
         ("a.parquet", b"version https://git-lfs.github.com/spec/v1\n", "is a pointer of Git LFS"),
@@ -248,6 +276,24 @@ def test_causes_are_named(tmp_path: Path, name: str, data: bytes, why: str) -> N
     (tmp_path / name).write_bytes(data)
     with pytest.raises(UsageError, match=rf"/{name}' {why}"):
         read_file(tmp_path / name)
+
+
+def test_a_part_of_a_table_is_a_table(tmp_path: Path) -> None:
+    (tmp_path / "x.csv.1").write_bytes(b"id,text\n1,one\n")
+    assert read_file(tmp_path / "x.csv.1").texts == ["one"]
+
+
+@pytest.mark.parametrize("name", ["part-00000", "x.txt", "x.parquet", "x.jsonl"])
+def test_a_stream_of_arrow_is_recognised(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(arrow_stream())
+    assert read_file(tmp_path / name).texts == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.tar"])
+def test_a_file_without_bytes_is_called_empty(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch()
+    (reject,) = read_file(tmp_path / name).rejects
+    assert (reject.detail, reject.lost_bytes) == ("the file is empty", 1)
 
 
 def test_an_empty_archive_has_no_documents(tmp_path: Path) -> None:

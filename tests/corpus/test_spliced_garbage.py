@@ -101,7 +101,7 @@ def test_each_record_once(
     name = "x.jsonl" if json_lines else "x.txt"
     url = f"memory://spliced/{name}" + ("" if packing == "plain" else f".{packing}")
     STORAGE.write_bytes(url, pack(lines, packing, members))
-    plan = make_plan(STORAGE, [url])
+    plan = make_plan(STORAGE, [url], input_format="jsonl" if json_lines else "text")
     bounds = sorted({0, plan.size, *(int(plan.size * cut) for cut in cuts)})
     pieces = [Slice(0, *each) for each in itertools.pairwise(bounds)]
     plan = Plan(plan.root, plan.files, tuple(Split(i, (p,)) for i, p in enumerate(pieces)))

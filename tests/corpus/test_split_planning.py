@@ -45,7 +45,7 @@ def test_compression_is_told_by_content(tmp_path: Path) -> None:
         (b"PK\x03\x04", "auto", "is a ZIP archive"),
         (b"PAR1", "text", "is parquet, not text; leave input_format out"),
         (b"ARROW1\0\0", "jsonl", "is arrow, not jsonl"),
-        (b"\x1f\x8b\x08", "parquet", "is parquet within gzip"),
+        (b"\x1f\x8b\x08", "parquet", "is gzip, not parquet"),
     ],
 )
 def test_what_cannot_be_read_is_refused(

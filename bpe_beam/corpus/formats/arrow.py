@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,6 +36,8 @@ from bpe_beam.corpus.streams import Stored
 from bpe_beam.errors import DataError
 
 _MAGIC = b"ARROW1"
+_STREAM = re.compile(rb"\xff{4}[\0-\xff]{2}[\0-\xff]\0[\x08-\x40]\0\0\0")
+"""The first bytes of a stream: a mark, the length of the schema, and a position in it."""
 
 
 def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
@@ -116,5 +119,6 @@ FORMAT = InputFormat(
     read=_read,
     endings=(".arrow", ".arrows", ".ipc", ".feather"),
     magic=_MAGIC,
+    recognises=lambda head: head.startswith(_MAGIC) or _STREAM.match(head) is not None,
     columnar=True,
 )

@@ -19,7 +19,9 @@ import pyarrow as pa
 
 from bpe_beam.corpus.auxiliary_files import is_auxiliary
 from bpe_beam.corpus.batches import MAX_RECORD_BYTES
+from bpe_beam.corpus.encodings import HEAD_BYTES, is_binary, other_encoding
 from bpe_beam.corpus.formats.interface import InputFormat
+from bpe_beam.corpus.formats.jsonl import mostly_objects
 from bpe_beam.corpus.reading.document_gatherer import Gatherer
 from bpe_beam.corpus.reading.window import BOM
 from bpe_beam.corpus.rejects import RejectReason
@@ -47,6 +49,16 @@ def _recognises(head: bytes) -> bool:
         return bool(tarfile.TarInfo.frombuf(head[:_HEADER], "utf-8", "surrogateescape").name)
     except tarfile.HeaderError:
         return False
+
+
+def _kind_of(head: bytes) -> str | None:
+    """Return what says that the first bytes of a file are no text; None if they may be text."""
+    if encoding := other_encoding(head):
+        return encoding
+    if is_binary(head):
+        return "is binary"
+    lines = head.removeprefix(BOM).strip().split(b"\n")
+    return "is JSON Lines" if len(lines) > 1 and mostly_objects(lines) else None
 
 
 class _Stream:
@@ -131,7 +143,8 @@ class _Reader:
         if self.stream.broken:
             self._reject_broken_stream(offset)
         elif flaw:
-            self._lose_rest(offset, f"{flaw}; what lies behind is lost", b"")
+            detail = f"{flaw}; what lies behind is lost" if self.stream.size else "the file is empty"
+            self._lose_rest(offset, detail, b"")
         else:
             self._look_behind(archive.fileobj)
 
@@ -153,7 +166,13 @@ class _Reader:
             text.decode()
         except UnicodeDecodeError as error:
             detail = f"at byte {error.start} of {name}"
+            if encoding := other_encoding(text[:HEAD_BYTES]):
+                detail = f"{name} {encoding}"
             self.request.reject(RejectReason.INVALID_UTF8, detail, text, offset=member.offset)
+            return
+        if kind := _kind_of(text[:HEAD_BYTES]):
+            detail = f"{name} {kind}; unpack the archive, or leave the file out of it"
+            self.request.reject(RejectReason.NOT_TEXT, detail, text, offset=member.offset)
             return
         yield from self.gatherer.add(
             f"{self.request.file.name}:{name}",

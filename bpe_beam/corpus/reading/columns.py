@@ -175,9 +175,12 @@ def lose_file(request: SliceRequest, file: Stored, reason: RejectReason, error: 
         error: The error of pyarrow.
     """
     file.check()
+    if isinstance(error, pa.ArrowNotImplementedError):
+        reason = RejectReason.NOT_IMPLEMENTED
     if request.start == 0:
         size = request.file.size
-        request.reject(reason, str(error), total=size, lost_bytes=size)
+        detail = str(error) if size else "the file is empty"
+        request.reject(reason, detail, total=size, lost_bytes=size)
 
 
 def checked_rows(request: SliceRequest, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -181,3 +181,24 @@ def test_files_that_are_passed_over_in_folders(tmp_path: Path) -> None:
     path = tmp_path / "x.tar"
     path.write_bytes(made([(name, name.encode()) for name in names]))
     assert read_file(path).texts == ["./a.txt", "../b"]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason", "detail"),
+    [
+        ("a".encode("utf-16"), "invalid UTF-8", "x begins with the byte order mark of UTF-16"),
+        ("Привет мир".encode("utf-16-le"), "not text", "x seems to be UTF-16LE; unpack"),
+        ("文\n".encode("utf-16-be"), "invalid UTF-8", "x seems to be UTF-16BE"),
+        (bytes(600), "not text", "x is binary; unpack"),
+        (b'{"text": "a"}\n{"text": "b"}\n', "not text", "x is JSON Lines; unpack"),
+    ],
+)
+def test_files_that_are_not_text_are_rejected(
+    tmp_path: Path, content: bytes, reason: str, detail: str
+) -> None:
+    texts = [("a", b'{"text": "one object"}\n'), ("b", b'{\n "text": "a"\n}\n'), ("c", b"a NUL \0")]
+    (tmp_path / "x.tar").write_bytes(made([("x", content), *texts]))
+    found = read_file(tmp_path / "x.tar")
+    assert found.texts == [text.decode() for _, text in texts]
+    (reject,) = found.rejects
+    assert (reject.reason, reject.detail.startswith(detail)) == (reason, True)

@@ -146,6 +146,20 @@ def test_ids_and_sources_of_any_simple_type(
     assert (found.ids, found.sources) == ([name, None], [name, "other"])
 
 
+def test_a_file_with_a_type_that_pyarrow_lacks_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise pa.ArrowNotImplementedError("Integers with more than 64 bits not implemented")
+
+    path = write(tmp_path / "a.arrow", table_of(2))
+    monkeypatch.setattr(pa.ipc, "open_file", fail)
+    (reject,) = read_file(path).rejects
+    assert reject.reason == "type or encoding that is not read"
+    assert "64 bits" in reject.detail
+    assert reject.lost_bytes == path.stat().st_size
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("field", ["id_field", "source_field"])
 def test_a_column_that_cannot_be_an_id_is_refused(tmp_path: Path, kind: str, field: str) -> None:
