@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import re
@@ -15,6 +16,7 @@ from bpe_beam.corpus.file_types import first_bytes, format_of
 from bpe_beam.corpus.plan import MAX_FILE_BYTES, MAX_FILES, InputFile, Plan
 from bpe_beam.corpus.streams.stored import ignore
 from bpe_beam.errors import UsageError
+from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE
 from bpe_beam.messages import list_few
 from bpe_beam.storage import Storage, StoredFile, redact
 from bpe_beam.storage.names import (
@@ -103,7 +105,13 @@ def list_files(
         tuple(sorted(duplicates)),
         excluded,
         links=tuple(f"{path} ({reason})" for path, reason in sorted(links.items())),
-        passed_over=tuple(sorted(map(redact, passed_over.difference(found)))),
+        passed_over=tuple(
+            sorted(
+                redact(url)
+                for url in passed_over.difference(found)
+                if not any(real.is_below(url, output) for output in outputs)
+            )
+        ),
     )
 
 
@@ -254,9 +262,17 @@ def _expand(
     folders = folders or (not found and storage.is_folder(pattern))
     if folders:
         found = visible_below(storage, pattern, unfollowed.setdefault, passed_over.add)
+    elif found and not storage.exists(pattern):
+        found = without_job_folders(found, pattern, passed_over.add)
     links.update(unfollowed)
     if found:
         return found
+    if written := [path for path in passed_over if path.endswith("/")]:
+        raise UsageError(
+            f"input {shown!r}: all files are in folders that a job wrote: "
+            f"{list_few(sorted(map(redact, written)))}",
+            remedy="name files of such a folder by a glob that begins with it, to read them as text",
+        )
     if unfollowed:
         named = list_few([f"{path} ({reason})" for path, reason in unfollowed.items()])
         raise UsageError(f"input {shown!r}: no file but links that are not followed: {named}")
@@ -304,12 +320,51 @@ def visible_below(
             on_link(path, reason)
 
     files = []
-    for file in storage.expand(pattern, report):
+    found = storage.expand(pattern, report)
+    for file in without_job_folders(found, folder, on_passed_over):
         if visible(file.url):
             files.append(file)
         else:
             on_passed_over(file.url)
     return files
+
+
+def without_job_folders(
+    files: Sequence[StoredFile], pattern: str, on_folder: Callable[[str], None] = ignore
+) -> list[StoredFile]:
+    """Return files without those in folders that jobs of this package wrote.
+
+    On a store, a folder is such a one if its `__job` or `__manifest` is among the files.
+
+    Args:
+        files: The files that a pattern means.
+        pattern: A folder, or a glob; what it names without a glob is kept.
+        on_folder: Called with each folder that is left out, with a slash at its end.
+    """
+    named = absolute(pattern).rstrip("/").split("/")
+    marks = (JOB_FILE, MANIFEST_FILE)
+    names = (file.url.rpartition("/") for file in files)
+    listed = {folder for folder, _, name in names if name in marks}
+
+    @functools.cache
+    def is_written(folder: str) -> bool:
+        here = is_local(folder) and any(os.path.exists(f"{folder}/{mark}") for mark in marks)
+        return here or folder in listed
+
+    @functools.cache
+    def job_folder(folder: str) -> str | None:
+        parts = folder.split("/")
+        fixed = len(shared_parts([parts, named]))
+        folders = ("/".join(parts[:count]) for count in range(fixed + 1, len(parts) + 1))
+        return next(filter(is_written, folders), None)
+
+    kept = []
+    for file in files:
+        if (written := job_folder(file.url.rpartition("/")[0])) is None:
+            kept.append(file)
+        else:
+            on_folder(f"{written}/")
+    return kept
 
 
 def shared_parts(folders: Iterable[list[str]]) -> list[str]:

@@ -12,7 +12,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bpe_beam.corpus.listing import RealNames, expand_excluded, shared_parts, visible_below
+from bpe_beam.corpus.listing import (
+    RealNames,
+    expand_excluded,
+    shared_parts,
+    visible_below,
+    without_job_folders,
+)
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage, StoredFile, redact
 from bpe_beam.storage.names import (
@@ -131,7 +137,7 @@ class Watched:
 
     def _listed(self, storage: Storage) -> Iterator[StoredFile]:
         for pattern in self.patterns:
-            yield from storage.expand(pattern)
+            yield from without_job_folders(storage.expand(pattern), pattern)
         for folder in self.folders:
             yield from visible_below(storage, folder)
 

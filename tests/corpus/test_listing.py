@@ -161,6 +161,28 @@ def test_what_a_job_writes_is_no_input(tmp_path: Path) -> None:
         make_plan(STORAGE, [f"{root}/tokens"], outputs=outputs)
 
 
+@pytest.mark.parametrize("mark", ["__job", "__manifest"])
+@pytest.mark.parametrize("store", ["local", "memory"])
+def test_folders_that_other_jobs_wrote_are_no_input(tmp_path: Path, mark: str, store: str) -> None:
+    root = str(tmp_path) if store == "local" else f"memory://jobs/{mark}"
+    for name in ("a.txt", "b/c.txt", f"tok/{mark}", "tok/merges.txt", "tok/train/a.txt"):
+        if store == "local":
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        STORAGE.write_bytes(f"{root}/{name}", b"x\n")
+    for pattern in (root, f"{root}/", f"{root}/**/*", f"{root}/**"):
+        plan = make_plan(STORAGE, [pattern])
+        assert [file.name for file in plan.files] == ["a.txt", "b/c.txt"], pattern
+        assert plan.passed_over == (f"{root}/tok/",)
+    if store == "local":  # globs that mean no mark
+        assert _names(f"{root}/*/*.txt") == ["c.txt"]
+        with pytest.raises(UsageError, match=r"are in folders that a job wrote: .*/tok/"):
+            make_plan(STORAGE, [f"{root}/*/merges.txt"])
+    assert _names(f"{root}/tok/*.txt") == ["merges.txt"]
+    assert _names(f"{root}/tok/train") == ["a.txt"]
+    plan = make_plan(STORAGE, [root], outputs=[f"{root}/tok"])
+    assert (len(plan.files), plan.passed_over) == (2, ())
+
+
 def test_a_folder_without_files_to_read(tmp_path: Path) -> None:
     (tmp_path / "_SUCCESS").touch()
     with pytest.raises(UsageError, match=r"is a folder without files to read.*begin with \. or _"):
