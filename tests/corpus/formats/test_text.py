@@ -52,7 +52,9 @@ def test_a_file_as_a_document(tmp_path: Path) -> None:
 def test_another_encoding_is_named(tmp_path: Path, code: str, name: str) -> None:
     data = "".join(f"line {i}\n" for i in range(2000)).encode(code)
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
-    with pytest.raises(UsageError, match=rf"{name}' begins with the byte order mark of {code.upper()}"):
+    with pytest.raises(
+        UsageError, match=rf"{name}' begins with the byte order mark of {code.upper()}"
+    ):
         read_file(tmp_path / name)
 
 
