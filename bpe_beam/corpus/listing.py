@@ -271,7 +271,7 @@ def _expand(
         raise UsageError(
             f"input {shown!r}: all files are in folders that a job wrote: "
             f"{list_few(sorted(map(redact, written)))}",
-            remedy="name files of such a folder by a glob that begins with it, to read them as text",
+            remedy="to read such files as text, name them by a glob that begins with the folder",
         )
     if unfollowed:
         named = list_few([f"{path} ({reason})" for path, reason in unfollowed.items()])
@@ -348,7 +348,7 @@ def without_job_folders(
 
     @functools.cache
     def is_written(folder: str) -> bool:
-        here = is_local(folder) and any(os.path.exists(f"{folder}/{mark}") for mark in marks)
+        here = is_local(folder) and any(Path(folder, mark).exists() for mark in marks)
         return here or folder in listed
 
     @functools.cache
