@@ -38,10 +38,10 @@ def other_encoding(head: bytes) -> str | None:
     for mark, name in _MARKS:
         if head.startswith(mark):
             return f"begins with the byte order mark of {name}"
-    name = next((name for ascii_, name in _ASCII if ascii_.match(head)), None)
-    if name is None and is_binary(head):
-        name = next((name for _, name in _ASCII if _decodes(head, name)), None)
-    return name and f"seems to be {name}"
+    names = [name for ascii_, name in _ASCII if ascii_.match(head)]
+    if not names and is_binary(head):
+        names = [name for _, name in _ASCII if _decodes(head, name)]
+    return f"seems to be {names[0]}" if names else None
 
 
 def is_binary(head: bytes) -> bool:
