@@ -71,7 +71,7 @@ def tried_in_vain(storage: Storage, plan: Plan, settings: ReadSettings) -> list[
 def documents_without_id(storage: Storage, plan: Plan, settings: ReadSettings) -> dict[str, int]:
     """Return the fields of ids that no document of the first ones of up to 16 slices has.
 
-    Text files have no fields, so they are passed over.
+    Text files and archives have no fields, so they are passed over.
 
     Args:
         storage: The storage client.
@@ -88,7 +88,7 @@ def documents_without_id(storage: Storage, plan: Plan, settings: ReadSettings) -
     for slice_ in _spread(plan):
         file = plan.files[slice_.file]
         field = str(settings.of_file(file.name).id_field)
-        if file.format == "text" or field in present:
+        if file.format in ("text", "tar") or field in present:
             continue
         batches = read_split(
             storage, plan, Split(0, (slice_,)), settings, lambda _: None, batch_bytes=1 << 16

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bpe_beam.corpus.first_records import TRIED_RECORDS, tried_in_vain
+from bpe_beam.corpus.first_records import TRIED_RECORDS, documents_without_id, tried_in_vain
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.reading.window import Window
@@ -112,3 +113,14 @@ def test_empty_lines_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.Monk
 def test_nothing_is_nothing(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b"")
     assert tried(plan_of(tmp_path)) is None
+
+
+def test_documents_without_the_field_of_ids(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(lines("text", 3))
+    (tmp_path / "a.txt").write_text("a line\n")
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:  # its ids are of no field
+        archive.add(tmp_path / "a.txt", "a.txt")
+    plan = plan_of(tmp_path)
+    found = documents_without_id(Storage(), plan, ReadSettings(id_field="none"))
+    assert found == {"none": 3}
+    assert documents_without_id(Storage(), plan, ReadSettings()) == {}
