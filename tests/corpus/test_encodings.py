@@ -9,7 +9,7 @@ from bpe_beam.corpus.encodings import HEAD_BYTES, is_binary, other_encoding
 pytestmark = pytest.mark.quick
 
 TEXTS = {
-    "ru": "Привет мир\nвторая строка\n",
+    "ru": "Привет мир\nдлинный мир\n",
     "el": "Καλημέρα κόσμε\n",
     "hi": "नमस्ते दुनिया\nदूसरी पंक्ति\n",
     "he": "שלום עולם\n",
