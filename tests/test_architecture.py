@@ -27,7 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "folders": {"errors", "messages", "storage"},
     "terminal": set(),
     "progress": {"messages", "terminal"},
-    "corpus": EVERYWHERE,
+    "corpus": EVERYWHERE | {"folders"},
     "shards": EVERYWHERE | {"corpus", "folders"},
     "tokenizer": EVERYWHERE | {"api"},  # for `Tokenizer.evaluate`, where it is called
     "counts": EVERYWHERE | {"corpus", "folders", "tokenizer"},
