@@ -73,7 +73,7 @@ class Plan:
     """The files of a corpus in order, and the splits that cover them in the same order.
 
     Attributes:
-        root: The folder (path or URL) that the names start at. Neither it nor the last five are
+        root: The folder (path or URL) that the names start at. Neither it nor the last six are
             compared, written or hashed.
         files: The files, sorted by name.
         splits: The splits.
@@ -83,6 +83,8 @@ class Plan:
         range_bytes: The most stored bytes of a split, if its files can be split.
         links: The links that were not followed, each with the reason, sorted.
         passed_over: The files of folders that were left out by their names, sorted.
+        most_read: About how many stored bytes are read of each slice: the plan is a sample, whose
+            slices need not be contiguous. None: all.
     """
 
     root: str = field(repr=False, compare=False)
@@ -93,6 +95,7 @@ class Plan:
     range_bytes: int = field(default=0, compare=False)
     links: tuple[str, ...] = field(default=(), compare=False)
     passed_over: tuple[str, ...] = field(default=(), compare=False)
+    most_read: int | None = field(default=None, compare=False)
 
     @property
     def size(self) -> int:

@@ -54,21 +54,22 @@ def _read_slice(request: SliceRequest, lose_changed: bool) -> Iterator[pa.Record
         request.reject(RejectReason.NOTHING_READ, detail, offset=request.start, lost_bytes=size)
 
 
-def _metered(size: int, report: Callable[[int], None]) -> Callable[[int], None]:
-    """Return a function that reports bytes that were read, never more than `size` in total.
+class _Meter:
+    """Reports the bytes of a slice that were read, never more than `size` in total.
 
     Readers look beyond a slice, read footers, or skip columns.
     """
-    left = size
 
-    def add(count: int) -> None:
-        nonlocal left
-        count = min(count, left)
-        left -= count
+    def __init__(self, size: int, report: Callable[[int], None]) -> None:
+        self.read = 0
+        self._size = size
+        self._report = report
+
+    def add(self, count: int) -> None:
+        count = min(count, self._size - self.read)
+        self.read += count
         if count:
-            report(count)
-
-    return add
+            self._report(count)
 
 
 def read_split(
@@ -108,7 +109,8 @@ def read_split(
         batch_bytes: The approximate bytes of text of a batch; smaller files are joined.
         only_text: Whether ids may be null, and sources that the settings do not name.
         on_read: Called while files are read with the number of stored bytes since the last call;
-            at the split's end these add up to the split's size.
+            at the split's end these add up to the split's size. Of a sample, at the end of each
+            slice that has documents.
         lose_changed: Whether the rest of a file that has changed or no longer exists is a loss.
 
     Yields:
@@ -120,20 +122,25 @@ def read_split(
     pending: list[pa.RecordBatch] = []
     size = rows = 0
     for slice_ in split.slices:
-        report_read = _metered(slice_.end - slice_.start, on_read)
+        file = plan.files[slice_.file]
+        # A row group may be larger than the slice in which it begins.
+        by_rows = plan.most_read is not None and input_format(file.format).columnar
+        size_read = file.size if by_rows else slice_.end - slice_.start
+        meter = _Meter(size_read, on_read if plan.most_read is None else ignore)
+        found = False
         request = SliceRequest(
             storage=storage,
             url=plan.url(slice_.file),
-            file=plan.files[slice_.file],
+            file=file,
             number=slice_.file,
             start=slice_.start,
             end=slice_.end,
-            settings=settings.of_file(plan.files[slice_.file].name),
+            settings=settings.of_file(file.name),
             on_reject=on_reject,
             on_boundaries=on_boundaries,
             batch_bytes=batch_bytes,
             only_text=only_text,
-            on_read=report_read,
+            on_read=meter.add,
         )
         for batch in _read_slice(request, lose_changed):
             if pending and (
@@ -146,6 +153,13 @@ def read_split(
             if size >= batch_bytes // 2:
                 yield join(pending)
                 pending, size, rows = [], 0, 0
-        report_read(slice_.end - slice_.start)
+            found = True
+            if plan.most_read is not None and meter.read >= plan.most_read:
+                break
+        else:
+            if not by_rows:
+                meter.add(size_read)
+        if plan.most_read is not None and found:
+            on_read(meter.read)
     if pending:
         yield join(pending)

@@ -390,7 +390,9 @@ class CorpusJob(ABC, Generic[S, M]):
                     "other run works there, run this one again"
                 )
             readings = [receipts[name].read_stats(SplitReading) for name in names]
-            gaps = files_with_gaps(plan, _boundaries(readings), _proven(readings))
+            gaps: frozenset[int] = frozenset()
+            if plan.most_read is None:
+                gaps = files_with_gaps(plan, _boundaries(readings), _proven(readings))
             if not gaps and _same_as_restored(folder, receipts):
                 return plan, receipts
             plan = plan.reading_as_one(gaps)

@@ -76,7 +76,7 @@ def run(
     if settings.dry_run:
         from bpe_beam.jobs.estimate import estimate_counting
 
-        return estimate_counting(storage, plan, settings)
+        return estimate_counting(plan, settings)
     return CountJob(settings, storage, plan, added_tokens).run(progress)
 
 

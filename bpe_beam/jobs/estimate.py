@@ -1,87 +1,79 @@
 """`--dry-run`: what a job would read, how long, and how much memory and storage it would take.
 
-Two things are measured, and the rest follows:
+The job itself runs in this process, twice: on parts of the corpus from all over it, of which the
+first is a quarter of the second. What the second takes more is what more text takes; a small
+corpus is read whole, and its amounts are exact. Training learns the words of the sample. Nothing
+is written but temporary files, which are removed.
 
-- The job itself runs in a process of its own on a few documents, see `trial.py`: what every run
-  takes, whatever the corpus.
-- A sample of the corpus is read and processed by the same code as in the job, on as many threads,
-  for a few seconds, see `corpus_sample.py`. A training runs in a process of its own on the sample's
-  words, or on as many parts of counts as it learns in a few seconds.
-
-The number of unique words grows with a power of the corpus's size. The power is that between halves
-of the sample and the whole sample. Nothing is written but temporary files, which are removed.
+The number of unique words grows with a power of the text, which is measured between both parts and
+falls slowly.
 """
 
 from __future__ import annotations
 
+import heapq
+import io
 import math
+import resource
+import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from bpe_beam.corpus.plan import Plan, Split
-from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.counts.manifest import CountsManifest, CountsPart, source_totals
-from bpe_beam.counts.word_counter import WordRules
-from bpe_beam.counts.word_table import PARTITIONS
+from bpe_beam.corpus.plan import Plan, Slice, Split
+from bpe_beam.corpus.split_planning import can_be_cut
+from bpe_beam.counts.manifest import CountsManifest, read_manifest
+from bpe_beam.engines.local import scattered
 from bpe_beam.engines.run import workers_of
-from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKEN_COUNTS_FILE
-from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.folders.receipts import WORK, TaskFolder
-from bpe_beam.jobs.corpus_sample import Sample, most_open, read_sample
-from bpe_beam.jobs.trial import Trial, peak_memory, try_job, write_documents
-from bpe_beam.settings.common import InputSettings, RunSettings
+from bpe_beam.folders.artifact_names import MANIFEST_FILE
+from bpe_beam.jobs.corpus_summary import inputs_summary
+from bpe_beam.progress import Progress, Stage
+from bpe_beam.settings.common import RunSettings
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.settings.train import TrainSettings
-from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.numbering import shard_name
-from bpe_beam.shards.token_counts import write_token_counts
 from bpe_beam.storage import Storage
-from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.initial_vocabulary import needs_seen
 from bpe_beam.training.learning_work import LearningWork
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
 from bpe_beam.training.words import memory_needed
-from bpe_beam.workers.count_split import (
-    TABLE_BYTES,
-    CountTask,
-    PartStats,
-    RangeReference,
-    WordsFile,
-    range_references,
-    write_partition,
-)
-from bpe_beam.workers.document_encoding import Encoding
-from bpe_beam.workers.encode_documents import encode_documents
-from bpe_beam.workers.source_tables import SourceTables
-from bpe_beam.workers.split_task import task_name
-from bpe_beam.workers.token_counter import TABLE_BYTES as COUNTER_BYTES
-from bpe_beam.workers.token_counter import TokenCounter, added_up, id_columns
-from bpe_beam.workers.tokenize_split import ENCODED_BYTES, origin_of
+from bpe_beam.workers import metric_names
+from bpe_beam.workers.count_split import TABLE_BYTES
 
-SAMPLE_SECONDS = 3.0
-"""How long a sample is read."""
+SAMPLE_SHARE, LEAST_SAMPLE, MOST_SAMPLE = 0.025, 8 << 20, 64 << 20
+"""The share of the stored bytes that the sample has, and its least and most bytes."""
 
-_LEARNING_SECONDS = 3.0
-"""How long a training on some of the words takes at most, about."""
+_SPLITS = 8
+"""The splits of the sample, at least."""
 
-_WORD_CACHE_BYTES = 64 << 20
-"""The most memory of the word cache of an encoding thread, which a short sample does not fill."""
+_PLACES, _PLACE_BYTES = 128, 1 << 20
+"""The places of the sample, fewer where a file cannot be read from any byte on: a reader reads
+about so much at once."""
 
-_HALVED_PARTITIONS, _HALVINGS = 2, 3
-"""The partitions of words that tell how their number grows, and the ways to halve the sample."""
+_CUT_ANYWHERE = ("csv", "jsonl", "text")
+"""The formats that can be read from any byte on."""
 
-_USUAL_POWER = 0.6
-"""The power with which unique words grow, where the sample is a part of one split."""
+_LEARNING_SHARE, _LEAST_LEARNING = 0.08, 0.3
+"""The share of its time, and the least seconds, that a training on some of the words takes."""
+
+_POWER_FALLS, _LEAST_POWER, _USUAL_POWER = 0.02, 0.35, 0.6
+"""By how much the power of unique words falls as text doubles, the least that it falls to, and what
+it is where it cannot be measured."""
+
+_WORD_BYTES = 100
+"""The memory of a word in a table of counts."""
+
+_WORD_CACHE_BYTES = 32 << 20
+"""The usual memory of the word cache of an encoding thread, which a sample does not fill."""
 
 _NANOSECOND = 1e-9
 
@@ -124,359 +116,408 @@ class Estimate(Struct, frozen=True, kw_only=True):
     next: Sequence[str] = ("the same without --dry-run",)
 
 
-def _try_on_documents(
-    run: Callable[..., Any], settings: CountSettings | TokenizeSettings, sample: Sample, folder: str
-) -> Trial:
-    """Run a job on a few documents of a sample."""
-    documents = f"{folder}/documents.jsonl"
-    write_documents(sample.first, documents)
-    read = InputSettings(
-        inputs=(documents,),
-        max_rejects="100%",
-        source_field="source" if settings.input.by_source else None,
-    )
-    output = f"{folder}/output"
-    return try_job(
-        run, replace(settings, input=read, output=output, run=_here(settings.run)), output=output
-    )
+# ---- the sample ----
 
 
-def _here(run: RunSettings) -> RunSettings:
-    """Return how a job runs in this process and says nothing."""
-    workers = run.workers if run.in_process else None
+def sample_of(
+    storage: Storage, plan: Plan, size: int, places: int, separator: str, splits: int
+) -> Plan:
+    """Return a plan that reads about so many bytes, from places all over the corpus.
+
+    A sample of a quarter of the bytes from half of the places is within it.
+
+    Args:
+        storage: The storage client.
+        plan: The plan of the corpus.
+        size: The stored bytes.
+        places: How many places; fewer if a file cannot be read from any byte on.
+        separator: The document separator.
+        splits: How many splits it has, at most: each has places from all over the corpus.
+    """
+    slices = [part for split in plan.splits for part in split.slices]
+    ends = [*accumulate(part.end - part.start for part in slices)]
+    anywhere = {
+        number
+        for number, file in enumerate(plan.files)
+        if file.compression == "none"
+        and file.format in _CUT_ANYWHERE
+        and can_be_cut(file, separator)
+    }
+    if len(anywhere) < len(plan.files):
+        places = min(places, max(splits, size // _PLACE_BYTES))
+    place_bytes = -(-size // places)
+
+    def read_from(place: int) -> Iterator[Slice]:
+        """Yield what is read from a place on: parts of slices, or slices to be read in part."""
+        position, left = place * plan.size // places, place_bytes
+        number = bisect_right(ends, position)
+        while left > 0 and number < len(slices):
+            file, start, end = slices[number]
+            if file in anywhere:
+                start = max(start, end - (ends[number] - position))
+                last = min(end, start + left)
+                left -= last - start
+                start, end = (_record_after(storage, plan, file, at, separator) for at in (start, last))
+            elif plan.files[file].compression != "none":
+                start, end = 0, plan.files[file].size  # only there a reader need not search
+                left = 0
+            else:
+                left -= end - start
+            yield Slice(file, start, end)
+            number, position = number + 1, ends[number]
+
+    with ThreadPoolExecutor(_PLACES) as pool:
+        found = list(pool.map(lambda place: list(read_from(place)), range(places)))
+    seen: set[Slice] = set()
+    groups: list[list[Slice]] = [[] for _ in range(splits)]
+    for place, parts in enumerate(found):
+        groups[place % splits] += [part for part in parts if part not in seen]
+        seen.update(parts)
+    chosen = tuple(Split(number, tuple(group)) for number, group in enumerate(filter(None, groups)))
+    return replace(plan, splits=chosen, most_read=-(-size // len(seen)))
+
+
+def _record_after(storage: Storage, plan: Plan, file: int, position: int, separator: str) -> int:
+    """Return where a record begins, so that the documents of a slice have as many bytes as it.
+
+    The position itself, if none begins soon after it.
+    """
+    size = plan.files[file].size
+    if not 0 < position < size:
+        return position
+    end = separator.encode() if plan.files[file].format == "text" else b"\n"
+    with storage.open(plan.url(file)) as opened:
+        opened.seek(position - 1)
+        found = opened.read(min(_PLACE_BYTES, size - position + 1)).find(end)
+    return position if found < 0 else position - 1 + found + len(end)
+
+
+class _MeasuredStage(Stage):
+    """A stage that keeps what its tasks have reported."""
+
+    counters: dict[str, int]
+
+    def at_least(self, done: int, **counters: int) -> None:
+        """Do nothing: splits of a sample may be read in part."""
+
+    def __exit__(self, *error: Any) -> None:
+        now = self.snapshot()
+        self.counters.update(now.counters, done=max(now.done, self.counters.get("done", 0)))
+        super().__exit__(*error)
+
+
+class _MeasuredProgress(Progress):
+    """Shows nothing, and has what the tasks of the stages have reported."""
+
+    def __init__(self) -> None:
+        super().__init__("none", stream=io.StringIO())
+        self.counters: dict[str, int] = {}
+
+    def stage(self, name: str, total: int | None, unit: str) -> Stage:
+        """See `Progress.stage`."""
+        stage = _MeasuredStage(name, total, unit, None)
+        stage.counters = self.counters
+        return stage
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What the job took on a part of the corpus.
+
+    Attributes:
+        seconds: Its seconds.
+        counters: What its tasks have reported; `done` are the stored bytes that it read.
+        storage_bytes: The bytes of its output, without those of manifests.
+        manifest_bytes: Those of manifests, which list slices, of which samples have more.
+        summary: Its summary.
+    """
+
+    seconds: float
+    counters: dict[str, int]
+    storage_bytes: int
+    manifest_bytes: int
+    summary: dict[str, Any]
+
+    @property
+    def stored(self) -> int:
+        """The stored bytes that it read; at least 1."""
+        return max(1, self.counters["done"])
+
+    @property
+    def text(self) -> int:
+        """The bytes of the text; at least 1."""
+        return max(1, int(self.summary["text_bytes"]))
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """The runs on both parts of the corpus; the same one twice, if it was read whole.
+
+    Attributes:
+        started: The seconds of this process before the first run.
+        workers: How many splits are read at once.
+        splits: The splits of the second run.
+    """
+
+    plan: Plan
+    first: _Run
+    second: _Run
+    started: float
+    workers: int
+    splits: int
+
+    @property
+    def share(self) -> float:
+        """The share of the corpus that the second run has read."""
+        return self.second.stored / max(self.second.stored, self.plan.size)
+
+    @property
+    def text(self) -> float:
+        """The bytes of the text of the whole corpus."""
+        return self.second.text / self.share
+
+    @property
+    def seconds(self) -> float:
+        """The seconds of the job on the whole corpus, the start of the process included."""
+        # Each worker reads a split at a time, so that the last one may be left alone.
+        free = [0] * self.workers
+        for number in scattered(len(self.plan.splits)):
+            heapq.heapreplace(free, free[0] + self.plan.splits[number].size)
+        uneven = max(free) * self.workers / max(1, self.plan.size)
+        more = self.per_byte(self.second.seconds - self.first.seconds)
+        return self.started + self.first.seconds + more * (uneven * self.text - self.first.text)
+
+    @property
+    def storage_bytes(self) -> float:
+        """The bytes of the output, if they grow as the text does."""
+        more = self.per_byte(self.second.storage_bytes - self.first.storage_bytes)
+        files = self.first.storage_bytes + more * (self.text - self.first.text)
+        return files + self.second.manifest_bytes
+
+    def per_byte(self, difference: float) -> float:
+        """Return a difference between both runs for each byte of text; 0 if they are the same."""
+        return max(0.0, difference) / max(1, self.second.text - self.first.text)
+
+    def whole(self, name: str) -> int:
+        """Return an amount of the whole corpus by its name in the summary."""
+        return round(float(self.second.summary[name]) / self.share)
+
+    def rows(self) -> dict[str, Any]:
+        """Return the rows of the summary that jobs share."""
+        plan = self.plan
+        rows = inputs_summary(plan, ())
+        del rows["files_read_by_one_worker"]
+        return {
+            **rows,
+            "bytes": plan.size,
+            "splits": len(plan.splits),
+            "sampled_bytes": self.second.stored,
+            **{name: self.whole(name) for name in ("documents", "text_bytes", "rejects")},
+            "workers": self.workers,
+        }
+
+
+def _sampled(
+    plan: Plan,
+    settings: CountSettings | TokenizeSettings,
+    folder: str,
+    run: Callable[[Any, Progress, Plan], Any],
+) -> _Sample:
+    """Run a job on both parts of a sample.
+
+    Args:
+        plan: The plan of the corpus.
+        settings: The settings of the job.
+        folder: A temporary folder; the second run's output is `second` in it.
+        run: Runs the job.
+    """
+    started = time.process_time()
+    workers = workers_of(settings.run, len(plan.splits))
+
+    def tried(name: str, part: Plan) -> _Run:
+        output = f"{folder}/{name}"
+        any_rejects = replace(settings.input, max_rejects="100%")
+        one = replace(settings, input=any_rejects, output=output, run=_here(settings.run, workers))
+        progress, begun = _MeasuredProgress(), time.monotonic()
+        summary = msgspec.to_builtins(run(one, progress, part))
+        seconds = time.monotonic() - begun
+        return _Run(seconds, progress.counters, *_sizes_of(output), summary)
+
+    size = min(MOST_SAMPLE, max(LEAST_SAMPLE, round(SAMPLE_SHARE * plan.size)))
+    if plan.size <= 2 * size:
+        whole = tried("second", plan)
+        return _Sample(plan, whole, whole, started, workers, len(plan.splits))
+    storage, separator = Storage(settings.run.storage_options), settings.input.document_separator
+    parts = [
+        sample_of(storage, plan, bytes_, places, separator, max(_SPLITS, workers))
+        for bytes_, places in ((size // 4, _PLACES // 2), (size, _PLACES))
+    ]
+    first = tried("first", parts[0])
+    _forget_peak()
+    return _Sample(plan, first, tried("second", parts[1]), started, workers, len(parts[1].splits))
+
+
+def _here(run: RunSettings, workers: int | None = None) -> RunSettings:
+    """Return how a job runs in this process, with so many workers, and says nothing."""
     return RunSettings(workers=workers, quiet=True, storage_options=run.storage_options)
+
+
+def _sizes_of(folder: str) -> tuple[int, int]:
+    """Return the bytes of all files of a folder but manifests, and those of manifests."""
+    sizes = [0, 0]
+    for path in Path(folder).rglob("*"):
+        sizes[path.name == MANIFEST_FILE] += path.stat().st_size if path.is_file() else 0
+    return sizes[0], sizes[1]
+
+
+def peak_memory() -> int:
+    """Return the peak of this process's resident memory, in bytes."""
+    return _memory("VmHWM")
+
+
+def _memory(name: str) -> int:
+    try:
+        # Not by `getrusage`, which counts the process that this one was forked from.
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+    except (OSError, StopIteration):
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024
+
+
+def _forget_peak() -> None:
+    """Let the peak of memory begin anew, where the system can."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        return
 
 
 # ---- words ----
 
 
-@dataclass
-class _SplitWords:
-    """The words of a split that was read in part.
-
-    Attributes:
-        size: The size of the whole split.
-        stored: The bytes of it that were read.
-        rows: The words that were written, each once in each source.
-        memory: The memory of the tables.
-    """
-
-    size: int
-    stored: int
-    rows: int
-    bytes: int
-    memory: int
-    words: int
-    sources: dict[str, Counter[str]]
-    ranges: list[tuple[int, RangeReference]]
-
-
-class _Counting:
-    """Counts the splits of a sample into files of words in a temporary folder.
-
-    Args:
-        folder: The folder.
-        settings: The settings of the job.
-    """
-
-    def __init__(self, folder: str, settings: CountSettings, rules: WordRules) -> None:
-        self.splits: list[_SplitWords] = []
-        self.settings = settings
-        self.rules = rules
-        self.by_source = settings.input.by_source
-        self.folder = TaskFolder(Storage().unsynced, folder, "")
-        self.folder.storage.make_folder(self.folder.path(WORK))
-
-    def begin(self, split: Split) -> _CountedSplit:
-        """Return the counter of a split."""
-        return _CountedSplit(self, split)
-
-
-class _CountedSplit:
-    """Counts a split into a file of words. A `SplitProcess`."""
-
-    def __init__(self, counting: _Counting, split: Split) -> None:
-        self._counting = counting
-        self._split = split
-        self._url = counting.folder.path(f"{split.index}.words")
-        self._stack = ExitStack()
-        create = counting.folder.storage.create
-        self._file = WordsFile(self._stack.enter_context(create(self._url)))
-        self._tables = SourceTables(
-            counting.rules,
-            counting.by_source,
-            max_bytes=TABLE_BYTES,
-            on_full=self._file.write,
-        )
-        self._words = 0
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Count documents."""
-        self._words += self._tables.add(batch)
-
-    def end(self, stored: int) -> None:
-        """Write the words."""
-        memory = self._tables.memory_bytes
-        self._file.write(self._tables.take())
-        self._stack.close()
-        info = FileInfo.written("", self._file.file)
-        self._counting.splits.append(
-            _SplitWords(
-                size=self._split.size,
-                stored=stored,
-                rows=self._file.words,
-                bytes=info.bytes,
-                memory=memory,
-                words=self._words,
-                sources=self._tables.totals,
-                ranges=[*range_references(self._url, info.sha256, self._file.ranges)],
-            )
-        )
-
-
-@dataclass
+@dataclass(frozen=True)
 class _Words:
-    """The words of a sample, and what follows for the whole corpus.
+    """The words of a sample, and what follows for the whole corpus."""
 
-    Attributes:
-        manifest: The manifest of the counts folder that the sample makes.
-        splits: The splits of the sample.
-        merging_seconds: How long the words of all splits took to merge.
-        power: How the number of unique words grows with the size of the corpus.
-        row_power: The same of words that each source has once.
-        trial: The job on a few documents.
-    """
-
-    sample: Sample
-    settings: CountSettings
+    sample: _Sample
     manifest: CountsManifest
-    splits: list[_SplitWords]
-    merging_seconds: float
-    power: float
-    row_power: float
-    trial: Trial
+
+    def growth(self, times: float) -> float:
+        """Return how many times more unique words a text has than one of which it is a multiple."""
+        power, doublings = self._power(), math.log2(max(1.0, times))
+        grown = 0.0
+        while doublings > 0:
+            step = min(1.0, doublings)
+            power = max(min(power, _LEAST_POWER), power - _POWER_FALLS * step)
+            grown, doublings = grown + step * power, doublings - step
+        return math.pow(2.0, grown)
+
+    def _power(self) -> float:
+        """Return the power with which unique words grow at the sample's size.
+
+        It is measured from one split of the sample to all, and from the first run to the second:
+        splits may have no documents, and the first run is small.
+        """
+        first, second = self.sample.first, self.sample.second
+        splits, in_splits = self.sample.splits, second.counters.get("_words_written", 0)
+        before, unique = first.summary["unique_words"], second.summary["unique_words"]
+        found = [1.0]
+        if splits > 1 and in_splits:
+            rows = sum(part.rows for part in self.manifest.parts)  # words of each source
+            power = math.log(splits * rows / in_splits) / math.log(splits)
+            found.append(power - _POWER_FALLS * math.log2(splits) / 2)
+        if second.text > first.text and before:
+            found.append(math.log(unique / before) / math.log(second.text / first.text))
+        return max(0.0, min(found)) if len(found) > 1 else _USUAL_POWER
 
     @property
-    def growth(self) -> float:
-        """How many times more unique words the corpus has than the sample."""
-        return math.pow(1 / self.sample.share, self.power)
-
-    def row_growth(self, share: float) -> float:
-        """Return how many times more words a thing has than a share of it."""
-        return math.pow(1 / share, self.row_power)
-
-    @property
-    def in_splits(self) -> float:
-        """How many times more words all splits have than those of the sample."""
-        read = sum(split.rows for split in self.splits)
-        whole = sum(self._whole(split.rows, split) for split in self.splits)
-        sizes = sum(split.size for split in self.splits)
-        return whole / max(1, read) * self.sample.plan.size / max(1, sizes)
-
-    def _whole(self, amount: float, split: _SplitWords) -> float:
-        return amount * self.row_growth(max(1, split.stored) / max(1, split.stored, split.size))
-
-    @property
-    def seconds(self) -> float:
-        """The seconds of counting."""
-        workers = workers_of(self.settings.run, len(self.sample.plan.splits))
-        reading = self.sample.seconds_of_all(workers)
-        return self.trial.seconds + reading + self.merging_seconds * self.in_splits
-
-    @property
-    def memory(self) -> int:
-        """The peak of memory while words are counted."""
-        workers = workers_of(self.settings.run, len(self.sample.plan.splits))
-        # The words are taken out of the tables, encoded and written while the tables are there.
-        tables = max(
-            (self._whole(split.memory + split.bytes, split) for split in self.splits), default=0
-        )
-        return self.trial.memory + round(workers * min(tables, 2 * TABLE_BYTES))
-
-    @property
-    def storage_bytes(self) -> int:
-        """The bytes of all files of the counts folder."""
-        least = self.trial.bytes_of(".parquet")
-        parts = sum(part.bytes for part in self.manifest.parts)
-        words = max(0, parts - least) * self.row_growth(self.sample.share)
-        others = sum(self.trial.files.values()) - self.trial.bytes_of(MANIFEST_FILE)
-        return round(others + len(self.manifest.to_bytes()) + words)
+    def unique(self) -> int:
+        """The number of unique words of the corpus."""
+        return round(self.manifest.unique_words * self.growth(1 / self.sample.share))
 
     def rows(self) -> dict[str, Any]:
         """Return the rows of the summary."""
-        plan = self.sample.plan
+        sample, plan = self.sample, self.sample.plan
+        splits = len(plan.splits)
+        # A split of the sample is smaller, and there are fewer of them.
+        times = sample.splits / (splits * sample.share)
+        in_split = self.growth(times)
+        blocks = (sample.second.summary["counters"] or {}).get(metric_names.COUNT_BLOCK_BYTES, 0)
+        words = self.manifest.unique_words / sample.splits * in_split
+        first, second = sample.first, sample.second
+        more_words = second.summary["unique_words"] - first.summary["unique_words"]
+        word_bytes = (second.storage_bytes - first.storage_bytes) / max(1, more_words)
+        tables = sample.workers * min(words * _WORD_BYTES, 2 * TABLE_BYTES)
         return {
-            **self.sample.summary(),
-            "words": self.sample.whole(self.manifest.words),
-            "unique_words": round(self.manifest.unique_words * self.growth),
-            "workers": workers_of(self.settings.run, len(plan.splits)),
-            "seconds": round(self.seconds, 1),
-            "memory_bytes": self.memory,
-            "storage_bytes": self.storage_bytes,
-            "temporary_bytes": round(sum(split.bytes for split in self.splits) * self.in_splits),
+            **sample.rows(),
+            "words": sample.whole("words"),
+            "unique_words": self.unique,
+            "seconds": round(sample.seconds, 1),
+            "memory_bytes": peak_memory() + round(tables if sample.share < 1 else 0),
+            "storage_bytes": second.storage_bytes
+            + second.manifest_bytes
+            + round(word_bytes * (self.unique - self.manifest.unique_words)),
+            "temporary_bytes": round(blocks * in_split * splits / sample.splits),
         }
 
 
-def _count_sample(storage: Storage, plan: Plan, settings: CountSettings, folder: str) -> _Words:
-    """Count a sample into a counts folder, as the job does.
-
-    Args:
-        storage: The storage client.
-        plan: The plan of the corpus.
-        settings: The settings of the job.
-        folder: The folder, which is temporary.
-    """
+def _count_sample(plan: Plan, settings: CountSettings, folder: str) -> _Words:
+    """Count a sample into counts folders below a temporary one."""
     from bpe_beam.jobs import count
 
-    rules = count.rules_of(settings)
-    workers = workers_of(settings.run, len(plan.splits))
-    counting = _Counting(folder, settings, rules)
-    sample = read_sample(
-        storage,
+
+    sample = _sampled(
         plan,
-        settings.input,
-        counting.begin,
-        threads=1 if rules.hold_gil else workers,
-        seconds=SAMPLE_SECONDS,
-        only_text=True,
+        replace(settings, dry_run=False),
+        folder,
+        lambda one, progress, part: count.run(one, progress, plan=part),
     )
-    with tempfile.TemporaryDirectory() as tried:
-        trial = _try_on_documents(count.run, replace(settings, dry_run=False), sample, tried)
-    splits = counting.splits
-    started = time.monotonic()
-    _merge(counting, [], workers, range(PARTITIONS))
-    without = time.monotonic() - started
-    parts = _merge(counting, splits, workers, range(PARTITIONS))
-    seconds = max(0.0, time.monotonic() - started - 2 * without)
-    power, row_power = _powers(counting, workers, parts)
-    manifest = _manifest(counting, sample, parts)
-    storage.write_bytes(storage.join(folder, MANIFEST_FILE), manifest.to_bytes())
-    return _Words(sample, settings, manifest, splits, seconds, power, row_power, trial)
+    return _Words(sample, read_manifest(Storage(), f"{folder}/second"))
 
 
-def _merge(
-    counting: _Counting, splits: Sequence[_SplitWords], workers: int, partitions: Sequence[int]
-) -> list[CountsPart]:
-    """Write partitions of the words of splits as parts of the counts folder."""
-    task = CountTask(
-        counting.folder, ReadSettings(), counting.rules, len(splits), counting.by_source
-    )
-    ranges: list[list[RangeReference]] = [[] for _ in range(PARTITIONS)]
-    for split in splits:
-        for partition, reference in split.ranges:
-            ranges[partition].append(reference)
-
-    def write(partition: int) -> CountsPart:
-        write_partition(task, (partition, ranges[partition]))
-        receipt = counting.folder.read_receipt(task_name("part", partition, PARTITIONS))
-        assert receipt is not None
-        return receipt.read_stats(PartStats).part
-
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(write, partitions))
-
-
-def _powers(counting: _Counting, workers: int, parts: Sequence[CountsPart]) -> tuple[float, float]:
-    """Return how unique words grow, and words that each source has once.
-
-    The mean of several ways to halve the sample differs less by chance than one.
-    """
-    splits = sorted(counting.splits, key=lambda split: split.stored)
-    whole = parts[:_HALVED_PARTITIONS]
-    unique, rows = [], []
-    with tempfile.TemporaryDirectory() as folder:
-        divided = _Counting(folder, counting.settings, counting.rules)
-        for bit in range(_HALVINGS):
-            halves: list[list[_SplitWords]] = [[], []]
-            for number, split in enumerate(splits):
-                halves[number >> bit & 1].append(split)
-            for half in halves if all(halves) else ():
-                own = _merge(divided, half, workers, range(len(whole)))
-                unique.append(sum(part.unique_words for part in own))
-                rows.append(sum(part.rows for part in own))
-    return (
-        _power(unique, sum(part.unique_words for part in whole)),
-        _power(rows, sum(part.rows for part in whole)),
-    )
-
-
-def _power(halves: Sequence[int], whole: int) -> float:
-    """Return the power with which an amount grows from a half to the whole, from 0 to 1."""
-    if not sum(halves):
-        return _USUAL_POWER
-    return min(1.0, max(0.0, math.log2(whole * len(halves) / sum(halves))))
-
-
-def _manifest(counting: _Counting, sample: Sample, parts: Sequence[CountsPart]) -> CountsManifest:
-    """Return the manifest of the sample's counts."""
-    sources = None
-    if counting.by_source:
-        sources = source_totals((split.sources for split in counting.splits), parts)
-    return CountsManifest(
-        **counting.rules.of_counts,
-        documents=sample.documents,
-        text_bytes=sample.text_bytes,
-        words=sum(split.words for split in counting.splits),
-        unique_words=sum(part.unique_words for part in parts),
-        word_bytes=sum(part.word_bytes for part in parts),
-        rejects={},
-        inputs=tuple((file.name, file.size) for file in sample.plan.files),
-        parts=tuple(parts),
-        sources=sources,
-    )
-
-
-def estimate_counting(storage: Storage, plan: Plan, settings: CountSettings) -> Estimate:
+def estimate_counting(plan: Plan, settings: CountSettings) -> Estimate:
     """Return what counting a corpus would take.
 
     Args:
-        storage: The storage client.
         plan: The plan of the corpus.
         settings: The settings of the job.
     """
     with tempfile.TemporaryDirectory() as folder:
-        return Estimate(job="count", **_count_sample(storage, plan, settings, folder).rows())
+        return Estimate(job="count", **_count_sample(plan, settings, folder).rows())
 
 
 # ---- training ----
 
 
 def estimate_training(
-    storage: Storage,
-    plan: Plan,
-    counting: CountSettings,
-    settings: TrainSettings,
-    recipe: Recipe,
+    plan: Plan, counting: CountSettings, settings: TrainSettings, recipe: Recipe
 ) -> Estimate:
     """Return what counting a corpus and training from its words would take.
 
     Args:
-        storage: The storage client.
         plan: The plan of the corpus.
         counting: The settings of counting it.
         settings: The settings of the job.
         recipe: What is trained.
     """
     with tempfile.TemporaryDirectory() as folder:
-        words = _count_sample(storage, plan, counting, folder)
+        words = _count_sample(plan, counting, folder)
         rows = words.rows()
-        unique = rows["unique_words"]
         training = _training(
-            replace(settings, input=None, counts=folder),
+            replace(settings, input=None, counts=f"{folder}/second"),
             recipe,
             words.manifest,
-            unique,
-            round(words.manifest.word_bytes * words.growth),
+            words.unique,
+            round(words.manifest.word_bytes * words.unique / max(1, words.manifest.unique_words)),
         )
-    seconds = training.pop("seconds")
+    seconds = training["seconds"]
     return Estimate(
         job="train",
         **{
             **rows,
             "merge_rounds": training["merge_rounds"],
-            "seconds": None
-            if seconds is None
-            else round(words.seconds + seconds - training["start"], 1),
+            "seconds": None if seconds is None else round(rows["seconds"] + seconds, 1),
             "memory_bytes": max(rows["memory_bytes"], training["memory_bytes"]),
             "storage_bytes": rows["storage_bytes"] + training["storage_bytes"],
         },
@@ -493,16 +534,11 @@ def estimate_training_from_counts(
         recipe: What is trained.
         manifest: The manifest of the counts.
     """
+    started = time.process_time()
     training = _training(settings, recipe, manifest, manifest.unique_words, manifest.word_bytes)
-    seconds = training.pop("seconds")
-    del training["start"]
-    return Estimate(
-        job="train",
-        unique_words=manifest.unique_words,
-        workers=1,
-        seconds=None if seconds is None else round(seconds, 1),
-        **training,
-    )
+    if training["seconds"] is not None:
+        training["seconds"] = round(started + training["seconds"], 1)
+    return Estimate(job="train", unique_words=manifest.unique_words, workers=1, **training)
 
 
 def _training(
@@ -516,46 +552,46 @@ def _training(
         manifest: The manifest of the counts.
         unique: The number of unique words of the job.
         word_bytes: Their bytes.
-
-    Returns:
-        Rows of the summary, and `start`, the seconds of the process before and after the job.
     """
     from bpe_beam.jobs import train
 
     sizes = [part.word_bytes for part in manifest.parts]
     parts = len(sizes)
-    while parts > 1 and _work(recipe, sum(sizes[:parts])) > _LEARNING_SECONDS:
+    most = max(_LEAST_LEARNING, _LEARNING_SHARE * _work(recipe, word_bytes))
+    while parts > 1 and _work(recipe, sum(sizes[:parts])) > most:
         parts -= 1
     share = min(1.0, max(1, sum(sizes[:parts])) / max(1, word_bytes))
     with tempfile.TemporaryDirectory() as folder:
-        output = f"{folder}/output"
         alone = replace(
             settings,
-            output=output,
+            output=f"{folder}/output",
             run=_here(settings.run),
             merge_rounds="local",
             driver_memory=1 << 60,
             dry_run=False,
         )
-        trial = try_job(train.train_from_parts, alone, parts, output=output)
-    learning = trial.stages.get("learn", 0.0)
+        _forget_peak()
+        before, begun = _memory("VmRSS"), time.monotonic()
+        summary = train.train_from_parts(alone, parts, _MeasuredProgress())
+        seconds = time.monotonic() - begun
+        storage = sum(_sizes_of(alone.output))
     needed = memory_needed(word_bytes, unique, recipe.vocab_size)
     in_rounds = settings.merge_rounds == "distributed" or (
         settings.merge_rounds != "local" and needed > settings.driver_memory
     )
-    grown = trial.memory - trial.memory_before
-    grown = max(grown, min(round(grown / share), needed))
-    entries = trial.summary.get("vocab_size", recipe.vocab_size)
-    storage = sum(trial.files.values()) * (recipe.vocab_size / entries if share < 1 else 1.0)
+    # The needed memory is an upper bound: how much of it the words of the sample took is known.
+    sampled = memory_needed(round(word_bytes * share), round(unique * share), recipe.vocab_size)
+    grown = max(0, peak_memory() - before)
+    grown = max(grown, round(needed * min(1.0, grown / sampled)))
+    if share < 1:
+        storage = round(storage * recipe.vocab_size / max(1, summary.vocab_size))
+    learning = float(summary.learning_seconds or 0.0)
+    more = _work(recipe, word_bytes) / max(_NANOSECOND, _work(recipe, word_bytes * share)) - 1
     return {
         "merge_rounds": "distributed" if in_rounds else "local",
-        "seconds": None
-        if in_rounds
-        else trial.seconds + learning * (_more_work(recipe, word_bytes, share) - 1),
-        "start": trial.start,
-        "memory_bytes": trial.memory_before
-        + (min(needed, settings.driver_memory) if in_rounds else grown),
-        "storage_bytes": round(storage),
+        "seconds": None if in_rounds else seconds + learning * more,
+        "memory_bytes": before + (min(needed, settings.driver_memory) if in_rounds else grown),
+        "storage_bytes": storage,
     }
 
 
@@ -572,160 +608,35 @@ def _work(recipe: Recipe, word_bytes: float) -> float:
     return learning.seconds_left()
 
 
-def _more_work(recipe: Recipe, word_bytes: int, share: float) -> float:
-    """Return by how much training on all words takes longer than on a share of them."""
-    return _work(recipe, word_bytes) / max(_NANOSECOND, _work(recipe, word_bytes * share))
-
-
 # ---- tokens ----
 
 
-class _Tokenizing:
-    """Tokenizes the splits of a sample to shards in a temporary folder.
+def estimate_tokenizing(plan: Plan, settings: TokenizeSettings) -> Estimate:
+    """Return what tokenizing a corpus would take.
 
     Args:
-        folder: The folder.
         plan: The plan of the corpus.
         settings: The settings of the job.
-        encoding: How documents become ids.
-        at_once: The splits that are open at once: their token counts share the memory of one.
-
-    Attributes:
-        tokens: The number of tokens of each split.
-        bytes: The bytes of the shards of each.
-        counts: The files with the token counts of each.
-        sources: The sources of the documents.
-    """
-
-    def __init__(
-        self,
-        folder: str,
-        plan: Plan,
-        settings: TokenizeSettings,
-        encoding: Encoding,
-        *,
-        at_once: int,
-    ) -> None:
-        self.plan = plan
-        self.encoding = encoding
-        self.counter_bytes = COUNTER_BYTES // at_once
-        self.kinds = {name: shard_format(name) for name in settings.formats}
-        self.by_source = settings.input.by_source
-        self.columns = settings.columns
-        self.folder = TaskFolder(Storage().unsynced, folder, "")
-        self.tokens: list[int] = []
-        self.bytes: list[int] = []
-        self.counts: list[FileInfo] = []
-        self.sources: set[str] = set()
-        for name in (*self.kinds, WORK):
-            self.folder.storage.make_folder(self.folder.path(name))
-
-    def begin(self, split: Split) -> _TokenizedSplit:
-        """Return the writer of a split's shards."""
-        return _TokenizedSplit(self, split)
-
-
-class _TokenizedSplit:
-    """Encodes a split and writes its shards. A `SplitProcess`."""
-
-    def __init__(self, tokenizing: _Tokenizing, split: Split) -> None:
-        self._of = tokenizing
-        self._name = shard_name(split.index, len(tokenizing.plan.splits))
-        self._stack = ExitStack()
-        encoding, kinds = tokenizing.encoding, tokenizing.kinds
-        self._limit = min(kind.max_document_tokens for kind in kinds.values())
-        tokenizer = encoding.tokenizer()
-        self._counter = TokenCounter(
-            id_columns(tokenizer), tokenizing.by_source, table_bytes=tokenizing.counter_bytes
-        )
-        self._writers = []
-        for name, kind in kinds.items():
-            folder = tokenizing.folder
-            target = folder.storage, folder.path(name), self._name, tokenizer.max_id + 1
-            origin = origin_of(encoding, tokenizing.columns)
-            writer = kind.open_writer(*target, origin)
-            self._writers.append(self._stack.enter_context(writer))
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Encode documents, and write them."""
-        of = self._of
-        rows, ids, _ = encode_documents(of.encoding, batch, of.plan, lambda _: None, self._limit)
-        for writer in self._writers:
-            writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy(), rows)
-        self._counter.add(rows, ids)
-        if of.by_source:
-            of.sources.update(rows.column("source").unique().to_pylist())
-
-    def end(self, stored: int) -> None:
-        """Finish the shards."""
-        self._stack.close()
-        of = self._of
-        shards = [writer.result() for writer in self._writers]
-        of.counts.append(self._counter.write(of.folder, self._name))
-        of.tokens.append(shards[0].tokens)
-        of.bytes.append(sum(file.bytes for shard in shards for file in shard.files))
-
-
-def estimate_tokenizing(
-    storage: Storage,
-    plan: Plan,
-    settings: TokenizeSettings,
-    tokenizer: Tokenizer,
-    encoding: Encoding,
-) -> Estimate:
-    """Return what tokenizing a corpus would take; shards of the sample are written and measured.
-
-    Args:
-        storage: The storage client.
-        plan: The plan of the corpus.
-        settings: The settings of the job.
-        tokenizer: The tokenizer.
-        encoding: How documents become ids.
     """
     from bpe_beam.jobs import tokenize
 
-    workers = workers_of(settings.run, len(plan.splits))
-    kinds = [shard_format(name) for name in settings.formats]
+    undivided = replace(settings, arranging=replace(settings.arranging, dry_run=False))
     with tempfile.TemporaryDirectory() as folder:
-        threads = 1 if tokenizer.holds_gil else workers
-        made = _Tokenizing(folder, plan, settings, encoding, at_once=most_open(threads))
-        memory = peak_memory()
-        sample = read_sample(
-            storage,
+        before = _memory("VmRSS")
+        sample = _sampled(
             plan,
-            settings.input,
-            made.begin,
-            threads=threads,
-            seconds=SAMPLE_SECONDS,
-            only_text=all(kind.labelled_writer is None for kind in kinds),
-            batch_bytes=ENCODED_BYTES,
+            undivided,
+            folder,
+            lambda one, progress, part: tokenize.run(one, progress, plan=part),
         )
-        grown = (peak_memory() - memory) / sample.share
-        started = time.monotonic()
-        counts = added_up(
-            made.folder,
-            made.counts,
-            id_columns(tokenizer),
-            sorted(made.sources) if made.by_source else None,
-        )
-        write_token_counts(made.folder.storage, folder, tokenizer.fingerprint, counts)
-        ending = time.monotonic() - started
-        counts_bytes = storage.size(storage.join(folder, TOKEN_COUNTS_FILE))
-        undivided = replace(settings, arranging=replace(settings.arranging, dry_run=False))
-        with tempfile.TemporaryDirectory() as tried:
-            trial = _try_on_documents(tokenize.run, undivided, sample, tried)
-    folders = sum(name.endswith(TOKEN_COUNTS_FILE) for name in trial.files)
-    others = sum(
-        size
-        for name, size in trial.files.items()
-        if "shard-" not in name and not name.endswith(TOKEN_COUNTS_FILE)
-    )
+    peak = peak_memory()
+    caches = sample.workers * _WORD_CACHE_BYTES
+    grown = min(caches, (peak - before) * (1 / sample.share - 1))
     return Estimate(
         job="tokenize",
-        **sample.summary(),
-        tokens=sample.whole(sum(made.tokens)),
-        workers=workers,
-        seconds=round(trial.seconds + sample.seconds_of_all(workers) + ending, 1),
-        memory_bytes=trial.memory + round(min(grown, workers * _WORD_CACHE_BYTES)),
-        storage_bytes=sample.whole(sum(made.bytes)) + others + folders * counts_bytes,
+        **sample.rows(),
+        tokens=sample.whole("tokens"),
+        seconds=round(sample.seconds, 1),
+        memory_bytes=peak + round(grown),
+        storage_bytes=round(sample.storage_bytes),
     )

@@ -56,7 +56,11 @@ _IMPORT_AFTER = 0.05
 
 
 def run(
-    settings: TokenizeSettings, progress: Progress, *, limit: ShardLimit | None = None
+    settings: TokenizeSettings,
+    progress: Progress,
+    *,
+    limit: ShardLimit | None = None,
+    plan: Plan | None = None,
 ) -> CorpusSummary | TemplateSummary | Estimate:
     """Tokenize a corpus.
 
@@ -64,6 +68,7 @@ def run(
         settings: The settings.
         progress: Shows the progress.
         limit: The most that a shard may have; None: what the format allows.
+        plan: The plan of the corpus's files; None makes it.
 
     Raises:
         DataError: A corpus that is empty or has too many rejects.
@@ -76,13 +81,13 @@ def run(
         sequences = settings.arranging.sequence_length is not None
         require_columns(settings.columns, format_name, sequences=sequences)
     _require_shard_tokens(settings)
-    plan = corpus_input.plan_of(
+    plan = plan or corpus_input.plan_of(
         storage, settings.input, outputs=(settings.output, settings.run.summary_file)
     )
     if settings.arranging.dry_run and settings.arranging.arrangement is None:
         from bpe_beam.jobs.estimate import estimate_tokenizing
 
-        return estimate_tokenizing(storage, plan, settings, tokenizer, encoding)
+        return estimate_tokenizing(plan, settings)
     if len(settings.formats) > 1:
         # Imports that one format does not need.
         from bpe_beam.jobs.several_formats import tokenize_to_each
@@ -90,7 +95,7 @@ def run(
         return tokenize_to_each(
             settings,
             progress,
-            lambda one, most: cast(CorpusSummary, run(one, progress, limit=most)),
+            lambda one, most: cast(CorpusSummary, run(one, progress, limit=most, plan=plan)),
         )
     if settings.arranging.arrangement is not None:
         return _arrange(settings, storage, plan, tokenizer, encoding, progress)

@@ -45,6 +45,7 @@ class SplitTask(Struct, frozen=True):
                 "index": self.split.index,
                 "slices": self.split.slices,
                 "splits": self.splits,
+                "most_read": self.plan.most_read,
             },
             ensure_ascii=False,
         )
@@ -61,7 +62,8 @@ class SplitTask(Struct, frozen=True):
         files = {int(number): InputFile(*values) for number, values in row["files"].items()}
         split = Split(row["index"], tuple(Slice(*part) for part in row["slices"]))
         # By number as in the whole plan: positions in the corpus contain the files' numbers.
-        return SplitTask(Plan(row["root"], cast(Any, files), (split,)), split, row["splits"])
+        plan = Plan(row["root"], cast(Any, files), (split,), most_read=row["most_read"])
+        return SplitTask(plan, split, row["splits"])
 
 
 def split_tasks(plan: Plan, done: Collection[int] = ()) -> list[str]:

@@ -1,24 +1,30 @@
 """`--dry-run`: amounts against those of the real jobs, and nothing written.
 
-Seconds depend on the machine; `benchmarks/estimates.py` compares them. Here the jobs on a few
-documents take made-up times.
+Seconds and memory depend on the machine; `benchmarks/estimates.py` compares them.
 """
 
 from __future__ import annotations
 
-import itertools
+import dataclasses
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from command_line import run, run_whole
 from made_text import documents, write
 
-from bpe_beam.jobs import corpus_sample, estimate, trial
-from bpe_beam.training.recipe import BpeRecipe, WordLevelRecipe
+from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
+from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.readers import read_split
+from bpe_beam.jobs import corpus_input, estimate, train
+from bpe_beam.settings.common import InputSettings
+from bpe_beam.storage import Storage
+from bpe_beam.training.recipe import BpeRecipe
 
 AMOUNTS = ("documents", "text_bytes", "words", "unique_words")
 
@@ -59,7 +65,7 @@ def truth(folder: Path, job: str, *args: object) -> Any:
 
 
 def sources(made: Path) -> list[object]:
-    pairs = ((f"s{number}", f"*{number}.jsonl") for number in range(4))
+    pairs = ((f"s{number}", f"*{number}.*") for number in range(4))
     return [part for name, glob in pairs for part in ("--source", f"{name}={glob}")]
 
 
@@ -99,14 +105,14 @@ def test_train_from_some_parts(made: Path, tmp_path: Path, monkeypatch: pytest.M
     real = truth(tmp_path / "counts", "train", *args)
     tried = []
 
-    def try_job(*job: Any, output: str) -> Any:
-        tried.append(job[2])
-        return original(*job, output=output)
+    def train_from_parts(settings: Any, parts: int, *rest: Any) -> Any:
+        tried.append(parts)
+        return original(settings, parts, *rest)
 
-    original = trial.try_job
-    monkeypatch.setattr(estimate, "try_job", try_job)
+    original = train.train_from_parts
+    monkeypatch.setattr(train, "train_from_parts", train_from_parts)
     whole = estimate._work(BpeRecipe(1000), real["unique_words"] * 8)
-    monkeypatch.setattr(estimate, "_LEARNING_SECONDS", 0.8 * whole)
+    monkeypatch.setattr(estimate, "_LEAST_LEARNING", 0.8 * whole)
     found = estimated(made, "train", *args)
     assert 1 < tried[0] < 32
     assert found["storage_bytes"] == pytest.approx(real["storage_bytes"], rel=0.2)
@@ -133,27 +139,43 @@ def test_tokenize(made: Path, tmp_path: Path, formats: tuple[str, ...]) -> None:
 
 
 @pytest.fixture
-def ticking(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sample's clock, by which the time is over when about half of the corpus is read."""
-    ticks = itertools.count()
-    monkeypatch.setattr(corpus_sample, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
-    monkeypatch.setattr(estimate, "SAMPLE_SECONDS", 11)
+def small_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sample of a fifth of the corpus."""
+    monkeypatch.setattr(estimate, "LEAST_SAMPLE", 60_000)
 
 
 @pytest.mark.parametrize("by_source", [False, True])
+@pytest.mark.parametrize("packed", ["none", "gzip", "parquet"])
 def test_count_of_a_part_of_the_corpus(
-    made: Path, tmp_path: Path, ticking: None, by_source: bool
+    made: Path, tmp_path: Path, small_sample: None, by_source: bool, packed: str
 ) -> None:
-    args: list[object] = ["--input", made / "corpus", "--workers", 1, "--range-bytes", "16KB"]
+    corpus = made / "corpus"
+    if packed != "none":
+        corpus = as_packed(tmp_path / "corpus", packed)
+    args: list[object] = ["--input", corpus, "--workers", 1, "--range-bytes", "16KB"]
     args += sources(made) if by_source else []
     found = estimated(made, "count", *args)
     real = truth(tmp_path / "counts", "count", *args)
-    assert 0.3 * found["bytes"] < found["sampled_bytes"] < 0.7 * found["bytes"]
+    if packed == "none":
+        assert 0 < found["sampled_bytes"] < 0.7 * found["bytes"]
     for name in (*AMOUNTS, "storage_bytes"):
-        assert found[name] == pytest.approx(real[name], rel=0.2), name
+        assert found[name] == pytest.approx(real[name], rel=0.33), name
 
 
-def test_tokenize_a_part_of_the_corpus(made: Path, tmp_path: Path, ticking: None) -> None:
+def as_packed(folder: Path, packed: str) -> Path:
+    """Return a folder with a corpus in gzip files, or in Parquet files of small row groups."""
+    folder.mkdir()
+    for number in range(4):
+        texts = documents(400, number, words=40)
+        if packed == "gzip":
+            write(folder / f"{number}.jsonl.gz", texts)
+        else:
+            table = pa.table({"text": texts})
+            pq.write_table(table, folder / f"{number}.parquet", row_group_size=20)
+    return folder
+
+
+def test_tokenize_a_part_of_the_corpus(made: Path, tmp_path: Path, small_sample: None) -> None:
     args: list[object] = ["--input", made / "corpus", "--tokenizer", made / "tok"]
     args += ["--workers", 1, "--range-bytes", "16KB", "--format", "parquet"]
     found = estimated(made, "tokenize", *args)
@@ -163,71 +185,52 @@ def test_tokenize_a_part_of_the_corpus(made: Path, tmp_path: Path, ticking: None
         assert found[name] == pytest.approx(real[name], rel=0.2), name
 
 
-def test_seconds_have_what_every_run_takes(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job on a few documents takes 100 s, of which starting the process takes 40 s."""
-
-    def slow(*args: Any, output: str) -> Any:
-        stages = {"learn": 50.0}
-        return original(*args, output=output)._replace(seconds=100.0, start=40.0, stages=stages)
-
-    original = trial.try_job
-    monkeypatch.setattr(estimate, "try_job", slow)
-    corpus = ("--input", made / "corpus")
-    assert 100 <= estimated(made, "count", *corpus)["seconds"] < 120
-    tokenizing = ("--tokenizer", made / "tok")
-    assert 100 <= estimated(made, "tokenize", *corpus, *tokenizing)["seconds"] < 120
-    counts = ("--counts", made / "tok" / "counts")
-    assert estimated(made, "train", *counts, "--vocab-size", 400)["seconds"] == 100
-    # One process counts and trains.
-    assert 160 <= estimated(made, "train", *corpus, "--vocab-size", 400)["seconds"] < 180
+def test_a_sample_is_within_a_larger_one_and_has_whole_documents(made: Path) -> None:
+    settings = InputSettings(inputs=(str(made / "corpus"),))
+    plan = corpus_input.plan_of(Storage(), settings)
+    small, large = (
+        estimate.sample_of(Storage(), plan, size, places, "\n", 4)
+        for size, places in ((20_000, 8), (80_000, 16))
+    )
+    assert (len(small.splits), len(large.splits)) == (4, 4)
+    assert sum(split.size for split in large.splits) == pytest.approx(80_000, rel=0.2)
+    found = [[row["text"] for row in rows_of(each)] for each in (small, large)]
+    assert not Counter(found[0]) - Counter(found[1])
+    stored = sum(len(json.dumps({"text": text}, ensure_ascii=False).encode()) for text in found[1])
+    assert sum(split.size for split in large.splits) == pytest.approx(stored, rel=0.1)
 
 
-def test_memory_is_that_of_the_trial_and_of_the_words(
-    made: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A job on a few documents takes 1 GB, of which 0.4 GB are there before it begins."""
-
-    def large(*args: Any, output: str) -> Any:
-        memory = {"memory": 10**9, "memory_before": 4 * 10**8}
-        return original(*args, output=output)._replace(**memory)
-
-    original = trial.try_job
-    monkeypatch.setattr(estimate, "try_job", large)
-    corpus = ("--input", made / "corpus", "--workers", 1)
-    assert 10**9 < estimated(made, "count", *corpus)["memory_bytes"] < 1.02 * 10**9
-    tokenizing = ("--tokenizer", made / "tok")
-    assert 10**9 <= estimated(made, "tokenize", *corpus, *tokenizing)["memory_bytes"] < 1.07 * 10**9
-    counts = ("--counts", made / "tok" / "counts", "--vocab-size", 400)
-    assert estimated(made, "train", *counts)["memory_bytes"] == 10**9
-    # Merges in rounds take what the driver may have.
-    rounds = (*counts, "--driver-memory", "1MB")
-    assert estimated(made, "train", *rounds)["memory_bytes"] == 4 * 10**8 + 10**6
+def rows_of(plan: Plan) -> list[dict[str, Any]]:
+    """Return the documents of all splits of a plan."""
+    return [
+        row
+        for split in plan.splits
+        for batch in read_split(Storage(), plan, split, ReadSettings(), pytest.fail)
+        for row in batch.to_pylist()
+    ]
 
 
-def test_seconds_of_a_part_of_the_words(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow(*args: Any, output: str) -> Any:
-        stages = {"learn": 50.0}
-        return original(*args, output=output)._replace(seconds=100.0, stages=stages)
-
-    original = trial.try_job
-    monkeypatch.setattr(estimate, "try_job", slow)
-    monkeypatch.setattr(estimate, "_LEARNING_SECONDS", 0.0)
-    monkeypatch.setattr(estimate, "_more_work", lambda *_: 7.0)
-    counts = ("--counts", made / "tok" / "counts", "--vocab-size", 400)
-    assert estimated(made, "train", *counts)["seconds"] == 50 + 7 * 50
+def a_run(seconds: float, text: int, stored: int) -> estimate._Run:
+    return estimate._Run(seconds, {"done": stored}, 0, 0, {"text_bytes": text})
 
 
-def test_training_takes_time_for_its_merges_too() -> None:
-    """A training on a thirtieth of the words has as many merges, and is not thirty times faster."""
-    more = estimate._more_work(BpeRecipe(32_000), 2_700_000, 1 / 32)
-    assert 3 < more < 8
-    assert 25 < estimate._more_work(BpeRecipe(32_000), 2_700_000_000, 1 / 32) < 90
-    assert estimate._more_work(WordLevelRecipe(32_000), 2_700_000, 1 / 32) == 32
-    assert estimate._more_work(BpeRecipe(32_000), 2_700_000, 1.0) == 1
+def test_seconds_are_those_of_every_run_and_of_the_text() -> None:
+    """The second run reads 3 MB more in 3 s; the corpus has 10 MB of text in 5 MB."""
+    splits = tuple(Split(number, (Slice(0, number * 10**6, (number + 1) * 10**6),)) for number in range(5))
+    plan = Plan("", (InputFile("a", 5 * 10**6, "text", "none"),), splits)
+    runs = a_run(2.0, 10**6, 500_000), a_run(5.0, 4 * 10**6, 2 * 10**6)
+    alone = estimate._Sample(plan, *runs, started=0.5, workers=1, splits=8)
+    assert alone.seconds == pytest.approx(0.5 + 2 + 9)
+    # Of two workers, one has three of five splits: as if there were 12 MB.
+    both = dataclasses.replace(alone, workers=2)
+    assert both.seconds == pytest.approx(0.5 + 2 + 11)
 
 
 def test_a_corpus_without_documents(tmp_path: Path) -> None:
-    """The job fails; the estimate does not."""
+    """The job itself says what is wrong with the sample."""
     (tmp_path / "empty.jsonl").write_text("no json\n")
-    found = estimated(tmp_path, "count", "--input", tmp_path / "empty.jsonl")
-    assert (found["documents"], found["rejects"]) == (0, 1)
+    args = ("count", "--input", tmp_path / "empty.jsonl", "--output", tmp_path / "never")
+    ran = run(*args, "--dry-run")
+    assert ran.code == 1
+    assert "no document" in ran.err
+    assert not (tmp_path / "never").exists()

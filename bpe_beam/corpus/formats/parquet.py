@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -32,6 +32,7 @@ from bpe_beam.corpus.reading.columns import (
 from bpe_beam.corpus.rejects import RejectReason
 from bpe_beam.corpus.slices import SliceRequest
 from bpe_beam.corpus.streams import Stored
+from bpe_beam.corpus.streams.stored import ignore
 from bpe_beam.errors import DataError
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     A row whose text is null or not UTF-8 is a reject; so is the lost part of a broken row group,
     after which the next one is read, and a file whose footer is broken.
     """
-    with contextlib.closing(request.open_stored()) as file:
+    # What is read of a file goes by its rows: the columns of other fields are not read.
+    unread = replace(request, on_read=ignore)
+    with contextlib.closing(unread.open_stored()) as file:
         try:
             metadata = _read_metadata(file)
             rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
@@ -153,6 +156,7 @@ class _RowGroup:
                 batches, reopened = None, True
                 continue
             first = self.first_row + done
+            self.request.on_read(self.request.file.size * len(batch) // self.all_rows)
             yield from documents_of(self.request, rows, first, first)
             done += len(batch)
         if done < expected:

@@ -466,7 +466,7 @@ def _estimate(plan: TrainingPlan) -> Estimate:
         outputs=(settings.output, settings.run.summary_file),
         with_places=counting.with_places,
     )
-    return estimate_training(storage, corpus, counting, settings, plan.recipe)
+    return estimate_training(corpus, counting, settings, plan.recipe)
 
 
 def _claim(plan: TrainingPlan, words: dict[str, Any]) -> OutputFolder:
