@@ -13,6 +13,7 @@ from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from bpe_beam.corpus.rejects import FileLoss
 from bpe_beam.errors import DataError, UsageError
@@ -113,6 +114,8 @@ class CountsManifest(Struct, frozen=True, forbid_unknown_fields=True):
         sources: The totals of each source, sorted by name; None without sources.
         filtered: The filters that were applied, one after another.
         lost: What is lost of damaged files, sorted by file.
+        files: The other files of the folder but `__job`.
+        job_fingerprint: The fingerprint of the job in `__job`; None if no job wrote the folder.
     """
 
     normalizer: str
@@ -130,6 +133,8 @@ class CountsManifest(Struct, frozen=True, forbid_unknown_fields=True):
     sources: dict[str, SourceTotals] | None = None
     filtered: tuple[Filtered, ...] = ()
     lost: tuple[FileLoss, ...] = ()
+    files: tuple[FileInfo, ...] = ()
+    job_fingerprint: Sha256 | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -140,8 +145,9 @@ class CountsManifest(Struct, frozen=True, forbid_unknown_fields=True):
     def to_bytes(self) -> bytes:
         """Return the bytes of the manifest's file."""
         values = msgspec.to_builtins(self)
-        if not self.lost:
-            del values["lost"]
+        for name in ("lost", "files", "job_fingerprint"):
+            if not values[name]:
+                del values[name]
         return with_checksum({"version": VERSION, "fingerprint": self.fingerprint, **values})
 
     @staticmethod
@@ -222,7 +228,7 @@ def read_manifest(storage: Storage, folder: str) -> CountsManifest:
 
 
 def read_hashed_manifest(storage: Storage, folder: str) -> tuple[CountsManifest, str]:
-    """Return the manifest of a counts folder, and its SHA-256 in hex, which identifies the counts.
+    """Return the manifest of a counts folder, and a SHA-256 in hex that identifies the counts.
 
     Args:
         storage: The storage client.
@@ -237,12 +243,15 @@ def read_hashed_manifest(storage: Storage, folder: str) -> tuple[CountsManifest,
         refuse_other(storage, folder, COUNTS)
         if storage.exists(storage.join(folder, JOB_FILE)):
             raise UsageError(
-                f"{folder} is not finished: run its job again; it resumes where it was"
+                f"{folder} is not finished, it has no {MANIFEST_FILE}: run its job again; it "
+                "resumes where it was"
             )
         raise UsageError(f"{folder} is no counts folder: it has no {MANIFEST_FILE}")
     try:
-        data = storage.read_bytes(url)
-        return CountsManifest.from_bytes(data, url), hashlib.sha256(data).hexdigest()
+        manifest = CountsManifest.from_bytes(storage.read_bytes(url), url)
+        # Equal counts may have been made in another way.
+        counts = replace(manifest, files=(), job_fingerprint=None)
+        return manifest, hashlib.sha256(counts.to_bytes()).hexdigest()
     except DataError:
         refuse_other(storage, folder, COUNTS)
         raise

@@ -15,8 +15,14 @@ JOB_FILE = "__job"
 MANIFEST_FILE = "__manifest"
 """The last file of a folder of counts or shards: what the folder holds."""
 
+SUMMARY_FILE = "summary.json"
+"""The last file of a folder that `train` writes: its summary, and the other files."""
+
 TOKENIZER_FILE = "tokenizer.json"
 """A tokenizer in a folder of its own."""
+
+WINDOW_FILE = "__window"
+"""The first file of a window of a stream: the files that it reads, and their splits."""
 
 INDEX_FILE = "index.json"
 """The list of a folder's shards as readers of some formats need it."""

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import (
+    JOB_FILE,
+    MANIFEST_FILE,
+    SUMMARY_FILE,
+    TOKENIZER_FILE,
+)
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.json_file import parse_json
 
@@ -47,7 +52,8 @@ def kind_of(storage: Storage, folder: str) -> str | None:
     if MANIFEST_FILE in names:
         manifest = _object(storage, storage.join(folder, MANIFEST_FILE))
         return SHARDS if "shards" in manifest else COUNTS if "parts" in manifest else None
-    return A_TOKENIZER if TOKENIZER_FILE in names and JOB_FILE not in names else None
+    is_tokenizer = SUMMARY_FILE in names or (TOKENIZER_FILE in names and JOB_FILE not in names)
+    return A_TOKENIZER if is_tokenizer else None
 
 
 def refuse_other(storage: Storage, folder: str, wanted: str) -> None:

@@ -14,7 +14,6 @@ belong to another run, so they are removed when the folder is finished.
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -33,17 +32,21 @@ from bpe_beam.folders.artifact_names import (
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.folder_lock import FolderLock, lock_folder
 from bpe_beam.folders.job_json import JobRecord, differences
-from bpe_beam.folders.receipts import WORK, Publication, Receipt, receipt_name, side_by_side
-from bpe_beam.folders.run_folder import JobFolder, folders_of, names_present
+from bpe_beam.folders.receipts import (
+    HASHED_BYTES,
+    WORK,
+    Publication,
+    Receipt,
+    receipt_name,
+    side_by_side,
+    to_hash,
+)
+from bpe_beam.folders.run_folder import JobFolder, folders_of, names_present, remove_all_in
 from bpe_beam.messages import list_few
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.names import absolute, attempted_name, is_local
 
 _MAX_JOB_BYTES = 1 << 28
-
-HASHED_BYTES = 256 << 20
-"""The most bytes of a finished local folder that are hashed again when its job is started again.
-This takes half a second. `bpe-beam verify` reads all."""
 
 COUNTS = "counts"
 """The folder of the counts that training on a corpus makes, within its output."""
@@ -62,8 +65,24 @@ class RestoredTask(Struct, frozen=True):
     stats: object | None
 
 
-Restore = Callable[[bytes], Mapping[str, RestoredTask]]
-"""Returns the tasks of a finished job, by name, from the bytes of its final file."""
+class RestoredFolder(Struct, frozen=True):
+    """A finished folder, as its final file describes it.
+
+    Attributes:
+        job: The fingerprint of the job that wrote it; None if the file does not have it.
+        tasks: The job's tasks by name; also files of no task, as tasks without stats.
+    """
+
+    job: str | None
+    tasks: Mapping[str, RestoredTask]
+
+
+Restore = Callable[[bytes], RestoredFolder]
+"""Reads a finished folder from the bytes of its final file; raises DataError if they are damaged.
+"""
+
+Warn = Callable[[str], None]
+"""Shows a warning to the user."""
 
 
 class Takeover(Struct, frozen=True):
@@ -88,6 +107,7 @@ class OutputFolder(JobFolder):
         storage: The storage client.
         url: The folder.
         record: The job's `__job`.
+        warn: Gets a warning of files that are made again.
 
     Attributes:
         finished: Whether an equal job has finished here, so that nothing is left to do.
@@ -95,8 +115,11 @@ class OutputFolder(JobFolder):
             by task. The tasks with stats have receipts again.
     """
 
-    def __init__(self, storage: Storage, url: str, record: JobRecord) -> None:
+    def __init__(
+        self, storage: Storage, url: str, record: JobRecord, warn: Warn = lambda _: None
+    ) -> None:
         super().__init__(storage, url, record)
+        self._warn = warn
         self.finished = False
         self.restored: dict[str, tuple[FileInfo, ...]] = {}
         self._kept: dict[str, Receipt] = {}
@@ -122,6 +145,7 @@ class OutputFolder(JobFolder):
         beside: Collection[str] = (),
         takeover: Takeover | None = None,
         replace_others: bool = False,
+        warn: Warn = lambda _: None,
     ) -> OutputFolder:
         """Return a folder for a job: a new or empty one, or one that an equal job began.
 
@@ -140,7 +164,9 @@ class OutputFolder(JobFolder):
             beside: Names of subfolders of other jobs, which `overwrite` does not remove.
             takeover: The other jobs that leave their folder to this one. Their temporary files are
                 removed, but the tokenized documents stay for this one.
-            replace_others: Whether to remove the files of another job, as in a temporary folder.
+            replace_others: Whether the folder is a temporary one, in which all files of another job
+                and of an unknown one are removed.
+            warn: Gets a warning of files that are missing or damaged, and so are made again.
 
         Raises:
             UsageError: The folder is another job's: says what differs and the ways out.
@@ -164,11 +190,26 @@ class OutputFolder(JobFolder):
         lock = _lock(storage, url)
         present = names_present(storage, url, folders_of(record.all_names))
         old = _read_job(storage, storage.join(url, JOB_FILE)) if JOB_FILE in present else None
+        folder = cls(storage, absolute(url), record, warn)
+        folder._lock = lock
         if old is not None:
             present |= names_present(storage, url, folders_of(old.all_names))
         present -= frozenset(beside)
+        known = folder._record_by_other_files(old, present, restore)
+        if known is not None:
+            folder._say_made_again([JOB_FILE])
+            storage.write_bytes(folder.path(JOB_FILE), known.to_bytes())
+            old = known
+            present |= names_present(storage, url, folders_of(old.all_names)) - frozenset(beside)
+        elif replace_others and present and (old is None or not _is_same(old, record)):
+            if old is None:
+                folder._say_made_again([JOB_FILE, "all that it names"])
+            remove_all_in(storage, url)
+            old, present = None, frozenset()
+        is_ours = old is not None or folder._has_more_than_job_file(present)
+        if old is None and is_ours and overwrite:
+            old = record
         other = old is not None and not _is_same(old, record)
-        overwrite = overwrite or (other and replace_others)
         leaves = (
             old is not None
             and other
@@ -176,14 +217,14 @@ class OutputFolder(JobFolder):
             and takeover is not None
             and cls(storage, absolute(url), old)._leaves_to(record, takeover, present)
         )
-        _refuse_others(url, present, old, record, overwrite=overwrite, allow_other=leaves)
+        _refuse_others(
+            url, present, old, record, overwrite=overwrite, allow_other=leaves, is_ours=is_ours
+        )
 
         if old is not None and leaves:
             cls(storage, absolute(url), old)._leave_to(record, present)
             old = record
             present = names_present(storage, url, folders_of(old.all_names)) - frozenset(beside)
-        folder = cls(storage, absolute(url), record)
-        folder._lock = lock
         if old is not None and overwrite:
             cls(storage, absolute(url), old)._remove_all(present)
         if old is not None and not overwrite:
@@ -200,12 +241,67 @@ class OutputFolder(JobFolder):
                 return folder
             if final in present:
                 storage.remove(storage.join(url, final))
+            elif WORK not in present and present & old.names:
+                folder._say_made_again([final])
             folder._found = present
             for run in folder.runs():
                 folder.take(run, all_files=True)
             folder._keep_matching()
         storage.make_folder(storage.join(url, WORK))
         return folder
+
+    def _record_by_other_files(
+        self, old: JobRecord | None, present: frozenset[str], restore: Restore | None
+    ) -> JobRecord | None:
+        """Return the content of `__job` if it does not name this job, but other files do.
+
+        Args:
+            old: The job that `__job` names; None if it is missing or damaged.
+            present: The names of the files that exist.
+            restore: See `claim`.
+        """
+        if old is not None and _is_same(old, self.record):
+            return None
+        if restore is not None and self.record.final in present:
+            found = self._read_final(restore)
+            if found is None or found.job != self.fingerprint:
+                return None
+            listed = {file.name for task in found.tasks.values() for file in task.files}
+            return replace(self.record, names=self.record.names | listed)
+        # Tasks of a job that was overwritten may run for hours, and leave receipts then.
+        is_known = old is None and any(each.receipts() for each in (self, *self.runs()))
+        return self.record if is_known else None
+
+    def _has_more_than_job_file(self, present: frozenset[str]) -> bool:
+        """Return whether a folder with a damaged or missing `__job` shows that it is a job's."""
+        if JOB_FILE in present and present & ({WORK, *self.record.all_names} - {JOB_FILE}):
+            return True
+        documents = self.path(f"{WORK}/{DOCUMENTS}/{JOB_FILE}")
+        return bool(self.runs()) or self.storage.exists(documents)
+
+    def _read_final(self, restore: Restore) -> RestoredFolder | None:
+        """Return what the final file describes; None if it is damaged."""
+        try:
+            return restore(self.storage.read_bytes(self.path(self.record.final)))
+        except UsageError:
+            raise
+        except (ValueError, KeyError, TypeError, DataError):
+            return None
+
+    def _say_made_again(self, names: Iterable[str]) -> None:
+        self._warn(f"{redact(self.url)}: missing or damaged, and made again: {list_few([*names])}")
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a small file unless it has this content; say so if the folder is finished.
+
+        Args:
+            name: The file's name, relative to the folder.
+            data: Its content.
+        """
+        if not self.has_content(name, data):
+            if self.finished:
+                self._say_made_again([name])
+            self.storage.write_bytes(self.path(name), data)
 
     def _leaves_to(self, record: JobRecord, takeover: Takeover, present: frozenset[str]) -> bool:
         """Return whether the recorded job leaves its folder to another one, see `Takeover`.
@@ -424,24 +520,24 @@ class OutputFolder(JobFolder):
         """
         if restore is None:
             return True
-        try:
-            tasks = restore(self.storage.read_bytes(self.path(self.record.final)))
-            files = [file for task in tasks.values() for file in task.files]
-            whole = all(
-                file.name in present and self.storage.size(self.path(file.name)) == file.bytes
-                for file in files
-            ) and all(side_by_side(self.matches, self._to_hash(files)))
-        except UsageError:
-            raise
-        except (ValueError, KeyError, TypeError, DataError):
+        found = self._read_final(restore)
+        if found is None or found.job != self.fingerprint:
+            self._say_made_again([self.record.final, "all that it names"])
             return False
-        if not whole:
+        files = [file for task in found.tasks.values() for file in task.files]
+        damaged = [file for file in files if file.name not in present or not self.has_size(file)]
+        if not damaged:
+            hashed = self._to_hash(files)
+            same = side_by_side(self.matches, hashed)
+            damaged = [file for file, whole in zip(hashed, same, strict=True) if not whole]
+        if damaged:
+            self._say_made_again(file.name for file in damaged)
             self.storage.make_folder(self.path(WORK))
-            for name, task in tasks.items():
+            for name, task in found.tasks.items():
                 self.restored[name] = task.files
                 if task.stats is not None:
                     self.write_receipt(name, task.files, task.stats)
-        return whole
+        return not damaged
 
     def _to_hash(self, files: Iterable[FileInfo]) -> list[FileInfo]:
         """Return the files to hash at every start: on local disks the smallest, to HASHED_BYTES.
@@ -450,10 +546,7 @@ class OutputFolder(JobFolder):
         """
         if not self.storage.synced:
             return list(files)
-        smallest = sorted(files, key=lambda file: file.bytes)
-        sizes = itertools.accumulate(file.bytes for file in smallest)
-        most = HASHED_BYTES if is_local(self.url) else 0
-        return [file for file, size in zip(smallest, sizes, strict=True) if size <= most]
+        return to_hash(files, HASHED_BYTES if is_local(self.url) else 0)
 
     def _remove_all(self, present: frozenset[str]) -> None:
         """Remove all files of the recorded job but `__job`, which the next job replaces.
@@ -468,21 +561,20 @@ class OutputFolder(JobFolder):
         for folder in sorted(folders_of(self.record.names), reverse=True):
             self.storage.remove_folder_if_empty(self.path(folder))
         if COUNTS in present and self.record.job == "train" and "plan" in self.record.settings:
-            self._remove_job(self.path(COUNTS), "count")
+            url = self.path(COUNTS)
+            record = recorded_job(self.storage, url)
+            if record is not None and record.job == "count":
+                inner = OutputFolder(self.storage, url, record)
+                inner._remove_all(names_present(self.storage, url, inner.folders))
+                inner.release()
 
     def remove_work(self) -> None:
         """Remove temporary files, with the tokenized documents of a job that arranges them."""
-        if DOCUMENTS in self.storage.list_names(self.path(WORK)):
-            self._remove_job(self.path(f"{WORK}/{DOCUMENTS}"), "tokenize")
+        if self.record.job == "tokenize":
+            documents = self.path(f"{WORK}/{DOCUMENTS}")
+            remove_all_in(self.storage, documents)
+            self.storage.remove_folder_if_empty(documents)
         super().remove_work()
-
-    def _remove_job(self, url: str, job: str) -> None:
-        """Remove what a job wrote in a folder of its own within this one."""
-        record = recorded_job(self.storage, url)
-        if record is not None and record.job == job:
-            inner = OutputFolder(self.storage, url, record)
-            inner._remove_all(names_present(self.storage, url, inner.folders))
-            inner.release()
 
 
 def _lock(storage: Storage, url: str) -> FolderLock | None:
@@ -526,10 +618,17 @@ def _refuse_others(
     *,
     overwrite: bool,
     allow_other: bool,
+    is_ours: bool,
 ) -> None:
     """Refuse a folder that this job must not use; nothing has been changed yet."""
     # A run that was killed at its start may leave an incomplete __job, which does not count.
     top = {name for name in present if "/" not in name and attempted_name(name) != JOB_FILE}
+    if old is None and JOB_FILE in top and not overwrite:
+        raise UsageError(
+            f"output {url} holds a damaged {JOB_FILE}, so the job that wrote the folder is unknown",
+            remedy="give another {output}, or "
+            + ("{overwrite} to replace the files that this job writes" if is_ours else "remove it"),
+        )
     if old is None and top and not overwrite:
         raise UsageError(
             f"output {url} holds files that no job of bpe-beam recorded ({list_few(sorted(top))})",

@@ -8,6 +8,7 @@ exists, and whose files have the sizes and hashes that it names, need not run ag
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -20,7 +21,7 @@ from msgspec import Struct
 
 from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.json_file import read_signed, to_struct, with_checksum
 from bpe_beam.storage.names import is_local
 
@@ -31,6 +32,10 @@ _VERSION = 2
 _TASK = re.compile(r"[A-Za-z0-9._-]+")
 _RECEIPT = re.compile(rf"{WORK}/({_TASK.pattern})\.json")
 _BLOCK_BYTES = 1 << 20
+
+HASHED_BYTES = 256 << 20
+"""The most bytes of a finished local folder that are hashed when it is looked at, or its job is
+started again. This takes half a second. `bpe-beam verify` reads all."""
 
 _FEW = 64
 """The most requests to a local disk that are made one after the other."""
@@ -189,6 +194,39 @@ class TaskFolder:
         except OSError as error:
             raise DataError(f"cannot read {url}: {error.strerror or error}") from error
         return FileInfo(name, size, digest.hexdigest())
+
+
+def to_hash(files: Iterable[FileInfo], limit: int = HASHED_BYTES) -> list[FileInfo]:
+    """Return the smallest files, as many as have so many bytes together.
+
+    Args:
+        files: Files of a folder.
+        limit: The most bytes.
+    """
+    smallest = sorted(files, key=lambda file: file.bytes)
+    sizes = itertools.accumulate(file.bytes for file in smallest)
+    return [file for file, size in zip(smallest, sizes, strict=True) if size <= limit]
+
+
+def require_files(storage: Storage, folder: str, files: Iterable[FileInfo]) -> None:
+    """Refuse a folder of which a file is missing or changed. Cost: reads the files once.
+
+    Args:
+        storage: The storage client.
+        folder: The folder.
+        files: Some of its files, as its manifest describes them.
+
+    Raises:
+        DataError: Names the first file that is not as it was written.
+    """
+    described = TaskFolder(storage, folder, "")
+    for file in files:
+        if not described.matches(file):
+            raise DataError(
+                f"{redact(described.path(file.name))} is missing, or is not the file that was "
+                "written",
+                remedy=f"bpe-beam verify {redact(folder)} shows what is damaged",
+            )
 
 
 def receipt_name(task: str) -> str:

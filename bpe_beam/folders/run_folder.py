@@ -192,6 +192,9 @@ class JobFolder(RunFolder):
         for run in self.runs():
             run.remove_run()
         known = {receipt_name(task) for task in self.receipts()}
+        # Damaged ones cannot be read, so the names of the tasks' files tell.
+        stems = (name.rpartition("/")[2].partition(".")[0] for name in self.record.names)
+        known |= {receipt_name(task) for task in stems}
         there = [f"{WORK}/{name}" for name in self.storage.list_names(self.path(WORK))]
         self.remove(
             name for name in there if name in known or self.owns(name) or self._is_attempt(name)
@@ -218,3 +221,22 @@ def names_present(storage: Storage, url: str, folders: Iterable[str]) -> frozens
             inside = storage.list_names(storage.join(url, *folder.split("/")))
             found |= {f"{folder}/{name}" for name in inside}
     return frozenset(found)
+
+
+def remove_all_in(storage: Storage, url: str) -> None:
+    """Remove all files below a folder; links themselves, not what they lead to.
+
+    Args:
+        storage: The storage client.
+        url: The folder, which stays if it is no link.
+    """
+    if storage.is_link(url):
+        storage.remove(url)
+        return
+    for name in storage.list_names(url):
+        inside = storage.join(url, name)
+        if storage.is_folder(inside) and not storage.is_link(inside):
+            remove_all_in(storage, inside)
+            storage.remove_folder_if_empty(inside)
+        else:
+            storage.remove(inside)

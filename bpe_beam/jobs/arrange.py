@@ -34,12 +34,14 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import (
     DOCUMENTS,
     OutputFolder,
+    RestoredFolder,
     RestoredTask,
     Takeover,
     recorded_job,
 )
 from bpe_beam.folders.receipts import WORK, Publication, Receipt
 from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.shards_folder import inside, restored_files, write_small_files
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tokenize import ArrangementSettings, TokenizeSettings
 from bpe_beam.shards.arrangement import Arrangement
@@ -51,7 +53,7 @@ from bpe_beam.shards.manifest import (
     Rejects,
     index_names,
     read_manifest,
-    write_index,
+    with_files,
 )
 from bpe_beam.shards.numbering import number_shards, shard_files
 from bpe_beam.shards.packing import plan_best_fit
@@ -167,27 +169,27 @@ def arrange(job: ArrangeJob) -> Arranged:
     parts = arrangement.parts
     pad = arrangement.pad_token
     pad_id = None if pad is None else _id_of(job.tokenizer, pad)
-    final = _inside(parts[0], MANIFEST_FILE)
+    final = inside(parts[0], MANIFEST_FILE)
     names = (SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE, MANIFEST_FILE, *index_names(settings.format))
     folder = OutputFolder.claim(
         storage,
         settings.output,
         {"job": "tokenize", **job.identity, "arrangement": to_builtins(arrangement)},
         [
-            *(_inside(part, name) for part in parts for name in names),
+            *(inside(part, name) for part in parts for name in names),
             f"{WORK}/{RANKS}",
-            *corpus_input.rejects_names(job.plan),
+            *(inside(parts[0], name) for name in corpus_input.rejects_names(job.plan)),
         ],
         settings.run.overwrite,
         final=final,
         restore=partial(_restore, storage, settings.output, parts),
         takeover=_TAKEOVER,
+        warn=job.progress.warn,
     )
     if folder.finished:
-        _write_tokenizers(job, folder)
         manifests = _manifests(storage, settings.output, parts)
         for part, manifest in zip(parts, manifests, strict=True):
-            write_index(storage, folder.path(part) if part else folder.url, manifest)
+            write_small_files(folder, manifest, job.tokenizer.json_bytes, part)
         return _finished(True, 0, None, manifests)
     documents = folder.path(f"{WORK}/{DOCUMENTS}")
     documents_format, hashes = _kind_of_documents(storage, settings, documents)
@@ -497,14 +499,16 @@ class _Arranging:
             storage.make_folder(folder.path(plan.name) if plan.name else folder.url)
         folder.publish(publications)
         self._copy_rejects()
-        _write_tokenizers(self._job, folder)
-        self._write_token_counts(made)
-        for plan, manifest in zip(plans, made, strict=True):
-            write_index(storage, folder.path(plan.name) if plan.name else folder.url, manifest)
+        tokenizer, counts = self._job.tokenizer.json_bytes, self._write_token_counts(made)
+        for number, plan in enumerate(plans):
+            write_small_files(folder, made[number], tokenizer, plan.name)
+            made[number] = with_files(
+                made[number], tokenizer, counts[number], job=folder.fingerprint
+            )
         for plan, manifest in zip(plans[1:], made[1:], strict=True):
-            url = folder.path(_inside(plan.name, MANIFEST_FILE))
+            url = folder.path(inside(plan.name, MANIFEST_FILE))
             storage.write_bytes(url, manifest.to_bytes())
-        folder.finish(_inside(plans[0].name, MANIFEST_FILE), made[0].to_bytes())
+        folder.finish(inside(plans[0].name, MANIFEST_FILE), made[0].to_bytes())
         return tuple(made)
 
     def _refuse_lost(
@@ -544,7 +548,7 @@ class _Arranging:
             else:
                 tokenless.append(TokenlessSplit(**row))
         rejects = Rejects({}, ())
-        if not plan.name and self._old.rejects.files:
+        if plan.name == self._job.arrangement.parts[0] and self._old.rejects.files:
             # They are of the whole corpus: no shard has them.
             rejects = self._old.rejects
             tokenless.append(TokenlessSplit(len(stats), (), 0, 0, sum(rejects.by_reason.values())))
@@ -560,10 +564,11 @@ class _Arranging:
             columns=self._job.settings.columns or UNSET,
         )
 
-    def _write_token_counts(self, manifests: Sequence[Manifest]) -> None:
+    def _write_token_counts(self, manifests: Sequence[Manifest]) -> list[FileInfo]:
         """Write how often each id occurs in the documents of each part."""
         storage, tokenizer = self._job.storage, self._job.tokenizer
         fingerprint, columns = tokenizer.fingerprint, id_columns(tokenizer)
+        written = []
         for number, (part, manifest) in enumerate(
             zip(self._job.arrangement.parts, manifests, strict=True)
         ):
@@ -573,17 +578,22 @@ class _Arranging:
                 files = self._token_counts[number]
                 counts = added_up(self._folder, files, columns, sources)
             else:
-                counts = read_token_counts(storage, self._documents, fingerprint, tokens)
+                file = self._old.token_counts
+                assert file is not None  # of `tokenize`
+                counts = read_token_counts(storage, self._documents, fingerprint, tokens, file)
             folder = self._folder.path(part) if part else self._folder.url
-            write_token_counts(storage, folder, fingerprint, counts)
+            written.append(write_token_counts(storage, folder, fingerprint, counts))
+        return written
 
     def _copy_rejects(self) -> None:
         storage, folder = self._job.storage, self._folder
+        part = self._job.arrangement.parts[0]
         if self._old.rejects.files:
-            storage.make_folder(folder.path(REJECTS))
+            storage.make_folder(folder.path(inside(part, REJECTS)))
         for file in self._old.rejects.files:
             url = storage.join(self._documents, *file.name.split("/"))
-            storage.write_bytes(folder.path(file.name), read_hashed(storage, url, file.sha256))
+            data = read_hashed(storage, url, file.sha256)
+            storage.write_bytes(folder.path(inside(part, file.name)), data)
 
 
 def _added_texts(parts: Sequence[PartTexts]) -> PartTexts:
@@ -604,26 +614,15 @@ def _finished(before: bool, kept: int, tokenized: Any, manifests: tuple[Manifest
     return Arranged(before, kept, tokenized, parts, manifests, units)
 
 
-def _inside(part: str, name: str) -> str:
-    return f"{part}/{name}" if part else name
-
-
 def _moved_into(part: str, publication: Publication) -> Publication:
     """Return a publication whose final names are in the folder of a part."""
-    moves = tuple((name, _inside(part, final)) for name, final in publication.moves)
-    files = tuple(
-        msgspec.structs.replace(file, name=_inside(part, file.name))
-        for file in publication.receipt.files
-    )
+    moves = tuple((name, inside(part, final)) for name, final in publication.moves)
+    files = _files_inside(part, publication.receipt.files)
     return Publication(msgspec.structs.replace(publication.receipt, files=files), moves)
 
 
-def _write_tokenizers(job: ArrangeJob, folder: OutputFolder) -> None:
-    """Write the tokenizer of each part, unless it is there."""
-    for part in job.arrangement.parts:
-        name = _inside(part, SHARDS_TOKENIZER_FILE)
-        if not folder.has_content(name, job.tokenizer.json_bytes):
-            job.storage.write_bytes(folder.path(name), job.tokenizer.json_bytes)
+def _files_inside(part: str, files: Sequence[FileInfo]) -> tuple[FileInfo, ...]:
+    return tuple(msgspec.structs.replace(file, name=inside(part, file.name)) for file in files)
 
 
 def _manifests(storage: Storage, output: str, parts: Sequence[str]) -> tuple[Manifest, ...]:
@@ -631,20 +630,23 @@ def _manifests(storage: Storage, output: str, parts: Sequence[str]) -> tuple[Man
     return tuple(read_manifest(storage, folder) for folder in folders)
 
 
-def _restore(
-    storage: Storage, output: str, parts: Sequence[str], _: bytes
-) -> Mapping[str, RestoredTask]:
-    """Return the tasks of a finished folder: all run again if a file is missing or changed."""
-    tasks = {}
+def _restore(storage: Storage, output: str, parts: Sequence[str], _: bytes) -> RestoredFolder:
+    """Return a finished folder: all tasks run again if a file is missing or changed."""
+    tasks: dict[str, RestoredTask] = {}
+    jobs = set()
     for part in parts:
-        url = storage.join(output, *_inside(part, MANIFEST_FILE).split("/"))
+        url = storage.join(output, *inside(part, MANIFEST_FILE).split("/"))
         # Not by `read_manifest`, which refuses a folder whose manifest is missing.
-        for shard in Manifest.from_bytes(storage.read_bytes(url), redact(url)).shards:
-            files = tuple(
-                msgspec.structs.replace(file, name=_inside(part, file.name)) for file in shard.files
-            )
-            tasks[_inside(part, shard.name).replace("/", "-")] = RestoredTask(files, None)
-    return tasks
+        manifest = Manifest.from_bytes(storage.read_bytes(url), redact(url))
+        jobs.add(manifest.job_fingerprint)
+        tasks |= restored_files(manifest, part)
+        tasks[inside(part, REJECTS)] = RestoredTask(
+            _files_inside(part, manifest.rejects.files), None
+        )
+        for shard in manifest.shards:
+            tasks[inside(part, shard.name)] = RestoredTask(_files_inside(part, shard.files), None)
+    # Manifests of several jobs are of none.
+    return RestoredFolder((jobs.pop() or None) if len(jobs) == 1 else None, tasks)
 
 
 def _id_of(tokenizer: Tokenizer, token: str) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,7 +26,8 @@ from bpe_beam.folders.artifact_names import (
     SHARDS_TOKENIZER_FILE,
     TOKEN_COUNTS_FILE,
 )
-from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder, RestoredTask
 from bpe_beam.folders.receipts import WORK, Receipt
 from bpe_beam.folders.run_folder import RunFolder
 from bpe_beam.jobs.corpus_summary import shard_source_facts
@@ -36,6 +37,7 @@ from bpe_beam.jobs.input_folders import (
     refuse_twice,
     refuse_unlike,
 )
+from bpe_beam.jobs.shards_folder import restored_files, write_small_files
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress
 from bpe_beam.settings.convert import ConvertSettings
@@ -50,7 +52,7 @@ from bpe_beam.shards.manifest import (
     Rejects,
     index_names,
     read_manifest,
-    write_index,
+    with_files,
 )
 from bpe_beam.shards.numbering import number_shards, shard_files, shard_name
 from bpe_beam.shards.shard_rows import ArrangedPart, Shard, TokenlessSplit, Totals
@@ -160,13 +162,13 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
         _names(format_name, new),
         settings.run.overwrite,
         restore=_restore,
+        warn=progress.warn,
     )
     finished = folder.finished
     kept = [each.name for each in new if folder.receipt(each.name) is not None]
     measured = Measured()
-    if not folder.has_content(SHARDS_TOKENIZER_FILE, tokenizer):
-        storage.write_bytes(folder.path(SHARDS_TOKENIZER_FILE), tokenizer)
     if not finished:
+        folder.write(SHARDS_TOKENIZER_FILE, tokenizer)
         storage.make_folder(folder.path(REJECTS))
         left = [each for each in new if each.name not in kept]
         job = folder.new_run()
@@ -177,10 +179,10 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
         folder.take(job, all_files=False)
         receipts = folder.all_receipts([each.name for each in new])
         found = [receipts[each.name] for each in new]
-        _finish(folder, format_name, old, found, columns, shards is None)
+        _finish(folder, format_name, old, found, columns, shards is None, tokenizer)
     manifest = read_manifest(storage, settings.output)
     if finished:
-        write_index(storage, settings.output, manifest)
+        write_small_files(folder, manifest, tokenizer)
     return ConvertSummary(
         output=settings.output,
         was_finished_before=finished or None,
@@ -286,16 +288,17 @@ def _names(format_name: str, new: Sequence[NewShard]) -> list[str]:
     return [*names, *(f"{WORK}/{file}" for file in files), *files, *rejects]
 
 
-def _restore(manifest: bytes) -> Mapping[str, RestoredTask]:
-    """Return the tasks of a finished folder, from which it is repaired if a file is missing."""
+def _restore(manifest: bytes) -> RestoredFolder:
+    """Return a finished folder, which is repaired if a file is missing or damaged."""
     found = Manifest.from_bytes(manifest)
     rows = list(zip(found.rows, rejects_of(found), strict=True))
-    return {
+    tasks = restored_files(found) | {
         shard_name(index, len(rows)): RestoredTask(
             (*row.files, *rejects), ConvertStats(row.documents if row.files else 0, row.tokens)
         )
         for index, (row, rejects) in enumerate(rows)
     }
+    return RestoredFolder(found.job_fingerprint or None, tasks)
 
 
 def _task(run: RunFolder, old: _Old, format_name: str, origin: ShardOrigin) -> ConvertTask:
@@ -378,6 +381,7 @@ def _finish(
     receipts: list[Receipt],
     columns: tuple[str, ...],
     same: bool,
+    tokenizer: bytes,
 ) -> None:
     """Give all files their final names, and write the manifest."""
     stats = [receipt.read_stats(ConvertStats) for receipt in receipts]
@@ -411,23 +415,26 @@ def _finish(
     manifest = replace(old.first, **changed)
     folder.publish(publications)
     folder.storage.remove_folder_if_empty(folder.path(REJECTS))
-    write_index(folder.storage, folder.url, manifest)
-    _write_token_counts(folder, old, manifest)
+    write_small_files(folder, manifest, tokenizer)
+    token_counts = _write_token_counts(folder, old, manifest)
+    manifest = with_files(manifest, tokenizer, token_counts, job=folder.fingerprint)
     folder.finish(MANIFEST_FILE, manifest.to_bytes())
 
 
-def _write_token_counts(folder: OutputFolder, old: _Old, manifest: Manifest) -> None:
+def _write_token_counts(folder: OutputFolder, old: _Old, manifest: Manifest) -> FileInfo | None:
     """Write the token counts of the new shards, if each folder that is read has its own."""
     storage, fingerprint = folder.storage, manifest.tokenizer.fingerprint
-    if all(storage.exists(storage.join(url, TOKEN_COUNTS_FILE)) for url in old.urls):
-        parts = [
-            read_token_counts(storage, url, fingerprint, each.tokens_by_source)
-            for url, each in zip(old.urls, old.manifests, strict=True)
-        ]
-        by_source = None not in manifest.tokens_by_source
-        write_token_counts(
-            storage, folder.url, fingerprint, joined_token_counts(parts, by_source=by_source)
-        )
+    parts = [
+        read_token_counts(storage, url, fingerprint, each.tokens_by_source, file)
+        for url, each in zip(old.urls, old.manifests, strict=True)
+        if (file := each.token_counts) is not None
+    ]
+    if len(parts) < len(old.urls):
+        return None
+    by_source = None not in manifest.tokens_by_source
+    return write_token_counts(
+        storage, folder.url, fingerprint, joined_token_counts(parts, by_source=by_source)
+    )
 
 
 def _rows(manifests: Sequence[Manifest]) -> list[dict[str, Any]]:

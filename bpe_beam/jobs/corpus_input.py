@@ -219,7 +219,7 @@ def check_documents(
         raise DataError(
             f"there is no document: {records} could be used; most of them in "
             f"{most_rejects(folder, files, read_settings(input_settings))}",
-            remedy=f"they are listed in {folder.path('rejects')}",
+            remedy=f"they are listed in {folder.path(REJECTS)}",
         )
     if totals.dropped:
         raise DataError(

@@ -22,7 +22,7 @@ from bpe_beam.engines.steps import Steps
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, REJECTS
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
+from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.folders.run_folder import RunFolder
 from bpe_beam.jobs import corpus_input
@@ -175,8 +175,8 @@ class CorpusJob(ABC, Generic[S, M]):
 
     @staticmethod
     @abstractmethod
-    def restore(manifest: bytes) -> Mapping[str, RestoredTask]:
-        """Return the tasks of a finished folder, from which it is repaired if a file is missing."""
+    def restore(manifest: bytes) -> RestoredFolder:
+        """Return a finished folder, which is repaired if a file is missing or damaged."""
 
     @abstractmethod
     def prepare(self) -> None:
@@ -249,6 +249,7 @@ class CorpusJob(ABC, Generic[S, M]):
             settings.run.overwrite,
             restore=self.restore,
             replace_others=self.for_another,
+            warn=progress.warn,
         )
         finished = folder.finished
         self._forget_unfit(progress)

@@ -14,8 +14,9 @@ from bpe_beam.counts.word_table import PARTITIONS
 from bpe_beam.engines.count_splits import count_splits
 from bpe_beam.engines.run import workers_of
 from bpe_beam.engines.steps import Steps
-from bpe_beam.folders.artifact_names import MANIFEST_FILE
-from bpe_beam.folders.output_folder import RestoredTask
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, REJECTS
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.output_folder import RestoredFolder, RestoredTask
 from bpe_beam.folders.receipts import Receipt, TaskFolder
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.corpus_job import CorpusJob, CorpusSummary, Receipts, SplitsLeft, TemplateSummary
@@ -24,6 +25,7 @@ from bpe_beam.jobs.counting_work import CountingWork
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress, Work
 from bpe_beam.settings.count import CountSettings
+from bpe_beam.shards.numbering import reject_files
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes
 from bpe_beam.tokenizer.added_tokens import AddedToken
@@ -150,17 +152,22 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
         ]
 
     @staticmethod
-    def restore(manifest: bytes) -> Mapping[str, RestoredTask]:
-        parts = CountsManifest.from_bytes(manifest, MANIFEST_FILE).parts
-        return {
+    def restore(manifest: bytes) -> RestoredFolder:
+        found = CountsManifest.from_bytes(manifest, MANIFEST_FILE)
+        tasks = {
             task: RestoredTask((part.file,), PartStats.of(part))
-            for task, part in zip(_PARTS, parts, strict=False)
+            for task, part in zip(_PARTS, found.parts, strict=False)
         }
+        rejects = tuple(file for file in found.files if file.name != _PLAN)
+        tasks[REJECTS] = RestoredTask(rejects, None)
+        return RestoredFolder(found.job_fingerprint, tasks)
 
     def prepare(self) -> None:
-        data = json_bytes(self.plan.to_json())
-        if not self.folder.has_content(_PLAN, data):
-            self.storage.write_bytes(self.folder.path(_PLAN), data)
+        self.folder.write(_PLAN, self._plan_bytes)
+
+    @property
+    def _plan_bytes(self) -> bytes:
+        return json_bytes(self.plan.to_json())
 
     def steps(self, left: SplitsLeft) -> Steps | None:
         # Parts of an earlier run are of all splits: they were begun when all were counted.
@@ -236,6 +243,11 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
             inputs=tuple((file.name, file.size) for file in plan.files),
             parts=parts,
             sources=source_totals(sources, parts) if self.settings.input.by_source else None,
+            files=(
+                FileInfo.of(_PLAN, self._plan_bytes),
+                *(file for receipt in splits for file in reject_files(receipt)),
+            ),
+            job_fingerprint=self.folder.fingerprint,
         )
 
     def publish(

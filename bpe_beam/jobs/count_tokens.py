@@ -10,13 +10,14 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, structs
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.rejects import FileLoss
 from bpe_beam.engines.steps import Steps
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE
-from bpe_beam.folders.output_folder import RestoredTask
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.output_folder import RestoredFolder, RestoredTask
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.corpus_job import CorpusJob, SplitsLeft
@@ -25,7 +26,7 @@ from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.shards.numbering import token_counts_file
 from bpe_beam.shards.token_counts import SourceCounts, read_token_counts, write_token_counts
 from bpe_beam.storage import Storage
-from bpe_beam.storage.json_file import Count, json_bytes, parse_json, to_struct
+from bpe_beam.storage.json_file import Count, Sha256, read_signed, to_struct, with_checksum
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.corpus_limits import CorpusTotals
@@ -46,6 +47,8 @@ class CorpusTokens(Struct, frozen=True):
         lost: What is lost of damaged files.
         tokens: The number of tokens.
         sources: The number of tokens of each source, sorted by name; None without sources.
+        job_fingerprint: The fingerprint of the job in `__job`.
+        file: The token counts.
     """
 
     documents: Count
@@ -53,6 +56,8 @@ class CorpusTokens(Struct, frozen=True):
     lost: tuple[FileLoss, ...]
     tokens: Count
     sources: dict[str, Count] | None
+    job_fingerprint: Sha256
+    file: FileInfo | None = None
 
     @property
     def tokens_by_source(self) -> Mapping[str | None, int]:
@@ -82,8 +87,10 @@ def token_counts(
     job = _CountTokensJob(settings, storage, plan, tokenizer)
     job.run(progress)
     data = storage.read_bytes(storage.join(settings.output, MANIFEST_FILE))
-    tokens = job.read_manifest(data).tokens_by_source
-    return read_token_counts(storage, settings.output, tokenizer.fingerprint, tokens)
+    found = job.read_manifest(data)
+    assert found.file is not None
+    tokens = found.tokens_by_source
+    return read_token_counts(storage, settings.output, tokenizer.fingerprint, tokens, found.file)
 
 
 class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
@@ -108,11 +115,13 @@ class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
         self.names = [SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE, *map(token_counts_name, splits)]
 
     @staticmethod
-    def restore(manifest: bytes) -> Mapping[str, RestoredTask]:
-        return {}
+    def restore(manifest: bytes) -> RestoredFolder:
+        found = _manifest_of(manifest)
+        files = () if found.file is None else (found.file,)
+        return RestoredFolder(found.job_fingerprint, {KIND: RestoredTask(files, None)})
 
     def prepare(self) -> None:
-        self._tokenizer.save(self.folder.path(SHARDS_TOKENIZER_FILE), storage=self.storage)
+        self.folder.write(SHARDS_TOKENIZER_FILE, self._tokenizer.json_bytes)
 
     def steps(self, left: SplitsLeft) -> Steps | None:
         if not left.tasks:
@@ -145,6 +154,7 @@ class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
             lost=lost_files(stats),
             tokens=sum(each.tokens for each in stats),
             sources=dict(sorted(sources.items())) if self.settings.input.by_source else None,
+            job_fingerprint=self.folder.fingerprint,
         )
 
     def publish(
@@ -155,14 +165,20 @@ class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
         columns = id_columns(self._tokenizer)
         sources = None if manifest.sources is None else list(manifest.sources)
         counts = added_up(self.folder, files, columns, sources)
-        write_token_counts(self.storage, self.folder.url, self._tokenizer.fingerprint, counts)
-        return json_bytes(to_builtins(manifest))
+        file = write_token_counts(
+            self.storage, self.folder.url, self._tokenizer.fingerprint, counts
+        )
+        return with_checksum(structs.replace(manifest, file=file))
 
     def read_manifest(self, data: bytes) -> CorpusTokens:
-        return to_struct(parse_json(data, "manifest"), CorpusTokens, "manifest")
+        return _manifest_of(data)
 
     def totals(self, manifest: CorpusTokens) -> CorpusTotals:
         return CorpusTotals(manifest.documents, manifest.rejects, manifest.lost, manifest.sources)
 
     def rows(self, manifest: CorpusTokens) -> dict[str, Any]:
         return {"text_bytes": 0, "tokens": manifest.tokens, "sources": None}
+
+
+def _manifest_of(data: bytes) -> CorpusTokens:
+    return to_struct(read_signed(data, MANIFEST_FILE, 1), CorpusTokens, MANIFEST_FILE)

@@ -16,13 +16,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
-from msgspec import UNSET
 
 from bpe_beam import _native
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.engines.run import workers_of
-from bpe_beam.errors import DataError, NotFoundError, parameter_renamed
+from bpe_beam.errors import DataError, parameter_renamed
 from bpe_beam.evaluation.counted import CountedParts, source_groups, tallies_of_counts
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
@@ -289,7 +288,7 @@ class TokensFolder:
     def tallies(self, on_shards: Callable[[int], None]) -> Tallies:
         """Yield the sources with their tallies, without words and characters.
 
-        Without token counts, all shards are read, and sources are not separated.
+        Of a folder without token counts, all shards are read, and sources are not separated.
 
         Args:
             on_shards: Called with the number of shards that are done, whenever some are.
@@ -297,18 +296,19 @@ class TokensFolder:
         Raises:
             DataError: A file is damaged.
         """
-        try:
-            for counted in read_token_counts(
-                self._storage,
-                self._folder,
-                self.manifest.tokenizer.fingerprint,
-                self.manifest.tokens_by_source,
-            ):
-                yield counted.source, self._tally(counted.source, counted.counts)
-        except NotFoundError:
+        file = self.manifest.token_counts
+        if file is None:
             yield None, self._tally(None, self._counted(on_shards))
-        else:
-            on_shards(len(self.manifest.shards))
+            return
+        for counted in read_token_counts(
+            self._storage,
+            self._folder,
+            self.manifest.tokenizer.fingerprint,
+            self.manifest.tokens_by_source,
+            file,
+        ):
+            yield counted.source, self._tally(counted.source, counted.counts)
+        on_shards(len(self.manifest.shards))
 
     def _tally(self, source: str | None, counts: Amounts) -> Tally:
         texts = self.manifest.texts_by_source
@@ -317,7 +317,7 @@ class TokensFolder:
         return Tally(counts, np.zeros(len(counts), np.int64), bytes=text_bytes)
 
     def _counted(self, on_shards: Callable[[int], None]) -> Amounts:
-        """Return how often each id occurs in all shards, without padding."""
+        """Return how often each id occurs in all shards: documents of windows or `WriteTokens`."""
         columns = IdColumns(self.tokenizer)
         table = np.zeros((1, columns.width), np.int64)
         format_ = shard_format(self.manifest.format)
@@ -328,9 +328,4 @@ class TokensFolder:
                     ids = columns.of(batch.ids)
                     _native.add_id_counts(ids, ends, np.empty(0, np.uint32), table)
             on_shards(1)
-        counts = columns.known(table[0])
-        arranged = self.manifest.arranged
-        if arranged is not UNSET and arranged.padding:
-            pad = self.tokenizer.token_to_id(str(arranged.settings.pad_token))
-            counts[columns.ids == pad] -= arranged.padding
-        return counts
+        return columns.known(table[0])

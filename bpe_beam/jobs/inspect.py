@@ -13,12 +13,14 @@ from bpe_beam.folders.artifact_names import (
     JOB_FILE,
     MANIFEST_FILE,
     SHARDS_TOKENIZER_FILE,
+    SUMMARY_FILE,
     TOKENIZER_FILE,
 )
-from bpe_beam.folders.folder_kind import COUNTS, SHARDS, WINDOWS, kind_of
+from bpe_beam.folders.folder_kind import A_TOKENIZER, COUNTS, SHARDS, WINDOWS, kind_of
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tools import InspectSettings
 from bpe_beam.storage import Storage
+from bpe_beam.storage.names import is_local
 from bpe_beam.tokenizer.display import describe, model_in_words, text_of
 from bpe_beam.tokenizer.published_folder import has_tokenizer
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -61,8 +63,10 @@ def _figures(storage: Storage, path: str) -> Figures:
         raise UsageError(f"{path} holds windows of shards: give one of its folders window-*")
     if JOB_FILE in names and (kind in (COUNTS, SHARDS) or TOKENIZER_FILE not in names):
         wanted = "" if kind is None else f", which makes {kind},"
+        last = TOKENIZER_FILE if kind == A_TOKENIZER else MANIFEST_FILE
         raise UsageError(
-            f"{path} is not finished: run its job{wanted} again; it resumes where it was"
+            f"{path} is not finished, it has no {last}: run its job{wanted} again; it "
+            "resumes where it was"
         )
     if TOKENIZER_FILE in names:
         return _folder_figures(storage, path)
@@ -81,7 +85,21 @@ def _folder_figures(storage: Storage, path: str) -> Figures:
         "chat_template": tokenizer.model_input.chat_templates != {} or None,
     }
     figures = _tokenizer_figures(tokenizer)
+    if SUMMARY_FILE in storage.list_names(path) and (changed := _changed_files(storage, path)):
+        warnings = [str(figures[name]) for name in ("warning",) if name in figures]
+        figures["warning"] = "; ".join([*warnings, changed])
     return {**figures, **{name: value for name, value in more.items() if value is not None}}
+
+
+def _changed_files(storage: Storage, path: str) -> str | None:
+    """Return a warning of files that are not as `train` wrote them."""
+    from bpe_beam.folders.receipts import TaskFolder
+    from bpe_beam.folders.trained_files import read_trained_files
+
+    files = read_trained_files(storage, path).files
+    folder = TaskFolder(storage, path, "")
+    changed = [file.name for file in files if not folder.matches(file)]
+    return f"missing or changed since train wrote them: {', '.join(changed)}" if changed else None
 
 
 def _tokenizer_figures(tokenizer: Tokenizer) -> Figures:
@@ -203,11 +221,14 @@ def _left_out(row: Filtered) -> str:
 
 def _shards_figures(storage: Storage, path: str) -> Figures:
     """Return the settings, the totals and the first documents of a folder of shards."""
+    from bpe_beam.folders.receipts import require_files, to_hash
     from bpe_beam.jobs.corpus_summary import losses_summary, shard_source_facts
     from bpe_beam.shards.formats import shard_format
     from bpe_beam.shards.manifest import read_manifest
 
     manifest = read_manifest(storage, path)
+    files = [*manifest.files, *(file for shard in manifest.shards for file in shard.files)]
+    require_files(storage, path, to_hash(files) if is_local(path) else manifest.files)
     tokenizer = Tokenizer.from_file(storage.join(path, SHARDS_TOKENIZER_FILE), storage=storage)
     documents: list[str] = []
     for shard in manifest.shards:

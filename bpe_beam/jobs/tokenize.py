@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from importlib import import_module
@@ -19,11 +18,13 @@ from bpe_beam.engines.run import run_summary
 from bpe_beam.engines.steps import Steps
 from bpe_beam.errors import DataError, require
 from bpe_beam.folders.artifact_names import SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE
-from bpe_beam.folders.output_folder import RestoredTask
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.output_folder import RestoredFolder, RestoredTask
 from bpe_beam.folders.receipts import WORK, Receipt
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.corpus_job import CorpusJob, CorpusSummary, SplitsLeft, TemplateSummary
 from bpe_beam.jobs.corpus_summary import inputs_summary, losses_summary, shard_source_facts
+from bpe_beam.jobs.shards_folder import restored_files, write_small_files
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress
 from bpe_beam.settings.field import identity_of
@@ -31,10 +32,16 @@ from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import ShardLimit, limit_of
 from bpe_beam.shards.formats.trainer_columns import require_columns
-from bpe_beam.shards.manifest import ENCODING, Manifest, index_names, read_manifest, write_index
+from bpe_beam.shards.manifest import (
+    ENCODING,
+    Manifest,
+    index_names,
+    read_manifest,
+    with_files,
+)
 from bpe_beam.shards.numbering import shard_name, token_counts_file
 from bpe_beam.shards.shard_rows import DocumentChanges
-from bpe_beam.shards.token_counts import is_of_tokenizer, read_token_counts, write_token_counts
+from bpe_beam.shards.token_counts import write_token_counts
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers import metric_names
@@ -336,11 +343,11 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         self.warnings = tokenizer_warnings(encoding)
 
     @staticmethod
-    def restore(manifest: bytes) -> Mapping[str, RestoredTask]:
+    def restore(manifest: bytes) -> RestoredFolder:
         found = Manifest.from_bytes(manifest)
         plan = manifest_plan(found, "")
         rejects = {file.name: file for file in found.rejects.files}
-        tasks: dict[str, RestoredTask] = {}
+        tasks = restored_files(found)
         for split, rows in zip(plan.splits, found.by_split, strict=True):
             rejected = rejects.get(rejects_name(split.index, len(plan.splits)))
             files = tuple(file for row in rows for file in row.files)
@@ -350,14 +357,14 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
                 files if rejected is None else (*files, rejected),
                 TokenizeStats.of_rows(reading, rows) if rejected is None else None,
             )
-        return tasks
+        return RestoredFolder(found.job_fingerprint or None, tasks)
 
     def prepare(self) -> None:
         folder, data = self.folder, self._tokenizer.json_bytes
-        if not folder.finished or not folder.has_content(SHARDS_TOKENIZER_FILE, data):
-            self._tokenizer.save(folder.path(SHARDS_TOKENIZER_FILE), storage=self.storage)
         if folder.finished:
-            write_index(self.storage, folder.url, read_manifest(self.storage, folder.url))
+            write_small_files(folder, read_manifest(self.storage, folder.url), data)
+        else:
+            folder.write(SHARDS_TOKENIZER_FILE, data)
 
     def steps(self, left: SplitsLeft) -> Steps | None:
         if not left.tasks:
@@ -395,10 +402,11 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         return structs.replace(manifest, columns=self.settings.columns or UNSET)
 
     def publish(self, manifest: Manifest, splits: list[Receipt], merged: list[Receipt]) -> bytes:
-        self._write_token_counts(manifest, splits)
+        counts = self._write_token_counts(manifest, splits)
         self.folder.publish(final_names(splits))
-        write_index(self.storage, self.folder.url, manifest)
-        return manifest.to_bytes()
+        data = self._tokenizer.json_bytes
+        write_small_files(self.folder, manifest, data)
+        return with_files(manifest, data, counts, job=self.folder.fingerprint).to_bytes()
 
     def _done(self, receipt: Callable[[str], Receipt | None], plan: Plan) -> dict[int, Receipt]:
         """See `CorpusJob`; a split without token counts is done only if the folder has their sums.
@@ -408,30 +416,28 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         done = super()._done(receipt, plan)
         if all(token_counts_file(found) for found in done.values()):
             return done
-        if self.folder.restored and self._sums_restored:
+        if self.folder.restored and self._restored_sums is not None:
             return done
         return {index: found for index, found in done.items() if token_counts_file(found)}
 
     @cached_property
-    def _sums_restored(self) -> bool:
-        """Whether the repaired folder has the token counts of all splits."""
-        return is_of_tokenizer(self.storage, self.folder.url, self._tokenizer.fingerprint)
+    def _restored_sums(self) -> FileInfo | None:
+        """The token counts of all splits in a folder that is repaired, if they are whole."""
+        files = self.folder.restored.get(TOKEN_COUNTS_FILE, ())
+        return next(filter(self.folder.matches, files), None)
 
-    def _write_token_counts(self, manifest: Manifest, splits: list[Receipt]) -> None:
-        """Write the token counts of all splits, or check those of a folder that was repaired."""
-        fingerprint = self._tokenizer.fingerprint
+    def _write_token_counts(self, manifest: Manifest, splits: list[Receipt]) -> FileInfo:
+        """Write the token counts of all splits, unless a folder that is repaired has them."""
         files = [file for receipt in splits if (file := token_counts_file(receipt)) is not None]
         if len(files) < len(splits):
-            tokens = manifest.tokens_by_source
-            deque(read_token_counts(self.storage, self.folder.url, fingerprint, tokens), maxlen=0)
-            return
+            assert self._restored_sums is not None  # or `_done` had left these splits out
+            return self._restored_sums
         columns = id_columns(self._tokenizer)
         sources = None if manifest.sources is None else list(manifest.sources)
-        # No hash shows whether the file is whole, so it is always forced to disk.
-        write_token_counts(
-            replace(self.storage, synced=True),
+        return write_token_counts(
+            self.storage,
             self.folder.url,
-            fingerprint,
+            self._tokenizer.fingerprint,
             added_up(self.folder, files, columns, sources),
         )
 

@@ -1,4 +1,4 @@
-"""The verify job: checks that folders of shards are intact and, with `full`, against the corpus."""
+"""The verify job: checks that folders are intact and, with `full`, shards against the corpus."""
 
 from __future__ import annotations
 
@@ -11,11 +11,24 @@ from msgspec import UNSET, Struct, UnsetType, structs
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.counts.manifest import CountsManifest
+from bpe_beam.counts.manifest import read_manifest as read_counts_manifest
 from bpe_beam.engines.local import local_workers
 from bpe_beam.engines.run import workers_of
 from bpe_beam.errors import DataError, UsageError, require
-from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, SHARDS_TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import (
+    JOB_FILE,
+    MANIFEST_FILE,
+    SHARDS_TOKENIZER_FILE,
+    SUMMARY_FILE,
+    WINDOW_FILE,
+)
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.folder_kind import A_TOKENIZER, COUNTS, kind_of
 from bpe_beam.folders.job_json import JobRecord
+from bpe_beam.folders.output_folder import COUNTS as COUNTS_FOLDER
+from bpe_beam.folders.receipts import TaskFolder
+from bpe_beam.folders.trained_files import TrainedFiles, read_trained_files
 from bpe_beam.jobs import corpus_input
 from bpe_beam.messages import and_more
 from bpe_beam.progress import Progress
@@ -24,7 +37,7 @@ from bpe_beam.settings.tools import VerifySettings
 from bpe_beam.shards.manifest import Manifest, read_manifest, tokens_folders
 from bpe_beam.shards.verify import VerifyReport, verify
 from bpe_beam.storage import Storage, redact
-from bpe_beam.storage.names import parent
+from bpe_beam.storage.names import absolute, parent
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.shard_manifest import plan_of
@@ -35,12 +48,12 @@ _SHOWN_PROBLEMS = 20
 
 
 class VerifiedFolder(Struct, frozen=True, kw_only=True):
-    """The figures of one verified folder; `sequences` is None if it has documents."""
+    """The figures of one verified folder; None: it has none."""
 
-    shards: int
-    sequences: int | None
-    documents: int
-    tokens: int
+    shards: int | None = None
+    sequences: int | None = None
+    documents: int | None = None
+    tokens: int | None = None
     bytes: int
 
 
@@ -54,10 +67,10 @@ class VerifySummary(Struct, frozen=True, kw_only=True):
     folder: str | UnsetType = UNSET
     folders: dict[str, VerifiedFolder] | UnsetType = UNSET
     whole: bool = True
-    shards: int
+    shards: int | None
     sequences: int | UnsetType | None
-    documents: int | UnsetType
-    tokens: int | UnsetType
+    documents: int | UnsetType | None
+    tokens: int | UnsetType | None
     bytes: int
     compared: str | None
     seconds: float
@@ -65,7 +78,7 @@ class VerifySummary(Struct, frozen=True, kw_only=True):
 
 
 def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
-    """Verify folders of shards, each to its end.
+    """Verify folders that jobs wrote, each to its end.
 
     Raises:
         UsageError: `full` is set without the corpus, or a folder is of another kind.
@@ -78,17 +91,18 @@ def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
     for folder in settings.folders:
         if storage.exists(folder) and not storage.is_folder(folder):
             raise UsageError(
-                f"{redact(folder)} is a file: give the folder of shards that tokenize or convert "
-                "wrote"
+                f"{redact(folder)} is a file: give the folder that tokenize, convert, count or "
+                "train wrote"
             )
     folders = list(
         dict.fromkeys(
-            inside for folder in settings.folders for inside in tokens_folders(storage, folder)
+            inside for folder in settings.folders for inside in _folders_in(storage, folder)
         )
     )
     verified: dict[str, VerifiedFolder] = {}
     compared = None
-    problems = []
+    problems: list[str] = []
+    remedies: list[str] = []
     for folder in folders:
         try:
             verified[folder], compared = _verify_folder(settings, storage, folder, progress)
@@ -96,10 +110,11 @@ def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
             # A folder below one that was typed has to be there.
             if len(folders) == 1 or (isinstance(error, UsageError) and folder in settings.folders):
                 raise
-            problems.append(str(error))
+            problems.append(error.problem)
+            remedies.append(error.remedy)
     if problems:
         whole = [f"{folder} is whole" for folder in verified]
-        raise DataError("\n".join([*problems, *whole]))
+        raise DataError("\n".join([*problems, *whole]), remedy=next(filter(None, remedies), ""))
     seconds = time.monotonic() - started
     rows = verified.values()
     size = sum(row.bytes for row in rows)
@@ -107,7 +122,7 @@ def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
     return VerifySummary(
         folder=folders[0] if len(folders) == 1 else UNSET,
         folders=verified if len(folders) > 1 else UNSET,
-        shards=sum(row.shards for row in rows),
+        shards=sum(row.shards or 0 for row in rows) or None,
         sequences=UNSET if only is None else only.sequences,
         documents=UNSET if only is None else only.documents,
         tokens=UNSET if only is None else only.tokens,
@@ -122,11 +137,21 @@ def _verify_folder(
     settings: VerifySettings, storage: Storage, folder: str, progress: Progress
 ) -> tuple[VerifiedFolder, str | None]:
     """Verify one folder; return its figures, and what was compared with the corpus."""
+    kind = kind_of(storage, folder)
+    if kind in (COUNTS, A_TOKENIZER):
+        require(settings.input is None, f"must not be given: {folder} holds {kind}", "inputs")
+        return _verify_listed(storage, folder, kind), None
     report = _read_all(storage, folder, workers_of(settings.run), progress)
-    if not report.ok:
-        raise DataError(_problems(folder, report.problems, report.problem_count))
-    manifest = read_manifest(storage, folder)
-    _check_records(storage, folder, manifest)
+    try:
+        manifest = read_manifest(storage, folder)
+        job_file = _job_file(settings, storage, folder, manifest)
+        job_problems = _job_problems(storage, job_file, manifest, damaged=not report.ok)
+    except DataError:  # is in the report
+        job_problems = []
+    if job_problems or not report.ok:
+        problems = (*job_problems, *report.problems)
+        raise _not_whole(storage, folder, problems, len(job_problems) + report.problem_count)
+    _check_records(storage, job_file, manifest)
     compared = None
     if settings.input is not None:
         compared = _compare_with_corpus(
@@ -141,6 +166,102 @@ def _verify_folder(
         bytes=report.bytes,
     )
     return figures, compared
+
+
+def _folders_in(storage: Storage, folder: str) -> list[str]:
+    """Return the folders that a folder has, with manifests of their own: itself, or some below."""
+    counts = storage.join(folder, COUNTS_FOLDER)
+    if kind_of(storage, folder) == A_TOKENIZER and storage.exists(counts):
+        return [folder, counts]
+    return tokens_folders(storage, folder)
+
+
+def _verify_listed(storage: Storage, folder: str, kind: str) -> VerifiedFolder:
+    """Compare all files of a folder of counts or of a tokenizer with those that it lists.
+
+    Raises:
+        UsageError: No job wrote the folder.
+        DataError: A file is missing or changed.
+    """
+    names = storage.list_names(folder)
+    listed: CountsManifest | TrainedFiles
+    files: tuple[FileInfo, ...] = ()
+    if kind == COUNTS:
+        listed = counts = read_counts_manifest(storage, folder)
+        files = tuple(part.file for part in counts.parts)
+    elif SUMMARY_FILE in names:
+        listed = read_trained_files(storage, folder)
+    elif JOB_FILE in names:
+        raise DataError(
+            f"{redact(folder)}: not finished, it has no {SUMMARY_FILE}: train failed, was "
+            "interrupted or is running, or the file is lost; run it again"
+        )
+    else:
+        raise UsageError(f"{redact(folder)} holds a tokenizer that train did not write")
+    files += listed.files
+    described = TaskFolder(storage, folder, "")
+    whole = described.request_each(described.matches, files)
+    problems = [
+        f"{file.name}: is missing, or is not the file that was written"
+        for file, is_whole in zip(files, whole, strict=True)
+        if not is_whole
+    ]
+    job_file = storage.join(folder, JOB_FILE)
+    problems += _job_problems(storage, job_file, listed, damaged=bool(problems))
+    if problems:
+        raise _not_whole(storage, folder, tuple(problems), len(problems))
+    return VerifiedFolder(bytes=sum(file.bytes for file in files))
+
+
+def _job_problems(
+    storage: Storage,
+    url: str | None,
+    listed: Manifest | CountsManifest | TrainedFiles,
+    *,
+    damaged: bool,
+) -> list[str]:
+    """Return what is wrong with the `__job` of a folder.
+
+    Args:
+        storage: The storage client.
+        url: The file; None if the folder may lack it.
+        listed: The last file of the folder.
+        damaged: Whether other files are not those that the last file lists.
+    """
+    if not listed.job_fingerprint or url is None:
+        return []
+    if not storage.exists(url):
+        return [f"{JOB_FILE}: is missing"]
+    record = JobRecord.from_bytes(storage.read_bytes(url))
+    if record is None:
+        return [f"{JOB_FILE}: is damaged"]
+    if record.fingerprint == listed.job_fingerprint:
+        return []
+    files = [JOB_FILE, SUMMARY_FILE if isinstance(listed, TrainedFiles) else MANIFEST_FILE]
+    wrong, right = reversed(files) if damaged else files
+    return [f"{wrong}: is of another job than {right}"]
+
+
+def _job_file(
+    settings: VerifySettings, storage: Storage, folder: str, manifest: Manifest
+) -> str | None:
+    """Return the `__job` of a folder; None if it may lack it: a copy of one part alone."""
+    url = storage.join(folder, JOB_FILE)
+    if not (manifest.arranged and manifest.arranged.part) or storage.exists(url):
+        return url
+    above = parent(folder)
+    url = storage.join(above, JOB_FILE)
+    typed = (f"{absolute(each).rstrip('/')}/" for each in settings.folders)
+    return url if storage.exists(url) or f"{above}/".startswith(tuple(typed)) else None
+
+
+def _not_whole(storage: Storage, folder: str, problems: tuple[str, ...], count: int) -> DataError:
+    """Return the error of a folder that is not whole, and what to do."""
+    names = storage.list_names(folder)
+    remedy = "remove these files, and run the command that wrote the folder again: it makes them"
+    if WINDOW_FILE in names:
+        remedy = f"remove its {MANIFEST_FILE}, and run stream-tokenize again: it makes the window"
+    return DataError(_problems(folder, problems, count), remedy=f"{remedy} again")
 
 
 def _compare_with_corpus(
@@ -202,22 +323,18 @@ def _problems(folder: str, problems: tuple[str, ...], count: int) -> str:
     return f"{folder} is not whole, {count:,} {noun}:\n" + "\n".join(shown)
 
 
-def _check_records(storage: Storage, folder: str, manifest: Manifest) -> None:
+def _check_records(storage: Storage, job_file: str | None, manifest: Manifest) -> None:
     """Compare `__job`, the plan and the manifest with one another.
 
     Raises:
-        DataError: They contradict each other, or one of them was changed.
+        DataError: They contradict each other.
     """
-    url = storage.join(folder, JOB_FILE)
-    if not storage.exists(url):
-        # A folder of `WriteTokens`, which has no plan, a window, or a copy without the file.
-        if manifest.has_plan:
-            plan_of(manifest, "")
-        return
     plan = plan_of(manifest, "") if manifest.has_plan else None
-    record = JobRecord.from_bytes(storage.read_bytes(url))
-    if record is None or record.job not in ("tokenize", "convert"):
-        raise DataError(f"{url}: is damaged, or no job of bpe-beam wrote it")
+    record = None
+    if manifest.job_fingerprint and job_file is not None:
+        record = JobRecord.from_bytes(storage.read_bytes(job_file))
+    if job_file is None or record is None:
+        return  # a folder of `WriteTokens`, a window, or a copy of a part
     expected: dict[str, Any] = {
         "tokenizer": manifest.tokenizer.fingerprint,
         "format": manifest.format,
@@ -229,15 +346,15 @@ def _check_records(storage: Storage, folder: str, manifest: Manifest) -> None:
     for key, value in expected.items():
         if record.settings.get(key) != value:
             raise DataError(
-                f"{url}: {key} is {record.settings.get(key)!r}; {MANIFEST_FILE} has {value!r}"
+                f"{job_file}: {key} is {record.settings.get(key)!r}; {MANIFEST_FILE} has {value!r}"
             )
     if plan is None or record.job == "convert":
         return
     files = record.settings["plan"]
     if (files["files"], files["bytes"]) != (len(plan.files), plan.size):
         raise DataError(
-            f"{url}: the input has {files['files']} files of {files['bytes']} bytes; the plan in "
-            f"{MANIFEST_FILE} has {len(plan.files)} of {plan.size}"
+            f"{job_file}: the input has {files['files']} files of {files['bytes']} bytes; the plan "
+            f"in {MANIFEST_FILE} has {len(plan.files)} of {plan.size}"
         )
 
 

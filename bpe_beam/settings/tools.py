@@ -32,14 +32,14 @@ class QuickstartSettings(Settings):
 
 @dataclass(frozen=True)
 class VerifySettings(Settings):
-    """Settings of `verify`: folders of shards that are read back."""
+    """Settings of `verify`: folders that are read back."""
 
     folders: tuple[str, ...] = option(
         flag="folder",
         metavar="DIR",
         kind="many",
-        help="Folders that tokenize, convert or WriteTokens wrote. Of a folder with one folder for "
-        "each format, or with train and validation, all are verified.",
+        help="Folders that tokenize, convert, WriteTokens, count or train wrote. Of a folder with "
+        "one folder for each format, or with train and validation, all are verified.",
     )
     full: bool = option(False, help="Also encode the corpus again and compare each token.")
     input: InputSettings | None = part(

@@ -17,7 +17,16 @@ from msgspec.structs import replace
 
 from bpe_beam.corpus.rejects import FileLoss
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders.artifact_names import INDEX_FILE, JOB_FILE, MANIFEST_FILE, PARTS, REJECTS
+from bpe_beam.folders.artifact_names import (
+    INDEX_FILE,
+    JOB_FILE,
+    MANIFEST_FILE,
+    PARTS,
+    REJECTS,
+    SHARDS_TOKENIZER_FILE,
+    TOKEN_COUNTS_FILE,
+    WINDOW_FILE,
+)
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.folder_kind import SHARDS, refuse_other
 from bpe_beam.limits import MAX_VOCAB_SIZE
@@ -47,6 +56,9 @@ NO_PLAN = {"fingerprint": hashlib.sha256(b"{}").hexdigest()}
 
 FRAMING = ("append", "prepend", "allowed_special")
 """The settings of encoding that each manifest has."""
+
+_LISTED = (SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE, WINDOW_FILE, INDEX_FILE)
+"""The names of files that a manifest lists beside shards and rejects."""
 
 ENCODING = (
     *FRAMING,
@@ -126,6 +138,8 @@ class Manifest(
         tokenless: The splits without tokens, in the order of the plan.
         arranged: How the documents were arranged, if they are not in the order of the corpus.
         columns: The columns for trainers that the shards have, of TRAINER_COLUMNS.
+        files: The other files of the folder but `__job`, sorted by name.
+        job_fingerprint: The fingerprint of the job in `__job`, of a folder that has one.
     """
 
     format: str
@@ -139,11 +153,18 @@ class Manifest(
     tokenless: tuple[TokenlessSplit, ...]
     arranged: ArrangedPart | UnsetType = UNSET
     columns: tuple[str, ...] | UnsetType = UNSET
+    files: tuple[FileInfo, ...] = ()
+    job_fingerprint: Sha256 | UnsetType = UNSET
 
     @property
     def has_plan(self) -> bool:
         """Whether a job with a plan wrote it, not `WriteTokens`."""
         return len(self.plan) > 1
+
+    @property
+    def token_counts(self) -> FileInfo | None:
+        """The file of token counts; None if the folder has none."""
+        return next((file for file in self.files if file.name == TOKEN_COUNTS_FILE), None)
 
     @property
     def row_kind(self) -> str:
@@ -298,20 +319,32 @@ def index_names(format_name: str) -> tuple[str, ...]:
     return () if shard_format(format_name).index is None else (INDEX_FILE,)
 
 
-def write_index(storage: Storage, folder: str, manifest: Manifest) -> None:
-    """Write the `index.json` of a folder, if readers of its format need one.
+def small_files(manifest: Manifest, tokenizer: bytes) -> dict[str, bytes]:
+    """Return the content of the tokenizer's file, and of the index if readers need one, by name.
 
     Args:
-        storage: The storage client.
-        folder: Path or URL of the folder.
-        manifest: Its manifest.
-
-    Raises:
-        DataError: Storage fails.
+        manifest: The manifest of the folder.
+        tokenizer: The tokenizer, as `tokenizer.json`.
     """
     index = shard_format(manifest.format).index
-    if index is not None:
-        storage.write_bytes(storage.join(folder, INDEX_FILE), index(manifest.shards))
+    files = {SHARDS_TOKENIZER_FILE: tokenizer}
+    return files if index is None else {**files, INDEX_FILE: index(manifest.shards)}
+
+
+def with_files(
+    manifest: Manifest, tokenizer: bytes, *others: FileInfo | None, job: str | UnsetType = UNSET
+) -> Manifest:
+    """Return a manifest that lists the files of its folder which are no shards.
+
+    Args:
+        manifest: The manifest, with all shards.
+        tokenizer: See `small_files`, whose files are listed.
+        *others: More files; None is left out.
+        job: The fingerprint of the job that writes the folder.
+    """
+    small = (FileInfo.of(*each) for each in small_files(manifest, tokenizer).items())
+    files = sorted([*small, *filter(None, others)], key=lambda file: file.name)
+    return replace(manifest, files=tuple(files), job_fingerprint=job)
 
 
 def tokens_folders(storage: Storage, folder: str) -> list[str]:
@@ -380,6 +413,9 @@ def _check_names(manifest: Manifest) -> None:
             raise ValueError(
                 f"columns must be of {', '.join(TRAINER_COLUMNS)}, got {shortened(name)}"
             )
+    for file in manifest.files:
+        if file.name not in _LISTED:
+            raise ValueError(f"files must be of {', '.join(_LISTED)}, got {shortened(file.name)}")
     suffixes = shard_format(manifest.format).suffixes
     for index, shard in enumerate(manifest.shards):
         name = shard_name(index, len(manifest.shards))

@@ -20,7 +20,10 @@ import pyarrow as pa
 from bpe_beam.corpus.batches import integers
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import TOKEN_COUNTS_FILE
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.receipts import require_files
 from bpe_beam.storage import Storage, redact
+from bpe_beam.storage.hashing import HashingFile
 
 Ids = npt.NDArray[np.uint32]
 Amounts = npt.NDArray[np.int64]
@@ -48,8 +51,10 @@ def write_token_counts(
     folder: str,
     fingerprint: str,
     counts: Iterable[SourceCounts],
-) -> None:
-    """Write the file, whole or not at all; equal counts give equal bytes.
+) -> FileInfo:
+    """Write the file, whole or not at all, and return what a manifest says of it.
+
+    Equal counts give equal bytes.
 
     Args:
         storage: The storage client.
@@ -67,7 +72,7 @@ def write_token_counts(
     with (
         storage.create(storage.join(folder, TOKEN_COUNTS_FILE)) as file,
         ParquetFile(
-            file,
+            hashing := HashingFile(file),
             schema,
             dictionary=["source"],
             encodings={"id": "DELTA_BINARY_PACKED"},
@@ -78,10 +83,15 @@ def write_token_counts(
             for start in range(0, table.num_rows, _ROW_GROUP):
                 writer.add(table.slice(start, _ROW_GROUP))
             first = next(rows, None)
+    return FileInfo.written(TOKEN_COUNTS_FILE, hashing)
 
 
 def read_token_counts(
-    storage: Storage, folder: str, fingerprint: str, tokens: Mapping[str | None, int]
+    storage: Storage,
+    folder: str,
+    fingerprint: str,
+    tokens: Mapping[str | None, int],
+    expected: FileInfo,
 ) -> Iterator[SourceCounts]:
     """Yield how often each id occurs in each source; without sources, the only source is None.
 
@@ -90,15 +100,16 @@ def read_token_counts(
         folder: The tokens folder.
         fingerprint: The fingerprint of the folder's tokenizer.
         tokens: The number of tokens of each source, as the manifest has it, sorted by source.
+        expected: What the manifest says of the file.
 
     Raises:
-        NotFoundError: The folder has no such file.
-        DataError: The file is damaged, or is of other tokens.
+        DataError: The file is missing or damaged, or is of other tokens.
 
-    Cost: reads the file once; in memory is one source at a time.
+    Cost: reads the file twice, the first time for its hash; in memory is one source at a time.
     """
     import pyarrow.parquet as pq  # slow to import
 
+    require_files(storage, folder, [expected])
     url = storage.join(folder, TOKEN_COUNTS_FILE)
     with storage.open(url) as stream:
         try:
@@ -132,28 +143,6 @@ def joined_token_counts(
         total = each._replace(source=source)
     if total is not None:
         yield total
-
-
-def is_of_tokenizer(storage: Storage, folder: str, fingerprint: str) -> bool:
-    """Return whether the folder has an intact file of the tokenizer's tokens, of any number.
-
-    Args:
-        storage: The storage client.
-        folder: The tokens folder.
-        fingerprint: The tokenizer's fingerprint.
-
-    Cost: reads the file once.
-    """
-    import pyarrow.parquet as pq  # slow to import
-
-    try:
-        with storage.open(storage.join(folder, TOKEN_COUNTS_FILE)) as stream:
-            file = pq.ParquetFile(stream, page_checksum_verification=True)
-            for group in range(file.num_row_groups):
-                file.read_row_group(group, use_threads=False)
-            return bool(file.schema_arrow.metadata[b"bpe_beam"] == _metadata(fingerprint))
-    except (pa.ArrowException, DataError, OSError, KeyError, TypeError):
-        return False
 
 
 def _read_sources(

@@ -18,11 +18,9 @@ from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import (
-    INDEX_FILE,
     JOB_FILE,
     MANIFEST_FILE,
     REJECTS,
-    SHARDS_TOKENIZER_FILE,
     TOKEN_COUNTS_FILE,
 )
 from bpe_beam.folders.file_info import FileInfo
@@ -109,9 +107,7 @@ def verify(
     problems = [
         *_check_sums(manifest),
         *check.foreign(),
-        *check.tokenizer(),
-        *check.index(),
-        *check.token_counts(),
+        *check.files(),
         *check.rejects(),
     ]
     documents = tokens = whole = 0
@@ -195,8 +191,8 @@ def _finished_manifest(storage: Storage, folder: str, names: list[str]) -> Manif
     refuse_no_shards(storage, folder)
     if JOB_FILE in names:
         raise DataError(
-            f"{redact(folder)}: not finished: the job failed, was interrupted or is running; run "
-            "it again"
+            f"{redact(folder)}: not finished, it has no {MANIFEST_FILE}: the job failed, was "
+            "interrupted or is running, or the file is lost; run the job again"
         )
     if not any(name.startswith("shard-") for name in names):
         raise UsageError(
@@ -255,7 +251,7 @@ class _FolderCheck:
         rejects = storage.list_names(storage.join(url, REJECTS)) if REJECTS in names else ()
         self._names = {*names, *(f"{REJECTS}/{name}" for name in rejects)}
         self._files = [file for shard in manifest.shards for file in shard.files]
-        self._files += manifest.rejects.files
+        self._files += [*manifest.rejects.files, *manifest.files]
         self._total = sum(file.bytes for file in self._files)
         self._on_progress = on_progress
         self._lock = Lock()
@@ -263,52 +259,29 @@ class _FolderCheck:
 
     def foreign(self) -> Iterator[str]:
         """Yield a problem for each file that a reader would take for a shard of the manifest."""
-        known = {TOKEN_COUNTS_FILE, *(file.name for file in self._files)}
-        for name in sorted(self._names - known):
-            ours = name.startswith(("shard-", f"{REJECTS}/")) or name.endswith(
+        for name in sorted(self._names - {file.name for file in self._files}):
+            ours = name.startswith(("shard-", f"{REJECTS}/", TOKEN_COUNTS_FILE)) or name.endswith(
                 self._format.suffixes
             )
             if ours and attempted_name(name) is None:
                 yield f"{name}: is in the folder and not in the manifest"
 
-    def tokenizer(self) -> Iterator[str]:
-        """Yield a problem if the tokenizer is not the one that made the shards."""
-        digest = hashlib.sha256()
-        try:
-            for block in self._blocks(SHARDS_TOKENIZER_FILE):
-                digest.update(block)
-        except DataError as error:
-            yield str(error)
-            return
-        if digest.hexdigest() != self._manifest.tokenizer.fingerprint:
-            yield (
-                f"{SHARDS_TOKENIZER_FILE}: the fingerprint is {digest.hexdigest()}; the shards "
-                f"were made with {self._manifest.tokenizer.fingerprint}"
-            )
-
-    def index(self) -> Iterator[str]:
-        """Yield a problem if the list of shards for readers is not that of the manifest."""
-        index = self._format.index
-        if index is None:
-            return
-        try:
-            found = b"".join(self._blocks(INDEX_FILE))
-        except DataError as error:
-            yield str(error)
-            return
-        if found != index(self._manifest.shards):
-            yield f"{INDEX_FILE}: is not the list of the shards in {MANIFEST_FILE}"
-
-    def token_counts(self) -> Iterator[str]:
-        """Yield a problem if there are token counts that are damaged or of other tokens."""
-        if TOKEN_COUNTS_FILE not in self._names:
-            return
-        fingerprint = self._manifest.tokenizer.fingerprint
-        tokens = self._manifest.tokens_by_source
-        try:
-            deque(read_token_counts(self._storage, self._url, fingerprint, tokens), maxlen=0)
-        except DataError as error:
-            yield str(error)
+    def files(self) -> list[str]:
+        """Return the problems of the files that are neither shards nor rejects."""
+        problems: list[str] = []
+        for file in self._manifest.files:
+            deque(self._checked_blocks(file, problems), maxlen=0)
+        manifest = self._manifest
+        counted = manifest.token_counts
+        if not problems and counted is not None:
+            tokens = manifest.tokens_by_source
+            fingerprint = manifest.tokenizer.fingerprint
+            try:
+                counts = read_token_counts(self._storage, self._url, fingerprint, tokens, counted)
+                deque(counts, maxlen=0)
+            except DataError as error:
+                problems.append(str(error))
+        return problems
 
     def rejects(self) -> list[str]:
         """Return the problems of the files of rejects."""

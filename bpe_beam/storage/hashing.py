@@ -66,4 +66,7 @@ def require_sha256(found: str, expected: str, url: str) -> None:
         DataError: The two differ.
     """
     if found != expected:
-        raise DataError(f"{url} is not the file that was written: its SHA-256 differs")
+        raise DataError(
+            f"{url} is not the file that was written: its SHA-256 differs",
+            remedy="remove it, and run the command that wrote it again: that makes it again",
+        )

@@ -45,7 +45,8 @@ from bpe_beam.shards.manifest import (
     TokenizerInfo,
     index_names,
     read_manifest,
-    write_index,
+    small_files,
+    with_files,
 )
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
@@ -640,6 +641,7 @@ def _write_manifest(element: tuple[int, Iterable[bytes]], target: _Target) -> It
         rejects=Rejects({}, ()),
         tokenless=tokenless,
     )
+    manifest = with_files(manifest, data)
     url = storage.join(folder, MANIFEST_FILE)
     record = None if target.claim is None else target.claimed()
     if target.claim is not None and record is None:
@@ -649,8 +651,8 @@ def _write_manifest(element: tuple[int, Iterable[bytes]], target: _Target) -> It
         yield url
         return
     side_by_side(lambda file: _check_file(storage, *file), files)
-    storage.write_bytes(storage.join(folder, SHARDS_TOKENIZER_FILE), data)
-    write_index(storage, folder, manifest)
+    for name, content in small_files(manifest, data).items():
+        storage.write_bytes(storage.join(folder, name), content)
     if record is not None:
         _remove_strays(target, record, {file.name for shard in shards for file in shard.files})
     storage.sync_folders(folder)

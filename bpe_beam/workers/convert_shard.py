@@ -17,15 +17,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bpe_beam import json_structs, progress
-from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.folders.receipts import WORK, TaskFolder
+from bpe_beam.folders.receipts import WORK, TaskFolder, require_files
 from bpe_beam.shards.document_batches import document_batches
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import LabelledReader, ShardOrigin, ShardWriter
 from bpe_beam.shards.manifest import Manifest
 from bpe_beam.shards.numbering import shard_name
-from bpe_beam.storage import redact
 from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.storage.json_file import Count
 from bpe_beam.workers import metric_names
@@ -200,14 +198,9 @@ def check_files(task: ConvertTask, element: str) -> TaskResult:
         DataError: A file is missing or changed.
     """
     old = json_structs.decode(element, OldFiles)
-    folder = TaskFolder(task.folder.storage, task.urls[old.folder], "")
-    require_visible(folder.storage, folder.url)
-    for file in old.files:
-        if not folder.matches(file):
-            raise DataError(
-                f"{redact(folder.path(file.name))} is missing, or is not the file that was written",
-                remedy=f"bpe-beam verify {redact(folder.url)} shows what is damaged",
-            )
+    storage, url = task.folder.storage, task.urls[old.folder]
+    require_visible(storage, url)
+    require_files(storage, url, old.files)
     return TaskResult([old.files[0].name])
 
 

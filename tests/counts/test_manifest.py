@@ -41,7 +41,7 @@ class TestManifests:
         write_folder(tmp_path)
         (tmp_path / "__manifest").unlink()
         (tmp_path / "__job").write_text("{}")
-        with pytest.raises(UsageError, match="is not finished: run its job again"):
+        with pytest.raises(UsageError, match="it has no __manifest: run its job again"):
             read_manifest(STORAGE, str(tmp_path))
 
     def test_file(self, tmp_path: Path) -> None:

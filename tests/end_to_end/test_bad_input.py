@@ -514,8 +514,8 @@ def test_the_folder_of_another_job(place: Path) -> None:
     train = ("--vocab-size", "300", "--output", "out")
     kt = "kt holds a tokenizer, not word counts: give kt/counts"
     for job, args, said in (
-        ("verify", ("tok",), "tok holds a tokenizer, not shards"),
-        ("verify", ("kt/counts",), "kt/counts holds word counts, not shards"),
+        ("evaluate", ("--tokens", "tok"), "tok holds a tokenizer, not shards"),
+        ("blend", ("kt/counts",), "kt/counts holds word counts, not shards"),
         ("train", ("--counts", "kt", *train), kt),
         ("train", ("--counts", "tok", *train), "tok holds a tokenizer, not word counts"),
         ("train", ("--counts", "m1", *train), "m1 holds shards, not word counts"),
@@ -536,7 +536,7 @@ def test_the_folder_of_another_job(place: Path) -> None:
     refuses(below, "count", 2, "summary.json' is an array, or an object over several lines")
     # A killed folder is recognised by its job; a broken one is not taken for another kind.
     (place / "kt" / "tokenizer.json").unlink()
-    refuses(run("verify", "kt"), "verify", 2, "kt holds a tokenizer, not shards")
+    refuses(run("verify", "kt"), "verify", 1, "tokenizer.json: is missing")
     (place / "m2" / "__manifest").write_text('{"shards": []}')
     refuses(run("verify", "m2"), "verify", 1, "missing required field")
 

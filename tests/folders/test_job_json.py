@@ -21,8 +21,9 @@ def test_a_record_cannot_name_files_outside_the_folder(tmp_path: Path) -> None:
     job = json.loads((url / "__job").read_bytes())
     job["files"]["single"].append("../precious")
     (url / "__job").write_text(json.dumps(job))
-    with pytest.raises(UsageError):
-        claim(url, overwrite=True)
+    with pytest.raises(UsageError, match="a damaged __job"):
+        claim(url)
+    claim(url, overwrite=True)
     assert (tmp_path / "precious").exists()
 
 
@@ -53,7 +54,7 @@ def test_a_job_file_that_was_changed_is_refused(tmp_path: Path) -> None:
     claim(tmp_path)
     path = tmp_path / "__job"
     path.write_text(path.read_text().replace('"text"', '"body"'))
-    with pytest.raises(UsageError, match="no job of bpe-beam recorded"):
+    with pytest.raises(UsageError, match="so the job that wrote the folder is unknown"):
         claim(tmp_path)
 
 

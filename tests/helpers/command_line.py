@@ -42,8 +42,8 @@ class Ran:
 
     @property
     def warnings(self) -> list[str]:
-        """The warnings on stderr, without the job's name."""
-        found = (line.partition(": warning: ") for line in self.err.splitlines())
+        """The warnings on stderr, without the job's name, which those of progress lack."""
+        found = (f": {line}".partition(": warning: ") for line in self.err.splitlines())
         return [text for _, mark, text in found if mark]
 
     @property

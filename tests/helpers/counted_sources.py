@@ -43,7 +43,9 @@ def parts(folder: Path) -> dict[str, bytes]:
 
 
 def manifest(folder: Path) -> Any:
-    return json.loads((folder / "__manifest").read_bytes())
+    """Return the manifest without what it says of the job and its own files."""
+    found = json.loads((folder / "__manifest").read_bytes())
+    return {name: found[name] for name in found.keys() - {"files", "job_fingerprint", "sha256"}}
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.folders.output_folder import OutputFolder, RestoredTask, Takeover
+from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder, RestoredTask, Takeover
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.folders.run_folder import RunFolder
 from bpe_beam.storage import Storage
@@ -72,12 +72,12 @@ def manifest_of(receipts: Mapping[str, Receipt]) -> bytes:
     return msgspec.json.encode(receipts)
 
 
-def restore(manifest: bytes) -> dict[str, RestoredTask]:
+def restore(manifest: bytes) -> RestoredFolder:
     """Return the tasks of a manifest by `manifest_of`."""
-    return {
-        name: RestoredTask(receipt.files, receipt.stats)
-        for name, receipt in to_struct(json.loads(manifest), dict[str, Receipt], "it").items()
-    }
+    receipts = to_struct(json.loads(manifest), dict[str, Receipt], "it")
+    (job,) = {receipt.fingerprint for receipt in receipts.values()}
+    tasks = {name: RestoredTask(each.files, each.stats) for name, each in receipts.items()}
+    return RestoredFolder(job, tasks)
 
 
 def run_job(url: Path | str, storage: Storage | None = None, **options: Any) -> list[int]:

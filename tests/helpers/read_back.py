@@ -5,8 +5,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from bpe_beam.shards.manifest import Manifest
 
 _DTYPES = {1: "<u1", 4: "<i4", 8: "<u2"}
 
@@ -26,6 +31,14 @@ def tree(
         for path in sorted(_below(folder, None if corner is None else f"{folder}/{corner}"))
         if path.name not in without and (path.is_file() or not any(path.iterdir()))
     }
+
+
+def without_job(folder: Path) -> dict[str, Any]:
+    """Return the files of a folder of shards, without what they say of the job that wrote it."""
+    manifest = Manifest.from_bytes((folder / "__manifest").read_bytes())
+    assert manifest.job_fingerprint
+    files = tree(folder, without=("__job", "__manifest"))
+    return {**files, "__manifest": replace(manifest, job_fingerprint=UNSET)}
 
 
 def _below(folder: Path, corner: str | None) -> Iterator[Path]:

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo, write_index
+from bpe_beam.shards.manifest import (
+    VERSION,
+    Manifest,
+    Rejects,
+    TokenizerInfo,
+    small_files,
+    with_files,
+)
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import Shard, Totals
 from bpe_beam.storage import Storage
@@ -37,7 +44,6 @@ def write_folder(
             writer.write_documents(ids, offsets)
         done = writer.result()
         rows.append(Shard(name, number, (), done.documents, 0, done.tokens, 0, done.files))
-    storage.write_bytes(storage.join(url, "__tokenizer"), b"{}")
     manifest = Manifest(
         format=format_name,
         version=VERSION,
@@ -49,9 +55,16 @@ def write_folder(
         rejects=Rejects({}, ()),
         tokenless=(),
     )
-    write_index(storage, url, manifest)
-    storage.write_bytes(storage.join(url, "__manifest"), manifest.to_bytes())
+    finish_folder(storage, url, manifest)
     return url
+
+
+def finish_folder(storage: Storage, url: str, manifest: Manifest) -> None:
+    """Write the small files of a folder, with a tokenizer that has nothing, and the manifest."""
+    for name, data in small_files(manifest, b"{}").items():
+        storage.write_bytes(storage.join(url, name), data)
+    data = with_files(manifest, b"{}").to_bytes()
+    storage.write_bytes(storage.join(url, "__manifest"), data)
 
 
 def made_documents(count: int, longest: int, vocab_size: int = 300, seed: int = 7) -> Documents:

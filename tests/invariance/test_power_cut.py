@@ -175,7 +175,7 @@ def write_window(storage: Storage, folder: str) -> None:
     assert receipt is not None
     shards = number_shards([receipt], [1])
     files = msgspec.json.encode({"files": shards[0].receipt.files})
-    window.finish(shards, files, "{}")
+    window.finish(shards, files, {"__tokenizer": b"{}"})
 
 
 @pytest.mark.parametrize(

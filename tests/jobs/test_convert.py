@@ -14,7 +14,7 @@ from killed_jobs import kill_between
 from made_text import documents, write
 from msgspec import UNSET
 from msgspec.structs import replace
-from read_back import read_shards, tree
+from read_back import read_shards, tree, without_job
 
 import bpe_beam
 from bpe_beam.errors import UsageError
@@ -72,10 +72,6 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
     return Ground(folder)
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return tree(folder, without=("__job",))
-
-
 @pytest.mark.parametrize("format_name", SHARD_FORMATS)
 def test_what_is_converted_is_what_tokenize_writes(
     ground: Ground, tmp_path: Path, format_name: str
@@ -85,9 +81,9 @@ def test_what_is_converted_is_what_tokenize_writes(
     old = ground.shards(before or "megatron")
     there, back = tmp_path / "there", tmp_path / "back"
     run_whole("convert", old, "--format", format_name, "--output", there)
-    assert contents(there) == contents(ground.shards(format_name))
+    assert without_job(there) == without_job(ground.shards(format_name))
     run_whole("convert", there, "--format", old.name, "--output", back)
-    assert contents(back) == contents(old)
+    assert without_job(back) == without_job(old)
 
 
 @pytest.mark.slow
@@ -100,7 +96,7 @@ def test_there_and_back_by_every_other_format(ground: Ground, tmp_path: Path, ol
         there, back = tmp_path / new, tmp_path / f"{new}-back"
         run_whole("convert", ground.shards(old), "--format", new, "--output", there)
         run_whole("convert", there, "--format", old, "--output", back)
-        assert contents(back) == contents(ground.shards(old)), new
+        assert without_job(back) == without_job(ground.shards(old)), new
 
 
 def test_the_corpus_proves_what_is_converted(ground: Ground, tmp_path: Path) -> None:

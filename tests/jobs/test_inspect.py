@@ -205,7 +205,7 @@ def test_what_is_nothing_of_ours(
     for path, code, said in (
         (tmp_path / "none", 2, "no such file or folder"),
         (tmp_path / "empty", 2, "has neither __manifest nor tokenizer.json"),
-        (tmp_path / "unfinished", 2, "is not finished: run its job again"),
+        (tmp_path / "unfinished", 2, "is not finished, it has no __manifest: run its job again"),
         (tmp_path / "odd", 1, "odd/__manifest: cannot be read as JSON"),
         (made / "in.jsonl", 2, "in.jsonl"),
     ):
@@ -256,9 +256,13 @@ def test_a_token_is_shown_as_the_text_that_it_stands_for(
 @pytest.mark.parametrize(
     ("job", "made_by", "said"),
     [
-        ("tokenize", ["__tokenizer"], "is not finished: run its job, which makes shards, again"),
-        ("count", [], "is not finished: run its job, which makes word counts, again"),
-        ("train", [], "is not finished: run its job, which makes a tokenizer, again"),
+        (
+            "tokenize",
+            ["__tokenizer"],
+            "it has no __manifest: run its job, which makes shards, again",
+        ),
+        ("count", [], "it has no __manifest: run its job, which makes word counts, again"),
+        ("train", [], "it has no tokenizer.json: run its job, which makes a tokenizer, again"),
         ("stream-tokenize", ["__tokenizer"], "holds windows of shards: give one of"),
     ],
 )

@@ -100,8 +100,8 @@ def test_what_is_no_folder_of_shards_is_wrong_use(made: Path, tmp_path: Path) ->
     (tmp_path / "data").mkdir()
     write(tmp_path / "data" / "a.jsonl", documents(2, seed=1))
     for path, said in (
-        (made / "a.jsonl", "is a file: give the folder of shards that tokenize or convert wrote"),
-        (made / "two/megatron/__manifest", "is a file: give the folder of shards"),
+        (made / "a.jsonl", "is a file: give the folder that tokenize"),
+        (made / "two/megatron/__manifest", "is a file: give the folder that tokenize"),
         (tmp_path / "data", "has no shards: give a folder that tokenize or convert wrote"),
     ):
         ran = run("verify", made / "two", path)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from token_folders import finish_folder
 
 from bpe_beam.errors import DataError
 from bpe_beam.shards.dataset import open_dataset
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo, write_index
+from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import Shard, Totals
 from bpe_beam.shards.verify import verify
@@ -35,7 +36,6 @@ def make(folder: Path, format_name: str) -> list[Path]:
         writer.write_documents(ids, offsets)
     done = writer.result()
     shards = (Shard(NAME, 0, (), done.documents, 0, done.tokens, 0, done.files),)
-    (folder / "__tokenizer").write_bytes(b"{}")
     manifest = Manifest(
         format=format_name,
         version=VERSION,
@@ -47,8 +47,7 @@ def make(folder: Path, format_name: str) -> list[Path]:
         rejects=Rejects({}, ()),
         tokenless=(),
     )
-    write_index(STORAGE, str(folder), manifest)
-    (folder / "__manifest").write_bytes(manifest.to_bytes())
+    finish_folder(STORAGE, str(folder), manifest)
     return [folder / file.name for file in done.files]
 
 

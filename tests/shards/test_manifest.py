@@ -63,6 +63,8 @@ MANIFEST = Manifest(
         {"no field": 1, "invalid UTF-8": 1}, (FileInfo("__rejects/split-00000.jsonl", 33, A),)
     ),
     tokenless=TOKENLESS,
+    files=(FileInfo("__token_counts", 7, B), FileInfo("__tokenizer", 20, A)),
+    job_fingerprint=C,
 )
 
 UNSIGNED = (
@@ -190,6 +192,19 @@ UNSIGNED = (
       "rejects": 0
     }
   ],
+  "files": [
+    {
+      "name": "__token_counts",
+      "bytes": 7,
+      "sha256": "BBB"
+    },
+    {
+      "name": "__tokenizer",
+      "bytes": 20,
+      "sha256": "AAA"
+    }
+  ],
+  "job_fingerprint": "CCC",
   "sha256": "SELF"
 }
 """.replace("AAA", A)
@@ -327,7 +342,7 @@ def test_a_missing_key_is_named(path: tuple[Any, ...]) -> None:
         del holder[key]
 
     data = changed(path, change)
-    if path[:-1] == OPTIONAL:
+    if path[:-1] == OPTIONAL or path in (("files",), ("job_fingerprint",)):
         assert Manifest.from_bytes(data) != MANIFEST
         return
     with pytest.raises(DataError, match=rf"^here: .*{path[-1]}"):

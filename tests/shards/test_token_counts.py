@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from bpe_beam.errors import DataError, NotFoundError
+from bpe_beam.errors import DataError
+from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.token_counts import (
     SourceCounts,
-    is_of_tokenizer,
     joined_token_counts,
     read_token_counts,
     write_token_counts,
@@ -40,41 +40,45 @@ def plain(found: object) -> list[tuple[str | None, list[int], list[int]]]:
     ids=["without sources", "sources"],
 )
 def test_what_is_written_is_read(rows: list[SourceCounts], tmp_path: Path) -> None:
-    write_token_counts(STORAGE, str(tmp_path), PRINT, rows)
+    file = write_token_counts(STORAGE, str(tmp_path), PRINT, rows)
+    assert file == FileInfo.of(file.name, (tmp_path / "__token_counts").read_bytes())
     tokens = {each.source: int(each.counts.sum()) for each in rows}
-    assert plain(read_token_counts(STORAGE, str(tmp_path), PRINT, tokens)) == plain(rows)
+    assert plain(read_token_counts(STORAGE, str(tmp_path), PRINT, tokens, file)) == plain(rows)
     table = pq.read_table(tmp_path / "__token_counts").to_pydict()
     assert table["count"] == [amount for each in rows for amount in each.counts.tolist()]
     assert table["id"] == IDS.tolist() * len(rows)
-    assert is_of_tokenizer(STORAGE, str(tmp_path), PRINT)
-    assert not is_of_tokenizer(STORAGE, str(tmp_path), "cd" * 32)
 
 
 def test_what_is_not_of_the_folder_is_refused(tmp_path: Path) -> None:
     folder = str(tmp_path)
-    with pytest.raises(NotFoundError):
-        list(read_token_counts(STORAGE, folder, PRINT, {None: 0}))
-    assert not is_of_tokenizer(STORAGE, folder, PRINT)
-    write_token_counts(STORAGE, folder, PRINT, [counts("de", 1, 2, 3), counts("en", 4, 0, 0)])
+    rows = [counts("de", 1, 2, 3), counts("en", 4, 0, 0)]
+    file = write_token_counts(STORAGE, folder, PRINT, rows)
     for tokens in ({"de": 6, "en": 5}, {"de": 6, "fr": 4}, {"de": 6}, {None: 10}):
         with pytest.raises(DataError, match=r"other tokens|not of the tokenizer"):
-            list(read_token_counts(STORAGE, folder, PRINT, tokens))
+            list(read_token_counts(STORAGE, folder, PRINT, tokens, file))
     with pytest.raises(DataError, match="not of the tokenizer"):
-        list(read_token_counts(STORAGE, folder, "cd" * 32, {"de": 6, "en": 4}))
+        list(read_token_counts(STORAGE, folder, "cd" * 32, {"de": 6, "en": 4}, file))
 
 
 def test_damage_is_noticed(tmp_path: Path) -> None:
     file = tmp_path / "__token_counts"
-    write_token_counts(STORAGE, str(tmp_path), PRINT, [counts(None, 1, 2, 3)])
+    expected = write_token_counts(STORAGE, str(tmp_path), PRINT, [counts(None, 1, 2, 3)])
     whole = file.read_bytes()
+    swapped = tmp_path / "swapped"
+    swapped.mkdir()
+    write_token_counts(STORAGE, str(swapped), PRINT, [counts(None, 3, 2, 1)])
     page = pq.ParquetFile(file).metadata.row_group(0).column(1)
     changed = bytearray(whole)
     changed[page.data_page_offset + page.total_compressed_size - 1] ^= 1
-    for data in (bytes(changed), whole[:-9], b""):
-        file.write_bytes(data)
-        assert not is_of_tokenizer(STORAGE, str(tmp_path), PRINT)
-        with pytest.raises(DataError, match="no Parquet file"):
-            list(read_token_counts(STORAGE, str(tmp_path), PRINT, {None: 6}))
+    others = (bytes(changed), whole[:-9], b"", (swapped / "__token_counts").read_bytes(), None)
+    for data in others:
+        file.unlink() if data is None else file.write_bytes(data)
+        with pytest.raises(DataError, match="__token_counts is missing, or is not the file"):
+            list(read_token_counts(STORAGE, str(tmp_path), PRINT, {None: 6}, expected))
+    file.write_bytes(b"PAR1")
+    described = FileInfo.of(file.name, b"PAR1")
+    with pytest.raises(DataError, match="no Parquet file"):
+        list(read_token_counts(STORAGE, str(tmp_path), PRINT, {None: 6}, described))
 
 
 def test_sums_of_folders() -> None:

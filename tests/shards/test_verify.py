@@ -22,7 +22,7 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards import verify as verify_module
 from bpe_beam.shards.arrangement import Arrangement
 from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
-from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo
+from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo, with_files
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import ArrangedPart, Shard, SourceSlice, TokenlessSplit, Totals
 from bpe_beam.shards.verify import VerifyReport, compare_split, verify
@@ -66,7 +66,6 @@ def make(folder: Path, vocab_size: int = 300) -> Manifest:
     (folder / "__rejects" / "split-00000.jsonl").write_bytes(b'{"n": 1}\n')
     (folder / "__rejects" / "split-00001.jsonl").write_bytes(b'{"n": 2}\n{"n": 3}\n')
     (folder / "__tokenizer").write_bytes(TOKENIZER)
-    (folder / "__job").write_bytes(b"{}\n")
     manifest = Manifest(
         format="megatron",
         version=VERSION,
@@ -81,6 +80,7 @@ def make(folder: Path, vocab_size: int = 300) -> Manifest:
         ),
         tokenless=tuple(tokenless),
     )
+    manifest = with_files(manifest, TOKENIZER)
     save(folder, manifest)
     return manifest
 
@@ -141,7 +141,7 @@ def test_a_whole_folder(tmp_path: Path, workers: int, vocab_size: int) -> None:
     )
     assert report.ok
     assert seen == sorted(seen)
-    assert seen[-1] == (shard_bytes + reject_bytes,) * 2
+    assert seen[-1] == (report.bytes,) * 2
 
 
 def test_a_folder_on_a_store(tmp_path: Path) -> None:
@@ -193,9 +193,11 @@ def test_workers_below_one(tmp_path: Path) -> None:
 
 def test_a_job_that_is_not_finished(tmp_path: Path) -> None:
     make(tmp_path)
+    (tmp_path / "__job").touch()
     (tmp_path / "__manifest").unlink()
     assert one_problem(tmp_path) == (
-        f"{tmp_path}: not finished: the job failed, was interrupted or is running; run it again"
+        f"{tmp_path}: not finished, it has no __manifest: the job failed, was interrupted or is "
+        "running, or the file is lost; run the job again"
     )
 
 
@@ -436,16 +438,14 @@ def test_rejects_too_few(tmp_path: Path) -> None:
 
 def test_another_tokenizer(tmp_path: Path) -> None:
     manifest = make(tmp_path)
-    (tmp_path / "__tokenizer").write_bytes(TOKENIZER + b" ")
-    assert one_problem(tmp_path).endswith(
-        f"the shards were made with {manifest.tokenizer.fingerprint}"
-    )
+    (tmp_path / "__tokenizer").write_bytes(TOKENIZER.replace(b"BPE", b"bpe"))
+    assert one_problem(tmp_path).endswith(f"; expected {manifest.tokenizer.fingerprint}")
 
 
 def test_no_tokenizer(tmp_path: Path) -> None:
     make(tmp_path)
     (tmp_path / "__tokenizer").unlink()
-    assert "__tokenizer: No such file" in one_problem(tmp_path)
+    assert one_problem(tmp_path) == "__tokenizer: is missing"
 
 
 # Many problems; stores that fail.

@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name, read_manifest
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
-from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
+from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder, RestoredTask
 from bpe_beam.jobs.corpus_summary import source_facts
 from bpe_beam.messages import command, list_few
 from bpe_beam.progress import Progress
@@ -68,7 +68,13 @@ def make_counts(
     started = time.monotonic()
     names = [part_name(i, partitions) for i in range(partitions)]
     folder = OutputFolder.claim(
-        storage, settings.output, job, names, settings.run.overwrite, restore=_restore
+        storage,
+        settings.output,
+        job,
+        names,
+        settings.run.overwrite,
+        restore=_restore,
+        warn=progress.warn,
     )
     resumed = folder.finished
     if not resumed:
@@ -82,7 +88,9 @@ def make_counts(
                     parts.append(make_part(partition))
                     folder.write_receipt(task, [parts[-1].file], parts[-1])
                 stage.advance(1)
-        folder.finish(MANIFEST_FILE, manifest_of(tuple(parts)).to_bytes())
+        made = manifest_of(tuple(parts))
+        made = msgspec.structs.replace(made, files=(), job_fingerprint=folder.fingerprint)
+        folder.finish(MANIFEST_FILE, made.to_bytes())
     manifest = read_manifest(storage, settings.output)
     return NewCountsSummary(
         job=job["job"],
@@ -130,9 +138,8 @@ def _task_of(part: str) -> str:
     return part.removesuffix(".parquet")
 
 
-def _restore(manifest: bytes) -> Mapping[str, RestoredTask]:
-    """Return the parts of a finished folder, from which it is repaired if one is missing."""
-    return {
-        _task_of(part.name): RestoredTask((part.file,), part)
-        for part in CountsManifest.from_bytes(manifest, MANIFEST_FILE).parts
-    }
+def _restore(manifest: bytes) -> RestoredFolder:
+    """Return a finished folder, which is repaired if a part is missing or damaged."""
+    found = CountsManifest.from_bytes(manifest, MANIFEST_FILE)
+    parts = {_task_of(part.name): RestoredTask((part.file,), part) for part in found.parts}
+    return RestoredFolder(found.job_fingerprint, parts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -18,9 +18,9 @@ from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.weights import Weights
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import UsageError
-from bpe_beam.folders.artifact_names import TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import SUMMARY_FILE, TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.folders.output_folder import COUNTS, OutputFolder, RestoredTask
+from bpe_beam.folders.output_folder import COUNTS, OutputFolder, RestoredFolder, RestoredTask
 from bpe_beam.jobs.corpus_summary import (
     loss_warnings,
     losses_summary,
@@ -39,7 +39,7 @@ from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.field import typed_options
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
-from bpe_beam.storage.json_file import json_bytes, parse_json, to_struct
+from bpe_beam.storage.json_file import Sha256, read_signed, to_struct, with_checksum
 from bpe_beam.tokenizer import sentencepiece_writing
 from bpe_beam.tokenizer.sentencepiece_writing import ROLES, SENTENCEPIECE_FILE
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -64,10 +64,12 @@ if TYPE_CHECKING:
 _LONG_TOKEN = 1_000
 """A token of more characters than this is worth a warning."""
 
-_SUMMARY = "summary.json"
 _SHOWN_INPUTS = 3
 _MEASURED = ("runner", "workers", "counters", "distributions")
 """The rows of the count job's summary and of a trainer that say how pipelines ran."""
+
+_OF_THE_FILE = ("files", "job_fingerprint")
+"""The rows that only `summary.json` has."""
 
 _OF_INPUT_FILES = (
     "files_excluded",
@@ -96,6 +98,7 @@ class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
         runner: How the pipelines of this run ran, if any did; so `workers`, `counters` and
             `distributions`.
         files: The tokenizer's files; only in `summary.json`.
+        job_fingerprint: The fingerprint of the job in `__job`; only in `summary.json`.
     """
 
     job: str = "train"
@@ -136,12 +139,7 @@ class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
     distributions: dict[str, Any] | UnsetType | None = UNSET
     next: list[str]
     files: list[FileInfo] | UnsetType = UNSET
-
-
-class _ListedFiles(msgspec.Struct, frozen=True):
-    """What resuming needs of a summary, also of one that an earlier version wrote."""
-
-    files: Annotated[list[FileInfo], msgspec.Meta(min_length=1)]
+    job_fingerprint: Sha256 | UnsetType = UNSET
 
 
 def run(settings: TrainSettings, progress: Progress) -> TrainSummary | Estimate:
@@ -205,7 +203,7 @@ def _run(plan: TrainingPlan, progress: Progress, started: float) -> TrainSummary
     if plan.counts is None:
         folder, counting = _count_corpus(plan, progress)
     else:
-        folder, counting = _claim_beside_counts(plan, plan.counts.sha256), {}
+        folder, counting = _claim_beside_counts(plan, plan.counts.sha256, progress), {}
     if folder.finished:
         return _finished_before(plan, folder, started)
     counted = time.monotonic()
@@ -219,9 +217,9 @@ def _run(plan: TrainingPlan, progress: Progress, started: float) -> TrainSummary
         seconds=round(ended - started, 3),
         **_measured(counting, trainer.measured),
     )
-    folder.finish(_SUMMARY, json_bytes(msgspec.to_builtins(summary)))
+    folder.finish(SUMMARY_FILE, with_checksum(summary))
     remove_rounds(plan.storage, plan.rounds)
-    return msgspec.structs.replace(summary, files=UNSET)
+    return msgspec.structs.replace(summary, **dict.fromkeys(_OF_THE_FILE, UNSET))
 
 
 def train_in_memory(
@@ -249,13 +247,15 @@ def train_in_memory(
     return tokenizer, [*added_token_warnings(trainer.plan), *warnings]
 
 
-def _claim_beside_counts(plan: TrainingPlan, counts_sha256: str) -> OutputFolder:
+def _claim_beside_counts(
+    plan: TrainingPlan, counts_sha256: str, progress: Progress
+) -> OutputFolder:
     # The trainer may refuse the settings. It must do so before the folder is claimed, since
     # overwriting removes what is in the folder; a finished folder needs no trainer.
-    finished = plan.storage.exists(plan.storage.join(plan.settings.output, _SUMMARY))
+    finished = plan.storage.exists(plan.storage.join(plan.settings.output, SUMMARY_FILE))
     if plan.settings.run.overwrite or not finished:
         Trainer(plan)
-    return _claim(plan, {"counts_manifest": counts_sha256})
+    return _claim(plan, {"counts_manifest": counts_sha256}, progress)
 
 
 def _train(
@@ -329,15 +329,16 @@ def _publish(
         **trainer.summary,
         next=_next(settings),
         files=files,
+        job_fingerprint=folder.fingerprint,
     )
 
 
 def _finished_before(plan: TrainingPlan, folder: OutputFolder, started: float) -> TrainSummary:
     """Return the summary of a folder that an earlier run finished."""
     remove_rounds(plan.storage, plan.rounds)
-    data = plan.storage.read_bytes(folder.path(_SUMMARY))
-    before = to_struct(parse_json(data, _SUMMARY), TrainSummary, _SUMMARY)
-    of_the_run = ("files", "jobs", "counting_seconds", "learning_seconds", *_MEASURED)
+    data = plan.storage.read_bytes(folder.path(SUMMARY_FILE))
+    before = _read_summary(data)
+    of_the_run = (*_OF_THE_FILE, "jobs", "counting_seconds", "learning_seconds", *_MEASURED)
     return msgspec.structs.replace(
         before,
         output=plan.settings.output,
@@ -399,10 +400,15 @@ def _write(
     return files
 
 
-def _restore(summary: bytes) -> dict[str, RestoredTask]:
-    """Return the files of a finished folder; if one is missing, the job trains again."""
-    listed = to_struct(parse_json(summary, _SUMMARY), _ListedFiles, _SUMMARY)
-    return {"tokenizer": RestoredTask(tuple(listed.files), None)}
+def _restore(summary: bytes) -> RestoredFolder:
+    """Return a finished folder; if a file is missing or damaged, the job trains again."""
+    found = _read_summary(summary)
+    files = tuple(found.files or ())
+    return RestoredFolder(found.job_fingerprint or None, {"tokenizer": RestoredTask(files, None)})
+
+
+def _read_summary(data: bytes) -> TrainSummary:
+    return to_struct(read_signed(data, SUMMARY_FILE, 1), TrainSummary, SUMMARY_FILE)
 
 
 def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder, dict[str, Any]]:
@@ -425,9 +431,8 @@ def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder,
         "pretokenizer": settings.pretokenizer,
         **corpus_input.identity(settings.input, corpus),
     }
-    folder = _claim(plan, words)
-    if folder.finished:
-        count.check_finished(count_settings, corpus)
+    folder = _claim(plan, words, progress)
+    if folder.finished and not storage.exists(count_settings.output):
         return folder, {}
     counted = msgspec.to_builtins(
         count.run(count_settings, progress, plan=corpus, added_tokens=plan.added_tokens)
@@ -469,7 +474,7 @@ def _estimate(plan: TrainingPlan) -> Estimate:
     return estimate_training(corpus, counting, settings, plan.recipe)
 
 
-def _claim(plan: TrainingPlan, words: dict[str, Any]) -> OutputFolder:
+def _claim(plan: TrainingPlan, words: dict[str, Any], progress: Progress) -> OutputFolder:
     """Claim the output for this job; `words` is its identity's part about the words."""
     settings = plan.settings
     counts = plan.storage.join(settings.output, COUNTS)
@@ -480,8 +485,9 @@ def _claim(plan: TrainingPlan, words: dict[str, Any]) -> OutputFolder:
         {"job": "train", **plan.identity, **words},
         _file_names(plan),
         settings.run.overwrite,
-        final=_SUMMARY,
+        final=SUMMARY_FILE,
         restore=_restore,
+        warn=progress.warn,
         # Folders of an earlier run that was killed or refused the words; and the counts.
         beside=(ROUNDS, *((COUNTS,) if counts_inside else ())),
     )

@@ -13,8 +13,10 @@ from collections import Counter
 from bpe_beam.corpus.listing import described
 from bpe_beam.corpus.split_planning import plan_of_files
 from bpe_beam.errors import NotFoundError
+from bpe_beam.folders.artifact_names import WINDOW_FILE
+from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import Publication
-from bpe_beam.shards.manifest import write_index
+from bpe_beam.shards.manifest import small_files, with_files
 from bpe_beam.storage import StoredFile
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.corpus_limits import CorpusTotals, check_limits
@@ -200,6 +202,8 @@ class Watcher:
             reading=stream.reading,
             window=True,
         )
-        write_index(folder.storage, folder.url, manifest)
-        folder.finish(results, manifest.to_bytes(), stream.encoding.tokenizer().to_json())
+        tokenizer = stream.encoding.tokenizer().json_bytes
+        small = small_files(manifest, tokenizer)
+        manifest = with_files(manifest, tokenizer, FileInfo.of(WINDOW_FILE, window.record))
+        folder.finish(results, manifest.to_bytes(), small)
         self.counts[metric_names.WINDOWS_FINISHED] += 1

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -26,6 +26,7 @@ from bpe_beam.folders.artifact_names import (
     MANIFEST_FILE,
     REJECTS,
     SHARDS_TOKENIZER_FILE,
+    WINDOW_FILE,
 )
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import (
@@ -51,7 +52,6 @@ from bpe_beam.storage.names import attempted_name
 from bpe_beam.workers.shard_manifest import final_names
 from bpe_beam.workers.tokenize_split import TokenizeStats
 
-WINDOW_FILE = "__window"
 INPUT_FILE = "__input"
 """A file in the stream's folder with the hash of the root, at which file names in windows start."""
 
@@ -102,15 +102,17 @@ class WindowFolder(TaskFolder):
         )
         return [row for row, is_whole in zip(publications, whole, strict=True) if is_whole]
 
-    def finish(self, publications: Iterable[Publication], manifest: bytes, tokenizer: str) -> None:
-        """Give the shards their final names, and write the tokenizer and, last, the manifest.
+    def finish(
+        self, publications: Iterable[Publication], manifest: bytes, small: Mapping[str, bytes]
+    ) -> None:
+        """Give the shards their final names, and write the small files and, last, the manifest.
 
         If several watchers finish one window at the same moment, none of them fails.
 
         Args:
             publications: All splits of the window.
             manifest: The bytes of its manifest.
-            tokenizer: The content of its tokenizer file.
+            small: The content of other files by name, such as the tokenizer.
         """
         storage = self.storage
         try:
@@ -118,7 +120,8 @@ class WindowFolder(TaskFolder):
                 for name, final in publication.moves:
                     if name != final:
                         storage.move(self.path(name), self.path(final))
-            storage.write_bytes(self.path(SHARDS_TOKENIZER_FILE), tokenizer.encode())
+            for name, data in small.items():
+                storage.write_bytes(self.path(name), data)
             storage.sync_folders(self.url, self.path(REJECTS))
             storage.write_bytes(self.path(MANIFEST_FILE), manifest)
             storage.sync_folders(self.url)

@@ -1,0 +1,32 @@
+"""What the summary of a folder that `train` wrote says of the folder's other files."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from bpe_beam.folders.artifact_names import SUMMARY_FILE
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.storage import Storage, redact
+from bpe_beam.storage.json_file import Sha256, read_signed, to_struct
+
+
+class TrainedFiles(Struct, frozen=True):
+    """The files of a tokenizer, and the fingerprint of the job in `__job`."""
+
+    files: tuple[FileInfo, ...]
+    job_fingerprint: Sha256
+
+
+def read_trained_files(storage: Storage, folder: str) -> TrainedFiles:
+    """Return the files that a summary lists.
+
+    Args:
+        storage: The storage client.
+        folder: The folder that has it.
+
+    Raises:
+        DataError: The summary is missing or damaged.
+    """
+    url = storage.join(folder, SUMMARY_FILE)
+    values = read_signed(storage.read_bytes(url), redact(url), 1)
+    return to_struct(values, TrainedFiles, redact(url))
