@@ -324,8 +324,8 @@ def dry_run_option(help: str) -> Any:
 
 
 DRY_RUN = (
-    "Write nothing: show what would be read, and estimate time, memory and storage from a sample "
-    "that is read for some seconds."
+    "Write nothing: show what would be read, and estimate time, memory and storage from the job on "
+    "a sample."
 )
 
 

@@ -135,7 +135,7 @@ class ArrangementSettings(Settings):
     dry_run: bool = option(
         False,
         help="Write no shard: show what would be read, and estimate time, memory and storage from "
-        "a sample that is read for some seconds. With sequences, a seed or a validation share: "
+        "the job on a sample. With sequences, a seed or a validation share: "
         "tokenize into the folder work below the output, and tell how many sequences and how much "
         "padding there would be. The same command without this option continues from there, and so "
         "does one with other options of this group.",
