@@ -20,7 +20,7 @@ from bpe_beam.api.text_batches import batches_of
 from bpe_beam.counts.manifest import check_sources, read_manifest
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.counts.word_counts import WordCounts
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import UsageError, require
 from bpe_beam.evaluation.counted import CountedParts, encoded_words, tallies_of_counts
 from bpe_beam.evaluation.report import check_parallel, report_of
 from bpe_beam.evaluation.tally import Tally
@@ -65,6 +65,8 @@ def figures_of(
     """
     values = values_of("evaluate", EvaluateSettings, options)
     sizes, pretokenizer = values.get("vocab_sizes", ()), values.get("pretokenizer", "gpt2")
+    named = next((one for one in sizes if not isinstance(one, int)), None)
+    require(named is None, f"must be sizes without names, got {named!r}", "vocab_sizes")
     parallel = values.get("parallel")
     vocabulary = Vocabulary(tokenizer)
     words = _words_of(texts_or_counts, storage or Storage())

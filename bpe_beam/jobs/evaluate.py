@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -38,7 +38,7 @@ from bpe_beam.jobs.corpus_summary import source_warnings
 from bpe_beam.jobs.evaluated import CountedWords, Texts, TokensFolder, folder_for_texts
 from bpe_beam.jobs.evaluation_work import EvaluationWork
 from bpe_beam.jobs.report_output import ReportOutput
-from bpe_beam.jobs.tokenizer_names import read_tokenizers, short_names, unique
+from bpe_beam.jobs.tokenizer_names import read_tokenizers, short_names, sizes_of, unique
 from bpe_beam.progress import Progress
 from bpe_beam.settings.evaluate import EvaluateSettings
 from bpe_beam.storage import Storage, redact
@@ -126,7 +126,10 @@ def _of_words(
     at_once = min(_AT_ONCE, workers, len(tokenizers))
     with ExitStack() as stack:
         summaries = stack.enter_context(Summaries(tokenizers, at_once if workers > 1 else 0))
-        words = _words(storage, settings, tokenizers, stack, progress)
+        sizes = sizes_of(settings.vocab_sizes, names, settings.tokenizers, storage)
+        words = _words(
+            storage, settings, dict(zip(names, tokenizers, strict=True)), sizes, stack, progress
+        )
         check_parallel(settings.parallel, words.manifest.sources)
         stopped = threading.Event()
 
@@ -154,7 +157,9 @@ def _of_words(
                 tallies = words.tallies(vocabulary, of_texts, on_part, go_on)
                 exact = of_texts is not None or is_exact(vocabulary.tokenizer, *rules)
                 shown = output.seen(name, vocabulary, tallies)
-                found = _report(settings, name, vocabulary, shown, summary.result, exact=exact)
+                found = _report(
+                    settings, name, vocabulary, shown, sizes[name], summary.result, exact=exact
+                )
                 work.end(number)
                 stage.step(0, work.amounts)
                 return found
@@ -198,7 +203,8 @@ def _threads(number: int, stopped: threading.Event) -> Iterator[ThreadPoolExecut
 def _words(
     storage: Storage,
     settings: EvaluateSettings,
-    tokenizers: Sequence[Tokenizer],
+    tokenizers: Mapping[str, Tokenizer],
+    sizes: Mapping[str, list[int]],
     stack: ExitStack,
     progress: Progress,
 ) -> CountedWords:
@@ -208,13 +214,14 @@ def _words(
         workers = workers_of(settings.run)
         return CountedWords(CountedParts.of_folder(storage, settings.counts, manifest, workers))
     assert settings.input is not None
-    for tokenizer in tokenizers if settings.vocab_sizes else ():
-        vocabulary = Vocabulary(tokenizer)
-        check_sizes(vocabulary, derivations_of(vocabulary), settings.vocab_sizes)
+    for name, tokenizer in tokenizers.items():
+        if sizes[name]:
+            vocabulary = Vocabulary(tokenizer)
+            check_sizes(vocabulary, derivations_of(vocabulary), sizes[name])
     folder = stack.enter_context(folder_for_texts(settings.work))
     in_memory = settings.work is None
     texts = Texts(storage, settings.input, settings.run, folder, progress, in_memory)
-    return texts.words(settings.pretokenizer or "gpt2", tokenizers)
+    return texts.words(settings.pretokenizer or "gpt2", [*tokenizers.values()])
 
 
 def _of_tokens(
@@ -223,6 +230,7 @@ def _of_tokens(
     """Write the reports on tokens folders; return them."""
     unique(settings.tokens, "tokens")
     names = short_names(settings.tokens)
+    sizes = sizes_of(settings.vocab_sizes, names, (), storage)
     folders = [TokensFolder(storage, folder) for folder in settings.tokens]
     reports = []
     shards = sum(len(folder.manifest.shards) for folder in folders)
@@ -232,7 +240,8 @@ def _of_tokens(
             vocabulary = Vocabulary(folder.tokenizer)
             shown = output.seen(name, vocabulary, folder.tallies(stage.advance))
             summary = partial(summarize, vocabulary)
-            reports.append(_report(settings, name, vocabulary, shown, summary, exact=True))
+            row = _report(settings, name, vocabulary, shown, sizes[name], summary, exact=True)
+            reports.append(row)
     output.write(Report(VERSION, None, reports), None)
     return reports
 
@@ -242,6 +251,7 @@ def _report(
     name: str,
     vocabulary: Vocabulary,
     tallies: Iterable[tuple[str | None, Tally]],
+    sizes: Sequence[int],
     summary: Callable[[], VocabularySummary],
     *,
     exact: bool,
@@ -252,7 +262,7 @@ def _report(
             name,
             vocabulary,
             tallies,
-            settings.vocab_sizes,
+            sizes,
             exact=exact,
             parallel=settings.parallel,
             summary=summary,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bpe_beam.errors import UsageError, parameter_renamed, require
-from bpe_beam.folders.artifact_names import TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import SUMMARY_FILE, TOKENIZER_FILE
+from bpe_beam.messages import did_you_mean
+from bpe_beam.settings.evaluate import VocabSize
 from bpe_beam.storage import Storage, redact
 from bpe_beam.tokenizer import tokenizer_json
 from bpe_beam.tokenizer.tiktoken_file import pretokenizer_of
@@ -90,6 +92,47 @@ def read_tokenizers(
     for unused, value in chosen.items():
         require(unused in used, f"has no effect: {value!r} is of no .tiktoken file", _PRETOKENIZERS)
     return names, tokenizers
+
+
+def sizes_of(
+    sizes: Sequence[VocabSize], names: Sequence[str], values: Sequence[str], storage: Storage
+) -> dict[str, list[int]]:
+    """Return the smaller sizes to evaluate of each tokenizer, by name.
+
+    Sizes without a name are for the tokenizers that `train` wrote; for all if it wrote none: the
+    first merges of a published tokenizer are of interest to few.
+
+    Args:
+        sizes: The sizes of the settings.
+        names: The names of the tokenizers.
+        values: The tokenizers as in `read_tokenizers`; none if they are those of tokens folders.
+        storage: The storage client.
+
+    Raises:
+        UsageError: There is no tokenizer of a name.
+    """
+    found: dict[str, list[int]] = {name: [] for name in names}
+    for name in (one[0] for one in sizes if not isinstance(one, int)):
+        near = did_you_mean(name, names)
+        require(name in found, f"must name a tokenizer, got {name!r}{near}", "vocab_sizes")
+    of_all = [one for one in sizes if isinstance(one, int)]
+    own = names
+    if of_all and len(values) > 1:
+        paths = (_named(value, storage)[1] for value in values)
+        trained = [
+            name for name, path in zip(names, paths, strict=True) if _is_trained(path, storage)
+        ]
+        own = trained or names
+    for name in names:
+        listed = [one[1] for one in sizes if not isinstance(one, int) and one[0] == name]
+        found[name] = listed or (of_all if name in own else [])
+    return found
+
+
+def _is_trained(path: str, storage: Storage) -> bool:
+    """Return whether `train` wrote the folder of a tokenizer."""
+    folder = path if storage.is_folder(path) else (path.rpartition("/")[0] or ".")
+    return storage.exists(storage.join(folder, SUMMARY_FILE))
 
 
 def _named(value: str, storage: Storage) -> tuple[str | None, str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -17,8 +19,24 @@ FORMATS = ("html", "json", "csv", "text")
 _ENDINGS = {".html": "html", ".json": "json", ".csv": "csv", ".txt": "text"}
 
 
-def _check_sizes(sizes: tuple[int, ...]) -> None:
-    for size in sizes:
+VocabSize = int | tuple[str, int]
+"""A size, or the name of a tokenizer and a size of it."""
+
+
+def _parse_sizes(texts: Sequence[str]) -> tuple[VocabSize, ...]:
+    """Return the sizes of lists such as `16k,32k` or `a=16k,32k,b=8k`."""
+    sizes: list[VocabSize] = []
+    for text in texts:
+        name = ""
+        numbers = parse_integers([re.sub("[^,]*=", "", text)])
+        for chunk, size in zip(text.split(","), numbers, strict=True):
+            name = chunk.rpartition("=")[0] or name
+            sizes.append((name, size) if name else size)
+    return tuple(sizes)
+
+
+def _check_sizes(sizes: tuple[VocabSize, ...]) -> None:
+    for size in (one if isinstance(one, int) else one[1] for one in sizes):
         if not 1 <= size <= MAX_VOCAB_SIZE:
             raise BadValueError(f"must be from 1 to {MAX_VOCAB_SIZE:,}, got {size:,}")
 
@@ -65,12 +83,14 @@ class EvaluateSettings(Settings):
         "from it, and the next one takes seconds. Needed with --runner.",
         default_help="a temporary folder",
     )
-    vocab_sizes: tuple[int, ...] = option(
+    vocab_sizes: tuple[VocabSize, ...] = option(
         (),
-        metavar="N,N,...",
+        metavar="[NAME=]N,N,...",
         kind="list",
-        help="Also show what the first merges would do: vocabularies of these sizes. For BPE.",
-        parse=parse_integers,
+        help="Also show what the first merges would do: vocabularies of these sizes. For BPE. With "
+        "the NAME of a tokenizer, of that one; else of those that train wrote, or of all if it "
+        "wrote none.",
+        parse=_parse_sizes,
         check=_check_sizes,
     )
     parallel: str | None = option(

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import signal
 import threading
 from collections import Counter
@@ -100,6 +101,28 @@ def test_the_curve_is_that_of_tokenizers_trained_to_these_sizes(made: Path) -> N
     assert [one["name"] for one in whole] == ["tok-300", "tok-330", "tok-400"]
     assert [*curve["curve"], curve["figures"]] == [one["figures"] for one in whole]
     assert curve["figures"] == whole[-1]["figures"]
+
+
+def test_sizes_are_not_those_of_published_tokenizers_unless_asked(
+    made: Path, tmp_path: Path
+) -> None:
+    """One beside that is smaller, or no BPE, is no obstacle either."""
+    published = tmp_path / "published.json"
+    shutil.copy(made / "tok-300/tokenizer.json", published)
+    tokenizers = ("--tokenizer", f"own={made / 'tok-400'}", f"theirs={published}")
+
+    def sizes(*typed: str) -> list[list[int]]:
+        rows = report(made, *tokenizers, "--vocab-sizes", *typed)["tokenizers"]
+        return [[one["vocab_size"] for one in row["curve"]] for row in rows]
+
+    assert sizes("310,350") == [[310, 350], []]
+    assert sizes("theirs=280,290,own=350") == [[350], [280, 290]]
+    assert sizes("310,theirs=280") == [[310], [280]]
+    wrong = "--vocab-sizes must name a tokenizer, got 'x'"
+    ran = run("evaluate", "--counts", made / "counts", *tokenizers, "--vocab-sizes", "x=280")
+    assert (ran.code, ran.message) == (2, f"bpe-beam evaluate: {wrong}")
+    alone = report(made, "--tokenizer", published, "--vocab-sizes", "280")["tokenizers"]
+    assert [one["vocab_size"] for one in alone[0]["curve"]] == [280]
 
 
 def test_nothing_depends_on_the_threads(made: Path) -> None:
