@@ -112,7 +112,7 @@ def report(folder: Path, target: Path) -> None:
         sys.exit("chromium must be on the path for the picture of the report")
     made = (
         "bpe-beam evaluate --counts counts --tokenizer small tokenizer "
-        "--vocab-sizes 1000,2000 --output report.html"
+        "--vocab-sizes tokenizer=1000,2000 --output report.html"
     )
     subprocess.run(["bash", "-euc", made], cwd=folder, check=True, capture_output=True)
     flags = ["--headless", "--no-sandbox", "--hide-scrollbars", "--window-size=1280,1000"]
