@@ -157,7 +157,9 @@ def sample_of(
                 start = max(start, end - (ends[number] - position))
                 last = min(end, start + left)
                 left -= last - start
-                start, end = (_record_after(storage, plan, file, at, separator) for at in (start, last))
+                start, end = (
+                    _record_after(storage, plan, file, at, separator) for at in (start, last)
+                )
             elif plan.files[file].compression != "none":
                 start, end = 0, plan.files[file].size  # only there a reader need not search
                 left = 0
@@ -465,7 +467,6 @@ class _Words:
 def _count_sample(plan: Plan, settings: CountSettings, folder: str) -> _Words:
     """Count a sample into counts folders below a temporary one."""
     from bpe_beam.jobs import count
-
 
     sample = _sampled(
         plan,

@@ -216,7 +216,9 @@ def a_run(seconds: float, text: int, stored: int) -> estimate._Run:
 
 def test_seconds_are_those_of_every_run_and_of_the_text() -> None:
     """The second run reads 3 MB more in 3 s; the corpus has 10 MB of text in 5 MB."""
-    splits = tuple(Split(number, (Slice(0, number * 10**6, (number + 1) * 10**6),)) for number in range(5))
+    splits = tuple(
+        Split(number, (Slice(0, number * 10**6, (number + 1) * 10**6),)) for number in range(5)
+    )
     plan = Plan("", (InputFile("a", 5 * 10**6, "text", "none"),), splits)
     runs = a_run(2.0, 10**6, 500_000), a_run(5.0, 4 * 10**6, 2 * 10**6)
     alone = estimate._Sample(plan, *runs, started=0.5, workers=1, splits=8)
