@@ -184,16 +184,24 @@ def split_arguments(job: str, argv: Sequence[str]) -> tuple[list[str], list[str]
 def _runner_flag_takes_value(job: str, name: str) -> bool:
     """Return whether a flag is followed by a value; refuse one that no runner has."""
     others = [other for other in JOBS if name in JOBS[other].options]
+    options = JOBS[job].options
+    near = did_you_mean(name, options)
+    has_runner = JOBS[job].has_runner
+    if not has_runner and (name == "--runner" or not (others or near)):
+        from bpe_beam.engines.runner_flags import known_flags
+
+        if name == "--runner" or name in known_flags():
+            why = "runs in this process: it has no runner and no flags of a runner"
+            raise UsageError(f"{job} {why}")
     if others:
         raise UsageError(f"{name} is an option of {', '.join(others)}, not of {job}")
-    options = JOBS[job].options
-    if not JOBS[job].has_runner:
-        raise UsageError(f"{name} is not an option of {job}{did_you_mean(name, options)}")
+    if not has_runner:
+        raise UsageError(f"{name} is not an option of {job}{near}")
     from bpe_beam.engines.runner_flags import known_flags
 
     known = known_flags()
     if name not in known:
         # The job's own options come first: of two names equally near, those are likelier.
-        near = did_you_mean(name, options) or did_you_mean(name, known)
+        near = near or did_you_mean(name, known)
         raise UsageError(f"{name} is an option neither of {job} nor of a Beam runner{near}")
     return known[name]

@@ -473,8 +473,9 @@ def _warnings(format_name: str, old: _Old) -> list[str]:
         what = "the lengths of the documents in a sequence"
         if bare and _has_labels(format_name):
             return [
-                f"{bare} has no place for {what}: they are null in {format_name}, and nobody knows "
-                "where documents begin in these sequences, and which tokens are padding"
+                f"{bare} has no place for {what}: they are null in {format_name}, and readers "
+                "cannot tell where documents begin in a sequence, and which tokens are padding; "
+                f"tokenize with --format {format_name} stores them"
             ]
     if not labelled or _has_labels(format_name):
         return []

@@ -55,7 +55,7 @@ class Job(msgspec.Struct, frozen=True, dict=True):
     @property
     def shows_summary(self) -> bool:
         """Whether its summary is shown on stderr at its end; other jobs print their result."""
-        return self.has_runner or "--overwrite" in self.options
+        return not {"--runner", "--overwrite", "--full"}.isdisjoint(self.options)
 
 
 JOBS: dict[str, Job] = {

@@ -51,9 +51,7 @@ class VerifySettings(Settings):
             "tokenized: paths, URLs, folders, globs, or @FILE."
         },
     )
-    run: RunSettings = part(
-        RunSettings, RunSettings(), only=("runner", "workers", "progress", *MESSAGES)
-    )
+    run: RunSettings = part(RunSettings, RunSettings(), only=("workers", "progress", *MESSAGES))
 
     def check(self) -> None:
         """Refuse a Beam runner, and a full comparison without the corpus."""

@@ -425,7 +425,7 @@ class TokenDataset(TokenView[list[Ids]]):
             found is not None,
             f"{self.format} does not store where documents begin in sequences"
             if not labels
-            else f"nobody knows where documents begin in sequence {item}: it was converted from a "
+            else f"it is unknown where documents begin in sequence {item}: it was converted from a "
             "format that does not store it",
             remedy="tokenize with --format parquet or arrow, which do",
         )

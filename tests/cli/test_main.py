@@ -117,6 +117,8 @@ Refused = Callable[..., str]
         (["verify", ""], "FOLDER must not be empty"),
         (["verify", "f", "--runner", "FlinkRunner"], "verify runs in this process"),
         (["verify", "f", "--parallelism=2"], "verify runs in this process"),
+        (["inspect", "f", "--runner", "FlinkRunner"], "inspect runs in this process"),
+        (["inspect", "f", "--fooo"], "--fooo is not an option of inspect"),
         (
             ["decode", "--tokenizer", "t", "1", "x"],
             "IDS must be whole numbers from 0 to 2,147,483,647, got 'x' as number 2",

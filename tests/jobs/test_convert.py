@@ -219,7 +219,7 @@ def test_sequences_of_which_some_lost_where_documents_begin(ground: Ground, tmp_
     data, known = bpe_beam.shards.open(str(out)), bpe_beam.shards.open(str(mixed[1]))
     assert masks(data[len(known) :]) == masks(known)
     with pytest.raises(
-        UsageError, match="nobody knows where documents begin in sequence 2: it was"
+        UsageError, match="it is unknown where documents begin in sequence 2: it was"
     ):
         data[2:].loss_mask(0)
     ran = run_whole("convert", mixed[1], "--format", "flat", "--output", tmp_path / "flat")

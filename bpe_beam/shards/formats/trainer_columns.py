@@ -112,7 +112,7 @@ class _Rows:
         if documents is None:
             counts, sizes = np.ones(lengths.size, np.int64), lengths.astype(np.int64)
         elif documents.null_count:
-            raise ValueError("nobody knows where documents begin in a sequence")
+            raise ValueError("it is unknown where documents begin in a sequence")
         else:
             counts = np.diff(documents.offsets.to_numpy()).astype(np.int64)
             sizes = documents.flatten().to_numpy().astype(np.int64)

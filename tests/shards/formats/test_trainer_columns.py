@@ -88,7 +88,7 @@ def test_random_rows() -> None:
 
 def test_documents_that_are_not_known_or_too_long() -> None:
     ids, lengths = np.zeros(3, np.uint32), np.array([3], np.int32)
-    for sizes, said in ((None, "nobody knows where"), ([2, 2], "more tokens"), ([-1, 2], "more")):
+    for sizes, said in ((None, "it is unknown where"), ([2, 2], "more tokens"), ([-1, 2], "more")):
         with pytest.raises(ValueError, match=said):
             trainer_columns(("labels",), ids, lengths, pa.array([sizes], pa.list_(pa.int32())))
 
@@ -227,7 +227,7 @@ def test_what_cannot_be_asked_for(corpus: Path, tmp_path: Path) -> None:
         (("tokenize", *arguments, "--columns", "label"), 2, "--columns must be one of attention_m"),
         (("convert", mds, *columns), 2, "--columns must not be given for shards of mds"),
         (("convert", mds, "--format", "arrow", *columns), 2, "which do not say where documents"),
-        (("convert", arrow, *columns), 1, "nobody knows where documents begin in a sequence"),
+        (("convert", arrow, *columns), 1, "it is unknown where documents begin in a sequence"),
         (("convert", labelled, arrow), 2, "--columns must be given, since the folders have diff"),
         (("convert", arrow, labelled), 2, "; give --columns none to leave them out"),
     ):
