@@ -221,7 +221,7 @@ def _word_lines(
         return
     yield from _painted(
         terminal,
-        f"words: {words.other_unique_words:,} of {words.unique_words:,} are encoded otherwise, "
+        f"words: {words.other_unique_words:,} of {words.unique_words:,} are encoded differently, "
         f"{words.other_words / words.words:.2%} of all {words.words:,} occurrences",
         "bold",
     )

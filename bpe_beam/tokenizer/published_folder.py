@@ -374,7 +374,7 @@ class _Settings:
         if ids and max(ids) + 1 != len(ids):
             self.refuse(
                 f"no file has the id of the special token {content!r}, and as the ids have holes, "
-                f"transformers would give it one that is taken or counted otherwise: list it in "
+                f"transformers would give it one that is taken or counted differently: list it in "
                 "added_tokens_decoder of tokenizer_config.json"
             )
         return len(ids)

@@ -144,7 +144,7 @@ class _Reader:
             self._reject_broken_stream(offset)
         elif flaw:
             detail = (
-                f"{flaw}; what lies behind is lost" if self.stream.size else "the file is empty"
+                f"{flaw}; the rest of the archive is lost" if self.stream.size else "the file is empty"
             )
             self._lose_rest(offset, detail, b"")
         else:
@@ -192,7 +192,7 @@ class _Reader:
                 self._reject_broken_stream(offset, data)
                 return
             if data.strip(b"\0"):
-                self._lose_rest(offset, "there is more behind the archive's end", data)
+                self._lose_rest(offset, "there is more after the archive's end", data)
                 return
             if not data:
                 return

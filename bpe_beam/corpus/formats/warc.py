@@ -200,7 +200,7 @@ class _WarcReader(SliceReader):
         while not self._has(end, 0):
             if window.final:
                 self.next = window.end
-                detail = f"Content-Length leads {end - self.next} bytes behind the file's end"
+                detail = f"Content-Length leads {end - self.next} bytes beyond the file's end"
                 reason, size = RejectReason.BROKEN_WARC_HEADER, self.next - begin
                 self._reject(begin, reason, detail, head, size, lost_bytes=self._rest(begin))
                 return

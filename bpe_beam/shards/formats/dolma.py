@@ -237,7 +237,7 @@ def _table_of_ends(rows: ShardFile) -> Iterator[NDArray[np.int64]]:
             yield ends
     except (pa.ArrowException, OSError) as error:
         reason = str(error).strip().partition("\n")[0]
-        raise DataError(f"{rows.url}: cannot be read behind row {count}: {reason}") from error
+        raise DataError(f"{rows.url}: cannot be read after row {count}: {reason}") from error
 
 
 FORMAT = ShardFormat(
