@@ -143,9 +143,7 @@ class _Reader:
         if self.stream.broken:
             self._reject_broken_stream(offset)
         elif flaw:
-            detail = (
-                f"{flaw}; the rest of the archive is lost" if self.stream.size else "the file is empty"
-            )
+            detail = f"{flaw}; the rest is lost" if self.stream.size else "the file is empty"
             self._lose_rest(offset, detail, b"")
         else:
             self._look_behind(archive.fileobj)
