@@ -253,4 +253,4 @@ def test_what_is_too_large_to_be_kept(tmp_path: Path, monkeypatch: pytest.Monkey
         assert found.rejects[0].data == record(long)[: 64 << 10]
     path.write_bytes(gzip.compress(named("a", 1) + passed[:2000]))
     (reject,) = read(path).rejects
-    assert "behind the file's end" in reject.detail
+    assert "beyond the file's end" in reject.detail
