@@ -76,14 +76,16 @@ class AddedTokens:
             if tokens == "all":
                 return list(self.specials.values())
             raise UsageError(
-                f'allowed_special must be "all" or a collection of special tokens, got {tokens!r}; '
-                f"for one token give [{tokens!r}]"
+                f'must be "all" or a collection of special tokens, got {tokens!r}',
+                ("allowed_special",),
+                f"for one token give [{tokens!r}]",
             )
         for token in tokens:
             if token not in self.specials:
                 raise UsageError(
-                    "allowed_special must have special tokens of this tokenizer, got "
-                    f"{shortened(token)}; the special tokens are {shortened(list(self.specials))}"
+                    f"must have special tokens of this tokenizer, got {shortened(token)}",
+                    ("allowed_special",),
+                    f"the special tokens are {shortened(list(self.specials))}",
                 )
         return [self.specials[token] for token in tokens]
 
