@@ -272,7 +272,8 @@ def _token(name: str, token: str | None, tokenizer: Tokenizer) -> list[tuple[str
     found = tokenizer.token_to_id(token)
     if found is None:
         raise UsageError(
-            f"{name}: the tokenizer has no token {token!r}; inspect shows its special tokens, and "
-            "train --special-token makes one"
+            f"must be a token of the tokenizer, got {token!r}",
+            (name,),
+            "inspect shows its special tokens, and train --special-token makes one",
         )
     return [(token, found)]

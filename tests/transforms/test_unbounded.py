@@ -265,7 +265,9 @@ def test_updates_of_a_window_are_for_that_window(stream: Stream) -> None:
 
 def test_an_update_without_a_needed_token_fails(stream: Stream) -> None:
     other = Tokenizer.from_learned(list(OLD.vocab)[1:], OLD.merges, [])
-    with pytest.raises(Exception, match=r"append: the tokenizer has no token '<\|end\|>'"):
+    with pytest.raises(
+        Exception, match=r"append must be a token of the tokenizer, got '<\|end\|>'"
+    ):
         stream(
             lambda p: (
                 p

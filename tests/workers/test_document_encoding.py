@@ -32,7 +32,9 @@ def test_the_tokenizer_is_one_object_a_process() -> None:
 
 
 def test_a_token_that_the_tokenizer_lacks() -> None:
-    with pytest.raises(UsageError, match=r"append: the tokenizer has no token '<2>'; inspect "):
+    with pytest.raises(
+        UsageError, match=r"append must be a token of the tokenizer, got '<2>'; inspect "
+    ):
         Encoding.of(tokenizer(), append="<2>").frame(tokenizer())
 
 
