@@ -38,5 +38,10 @@ def write_small_files(
 
 
 def inside(part: str, name: str) -> str:
-    """Return the name of a file of a part, relative to the output."""
+    """Return the name of a file of a part, relative to the output.
+
+    Args:
+        part: The name of the part's folder; empty if the output has no parts.
+        name: The name of the file in it.
+    """
     return f"{part}/{name}" if part else name

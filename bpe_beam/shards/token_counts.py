@@ -52,9 +52,7 @@ def write_token_counts(
     fingerprint: str,
     counts: Iterable[SourceCounts],
 ) -> FileInfo:
-    """Write the file, whole or not at all, and return what a manifest says of it.
-
-    Equal counts give equal bytes.
+    """Write the file, whole or not at all; equal counts give equal bytes.
 
     Args:
         storage: The storage client.
@@ -62,6 +60,9 @@ def write_token_counts(
         fingerprint: The tokenizer's fingerprint.
         counts: How often each id occurs in each source, sorted by source; without sources, one
             item whose source is None. All have all ids of the tokenizer, ascending.
+
+    Returns:
+        The file, as a manifest lists it.
     """
     from bpe_beam.storage.parquet_file import ParquetFile  # slow to import
 
