@@ -257,9 +257,10 @@ def _job_file(
 
 def _not_whole(storage: Storage, folder: str, problems: tuple[str, ...], count: int) -> DataError:
     """Return the error of a folder that is not whole, and what to do."""
-    names = storage.list_names(folder)
     remedy = "remove these files, and run the command that wrote the folder again: it makes them"
-    if WINDOW_FILE in names:
+    if any(problem.startswith(WINDOW_FILE) for problem in problems):
+        remedy = "remove the folder, and run stream-tokenize again: it reads the window's files"
+    elif WINDOW_FILE in storage.list_names(folder):
         remedy = f"remove its {MANIFEST_FILE}, and run stream-tokenize again: it makes the window"
     return DataError(_problems(folder, problems, count), remedy=f"{remedy} again")
 

@@ -42,6 +42,7 @@ from bpe_beam.storage import Storage, StoredFile, redact
 from bpe_beam.storage.create_exclusive import write_once
 from bpe_beam.storage.json_file import (
     Count,
+    OtherVersionError,
     Sha256,
     json_bytes,
     read_signed,
@@ -54,6 +55,9 @@ from bpe_beam.workers.tokenize_split import TokenizeStats
 
 INPUT_FILE = "__input"
 """A file in the stream's folder with the hash of the root, at which file names in windows start."""
+
+REMOVE_WINDOW = "remove the folder of this window: its files are read again, in a new window"
+"""What to do if the record of a window is missing or damaged."""
 
 _VERSION = 2
 """The version of `__window`. Version 1, which may have no checksum, is read, too."""
@@ -275,7 +279,10 @@ class WindowLog:
         if self._next is None:
             numbers = window_numbers(self._storage, self._output)
             with ThreadPoolExecutor(_THREADS) as pool:
-                for window, is_open in pool.map(self._read, numbers):
+                for number, (window, is_open) in zip(
+                    numbers, pool.map(self._read, numbers), strict=True
+                ):
+                    self._refuse_lost(number, window)
                     self._add(window, is_open)
             self._next = self._next or 0
         while True:
@@ -315,9 +322,22 @@ class WindowLog:
             self.folder(window).clear(of_watchers=True)  # the watcher that finished it was killed
         return window, MANIFEST_FILE not in names
 
+    def _refuse_lost(self, number: int, window: Window | None) -> None:
+        """Refuse a finished window without a record: new files would be mistaken for its own."""
+        url = self._storage.join(self._output, window_name(number))
+        if window is None and MANIFEST_FILE in self._storage.list_names(url):
+            missing = redact(self._storage.join(url, WINDOW_FILE))
+            raise DataError(f"{missing} is missing", remedy=REMOVE_WINDOW)
+
     def _window(self, data: bytes, number: int, source: str) -> Window:
         """Return the window in the bytes of its `__window`."""
-        file = to_struct(read_signed(data, source, _VERSION), _WindowFile, source)
+        try:
+            values = read_signed(data, source, _VERSION)
+        except OtherVersionError:
+            raise
+        except DataError as error:
+            raise DataError(error.problem, remedy=REMOVE_WINDOW) from error
+        file = to_struct(values, _WindowFile, source)
         if (file.stream, file.number) != (self._stream, number):
             raise DataError(f"{source} is of another stream; move it out of the output folder")
         plan = Plan.from_json(file.plan, self._root)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import run
 from stream_by_hand import (
     DOCUMENTS,
     STORAGE,
@@ -353,3 +355,44 @@ def test_a_receipt_of_another_version_is_read_again(stream: Stream) -> None:
     run_stream(stream, rewrite)
     assert rewritten
     assert sorted(texts(stream)) == expected(0, 1)
+
+
+def test_a_damaged_file_of_a_window_is_named_and_made_again(stream: Stream) -> None:
+    """As the advice of `verify` says; of the first file of a window, as the next run says."""
+    put(stream, "a.jsonl", 0, 1)
+    with Path(stream.watched.root, "a.jsonl").open("a") as file:
+        file.write('{"no": "text"}\n')
+    stream = replace(stream, max_rejects="50%")
+    run_stream(stream)
+    window = Path(stream.output, "window-00000000")
+    names = [path for path in window.rglob("*") if path.is_file()]
+    whole = {path: path.read_bytes() for path in names}
+    assert len(whole) == 6
+    assert run("verify", window).code == 0
+    for path, data in whole.items():
+        for damaged in (data[: len(data) // 2], b"", data[:-3] + bytes([data[-3] ^ 1]) + data[-2:]):
+            path.write_bytes(damaged)
+            ran = run("verify", window)
+            assert (ran.code, path.name in ran.message) == (1, True), ran.message
+            if path.name == "__window":
+                with pytest.raises(DataError, match="remove the folder of this window"):
+                    run_stream(stream)
+                shutil.rmtree(window)
+            else:
+                assert "remove its __manifest" in ran.message.lower()
+                (window / "__manifest").unlink()
+            run_stream(stream)
+            assert {path: path.read_bytes() for path in names} == whole
+
+
+def test_a_window_that_lost_its_first_file_takes_no_other_files(stream: Stream) -> None:
+    put(stream, "a.jsonl", 0, 1)
+    run_stream(stream)
+    window = Path(stream.output, "window-00000000")
+    (window / "__window").unlink()
+    put(stream, "b.jsonl", 2)
+    with pytest.raises(DataError, match="__window is missing; remove the folder of this window"):
+        run_stream(stream)
+    shutil.rmtree(window)
+    run_stream(stream)
+    assert sorted(texts(stream)) == expected(0, 1, 2)
