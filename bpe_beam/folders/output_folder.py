@@ -138,13 +138,14 @@ class OutputFolder(JobFolder):
         url: str,
         job: Mapping[str, object],
         names: Collection[str],
-        overwrite: bool = False,
+        overwrite: bool | None = False,
         *,
         final: str = MANIFEST_FILE,
         restore: Restore | None = None,
         beside: Collection[str] = (),
         takeover: Takeover | None = None,
         replace_others: bool = False,
+        is_of_job: Callable[[str], bool] = lambda _: False,
         warn: Warn = lambda _: None,
     ) -> OutputFolder:
         """Return a folder for a job: a new or empty one, or one that an equal job began.
@@ -156,7 +157,8 @@ class OutputFolder(JobFolder):
                 as JSON values. Nothing that differs between machines or runs.
             names: The names of all files that a job of these settings may write besides `__job`,
                 receipts and the final file. Files under `work/` are temporary.
-            overwrite: Whether to remove the files of the recorded job, and start again.
+            overwrite: Whether to remove the files of the recorded job, and start again. None: no,
+                and the user cannot ask for it.
             final: The file whose presence says that the job has finished.
             restore: Reads the tasks of a finished folder, which is then repaired if a file is
                 missing, has another size or, where that is cheap to check, other bytes. Without
@@ -166,6 +168,8 @@ class OutputFolder(JobFolder):
                 removed, but the tokenized documents stay for this one.
             replace_others: Whether the folder is a temporary one, in which all files of another job
                 and of an unknown one are removed.
+            is_of_job: Returns whether other files say that the folder is of the job with a
+                fingerprint: asked if `__job` is missing or damaged.
             warn: Gets a warning of files that are missing or damaged, and so are made again.
 
         Raises:
@@ -195,7 +199,7 @@ class OutputFolder(JobFolder):
         if old is not None:
             present |= names_present(storage, url, folders_of(old.all_names))
         present -= frozenset(beside)
-        known = folder._record_by_other_files(old, present, restore)
+        known = folder._record_by_other_files(old, present, restore, is_of_job)
         if known is not None:
             folder._say_made_again([JOB_FILE])
             storage.write_bytes(folder.path(JOB_FILE), known.to_bytes())
@@ -241,7 +245,7 @@ class OutputFolder(JobFolder):
                 return folder
             if final in present:
                 storage.remove(storage.join(url, final))
-            elif WORK not in present and present & old.names:
+            elif restore is not None and WORK not in present and present & old.names:
                 folder._say_made_again([final])
             folder._found = present
             for run in folder.runs():
@@ -251,7 +255,11 @@ class OutputFolder(JobFolder):
         return folder
 
     def _record_by_other_files(
-        self, old: JobRecord | None, present: frozenset[str], restore: Restore | None
+        self,
+        old: JobRecord | None,
+        present: frozenset[str],
+        restore: Restore | None,
+        is_of_job: Callable[[str], bool],
     ) -> JobRecord | None:
         """Return the content of `__job` if it does not name this job, but other files do.
 
@@ -259,6 +267,7 @@ class OutputFolder(JobFolder):
             old: The job that `__job` names; None if it is missing or damaged.
             present: The names of the files that exist.
             restore: See `claim`.
+            is_of_job: See `claim`.
         """
         if old is not None and _is_same(old, self.record):
             return None
@@ -269,8 +278,8 @@ class OutputFolder(JobFolder):
             listed = {file.name for task in found.tasks.values() for file in task.files}
             return replace(self.record, names=self.record.names | listed)
         # Tasks of a job that was overwritten may run for hours, and leave receipts then.
-        is_known = old is None and any(each.receipts() for each in (self, *self.runs()))
-        return self.record if is_known else None
+        is_known = any(each.receipts() for each in (self, *self.runs()))
+        return self.record if old is None and (is_known or is_of_job(self.fingerprint)) else None
 
     def _has_more_than_job_file(self, present: frozenset[str]) -> bool:
         """Return whether a folder with a damaged or missing `__job` shows that it is a job's."""
@@ -616,29 +625,25 @@ def _refuse_others(
     old: JobRecord | None,
     new: JobRecord,
     *,
-    overwrite: bool,
+    overwrite: bool | None,
     allow_other: bool,
     is_ours: bool,
 ) -> None:
     """Refuse a folder that this job must not use; nothing has been changed yet."""
-    # A run that was killed at its start may leave an incomplete __job, which does not count.
-    top = {name for name in present if "/" not in name and attempted_name(name) != JOB_FILE}
-    if old is None and JOB_FILE in top and not overwrite:
-        raise UsageError(
-            f"output {url} holds a damaged {JOB_FILE}, so the job that wrote the folder is unknown",
-            remedy="give another {output}, or "
-            + ("{overwrite} to replace the files that this job writes" if is_ours else "remove it"),
-        )
-    if old is None and top and not overwrite:
-        raise UsageError(
-            f"output {url} holds files that no job of bpe-beam recorded ({list_few(sorted(top))})",
-            remedy="give another {output}, or {overwrite}, which leaves those files alone",
-        )
+
+    def ways(what_else: str) -> str:
+        return "give another {output}" + (what_else if overwrite is not None else "")
+
     if old is not None and not _is_same(old, new) and not overwrite and not allow_other:
         raise UsageError(
             f"output {url} holds the work of another job; what differs:",
-            remedy="give another {output}, or {overwrite} to remove what that job wrote",
+            remedy=ways(", or {overwrite} to remove what that job wrote"),
             lines=differences(old, new),
+        )
+    if old is None and is_ours:
+        raise UsageError(
+            f"output {url} has no readable {JOB_FILE}, so the job that wrote the folder is unknown",
+            remedy=ways(", or {overwrite} to replace the files that this job writes"),
         )
     recorded = old.all_names if old is not None else frozenset()
     foreign = (new.all_names & present) - recorded
@@ -649,4 +654,11 @@ def _refuse_others(
             f"output {url} holds {list_few(sorted(foreign))}, which no job of bpe-beam recorded "
             "and this job would replace",
             remedy="move them away, or give another {output}",
+        )
+    # A run that was killed at its start may leave an incomplete __job, which does not count.
+    top = {name for name in present if "/" not in name and attempted_name(name) != JOB_FILE}
+    if old is None and top and not overwrite:
+        raise UsageError(
+            f"output {url} holds files that no job of bpe-beam recorded ({list_few(sorted(top))})",
+            remedy=ways(", or {overwrite}, which leaves those files alone"),
         )

@@ -32,7 +32,13 @@ from bpe_beam.transforms.tokenize_new_files import TokenizeNewFiles
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.stream.tokenize_window import STAGE, Stream
-from bpe_beam.workers.stream.window_log import INPUT_FILE, require_root, window_name, window_numbers
+from bpe_beam.workers.stream.window_log import (
+    INPUT_FILE,
+    has_windows_of,
+    require_root,
+    window_name,
+    window_numbers,
+)
 
 
 class StreamSummary(Struct, frozen=True, kw_only=True):
@@ -78,13 +84,16 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
         chosen.output,
         {"job": "stream-tokenize", "tokenizer": tokenizer.fingerprint, **other, **made_by},
         [SHARDS_TOKENIZER_FILE, INPUT_FILE],
+        None,
         final="ended.json",  # never written: a stream has no end
+        is_of_job=lambda fingerprint: has_windows_of(storage, chosen.output, fingerprint),
+        warn=progress.warn,
     )
     require_root(storage, folder.url, watched)
     warnings = [*tokenizer_warnings(encoding), *_store_warnings(storage, folder.url)]
     for warning in warnings:
         progress.warn(warning)
-    tokenizer.save(folder.path(SHARDS_TOKENIZER_FILE), storage=storage)
+    folder.write(SHARDS_TOKENIZER_FILE, tokenizer.json_bytes)
     storage.remove_folder_if_empty(folder.path("work"))
     stream = Stream(
         storage=storage,

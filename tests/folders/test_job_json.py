@@ -21,7 +21,7 @@ def test_a_record_cannot_name_files_outside_the_folder(tmp_path: Path) -> None:
     job = json.loads((url / "__job").read_bytes())
     job["files"]["single"].append("../precious")
     (url / "__job").write_text(json.dumps(job))
-    with pytest.raises(UsageError, match="a damaged __job"):
+    with pytest.raises(UsageError, match="has no readable __job"):
         claim(url)
     claim(url, overwrite=True)
     assert (tmp_path / "precious").exists()

@@ -325,7 +325,7 @@ def test_a_change_that_no_setting_shows_is_refused(tmp_path: Path, change: tuple
     path = tmp_path / "__job"
     assert change[0] in path.read_text()
     path.write_text(path.read_text().replace(*change))
-    with pytest.raises(UsageError, match="holds a damaged __job"):
+    with pytest.raises(UsageError, match="has no readable __job"):
         claim(tmp_path)
     assert run_job(tmp_path, overwrite=True) == [0, 1, 2]
     assert (tmp_path / "SHARD-00000-of-00003.bin").read_bytes() == b"precious"
@@ -517,3 +517,51 @@ def test_a_link_in_place_of_the_temporary_folder_is_refused(tmp_path: Path) -> N
         with pytest.raises(UsageError, match="holds a link named work"):
             claim(tmp_path / "out", overwrite=overwrite)
     assert (tmp_path / "elsewhere" / "shard-00000.json").exists()
+
+
+def test_a_lost_job_file_is_written_again_if_other_files_name_the_job(tmp_path: Path) -> None:
+    """Its final file, or a receipt, or what the job itself knows of its other files."""
+    run_job(tmp_path / "whole")
+    begun(tmp_path / "begun", 1)
+    claim(tmp_path / "known")
+    (tmp_path / "known" / "work").rmdir()
+    for name, more in (
+        ("whole", {"restore": restore}),
+        ("begun", {}),
+        ("known", {"is_of_job": lambda _: True}),
+    ):
+        path = tmp_path / name / "__job"
+        whole = path.read_bytes()
+        for damaged in (None, b"", whole[:-9]):
+            path.unlink() if damaged is None else path.write_bytes(damaged)
+            warnings: list[str] = []
+            folder = claim(tmp_path / name, warn=warnings.append, **more)
+            assert folder.finished == (name == "whole")
+            assert any(each.endswith("made again: __job") for each in warnings)
+            assert path.read_bytes() == whole
+            folder._lock = None
+
+
+def test_a_job_that_cannot_overwrite_does_not_advise_it(tmp_path: Path) -> None:
+    claim(tmp_path)
+    with pytest.raises(UsageError) as other:
+        claim(tmp_path, OTHER, None)
+    (tmp_path / "__job").write_bytes(b"")
+    with pytest.raises(UsageError, match="has no readable __job") as unknown:
+        claim(tmp_path, JOB, None)
+    assert "overwrite" not in f"{other.value}{unknown.value}"
+
+
+def test_a_temporary_folder_of_an_unknown_job_is_made_again(tmp_path: Path) -> None:
+    claim(tmp_path / "work")
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "file").write_bytes(b"x")
+    (tmp_path / "work" / "link").symlink_to(tmp_path / "precious")
+    (tmp_path / "work" / "__rejects").mkdir()
+    (tmp_path / "work" / "__rejects" / "other").write_bytes(b"x")
+    (tmp_path / "work" / "__job").write_bytes(b"")
+    warnings: list[str] = []
+    claim(tmp_path / "work", replace_others=True, warn=warnings.append)
+    assert "made again: __job, all that it names" in warnings[0]
+    assert sorted(path.name for path in (tmp_path / "work").iterdir()) == ["__job", "work"]
+    assert (tmp_path / "precious" / "file").read_bytes() == b"x"

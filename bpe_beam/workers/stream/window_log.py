@@ -213,6 +213,24 @@ def window_numbers(storage: Storage, output: str) -> list[int]:
     return sorted(int(match[1]) for match in found if match)
 
 
+def has_windows_of(storage: Storage, output: str, stream: str) -> bool:
+    """Return whether a folder has windows, and the first one is of a stream.
+
+    Args:
+        storage: The storage client.
+        output: The stream's folder.
+        stream: The stream's fingerprint.
+
+    Raises:
+        DataError: The record of this window is missing or damaged.
+    """
+    for number in window_numbers(storage, output)[:1]:
+        source = storage.join(output, window_name(number), WINDOW_FILE)
+        found = _read_record(storage.read_bytes(source), redact(source))
+        return found.stream == stream
+    return False
+
+
 def require_root(storage: Storage, output: str, watched: Watched) -> None:
     """Record the root that files are named from, or refuse another root than the recorded one.
 
@@ -234,6 +252,11 @@ def require_root(storage: Storage, output: str, watched: Watched) -> None:
     if not window_numbers(storage, output):
         storage.write_bytes(url, data)  # nothing was read from the other root
         return
+    if storage.read_bytes(url) != data and not _is_root(storage.read_bytes(url)):
+        raise DataError(
+            f"{redact(url)} is damaged",
+            remedy="if {inputs} are the same as before, remove it and run this again",
+        )
     raise UsageError(
         f"{redact(output)} has windows of files below another folder than {redact(watched.root)}: "
         "windows name files relative to that folder, so a new file whose name occurs there would "
@@ -241,6 +264,13 @@ def require_root(storage: Storage, output: str, watched: Watched) -> None:
         remedy="give the same {inputs} as before, or another {output}; if it is the same folder "
         f"under another name, delete {INPUT_FILE} in the output folder first",
     )
+
+
+def _is_root(data: bytes) -> bool:
+    """Return whether these are the bytes of a file with the hash of a root."""
+    match = re.search(rb'"root_sha256": "([0-9a-f]{64})"', data)
+    row = {"version": _INPUT_VERSION, "root_sha256": match[1].decode()} if match else {}
+    return data == json_bytes(row, indent=1)
 
 
 class WindowLog:
@@ -331,13 +361,7 @@ class WindowLog:
 
     def _window(self, data: bytes, number: int, source: str) -> Window:
         """Return the window in the bytes of its `__window`."""
-        try:
-            values = read_signed(data, source, _VERSION)
-        except OtherVersionError:
-            raise
-        except DataError as error:
-            raise DataError(error.problem, remedy=REMOVE_WINDOW) from error
-        file = to_struct(values, _WindowFile, source)
+        file = _read_record(data, source)
         if (file.stream, file.number) != (self._stream, number):
             raise DataError(f"{source} is of another stream; move it out of the output folder")
         plan = Plan.from_json(file.plan, self._root)
@@ -359,6 +383,17 @@ class WindowLog:
         for file in window.plan.files:
             self.files[file.name] = version_of(file)
         self._next = window.number + 1
+
+
+def _read_record(data: bytes, source: str) -> _WindowFile:
+    """Return the content of a `__window`."""
+    try:
+        values = read_signed(data, source, _VERSION)
+    except OtherVersionError:
+        raise
+    except DataError as error:
+        raise DataError(error.problem, remedy=REMOVE_WINDOW) from error
+    return to_struct(values, _WindowFile, source)
 
 
 def version_of(file: StoredFile | InputFile) -> str:

@@ -396,3 +396,26 @@ def test_a_window_that_lost_its_first_file_takes_no_other_files(stream: Stream) 
     shutil.rmtree(window)
     run_stream(stream)
     assert sorted(texts(stream)) == expected(0, 1, 2)
+
+
+def test_the_windows_tell_whose_a_folder_is(stream: Stream) -> None:
+    assert not window_log.has_windows_of(STORAGE, stream.output, stream.fingerprint)
+    put(stream, "a.jsonl", 0, 1)
+    run_stream(stream)
+    assert window_log.has_windows_of(STORAGE, stream.output, stream.fingerprint)
+    assert not window_log.has_windows_of(STORAGE, stream.output, "0" * 64)
+
+
+def test_a_damaged_root_is_called_so(stream: Stream) -> None:
+    window_log.require_root(STORAGE, stream.output, stream.watched)
+    put(stream, "a.jsonl", 0)
+    run_stream(stream)
+    path = Path(stream.output, window_log.INPUT_FILE)
+    whole = path.read_bytes()
+    for damaged in (b"", whole[:-9], whole.replace(b'"version": 1', b'"version": 2')):
+        path.write_bytes(damaged)
+        with pytest.raises(DataError, match=r"__input is damaged; if .* remove it"):
+            window_log.require_root(STORAGE, stream.output, stream.watched)
+    path.unlink()
+    window_log.require_root(STORAGE, stream.output, stream.watched)
+    assert path.read_bytes() == whole
