@@ -150,6 +150,8 @@ def _run_job(job: str, settings: Any) -> int:
         print(format_summary("bpe-beam plan", summary, terminal=Terminal(sys.stdout)))
     elif not run.quiet and JOBS[job].shows_summary:
         title, shown = f"bpe-beam {job}", for_people(summary)
+        if job == "evaluate" and settings.on_terminal:  # the report has the same tables
+            shown = {key: value for key, value in shown.items() if not isinstance(value, dict)}
         write_text(format_summary(title, shown, exact=False, terminal=Terminal(sys.stderr)))
     if run.summary_file is not None:
         write_json(summary, run.summary_file, run.storage_options)

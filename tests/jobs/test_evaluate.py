@@ -462,3 +462,11 @@ def test_a_terminal_gets_text(made: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert replace(settings, output="-").chosen_format == "json"
     assert replace(settings, output="report.csv").chosen_format == "csv"
     assert replace(settings, format="json").chosen_format == "json"
+
+
+def test_a_terminal_gets_the_figures_once(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EvaluateSettings, "on_terminal", property(lambda settings: True))
+    ran = run("evaluate", "--tokenizer", made / "tok-400", "--counts", made / "counts")
+    assert ran.out.startswith(b"tokenizer ")
+    assert "unique words" in ran.err
+    assert "tokenizers" not in ran.err
