@@ -17,7 +17,6 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
 from typing import IO, Any, NamedTuple, TypeAlias
 from uuid import UUID
-from weakref import WeakKeyDictionary
 
 import apache_beam as beam
 import msgspec
@@ -63,6 +62,7 @@ from bpe_beam.transforms.elements import (
     utf8_of,
     without_key,
 )
+from bpe_beam.transforms.pipeline_folders import take_folder
 from bpe_beam.transforms.spread_tasks import CreateElements
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.split_task import require_visible
@@ -91,9 +91,6 @@ Tokens: TypeAlias = Any
 with a column `tokens`; with or without a key."""
 
 _JOB = "WriteTokens"
-
-_folders: WeakKeyDictionary[beam.Pipeline, set[str]] = WeakKeyDictionary()
-"""The folders that a pipeline writes to."""
 
 _LOST = "WriteTokens: the runner lost a part of the tokens, or delivered it twice; run it again"
 
@@ -176,14 +173,7 @@ class WriteTokens(beam.PTransform):
                 "when all documents have arrived; for new files over time use bpe-beam "
                 "stream-tokenize"
             )
-        folders = _folders.setdefault(tokens.pipeline, set())
-        name = self.folder.rstrip("/")
-        require(
-            name not in folders,
-            f"must be another one for each WriteTokens of a pipeline, got {name} twice",
-            "folder",
-        )
-        folders.add(name)
+        take_folder(tokens.pipeline, self.folder, "folder")
         if self.overwrite:
             _remove_old(self.storage, self.folder)
         self.storage.make_folder(self.folder)

@@ -258,7 +258,7 @@ def test_a_pipeline_writes_a_folder_once(tokenizer, out: str) -> None:
     texts = pipeline | "More" >> beam.Create(["the dog"])
     for again in (out, f"{out}/"):
         ids = texts | f"Tokenize {again}" >> Tokenize(tokenizer)
-        with pytest.raises(UsageError, match="folder must be another one for each WriteTokens"):
+        with pytest.raises(UsageError, match="folder must be another one for each transform"):
             _ = ids | f"Write {again}" >> WriteTokens(again, tokenizer, overwrite=True)
     _run(pipeline)
     assert _documents(out, tokenizer) == ["the cat"]
