@@ -101,8 +101,8 @@ def test_each_kind_is_counted(run, dead_letters: bool) -> None:
 
 
 def twice(kind: Any, *texts: str) -> Any:
-    """A batch or table with two columns `body`, each of one text."""
-    return kind.from_arrays([pa.array([text]) for text in texts], ["body", "body"])
+    """A batch or table with two columns `body`."""
+    return kind.from_arrays([pa.array([text, text]) for text in texts], ["body", "body"])
 
 
 BAD: list[tuple[str, Any, str]] = [

@@ -434,6 +434,14 @@ def test_ids_and_sources_are_written(run, tokenizer, tmp_path, format_name, monk
     assert all(each == written[0] for each in written)
 
 
+def test_an_empty_text_with_an_id_makes_no_shard(run, tokenizer, tmp_path) -> None:
+    write = WriteTokens(str(tmp_path / "out"), tokenizer, format="parquet")
+    rows = [{"id": "1", "text": ""}]
+    run(lambda p: p | beam.Create(rows) | Tokenize(tokenizer) | write)
+    manifest = read_manifest(Storage(), str(tmp_path / "out"))
+    assert (manifest.shards, manifest.totals.documents) == ((), 1)
+
+
 def test_formats_without_a_place_for_ids_stay_as_they_are(run, tokenizer, tmp_path) -> None:
     for name, fields in (("plain", {}), ("labelled", {"id": "1", "source": {"any": "thing"}})):
         write = WriteTokens(str(tmp_path / name), tokenizer)
