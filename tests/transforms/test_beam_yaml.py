@@ -112,7 +112,7 @@ def test_what_cannot_be(tokenizer: str, tmp_path: Path) -> None:
         build(beam_yaml.Tokenize(tokenizer, into="n"))
     with pytest.raises(UsageError, match="field text: the elements must be rows"):
         build(beam_yaml.Tokenize(tokenizer), CreateElements(["a"], str))
-    with pytest.raises(UsageError, match="no token 'z'"):
+    with pytest.raises(UsageError, match="append must be a token of the tokenizer, got 'z'"):
         beam_yaml.Tokenize(tokenizer, append="z")
 
 
