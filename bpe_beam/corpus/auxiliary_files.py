@@ -13,11 +13,14 @@ ABOUT_DATA = "README, LICENSE, COPYING, NOTICE, CITATION"
 """The names of files about data, for messages."""
 
 _ABOUT_DATA = re.compile(
-    r"(?:readme|licen[cs]e|copying|notice|citation)(?:[-_][a-z]+)?(?:\.(?:md|txt|rst|html?|cff|bib))?"
+    r"(?:readme|licen[cs]e|copying|notice|citation)"
+    r"(?:[-_][a-z]+)*(?:[-_]v?[0-9]+(?:\.[0-9]+)+)?"  # LICENSE-APACHE-2.0
+    r"(?:(?:\.[a-z]{2}(?:[-_][a-z]{2,4})?)?\.(?:md|txt|rst|html?|cff|bib))?"  # README.zh-CN.md
+    r"|(?:md5|sha[0-9]+)sums?(?:\.txt)?"
     r"|(?:dataset_infos?|dataset_dict|state)\.json",
     re.IGNORECASE,
 )
-"""The names of files about data: for people, and of the package `datasets`."""
+"""The names of files about data: for people, checksums, and of the package `datasets`."""
 
 
 def is_auxiliary(names: Iterable[str]) -> bool:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bpe_beam.shards.shard_rows import SourceTotals
 
 _SHOWN_FILES = 10
+_IN_ARCHIVES = "in tar archives: hidden files, README, LICENSE and their like"
 
 
 def inputs_summary(plan: Plan, not_split: Sequence[str]) -> dict[str, Any]:
@@ -28,12 +29,15 @@ def inputs_summary(plan: Plan, not_split: Sequence[str]) -> dict[str, Any]:
         plan: The plan.
         not_split: The files that one worker read, though they exceed a split.
     """
+    passed_over = first_few(plan.passed_over, _SHOWN_FILES)
+    if any(file.format == "tar" for file in plan.files):
+        passed_over.append(_IN_ARCHIVES)
     return {
         "files": len(plan.files),
         "files_excluded": plan.excluded or None,
         "duplicate_inputs": first_few(plan.duplicates, _SHOWN_FILES) or None,
         "links_not_followed": first_few(plan.links, _SHOWN_FILES) or None,
-        "files_passed_over": first_few(plan.passed_over, _SHOWN_FILES) or None,
+        "files_passed_over": passed_over or None,
         "by_format": _by_format(plan.files),
         "files_read_by_one_worker": first_few(not_split, _SHOWN_FILES) or None,
     }

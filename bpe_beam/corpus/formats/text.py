@@ -20,7 +20,8 @@ from bpe_beam.corpus.reading.window import Window
 from bpe_beam.corpus.slices import SliceRequest
 from bpe_beam.corpus.streams.stored import ignore
 
-_FIRST_LINE = 64 << 10
+_FIRST_BLOCK = 64 << 10
+_MAX_FIRST_LINE = 16 << 20
 
 
 def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
@@ -40,14 +41,16 @@ def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
 
 
 def _has_crlf(request: SliceRequest) -> bool:
-    """Return whether the first line of the file ends with CR LF; at most 64 KiB are read."""
+    """Return whether the first line of the file ends with CR LF; at most 16 MiB are searched."""
     source = replace(request, start=0, on_boundaries=ignore).open()
     assert source is not None  # the first unit begins at the start
     with contextlib.closing(source):
-        window = Window(source, 0, _FIRST_LINE)
-        window.advance(0)
-        line, newline, _ = bytes(window.data).partition(b"\n")
-        return bool(newline) and line.endswith(b"\r")
+        window = Window(source, 0, _FIRST_BLOCK)
+        newline = -1
+        while newline < 0 and not window.final and len(window.data) < _MAX_FIRST_LINE:
+            window.advance(0)
+            newline = bytes(window.data).find(b"\n")
+        return newline > 0 and window.data[newline - 1] == ord("\r")
 
 
 FORMAT = InputFormat(name="text", read=_read, separated=True)

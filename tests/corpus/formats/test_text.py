@@ -142,5 +142,8 @@ def test_paragraphs_of_lines_that_end_with_crlf(
     assert read_file(tmp_path / "x.gz", document_separator=separator).texts == expected
     for cuts in ([], *([cut] for cut in range(1, len(data))), range(1, len(data))):
         assert read_file(tmp_path / "x", cuts=cuts, document_separator=separator).texts == expected
+    long = b"a" * 200_000  # longer than what is read at once
+    (tmp_path / "x").write_bytes(long + b"\r\n\r\nb")
+    assert read_file(tmp_path / "x", document_separator="\n\n").texts == [long.decode(), "b"]
     (tmp_path / "x").write_bytes(b"a\nb\r\n\r\nc\n\nd")
     assert read_file(tmp_path / "x", document_separator="\n\n").texts == ["a\nb\r\n\r\nc", "d"]
