@@ -6,6 +6,7 @@ import functools
 import itertools
 import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -33,6 +34,7 @@ from bpe_beam.storage.stored_file import LinkReport
 
 _LISTING_THREADS = 32
 _FEW_FILES = 8
+_MAX_TASK_FILES = 256
 
 _MAX_NAME = 8192
 """The length of a path or URL, in characters: twice the limit of Linux."""
@@ -123,6 +125,7 @@ class RealNames:
 
     def __init__(self) -> None:
         self._folders: dict[str, str] = {}
+        self._names: dict[str, tuple[str, str]] = {}
 
     def entry(self, url: str) -> str:
         """Return the name of the entry; a URL as it is."""
@@ -135,9 +138,11 @@ class RealNames:
 
     def names(self, url: str) -> tuple[str, str]:
         """Return the name of the entry, and that of the file which it is or leads to."""
-        entry = self.entry(url)
-        linked = is_local(url) and Path(entry).is_symlink()
-        return entry, os.path.realpath(entry) if linked else entry
+        if url not in self._names:
+            entry = self.entry(url)
+            linked = is_local(url) and _is_link(entry)
+            self._names[url] = entry, os.path.realpath(entry) if linked else entry
+        return self._names[url]
 
     def is_below(self, url: str, output: str) -> bool:
         """Return whether a file is an output, or below it.
@@ -170,6 +175,13 @@ class RealNames:
         for url in removed:
             del files[url]
         return removed
+
+
+def _is_link(path: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.lstat(path).st_mode)  # much faster than Path.is_symlink
+    except OSError:
+        return False
 
 
 def expand_excluded(storage: Storage, pattern: str) -> list[StoredFile]:
@@ -219,8 +231,12 @@ def described(
 
     if len(named) < _FEW_FILES:
         return tuple(map(describe, named))
+    # A task of a pool takes 1.5 kB until all are done.
+    count = max(1, min(_MAX_TASK_FILES, len(named) // (8 * _LISTING_THREADS)))
+    tasks = [named[start : start + count] for start in range(0, len(named), count)]
     with ThreadPoolExecutor(_LISTING_THREADS) as pool:  # stores answer late
-        return tuple(pool.map(describe, named))
+        described = pool.map(lambda task: list(map(describe, task)), tasks)
+        return tuple(itertools.chain.from_iterable(described))
 
 
 def _patterns(storage: Storage, inputs: Iterable[str]) -> Iterator[str]:

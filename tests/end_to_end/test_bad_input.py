@@ -427,7 +427,7 @@ def test_special_tokens_that_the_tokenizer_has_not(place: Path, tokenizer: Path)
 
 
 BROKEN_TOKENIZERS = {
-    "empty": (b"", "not JSON"),
+    "empty": (b"", "the file is empty"),
     "cut off": (None, "not JSON"),
     "no object": (b"[]", "not an object"),
     "not UTF-8": (b'{"model": "\xff"}', "UTF-8"),
@@ -533,7 +533,11 @@ def test_the_folder_of_another_job(place: Path) -> None:
     )
     refuses(run("count", "--input", "m1", "--output", "out"), "count", 2, "m1 holds shards")
     below = run("count", "--input", ".", "--output", "out")
-    refuses(below, "count", 2, "summary.json' is an array, or an object over several lines")
+    assert (below.code, below.err.count("/kt/\n"), "documents              20" in below.err) == (
+        0,
+        1,
+        True,
+    )
     # A killed folder is recognised by its job; a broken one is not taken for another kind.
     (place / "kt" / "tokenizer.json").unlink()
     refuses(run("verify", "kt"), "verify", 1, "tokenizer.json: is missing")
