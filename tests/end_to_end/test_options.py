@@ -1027,7 +1027,6 @@ CASES: dict[str, dict[str, Case]] = {
         "folder": positional("{shared}/tokens2"),
         "--full": encoded_again,
         "--input": compared_files,
-        "--runner": refused("--runner", "FlinkRunner", said="verify runs in this process"),
         "--workers": threads,
         "--progress": shown_as_json,
     },
