@@ -10,7 +10,11 @@ from typing import Any
 
 from bpe_beam.messages import did_you_mean
 
+HUGE_BYTES = 1 << 32
+"""More than a sound file has in one part: a program that lacks so much read a broken number."""
+
 _PARAMETER = re.compile(r"\{([a-z_]+)\}")
+_ASKED = re.compile(r"alloc of size (\d+) failed")
 
 
 class _NamesParameters(Exception):
@@ -196,3 +200,12 @@ def require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         near = did_you_mean(value, choices) if isinstance(value, str) else ""
         raise UsageError(f"must be one of {', '.join(choices)}, got {value!r}{near}", (name,))
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Return whether an error of pyarrow is of too little memory.
+
+    A broken file that says that a part of it is huge has the same type of error.
+    """
+    asked = _ASKED.search(str(error))
+    return isinstance(error, MemoryError) and (asked is None or int(asked[1]) < HUGE_BYTES)

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pickle
 
+import pyarrow as pa
 import pytest
 
-from bpe_beam.errors import DataError, NotFoundError, TextError, UsageError, parameter_renamed
+from bpe_beam.errors import (
+    DataError,
+    NotFoundError,
+    TextError,
+    UsageError,
+    lacks_memory,
+    parameter_renamed,
+)
 
 pytestmark = pytest.mark.quick
 
@@ -43,3 +51,10 @@ def test_a_parameter_has_the_name_that_it_has_for_the_caller(kind: type[DataErro
         raise kind("is taken", ("output",), "give another {output}, not {b}")
     assert str(caught.value) == "work is taken; give another work, not b"
     assert caught.value.message(str.upper) == "WORK is taken; give another WORK, not B"
+
+
+def test_too_little_memory_is_told_from_a_broken_size() -> None:
+    assert lacks_memory(pa.ArrowMemoryError("malloc of size 4194304 failed"))
+    assert lacks_memory(MemoryError())
+    assert not lacks_memory(pa.ArrowMemoryError(f"realloc of size {1 << 40} failed"))
+    assert not lacks_memory(pa.ArrowInvalid("malloc of size 4194304 failed"))

@@ -10,7 +10,7 @@ import errno
 import re
 from collections.abc import Iterator
 
-from bpe_beam.errors import DataError, NotFoundError, UsageError
+from bpe_beam.errors import DataError, NotFoundError, UsageError, lacks_memory
 
 _KINDS = {kind.__name__: kind for kind in (UsageError, DataError, NotFoundError)}
 # The message ends where Beam names the step, or where the traceback or a Java stack goes on: our
@@ -28,15 +28,21 @@ _FETCH = re.compile(
 STEP = re.compile(r" \[while running '.*'\]\s*\Z", re.DOTALL)
 _NO_MEMORY = re.compile(
     r"^MemoryError\b|\bbad_alloc\b|^can't start new thread|: failed to map segment from shared|"
-    r"^(?:malloc|realloc) .*failed$|returned NULL without setting an exception$",
+    r"^(?:malloc|realloc) .*failed$|without (?:setting an exception|exception set)$",
     re.MULTILINE,
 )
+_ALLOCATION = re.compile(r"^(?:malloc|realloc) of size")
 TRACEBACK = "Traceback (most recent call last)"
 
 
 def our_error(error: BaseException) -> UsageError | DataError | None:
     """Return our own error that a runner's exception contains; None if it contains none."""
     chain = list(_chain(error))
+    # Not what was being handled when memory ended; and what pyarrow could not read is not damaged.
+    if isinstance(error, MemoryError) or any(
+        _ALLOCATION.search(str(each)) and lacks_memory(each) for each in chain
+    ):
+        return None
     for each in chain:
         if isinstance(each, UsageError | DataError):
             text = STEP.sub("", str(each))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import apache_beam as beam
+import pyarrow as pa
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from bpe_beam.cli.error_reporting import describe
-from bpe_beam.engines.runner_errors import our_error
+from bpe_beam.engines.runner_errors import is_out_of_memory, our_error
 from bpe_beam.errors import DataError, UsageError
 
 pytestmark = pytest.mark.quick
@@ -117,3 +118,23 @@ def test_an_error_that_came_while_handling_ours_is_ours() -> None:
             raise KeyError("second") from None
     except KeyError as error:
         assert str(our_error(error)) == "first"
+
+
+def test_little_memory_is_no_error_of_ours() -> None:
+    """What failed for want of memory is neither damaged nor missing; a broken size is damage."""
+
+    def raised(error: Exception, inner: Exception) -> Exception:
+        try:
+            raise error from inner
+        except type(error) as found:
+            return found
+
+    small = pa.ArrowMemoryError("malloc of size 16777216 failed")
+    for error in (
+        raised(DataError("x cannot be read"), small),
+        raised(MemoryError(), DataError("y")),
+    ):
+        assert our_error(error) is None
+        assert is_out_of_memory(error)
+    huge = pa.ArrowMemoryError(f"malloc of size {1 << 60} failed")
+    assert str(our_error(raised(DataError("x cannot be read"), huge))) == "x cannot be read"

@@ -77,7 +77,7 @@ def _read_file(request: SliceRequest, file: Stored, reader: Any) -> Iterator[pa.
         try:
             batch = checked_rows(request, reader.get_batch(number))
         except BROKEN as error:
-            file.check()
+            file.check(error)
             _reject_batch(request, f"{error}, record batch {number}", request.file.size // count)
             continue
         if len(batch) > stride:
@@ -94,7 +94,7 @@ def _read_stream(request: SliceRequest, file: Stored, reader: Any) -> Iterator[p
         except StopIteration:
             return
         except BROKEN as error:
-            file.check()
+            file.check(error)
             detail = f"{error}; the stream is lost from here on, record batch {number}"
             _reject_batch(request, detail, request.file.size - begins)
             return

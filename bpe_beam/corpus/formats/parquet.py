@@ -141,7 +141,7 @@ class _RowGroup:
                     break
                 rows = checked_rows(self.request, batch)
             except BROKEN as error:
-                self.file.check()
+                self.file.check(error)
                 why = str(error)
                 if _ENCRYPTED in why:
                     raise DataError(
@@ -186,8 +186,8 @@ class _RowGroup:
         for column in self.dictionaries:
             try:
                 next(self._batches([column], [column], _PLAIN_ROWS), None)
-            except BROKEN:
-                self.file.check()
+            except BROKEN as error:
+                self.file.check(error)
             else:
                 found.append(column)
         return found

@@ -174,7 +174,7 @@ def lose_file(request: SliceRequest, file: Stored, reason: RejectReason, error: 
         reason: The reason.
         error: The error of pyarrow.
     """
-    file.check()
+    file.check(error)
     if isinstance(error, pa.ArrowNotImplementedError):
         reason = RejectReason.NOT_IMPLEMENTED
     if request.start == 0:

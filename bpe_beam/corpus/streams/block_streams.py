@@ -87,7 +87,7 @@ class _Lz4(Decompressed):
         try:
             output: bytes = self._reader.read(max(1, min(limit, _LZ4_STEP)))
         except (pa.ArrowException, OSError) as error:
-            self._stored.check()
+            self._stored.check(error)
             broken = self._wrong_checksum if _LZ4_CHECKSUM.search(str(error)) else self._broken
             raise broken(f"the LZ4 stream is corrupt ({error})") from None
         return output or None

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from bpe_beam.errors import DataError
+from bpe_beam.errors import DataError, lacks_memory
 from bpe_beam.storage import Storage, named_errors, redact
 
 
@@ -102,14 +102,19 @@ class Stored:
         self.closed = True
         self._file.close()
 
-    def check(self) -> None:
-        """Raise the error of storage that reading raised before, if there was one.
+    def check(self, error: Exception) -> None:
+        """Raise the error of storage that reading raised before, or one of too little memory.
 
         pyarrow raises the same types of errors for a file that is broken and for one that cannot be
-        read. The first is a reject, the second ends the job.
+        read. The first is a reject, the others end the job.
+
+        Args:
+            error: The error of pyarrow.
         """
         if self._failure is not None:
             raise self._failure
+        if lacks_memory(error):
+            raise error
 
     def _advance(self, count: int, wanted: int) -> None:
         if count and not wanted:

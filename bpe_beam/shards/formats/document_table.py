@@ -45,7 +45,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bpe_beam.errors import DataError
+from bpe_beam.errors import DataError, lacks_memory
 from bpe_beam.limits import MAX_DOCUMENT_TOKENS
 from bpe_beam.shards.formats import TRAINER_COLUMNS
 from bpe_beam.shards.formats.id_stream import (
@@ -331,6 +331,8 @@ class _GroupsOfRows:
         try:
             yield
         except _BROKEN as error:
+            if lacks_memory(error):
+                raise
             reason = str(error).strip().partition("\n")[0]
             raise DataError(f"{self.url}: {what} cannot be read: {reason}") from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bpe_beam.errors import DataError
+from bpe_beam.errors import HUGE_BYTES, DataError
 from bpe_beam.storage import Storage, redact
 
 
@@ -50,6 +50,8 @@ class RangeFile:
                 parts.append(part)
                 missing -= len(part)
         except Exception as error:  # the clouds' libraries raise types of their own
+            if isinstance(error, MemoryError) and count < HUGE_BYTES:
+                raise
             raise DataError(
                 f"{self.url}: cannot be read at byte {start}: {type(error).__name__}: {error}"
             ) from error

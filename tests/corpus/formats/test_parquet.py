@@ -96,3 +96,14 @@ def test_texts_within_structs(tmp_path: Path, encoding: str) -> None:
     options: Any = by_dictionary if encoding == "dictionary" else by_encoding
     pq.write_table(table, path, **options)
     assert read_file(path, text_field="meta.body").texts == texts
+
+
+def test_little_memory_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "x.parquet", {}, pa.string())
+
+    def starved(*_: object) -> None:
+        raise pa.ArrowMemoryError("malloc of size 4194304 failed")
+
+    monkeypatch.setattr("bpe_beam.corpus.formats.parquet.checked_rows", starved)
+    with pytest.raises(MemoryError):
+        read_file(tmp_path / "x.parquet")

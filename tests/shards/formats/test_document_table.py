@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -417,3 +418,12 @@ def test_labels_without_pyarrow_compute() -> None:
             assert document_table._value_sizes(column).tolist() == sizes
     loaded = heavy_modules_of("import bpe_beam.shards.formats.arrow", "pyarrow.compute")
     assert "pyarrow.compute" not in loaded
+
+
+def test_little_memory_is_no_damage(format_: ShardFormat, tmp_path: Path) -> None:
+    with open_labelled(format_, tmp_path) as writer:
+        writer.write_documents(*pack(DOCUMENTS))
+    reader: Any = format_.reader(STORAGE, str(tmp_path), NAME)
+    for size, kind in ((1 << 20, MemoryError), (1 << 60, DataError)):
+        with pytest.raises(kind), reader._reading("a group"):
+            raise pa.ArrowMemoryError(f"malloc of size {size} failed")
