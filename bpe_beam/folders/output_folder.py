@@ -298,7 +298,10 @@ class OutputFolder(JobFolder):
             return None
 
     def _say_made_again(self, names: Iterable[str]) -> None:
-        self._warn(f"{redact(self.url)}: missing or damaged, and made again: {list_few([*names])}")
+        self._warn(
+            f"{redact(self.url)}: files are missing or damaged, and are made again: "
+            f"{list_few([*names])}"
+        )
 
     def write(self, name: str, data: bytes) -> None:
         """Write a small file unless it has this content; say so if the folder is finished.

@@ -360,9 +360,10 @@ def tokens_folders(storage: Storage, folder: str) -> list[str]:
     if MANIFEST_FILE in names:
         return [folder]
     parts = [storage.join(folder, name) for name in PARTS]
-    if any(storage.exists(storage.join(part, MANIFEST_FILE)) for part in parts):
+    of_jobs = (MANIFEST_FILE, JOB_FILE)
+    if any(storage.exists(storage.join(part, name)) for part in parts for name in of_jobs):
         return parts  # the job writes both, or neither
-    marks = (JOB_FILE, MANIFEST_FILE, f"{PARTS[0]}/{MANIFEST_FILE}")
+    marks = [*of_jobs, *(f"{part}/{name}" for part in PARTS for name in of_jobs)]
     written = [
         below
         for below in (storage.join(folder, name) for name in SHARD_FORMATS if name in names)
