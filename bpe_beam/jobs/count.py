@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bpe_beam.corpus.plan import Plan
-from bpe_beam.counts.manifest import CountsManifest, part_name, read_manifest, source_totals
+from bpe_beam.counts.manifest import CountsManifest, part_name, source_totals
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_table import PARTITIONS
 from bpe_beam.engines.count_splits import count_splits
@@ -17,7 +17,7 @@ from bpe_beam.engines.steps import Steps
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, REJECTS
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import RestoredFolder, RestoredTask
-from bpe_beam.folders.receipts import Receipt, TaskFolder
+from bpe_beam.folders.receipts import Receipt
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.corpus_job import CorpusJob, CorpusSummary, Receipts, SplitsLeft, TemplateSummary
 from bpe_beam.jobs.corpus_summary import source_facts
@@ -90,24 +90,6 @@ def rules_of(settings: CountSettings) -> WordRules:
         settings.special_tokens,
         settings.with_places,
     )
-
-
-def check_finished(settings: CountSettings, plan: Plan) -> None:
-    """Refuse finished counts with more rejects or larger losses than are allowed now.
-
-    Args:
-        settings: The settings of the job; its output may be missing.
-        plan: The plan of the corpus.
-
-    Raises:
-        DataError: Says where to look.
-    """
-    storage, url = Storage(settings.run.storage_options), settings.output
-    if storage.exists(storage.join(url, MANIFEST_FILE)):
-        totals = _totals(read_manifest(storage, url))
-        files = corpus_input.rejects_there(storage, url, plan)
-        folder = TaskFolder(storage, url, "")
-        corpus_input.check_documents(folder, settings.input, totals, plan.size, files)
 
 
 class CountJob(CorpusJob[CountSettings, CountsManifest]):
