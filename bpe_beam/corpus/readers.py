@@ -23,6 +23,9 @@ from bpe_beam.storage import Storage
 BATCH_BYTES = 1 << 20
 """The approximate bytes of text of a batch."""
 
+_MAX_PENDING = 256
+"""The most batches that wait to be joined: one of a small file takes some 5 kB."""
+
 _FIELD_FLAWS = (RejectReason.FIELD_MISSING.value, RejectReason.FIELD_NOT_A_STRING.value)
 
 
@@ -148,6 +151,8 @@ def read_split(
             ):
                 yield join(pending)
                 pending, size, rows = [], 0, 0
+            if len(pending) == _MAX_PENDING:
+                pending = [join(pending)]
             pending.append(batch)
             size, rows = size + batch.nbytes, rows + len(batch)
             if size >= batch_bytes // 2:

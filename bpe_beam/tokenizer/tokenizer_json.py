@@ -213,7 +213,10 @@ def _read_added_tokens(node: Node) -> tuple[AddedToken, ...]:
     rows = node.value if isinstance(node.value, list) else ()
     contents = (row.get("content") for row in rows if isinstance(row, dict))
     # Checked first: a million tokens take seconds and a gigabyte more.
-    check_added_characters(each for each in contents if isinstance(each, str))
+    try:
+        check_added_characters(each for each in contents if isinstance(each, str))
+    except UsageError as error:
+        raise UsageError(f"{node.source}: {error}") from None
     tokens = [item.struct(AddedToken) for item in node.items()]
     return tuple(sorted(tokens, key=lambda token: token.id))
 

@@ -14,6 +14,7 @@ import pytest
 import zstandard
 from corpus_reading import STORAGE, Found, read, read_file
 
+from bpe_beam.corpus import readers
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.readers import read_split
@@ -213,3 +214,23 @@ def test_the_plan_knows_the_format_not_the_settings(tmp_path: Path) -> None:
         str(tmp_path), (InputFile("x", 14, "jsonl", "none"),), (Split(0, (Slice(0, 0, 14),)),)
     )
     assert read(plan, plan.splits, ReadSettings(), 1000).texts == ["a"]
+
+
+def test_batches_of_many_small_files_are_joined_before_they_are_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(50):
+        (tmp_path / f"{number:02d}.txt").write_text(f"text {number}\n")
+    plan = make_plan(STORAGE, [str(tmp_path)])
+    most: list[int] = []
+
+    def join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+        most.append(len(batches))
+        return join_batches(batches)
+
+    join_batches = readers.join
+    monkeypatch.setattr(readers, "join", join)
+    monkeypatch.setattr(readers, "_MAX_PENDING", 7)
+    (batch,) = read_split(STORAGE, plan, plan.splits[0], ReadSettings(), print)
+    assert batch.column("text").to_pylist() == [f"text {number}" for number in range(50)]
+    assert max(most) == 7
