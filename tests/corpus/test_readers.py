@@ -14,7 +14,7 @@ import pytest
 import zstandard
 from corpus_reading import STORAGE, Found, read, read_file
 
-from bpe_beam.corpus import readers
+from bpe_beam.corpus import batches, readers
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.readers import read_split
@@ -224,11 +224,11 @@ def test_batches_of_many_small_files_are_joined_before_they_are_many(
     plan = make_plan(STORAGE, [str(tmp_path)])
     most: list[int] = []
 
-    def join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-        most.append(len(batches))
-        return join_batches(batches)
+    def join(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+        most.append(len(parts))
+        return join_batches(parts)
 
-    join_batches = readers.join
+    join_batches = batches.join
     monkeypatch.setattr(readers, "join", join)
     monkeypatch.setattr(readers, "_MAX_PENDING", 7)
     (batch,) = read_split(STORAGE, plan, plan.splits[0], ReadSettings(), print)
