@@ -140,10 +140,6 @@ struct NaiveCharBpe : NaiveModel {
     return symbols;
   }
 };
-    }
-    return symbols;
-  }
-};
 
 struct NaiveWordPiece : NaiveModel {
   Vocabulary tokens;
