@@ -29,7 +29,8 @@ Encoded result_of(Encode encode) {
   }
 }
 
-/// Checks that ids are the same with and without sizes, and that sizes add up to the word.
+/// Checks that ids are the same with and without sizes, and that sizes add up to the word. The bytes
+/// of a prefix or suffix have size 0.
 inline Encoded encoded(const bpe_beam::WordModel& model, std::string_view word) {
   const ExactCopy copy(word);
   bpe_beam::ModelState state;
@@ -41,7 +42,6 @@ inline Encoded encoded(const bpe_beam::WordModel& model, std::string_view word) 
     Symbols symbols;
     std::size_t total = 0;
     for (std::size_t i = 0; i < state.ids.size(); ++i) {
-      CHECK(state.sizes[i] > 0);
       symbols.push_back({state.ids[i], state.sizes[i]});
       if (state.sizes[i] != bpe_beam::ModelState::kSameBytes) total += state.sizes[i];
     }
