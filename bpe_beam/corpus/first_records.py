@@ -68,7 +68,9 @@ def tried_in_vain(storage: Storage, plan: Plan, settings: ReadSettings) -> list[
     return rejects if len(rejects) >= TRIED_RECORDS else None
 
 
-def documents_without_id(storage: Storage, plan: Plan, settings: ReadSettings) -> dict[str, int]:
+def documents_without_id(
+    storage: Storage, plan: Plan, settings: ReadSettings
+) -> dict[str, tuple[int, str]]:
     """Return the fields of ids that no document of the first ones of up to 16 slices has.
 
     Text files and archives have no fields, so they are passed over.
@@ -79,11 +81,11 @@ def documents_without_id(storage: Storage, plan: Plan, settings: ReadSettings) -
         settings: How files become documents.
 
     Returns:
-        The number of documents that were read, by field.
+        The number of documents that were read and the name of the first file, by field.
 
     Cost: some 64 kB of text at the beginning of each slice.
     """
-    missing: dict[str, int] = {}
+    missing: dict[str, tuple[int, str]] = {}
     present: set[str] = set()
     for slice_ in _spread(plan):
         file = plan.files[slice_.file]
@@ -97,8 +99,9 @@ def documents_without_id(storage: Storage, plan: Plan, settings: ReadSettings) -
         if batch is not None and batch.column("id").null_count < batch.num_rows:
             present.add(field)
         elif batch is not None:
-            missing[field] = missing.get(field, 0) + batch.num_rows
-    return {field: count for field, count in missing.items() if field not in present}
+            count, first = missing.get(field, (0, file.name))
+            missing[field] = count + batch.num_rows, first
+    return {field: found for field, found in missing.items() if field not in present}
 
 
 def _are_alike(rejects: list[Reject]) -> bool:

@@ -173,8 +173,9 @@ def id_warnings(
     if reading.id_field == ReadSettings().id_field and not needed:
         return []
     return [
-        f"{field!r} is the field of ids, but none of the first {count:,} documents has it"
-        for field, count in documents_without_id(storage, plan, reading).items()
+        f"{field!r} is the field of ids, but none of the first {count:,} documents has it; the "
+        f"first are in {file}"
+        for field, (count, file) in documents_without_id(storage, plan, reading).items()
     ]
 
 

@@ -144,7 +144,7 @@ class CorpusJob(ABC, Generic[S, M]):
         warnings: What to tell the user whatever the corpus holds, see also `warnings_of`.
         for_another: Whether another job runs this one: it has called `check_input`, and the folder
             is a temporary one, within its own.
-        needs_ids: Whether ids decide on something, so that their lack is worth a warning.
+        needs_ids: Whether ids are written or decide, so that their lack is worth a warning.
         folder: The job's folder, once it is claimed.
     """
 

@@ -318,6 +318,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         self._encoding = encoding
         self._hashes = hashes
         self.holds_gil = tokenizer.holds_gil
+        self.needs_ids = shard_format(settings.format).labelled_writer is not None
         self.identity = {
             "tokenizer": tokenizer.fingerprint,
             "format": settings.format,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from bpe_beam.corpus.limits import Limit
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.rejects import FileLoss, lost_records, names_in
+from bpe_beam.corpus.rejects import FileLoss, RejectReason, lost_records, names_in
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import REJECTS
 from bpe_beam.folders.receipts import TaskFolder
@@ -81,6 +81,9 @@ def check_limits(
         remedy = "allow more with {max_rejects}: the same command then resumes"
         if not window and documents:
             remedy = f"repair the input, or {remedy}"
+            if RejectReason.FIELD_MISSING.value in totals.rejects:
+                other = "name the field of files that lack it with {text_field} FILE=FIELD"
+                remedy = f"{other}, {remedy}"
         elif not window:
             remedy = f"check {{text_field}} and {{input_format}}{ARRAYS}"
         raise DataError(

@@ -122,5 +122,5 @@ def test_documents_without_the_field_of_ids(tmp_path: Path) -> None:
         archive.add(tmp_path / "a.txt", "a.txt")
     plan = plan_of(tmp_path)
     found = documents_without_id(Storage(), plan, ReadSettings(id_field="none"))
-    assert found == {"none": 3}
+    assert found == {"none": (3, "a.jsonl")}
     assert documents_without_id(Storage(), plan, ReadSettings()) == {}

@@ -379,7 +379,7 @@ def test_a_mix_of_fields_becomes_one_folder(tmp_path: Path, packed: tuple[str, .
     tok = ("--vocab-size", "300", "--output", tmp_path / "tok")
     assert run_whole("train", *reading, *tok).summary["documents"] == 40
     out = tmp_path / "tokens"
-    command = ("tokenize", *reading, "--tokenizer", tmp_path / "tok", *packed, "--output", out)
+    command = ("tokenize", *reading, *packed, "--tokenizer", tmp_path / "tok", "--output", out)
     for _ in range(2):
         ran = run_whole(*command, "--format", "parquet")
         assert ran.summary["documents"] == 40
@@ -396,5 +396,14 @@ def test_a_mix_of_fields_becomes_one_folder(tmp_path: Path, packed: tuple[str, .
         assert run("verify", folder, "--full", "--input", data).code == 0
     other = (*reading, "--id-field", "web=nosuch", "--output", tmp_path / "counts")
     assert "'nosuch' is the field of ids, but none of the first 20" in run("count", *other).err
+    unnamed = (*command[:1], "--input", data / "code", "--text-field", "content")
+    said = run(*unnamed, *command[-4:-2], "--format", "parquet", "--output", tmp_path / "p").err
+    assert (
+        "'id' is the field of ids, but none of the first 20 documents has it; the first are in a"
+        in said
+    )
+    (data / "b.jsonl").write_text('{"body": "b"}\n')
+    lacking = run("count", *reading, "--max-rejects", "0", "--output", tmp_path / "l")
+    assert (lacking.code, "with --text-field FILE=FIELD" in lacking.message) == (1, True)
     wrong = run("count", "--input", data, "--text-field", "cod=x", "--output", tmp_path / "no")
     assert (wrong.code, "got 'cod', which means no file" in wrong.message) == (2, True)

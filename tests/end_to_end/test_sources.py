@@ -286,11 +286,14 @@ class TestWeights:
     def test_only_what_they_are_to_each_other_matters(self, counts: Path, tmp_path: Path) -> None:
         plain = self.train(counts, tmp_path / "plain")
         assert plain["weights"] is None
+        assert "weighted_bytes_per_token" not in plain
         for number, weights in enumerate(
             ["en=1", "en=0.5,zh=0.5,code=0.5,other=0.5", "en=3,zh=3,code=3,other=3",
              "en=0.3,zh=0.3,code=0.3,other=0.3"]
         ):  # fmt: skip
             summary = self.train(counts, tmp_path / f"{number}", "--weights", weights)
+            assert summary["weighted_bytes_per_token"] > 1
+            assert "bytes_per_token" not in summary
             assert merges(tmp_path / f"{number}") == merges(tmp_path / "plain")
             one = Fraction(summary["weights"]["en"]["numerator"], 1 << 20)
             assert Fraction(summary["last_merge_count"]) == one * plain["last_merge_count"]

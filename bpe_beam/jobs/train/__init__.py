@@ -124,7 +124,8 @@ class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
     vocab_size: int
     merges: int
     last_merge_count: int | float | None
-    bytes_per_token: float | None = None
+    bytes_per_token: float | UnsetType | None = UNSET
+    weighted_bytes_per_token: float | UnsetType | None = UNSET
     fingerprint: str
     merge_rounds: str
     merge_rounds_because: str | UnsetType = UNSET
@@ -324,7 +325,8 @@ def _publish(
         vocab_size=tokenizer.vocab_size,
         merges=len(learned.merges),
         last_merge_count=_last_count(learned, weights),
-        bytes_per_token=_bytes_per_token(learned),
+        bytes_per_token=_bytes_per_token(learned) if weights is None else UNSET,
+        weighted_bytes_per_token=UNSET if weights is None else _bytes_per_token(learned),
         fingerprint=tokenizer.fingerprint,
         **trainer.summary,
         next=_next(settings),
