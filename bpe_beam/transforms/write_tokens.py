@@ -34,6 +34,7 @@ from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.folders.output_folder import OutputFolder, recorded_job
 from bpe_beam.folders.receipts import WORK, side_by_side
 from bpe_beam.folders.run_folder import RunFolder, names_present
+from bpe_beam.json_structs import decode
 from bpe_beam.messages import list_few
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS, shard_format
 from bpe_beam.shards.manifest import (
@@ -594,7 +595,7 @@ def _documents(spool: IO[bytes], chunks: list[_StoredChunk]) -> Iterator[_Docume
             ids = b"".join(_read(spool, chunk) for chunk in parts if chunk.number >= 0)
             if _digest(ids) + (_digest(label) if label else b"") != document:
                 raise DataError(_LOST)
-            labels = tuple(msgspec.json.decode(label)) if label else (None,) * len(LABELS)
+            labels = tuple(decode(label, list)) if label else (None,) * len(LABELS)
             yield np.frombuffer(ids, "<u4").astype(np.uint32, copy=False), labels
 
 
