@@ -114,7 +114,8 @@ class Cluster:
 
     def engine(self, parallelism: int) -> Engine:
         """Return the runner for so many splits at a time."""
-        return Engine("cluster", (*self.flags, f"--parallelism={parallelism}"))
+        flags = (flag for flag in self.flags if not flag.startswith("--parallelism="))
+        return Engine("cluster", (*flags, f"--parallelism={parallelism}"))
 
     @property
     def processes(self) -> dict[str, int]:

@@ -33,7 +33,9 @@ inline EncodedText encoded(const PipelineSpec& pipeline, const NaiveModel& model
     try {
       std::size_t at = 0, end = 0;
       for (const Symbol& symbol : model.encode(event.text.bytes)) {
-        if (symbol.size != bpe_beam::ModelState::kSameBytes) {
+        // At the word's end is no character whose place an empty range could have.
+        const bool after_all = symbol.size == 0 && end == event.text.bytes.size();
+        if (symbol.size != bpe_beam::ModelState::kSameBytes && !after_all) {
           at = end;
           end += symbol.size;
         }

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import run_process, run_whole
+from command_line import run_process, run_whole, with_options
 from corpora import Long, Made, make_long
 from engines import (
     Cluster,
@@ -39,7 +39,7 @@ def test_too_many_rejects(
 ) -> None:
     """The driver judges what the receipts say, whatever the runner."""
     engine = local_engine("prism")
-    arguments = (*made.command("count"), "--max-rejects", "1")
+    arguments = with_options(made.command("count"), "--max-rejects", "1")
     said = fails(engine, *arguments, "--output", tmp_path / "out")
     assert "records could not be used, most of them in " in said
     assert not (tmp_path / "out" / "__manifest").exists()
