@@ -180,7 +180,7 @@ def test_a_file_too_large_to_read_is_recognized(tmp_path: Path) -> None:
         Tokenizer.from_file(str(path))
 
 
-@pytest.mark.parametrize("reader", READERS.keys() - {"merges.txt"})
+@pytest.mark.parametrize("reader", sorted(READERS.keys() - {"merges.txt"}))
 def test_an_empty_file(reader: str, tmp_path: Path) -> None:
     """That of merges is sound: there are none."""
     (path := tmp_path / "given").touch()
