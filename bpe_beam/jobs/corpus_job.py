@@ -92,6 +92,7 @@ class CorpusSummary(Struct, frozen=True, kw_only=True):
     sources: dict[str, dict[str, Any]] | None
     shards: int | UnsetType = UNSET
     shards_bytes: int | UnsetType = UNSET
+    temporary_bytes: int | UnsetType = UNSET
     sequences: int | UnsetType = UNSET
     sequence_length: int | UnsetType = UNSET
     padding: int | UnsetType = UNSET

@@ -261,6 +261,8 @@ def _arranged_summary(
     rows["next"] = [command("verify", settings.output)]
     if settings.arranging.dry_run and not found.manifests:
         rows |= {"shards": UNSET, "shards_bytes": UNSET, "next": ["the same without --dry-run"]}
+        if found.tokenized is not None:  # the documents, which stay in the folder
+            rows["temporary_bytes"] = found.tokenized.shards_bytes
     if found.tokenized is not None:
         rows["warnings"] = [*(found.tokenized.warnings or ()), *unmarked] or None
         tokenized: CorpusSummary = structs.replace(found.tokenized, **rows)

@@ -377,6 +377,8 @@ def test_memory_is_given_back_from_task_to_task(
 def test_the_plan_is_told_before_shards_are_written(ground: Ground, tmp_path: Path) -> None:
     told = ground.make(tmp_path / "out", *ALL, "--dry-run")
     assert not [*(tmp_path / "out").glob("*/shard-*")]
+    documents = (tmp_path / "out" / "work" / "documents").glob("shard-*")
+    assert told["temporary_bytes"] == sum(path.stat().st_size for path in documents)
     made = ground.make(tmp_path / "out", *ALL)
     for name in ("documents", "tokens", "sequences", "unfilled", "unfilled_share", "parts"):
         assert told[name] == made[name]
