@@ -90,7 +90,8 @@ def documents_without_id(
     for slice_ in _spread(plan):
         file = plan.files[slice_.file]
         field = str(settings.of_file(file.name).id_field)
-        if file.format in ("text", "tar") or field in present:
+        format_ = input_format(file.format)
+        if format_.separated or format_.archive or field in present:
             continue
         batches = read_split(
             storage, plan, Split(0, (slice_,)), settings, lambda _: None, batch_bytes=1 << 16

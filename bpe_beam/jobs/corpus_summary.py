@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
+from bpe_beam.corpus.formats.interface import input_format
 from bpe_beam.corpus.read_settings import OTHER_SOURCE, pairs_of
 from bpe_beam.corpus.rejects import FileLoss, lost_records
 from bpe_beam.messages import first_few, format_bytes, list_few
@@ -30,7 +31,7 @@ def inputs_summary(plan: Plan, not_split: Sequence[str]) -> dict[str, Any]:
         not_split: The files that one worker read, though they exceed a split.
     """
     passed_over = first_few(plan.passed_over, _SHOWN_FILES)
-    if any(file.format == "tar" for file in plan.files):
+    if any(input_format(name).archive for name in {file.format for file in plan.files}):
         passed_over.append(_IN_ARCHIVES)
     return {
         "files": len(plan.files),

@@ -29,6 +29,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from bpe_beam.corpus.formats.interface import input_format
 from bpe_beam.corpus.plan import Plan, Slice, Split
 from bpe_beam.corpus.split_planning import can_be_cut
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
@@ -58,9 +59,6 @@ _SPLITS = 8
 _PLACES, _PLACE_BYTES = 128, 1 << 20
 """The places of the sample, fewer where a file cannot be read from any byte on: a reader reads
 about so much at once."""
-
-_CUT_ANYWHERE = ("csv", "jsonl", "text")
-"""The formats that can be read from any byte on."""
 
 _LEARNING_SHARE, _LEAST_LEARNING = 0.08, 0.3
 """The share of its time, and the least seconds, that a training on some of the words takes."""
@@ -140,7 +138,7 @@ def sample_of(
         number
         for number, file in enumerate(plan.files)
         if file.compression == "none"
-        and file.format in _CUT_ANYWHERE
+        and not input_format(file.format).columnar
         and can_be_cut(file, separator)
     }
     if len(anywhere) < len(plan.files):
@@ -187,7 +185,8 @@ def _record_after(storage: Storage, plan: Plan, file: int, position: int, separa
     size = plan.files[file].size
     if not 0 < position < size:
         return position
-    end = separator.encode() if plan.files[file].format == "text" else b"\n"
+    separated = input_format(plan.files[file].format).separated
+    end = separator.encode() if separated else b"\n"
     with storage.open(plan.url(file)) as opened:
         opened.seek(position - 1)
         found = opened.read(min(_PLACE_BYTES, size - position + 1)).find(end)

@@ -40,7 +40,9 @@ inline EncodedText encoded(const PipelineSpec& pipeline, const NaiveModel& model
           end += symbol.size;
         }
         result.ids.push_back(symbol.id);
-        result.places.push_back(event.text.part(at, end).place());
+        const std::size_t before = at < end ? 0 : event.text.origins[at].begin;
+        result.places.push_back(at < end ? event.text.part(at, end).place()
+                                         : bpe_beam::Origin{before, before});
       }
     } catch (const bpe_beam::MissingSymbol& missing) {
       result.missing = true;

@@ -74,13 +74,31 @@ inline std::vector<Cut> naive_segments(const std::vector<bpe_beam::AddedToken>& 
                                    const std::vector<std::uint32_t>& allowed) {
   const NaiveCharacters characters(text);
   std::vector<Cut> parts;
-  std::size_t done = 0;
+  std::size_t done = 0, disallowed_end = 0;
   for (std::size_t at = 0; at < text.size();) {
     const bpe_beam::AddedToken* found = nullptr;
-    for (const auto& token : tokens) {
-      if (text.substr(at, token.content.size()) == token.content &&
-          (found == nullptr || token.content.size() > found->content.size())) {
-        found = &token;
+    const bpe_beam::AddedToken* longest = nullptr;  // also of those that are disallowed
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      const auto& token = tokens[i];
+      const auto same = [&](const auto& other) { return other.content == token.content; };
+      // Of two tokens of one text the first one counts.
+      if (text.substr(at, token.content.size()) != token.content ||
+          std::any_of(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(i), same)) {
+        continue;
+      }
+      const auto longer = [&](const bpe_beam::AddedToken* than) {
+        return than == nullptr || token.content.size() > than->content.size();
+      };
+      const bool allowed_one =
+          token.special && std::count(allowed.begin(), allowed.end(), token.id) > 0;
+      if (allowed_one && longer(found)) found = &token;
+      if (longer(longest)) longest = &token;
+    }
+    if (at >= disallowed_end && longest != found) {
+      if (longest->special) {  // plain text, in which only allowed special tokens count
+        disallowed_end = at + longest->content.size();
+      } else {
+        found = longest;
       }
     }
     if (found == nullptr) {
@@ -90,9 +108,6 @@ inline std::vector<Cut> naive_segments(const std::vector<bpe_beam::AddedToken>& 
     std::size_t begin = at;
     std::size_t end = at + found->content.size();
     at = end;
-    const bool known =
-        !found->special || std::count(allowed.begin(), allowed.end(), found->id) > 0;
-    if (!known) continue;
     if (found->single_word && (characters.word_before(begin) || characters.word_after(end))) {
       continue;
     }

@@ -31,6 +31,7 @@ class InputFormat:
             read: the bytes after the unit's start show where a record begins.
         separated: Whether documents end at the document separator of the settings. The separator
             "file" makes a file one document; units are splittable if it is a single byte.
+        archive: Whether a file contains files, each of them a document.
         speculative: Whether the reader has to guess where the records of a slice in the middle of
             an uncompressed file begin; see `boundaries.py` for the proof.
         recognises: Returns whether the first bytes of a content, decompressed, show the format;
@@ -47,6 +48,7 @@ class InputFormat:
     splittable: bool = True
     splittable_units: bool = False
     separated: bool = False
+    archive: bool = False
     speculative: bool = False
     recognises: Callable[[bytes], bool] | None = None
     check_head: Callable[[bytes], None] | None = None

@@ -215,4 +215,5 @@ FORMAT = InputFormat(
     endings=(".tar", ".tgz", ".tbz2", ".tbz", ".txz", ".tzst"),
     recognises=_recognises,
     splittable=False,
+    archive=True,
 )

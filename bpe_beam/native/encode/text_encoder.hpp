@@ -367,7 +367,12 @@ class TextEncoder {
             at = end;
             end += state.sizes[i];
           }
-          push(state.ids[i], origin_of(word_text.sub(at, end)));
+          if (at < end) {
+            push(state.ids[i], origin_of(word_text.sub(at, end)));
+          } else {  // of a prefix: before its character
+            const std::size_t begin = word_text.origins[at].begin;
+            push(state.ids[i], {begin, begin});
+          }
         }
       }
     }

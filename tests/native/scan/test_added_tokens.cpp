@@ -105,15 +105,17 @@ void what_is_refused() {
   CHECK_THROWS(std::invalid_argument, AddedTokens({plain("a", 0), plain("", 1)}));
 }
 
-/// Only special ones need to be; one that is not is plain text, and what it covers stays lost.
+/// Only special ones need to be; one that is not is plain text, in which only allowed ones count.
 void allowed() {
   const AddedTokens tokens({{"<s>", 1}, {"<s>>", 2}, {"><", 3}, plain("x", 4)});
   CHECK(parts_of(tokens, "<s>x") == (Cuts{{kPlain, 0, 3}, {4, 3, 4}}));
   CHECK(parts_of(tokens, "<s>x", {1}) == (Cuts{{1, 0, 3}, {4, 3, 4}}));
   CHECK(parts_of(tokens, "<s>>", {1, 2}) == (Cuts{{2, 0, 4}}));
-  CHECK(parts_of(tokens, "<s>>", {1}) == (Cuts{{kPlain, 0, 4}}));
+  CHECK(parts_of(tokens, "<s>>", {1}) == (Cuts{{1, 0, 3}, {kPlain, 3, 4}}));
   CHECK(parts_of(tokens, "<s><", {1, 3}) == (Cuts{{1, 0, 3}, {kPlain, 3, 4}}));
-  CHECK(parts_of(tokens, "<s><", {3}) == (Cuts{{kPlain, 0, 4}}));
+  CHECK(parts_of(tokens, "<s><", {3}) == (Cuts{{kPlain, 0, 2}, {3, 2, 4}}));
+  const AddedTokens mixed({{"<s>", 1}, plain("s", 2)});
+  CHECK(parts_of(mixed, "<s>s") == (Cuts{{kPlain, 0, 3}, {2, 3, 4}}));
 }
 
 void single_words() {
