@@ -67,13 +67,15 @@ class RemoteStore:
         """See `Storage`."""
         fs, path = self.connect(pattern)
         web = protocol_of(pattern) in WEB
-        kind = self._kind(pattern)
+        # Each request is repeated by itself: all of them together rarely succeed on a store that
+        # fails often.
+        kind = retried(lambda: self._kind(pattern))
         if kind == "file":
             return [self.stat(_url_of(fs, pattern, path, path))]
         if kind == "directory":
             return []
         if not web:
-            pattern = escape_existing(pattern, self.exists)
+            pattern = escape_existing(pattern, lambda url: retried(lambda: self.exists(url)))
             path = self.connect(pattern, known=True)[1]
         magic = re.search(r"[*\[]" if web else r"[*?\[]", path)  # "?" begins a query on the web
         if magic is None:
@@ -81,7 +83,7 @@ class RemoteStore:
         dotted = any(part.startswith(".") for part in path.split("/"))
         fixed = path[: magic.start()].rpartition("/")[0]
         try:
-            listed = fs.glob(path, detail=True)
+            listed = retried(lambda: fs.glob(path, detail=True))
         except FileNotFoundError:  # not even the bucket exists
             return []
         found = []

@@ -65,6 +65,7 @@ def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [file.url for file in storage.expand("~/*/x")] == [f"{home}/out/x"]
     assert not (tmp_path / "~").exists()
     # As for a user without HOME whom the system does not know.
-    monkeypatch.setattr("os.path.expanduser", lambda name: name)
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("os.getuid", lambda: 2**30)
     with pytest.raises(UsageError, match="~/a: the home folder is unknown; set HOME"):
         absolute("~/a")
