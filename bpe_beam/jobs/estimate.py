@@ -1,8 +1,8 @@
 """`--dry-run`: what a job would read, how long, and how much memory and storage it would take.
 
-The job itself runs in this process, twice: on parts of the corpus from all over it, of which the
-first is a quarter of the second. What the second takes more is what more text takes; a small
-corpus is read whole, and its amounts are exact. Training learns the words of the sample. Nothing
+The job itself runs in this process on two parts of the corpus from all over it, of which the first
+is a quarter of the second. What the second takes more is what more text takes; a small corpus is
+read whole, and its amounts are exact. Training learns the words of the sample. Nothing
 is written but temporary files, which are removed.
 
 The number of unique words grows with a power of the text, which is measured between both parts and
@@ -256,6 +256,7 @@ class _Sample:
 
     Attributes:
         started: The seconds of this process before the first run.
+        repeated_seconds: Those of the first run when it was repeated: the first has imports too.
         workers: How many splits are read at once.
         splits: The splits of the second run.
     """
@@ -264,6 +265,7 @@ class _Sample:
     first: _Run
     second: _Run
     started: float
+    repeated_seconds: float
     workers: int
     splits: int
 
@@ -285,7 +287,7 @@ class _Sample:
         for number in scattered(len(self.plan.splits)):
             heapq.heapreplace(free, free[0] + self.plan.splits[number].size)
         uneven = max(free) * self.workers / max(1, self.plan.size)
-        more = self.per_byte(self.second.seconds - self.first.seconds)
+        more = self.per_byte(self.second.seconds - self.repeated_seconds)
         return self.started + self.first.seconds + more * (uneven * self.text - self.first.text)
 
     @property
@@ -347,15 +349,16 @@ def _sampled(
     size = min(MOST_SAMPLE, max(LEAST_SAMPLE, round(SAMPLE_SHARE * plan.size)))
     if plan.size <= 2 * size:
         whole = tried("second", plan)
-        return _Sample(plan, whole, whole, started, workers, len(plan.splits))
+        return _Sample(plan, whole, whole, started, whole.seconds, workers, len(plan.splits))
     storage, separator = Storage(settings.run.storage_options), settings.input.document_separator
     parts = [
         sample_of(storage, plan, bytes_, places, separator, max(_SPLITS, workers))
         for bytes_, places in ((size // 4, _PLACES // 2), (size, _PLACES))
     ]
-    first = tried("first", parts[0])
+    first, repeated = tried("first", parts[0]), tried("repeated", parts[0])
     _forget_peak()
-    return _Sample(plan, first, tried("second", parts[1]), started, workers, len(parts[1].splits))
+    second, splits = tried("second", parts[1]), len(parts[1].splits)
+    return _Sample(plan, first, second, started, repeated.seconds, workers, splits)
 
 
 def _here(run: RunSettings, workers: int | None = None) -> RunSettings:

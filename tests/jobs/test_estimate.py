@@ -221,7 +221,7 @@ def test_seconds_are_those_of_every_run_and_of_the_text() -> None:
     )
     plan = Plan("", (InputFile("a", 5 * 10**6, "text", "none"),), splits)
     runs = a_run(2.0, 10**6, 500_000), a_run(5.0, 4 * 10**6, 2 * 10**6)
-    alone = estimate._Sample(plan, *runs, started=0.5, workers=1, splits=8)
+    alone = estimate._Sample(plan, *runs, started=0.5, repeated_seconds=2.0, workers=1, splits=8)
     assert alone.seconds == pytest.approx(0.5 + 2 + 9)
     # Of two workers, one has three of five splits: as if there were 12 MB.
     both = dataclasses.replace(alone, workers=2)
