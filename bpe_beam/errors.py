@@ -34,11 +34,7 @@ class _NamesParameters(Exception):
         super().__init__(self.message(str))
 
     def message(self, name_of: Callable[[str], str]) -> str:
-        """Return the error as one sentence.
-
-        Args:
-            name_of: Returns the name to show for a parameter.
-        """
+        """Return the error as one sentence."""
         subject = " and ".join(map(name_of, self.parameters))
         remedy = _PARAMETER.sub(lambda match: name_of(match[1]), self.remedy)
         text = f"{subject} {self.problem}" if subject else self.problem
@@ -48,12 +44,7 @@ class _NamesParameters(Exception):
         return f"{text}; {remedy}" if remedy else text
 
     def rename_parameter(self, old: str, new: str) -> None:
-        """Give a parameter the name that it has for the caller.
-
-        Args:
-            old: Its name in the function that failed.
-            new: Its name in the function that was called.
-        """
+        """Give a parameter the name that it has for the caller."""
         self.parameters = tuple(new if name == old else name for name in self.parameters)
         self.remedy = self.remedy.replace(f"{{{old}}}", f"{{{new}}}")
         self.args = (self.message(str),)
@@ -71,23 +62,11 @@ class UsageError(_NamesParameters, ValueError):
 
     The error names parameters, not flags: the command line shows the flag of each, or the line of
     the configuration file that set it.
-
-    Args:
-        problem: What is wrong; with `parameters` a predicate, such as "must be positive".
-        parameters: The settings that are wrong, by the names of their fields: the subject.
-        remedy: What to do. `{name}` in it is replaced by the name of another setting.
-        lines: Settings and what is said of each, on lines of their own before the remedy.
     """
 
 
 class DataError(_NamesParameters):
-    """A job ran and failed on what it read or wrote. Exit code 1.
-
-    Args:
-        problem: See UsageError.
-        parameters: See UsageError; the settings that the data does not fit.
-        remedy: See UsageError.
-    """
+    """A job ran and failed on what it read or wrote. Exit code 1."""
 
 
 class NotFoundError(DataError):
@@ -96,10 +75,6 @@ class NotFoundError(DataError):
 
 class TextError(DataError):
     """One of many texts cannot be encoded.
-
-    Args:
-        number: The text's number, from 0.
-        reason: The reason, without the number.
 
     Attributes:
         number: The text's number, from 0.
@@ -118,15 +93,7 @@ class TextError(DataError):
 
 @contextmanager
 def parameter_renamed(old: str, new: str) -> Iterator[None]:
-    """Yield to a block whose errors are to call a parameter as the caller does.
-
-    Args:
-        old: Its name within the block.
-        new: Its name for the caller.
-
-    Raises:
-        UsageError, DataError: Of the block, renamed.
-    """
+    """Yield to a block whose errors are to call a parameter as the caller does."""
     try:
         yield
     except (UsageError, DataError) as error:
@@ -135,48 +102,19 @@ def parameter_renamed(old: str, new: str) -> Iterator[None]:
 
 
 def require(condition: bool, problem: str, *parameters: str, remedy: str = "") -> None:
-    """Raise UsageError unless a condition is true.
-
-    Args:
-        condition: The condition.
-        problem: See `UsageError`.
-        *parameters: See `UsageError`.
-        remedy: See `UsageError`.
-
-    Raises:
-        UsageError: The condition is false.
-    """
+    """Raise UsageError unless a condition is true."""
     if not condition:
         raise UsageError(problem, parameters, remedy)
 
 
 def require_between(name: str, value: int, least: int, most: int) -> None:
-    """Refuse a number outside of a range.
-
-    Args:
-        name: The parameter.
-        value: Its value.
-        least: The smallest allowed value.
-        most: The largest allowed value.
-
-    Raises:
-        UsageError: The value is smaller or larger.
-    """
+    """Refuse a number outside of a range."""
     require(value >= least, f"must be at least {least:,}, got {value:,}", name)
     require(value <= most, f"must be at most {most:,}, got {value:,}", name)
 
 
 def require_whole(name: str, value: Any, least: int) -> None:
-    """Refuse what is no whole number, or too small a one.
-
-    Args:
-        name: The parameter.
-        value: Its value, an int or NumPy's.
-        least: The smallest allowed value.
-
-    Raises:
-        UsageError: The value is no such number.
-    """
+    """Refuse what is no whole number, or too small a one."""
     whole = hasattr(value, "__index__") and not isinstance(value, bool)
     kind = "" if whole else ", which is no whole number"
     require(
@@ -187,16 +125,7 @@ def require_whole(name: str, value: Any, least: int) -> None:
 
 
 def require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    """Refuse a value that is not among the choices.
-
-    Args:
-        name: The parameter, for the message.
-        value: Its value.
-        choices: The allowed values.
-
-    Raises:
-        UsageError: The value is not among them.
-    """
+    """Refuse a value that is not among the choices."""
     if value not in choices:
         near = did_you_mean(value, choices) if isinstance(value, str) else ""
         raise UsageError(f"must be one of {', '.join(choices)}, got {value!r}{near}", (name,))

@@ -20,16 +20,7 @@ _LEARNING = threading.Lock()
 
 
 def convert(value: object, struct: type[T]) -> T:
-    """Return JSON values as an object of a class, after a check of every key and value.
-
-    Args:
-        value: The JSON values.
-        struct: The class, a `msgspec.Struct` as a rule.
-
-    Raises:
-        msgspec.ValidationError: A value does not fit the class.
-        UnicodeEncodeError: A text has a lone surrogate where the class needs UTF-8.
-    """
+    """Return JSON values as an object of a class, after a check of every key and value."""
     _learn(struct)
     return msgspec.convert(value, struct)
 
@@ -37,16 +28,7 @@ def convert(value: object, struct: type[T]) -> T:
 def decode(
     data: bytes | str, struct: type[T], dec_hook: Callable[[type, Any], Any] | None = None
 ) -> T:
-    """Return JSON as an object of a class, after a check of every key and value.
-
-    Args:
-        data: The JSON.
-        struct: The class, a `msgspec.Struct` as a rule.
-        dec_hook: Makes values of classes that msgspec does not know, from class and JSON value.
-
-    Raises:
-        msgspec.DecodeError: It is not JSON, or, as `msgspec.ValidationError`, does not fit.
-    """
+    """Return JSON as an object of a class, after a check of every key and value."""
     _learn(struct)
     return msgspec.json.decode(data, type=struct, dec_hook=dec_hook)
 

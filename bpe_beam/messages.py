@@ -16,34 +16,19 @@ def and_more(hidden: int) -> str:
 
 
 def first_few(items: Sequence[str], limit: int) -> list[str]:
-    """Return the first items, followed by the number of the others as one more item.
-
-    Args:
-        items: The items that a message or a summary names.
-        limit: The number of items to keep, at least 1.
-    """
+    """Return the first items, followed by the number of the others as one more item."""
     hidden = len(items) - limit
     return [*items[:limit], *([and_more(hidden)] if hidden > 0 else [])]
 
 
 def list_few(items: Sequence[str], limit: int = 5) -> str:
-    """Return the first items with commas, and the number of the others: "a, b and 3 more".
-
-    Args:
-        items: The items that a message names.
-        limit: The number of items to name, at least 1.
-    """
+    """Return the first items with commas, and the number of the others: "a, b and 3 more"."""
     hidden = len(items) - limit
     return ", ".join(items[:limit]) + (f" {and_more(hidden)}" if hidden > 0 else "")
 
 
 def has_pair_at(text: str, start: int) -> bool:
-    """Return whether a text has the two surrogates of one character at a position.
-
-    Args:
-        text: The text.
-        start: The position of the first one, in characters.
-    """
+    """Return whether a text has the two surrogates of one character at a position."""
     high, low = text[start : start + 1], text[start + 1 : start + 2]
     return "\ud800" <= high <= "\udbff" and "\udc00" <= low <= "\udfff"
 
@@ -63,13 +48,7 @@ def shortened(value: object) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.7) -> str:
-    """Return "; did you mean X?" with the known name nearest to an unknown one; "" if none is near.
-
-    Args:
-        name: The unknown name.
-        known: The names that exist.
-        cutoff: The least similarity of a near name, from 0 (any name) to 1 (the same name).
-    """
+    """Return "; did you mean X?" with the known name nearest to a name; "" if none is near."""
     import difflib  # rarely needed, and slow to import
 
     by_lower_case = {each.lower(): each for each in reversed(list(known))}

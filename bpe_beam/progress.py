@@ -52,11 +52,6 @@ def report(stage: str, **increments: int) -> None:
     """Add to the counters of a stage, from any thread of this process.
 
     Cost: one lock and a few additions, about a microsecond. Call it once a batch.
-
-    Args:
-        stage: The stage's name.
-        **increments: The counters and what to add: `done` (in the stage's unit), `documents`,
-            `bytes`, or any other.
     """
     if _forward is not None:
         _forward(stage, increments)
@@ -149,13 +144,7 @@ Work = Callable[[Snapshot], tuple[float, float]]
 
 
 class _Lines:
-    """Shows a stage as lines: some while it goes on, and one at its end.
-
-    Args:
-        stream: Where to write.
-        line: Returns the line of a stage, also of one that has finished.
-        most_seconds: The time between two lines of a stage that takes long.
-    """
+    """Shows a stage as lines: some while it goes on, and one at its end."""
 
     def __init__(
         self, stream: TextIO, line: Callable[[Snapshot, bool], str], most_seconds: float
@@ -293,12 +282,6 @@ def _about(seconds: float) -> str:
 class Stage:
     """A long step of a job, as a context manager; made by `Progress.stage`.
 
-    Args:
-        name: See `Progress.stage`.
-        total: How much there is to do, in `unit`; None until it is known.
-        unit: See `Progress.stage`.
-        display: Shows the stage; None shows nothing.
-
     Attributes:
         work: Estimates work for the time left, where `done` is no even measure of it; None: `done`.
     """
@@ -330,24 +313,13 @@ class Stage:
 
         The speed for the time left is that of all steps so far. Until the next step ends, the time
         left falls with the clock.
-
-        Args:
-            done: What to add, in the stage's unit.
-            work: Returns the work that is done and all work that is expected, in any unit whose
-                speed is even; called when the stage is shown.
         """
         with _lock:
             self._steps, self._step_ended = work, _now() - self._start
         self.advance(done)
 
     def timed_step(self, done: int, seconds_left: Callable[[], float]) -> None:
-        """Add to `done` after a step, as `step` does, where the time left is estimated elsewhere.
-
-        Args:
-            done: What to add, in the stage's unit.
-            seconds_left: Returns the seconds that are expected after this step; called when the
-                stage is shown.
-        """
+        """Add to `done` after a step, where the time left is estimated elsewhere."""
         with _lock:
             self._seconds_left, self._step_ended = seconds_left, _now() - self._start
         self.advance(done)
@@ -448,12 +420,7 @@ class Stage:
 
 
 class Progress:
-    """Shows the progress and the warnings of a job.
-
-    Args:
-        mode: One of `MODES`.
-        stream: Where to write; the default is stderr.
-    """
+    """Shows the progress and the warnings of a job."""
 
     def __init__(self, mode: str = "auto", *, stream: TextIO | None = None) -> None:
         self._stream = stream if stream is not None else sys.stderr
@@ -467,14 +434,7 @@ class Progress:
         print(message, file=self._stream, flush=True)
 
     def stage(self, name: str, total: int | None, unit: str) -> Stage:
-        """Return a stage, to be entered with `with`.
-
-        Args:
-            name: The stage's name, by which `report` finds it; two open stages must not share a
-                name.
-            total: How much there is to do; None if it is unknown.
-            unit: What `done` counts, such as "bytes", "rounds", "merges".
-        """
+        """Return a stage, to be entered with `with`."""
         return Stage(name, total, unit, _display(self.mode, self._stream))
 
 

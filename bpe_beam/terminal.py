@@ -46,10 +46,6 @@ _LEAST_ROOM = 10
 class Terminal:
     """A stream as a person sees it.
 
-    Args:
-        stream: The stream, such as stdout.
-        environment: The environment variables; None: those of the process.
-
     Attributes:
         columns: The width of a line; None if the stream is no terminal and lines have no limit.
         colours: Whether styles are shown.
@@ -67,12 +63,7 @@ class Terminal:
         self.ellipsis = next(each for each in _ELLIPSES if _can_encode(each, encoding))
 
     def paint(self, text: str, style: str) -> str:
-        """Return a text in a style.
-
-        Args:
-            text: The text.
-            style: A name of a style, or "" for none.
-        """
+        """Return a text in a style."""
         if not (self.colours and style and text):
             return text
         return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
@@ -88,12 +79,6 @@ class Terminal:
         """Return lines of aligned cells, which are cut where the terminal is too narrow.
 
         Texts are cut first, the widest ones most; then headings of numbers, then numbers.
-
-        Args:
-            rows: The cells; the first row is the heading. Rows have equally many cells.
-            right: The numbers of the columns that are aligned at their right.
-            styles: The style of each column; columns without one are plain.
-            indent: The beginning of each line.
         """
         widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
         gap = 2
@@ -120,13 +105,7 @@ class Terminal:
         return lines
 
     def wrap(self, text: str, *, indent: str = "", later: str | None = None) -> list[str]:
-        """Return a text as lines that fit the terminal.
-
-        Args:
-            text: The text, one line.
-            indent: The beginning of the first line.
-            later: The beginning of the others; None: that of the first one, and two spaces more.
-        """
+        """Return a text as lines that fit the terminal."""
         later = f"{indent}  " if later is None else later
         if self.columns is None:
             return [indent + text]
@@ -151,12 +130,7 @@ class Terminal:
         return "\n".join(lines)
 
     def wrap_command(self, command: str, *, indent: str = "") -> list[str]:
-        """Return a command as lines that fit the terminal, and that a shell reads as one command.
-
-        Args:
-            command: The command.
-            indent: The beginning of the first line; the others have four spaces more.
-        """
+        """Return a command as lines that fit the terminal and that a shell reads as one."""
         if self.columns is None or "\n" in command:
             return [indent + command]
         line, lines = indent, []
@@ -169,11 +143,7 @@ class Terminal:
         return [*lines, line]
 
     def flow(self, pieces: Iterable[tuple[str, str]]) -> list[str]:
-        """Return pieces of text one after another, on lines that fit the terminal.
-
-        Args:
-            pieces: Each text and its style.
-        """
+        """Return pieces of text one after another, on lines that fit the terminal."""
         lines = [""]
         room = self.columns
         for text, style in pieces:
@@ -271,13 +241,7 @@ def _width(character: str) -> int:
 
 
 def cut(text: str, columns: int, ellipsis: str = _ELLIPSES[1]) -> str:
-    """Return a text of at most so many columns; an ellipsis is in the place of what is left out.
-
-    Args:
-        text: The text.
-        columns: The limit, at least 1.
-        ellipsis: The ellipsis.
-    """
+    """Return a text of at most so many columns; an ellipsis is in the place of what is left out."""
     if width_of(text) <= columns:
         return text
     dots = ellipsis[:columns]

@@ -35,12 +35,7 @@ _FLAG = re.compile(r"--[a-z][a-z-]*")
 
 
 def options_in_python(settings: type[Settings], *, writes: bool = False) -> dict[str, Option]:
-    """Return the options of a job that calls from Python have, by name.
-
-    Args:
-        settings: The class of the job's settings.
-        writes: Whether the call writes the job's folder.
-    """
+    """Return the options of a job that calls from Python have, by name."""
     of_runs = _OF_WRITING_RUNS if writes else _OF_RUNS
     not_here = {each.name for each in own_options(RunSettings)}.difference(of_runs)
     not_here.update(() if writes else _OF_FOLDERS)
@@ -54,18 +49,7 @@ def values_of(
     *,
     writes: bool = False,
 ) -> dict[str, Any]:
-    """Return the values of settings that keyword arguments mean; None means the default.
-
-    Args:
-        function: The name of the function that was called, for errors.
-        settings: The class of the settings.
-        arguments: The keyword arguments.
-        writes: As in `options_in_python`.
-
-    Raises:
-        TypeError: An argument is no option.
-        UsageError: A value is of another kind than its option.
-    """
+    """Return the values of settings that keyword arguments mean; None means the default."""
     options = options_in_python(settings, writes=writes)
     # A flag's name means the same, such as `format` of the option `formats`.
     by_flag = {each.flag.lstrip("-").replace("-", "_"): name for name, each in options.items()}
@@ -79,15 +63,7 @@ def values_of(
 
 
 def settings_of(settings: type[S], values: Mapping[str, Any]) -> S:
-    """Return settings with these values; those of a part that is optional may all be missing.
-
-    Args:
-        settings: The class of the settings.
-        values: Values of options by name, and of parts.
-
-    Raises:
-        UsageError: A required option is missing, or a value is invalid.
-    """
+    """Return settings with these values; those of a part that is optional may all be missing."""
     made = dict(values)
     for name, part in parts_of(settings).items():
         own = {option.name for option in own_options(part.settings)}
@@ -101,12 +77,7 @@ def settings_of(settings: type[S], values: Mapping[str, Any]) -> S:
 
 
 def documented(settings: type[Settings], *, writes: bool = False) -> Callable[[F], F]:
-    """Return a decorator that gives a function the options of a job: signature and docstring.
-
-    Args:
-        settings: The class of the job's settings.
-        writes: As in `options_in_python`.
-    """
+    """Return a decorator that gives a function the options of a job: signature and docstring."""
 
     def document(function: F) -> F:
         options = options_in_python(settings, writes=writes)

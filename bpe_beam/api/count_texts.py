@@ -40,18 +40,7 @@ def count_texts(
     workers: int,
     stage: Stage,
 ) -> WordCounts:
-    """Return the counts of texts.
-
-    Args:
-        rules: How texts are split into words.
-        sources: The texts by source; without sources, the only key is None.
-        workers: The number of threads, or of worker processes if the pattern holds the GIL.
-        stage: The progress stage; its unit is documents.
-
-    Raises:
-        UsageError: A text is neither str nor bytes.
-        DataError: A text is not UTF-8, or there are no texts.
-    """
+    """Return the counts of texts."""
     if None not in sources:
         check_sources([str(name) for name in sources])
     found: dict[str | None, CountedSource] = {}
@@ -142,12 +131,6 @@ def count_batch(
 ) -> tuple[int, int]:
     """Count a batch of texts.
 
-    Args:
-        counter: Gets the words.
-        batch: The texts.
-        first: The number of the first text, from 0.
-        on_full: Gets the words before the counter takes more than `TABLE_BYTES`; None: no limit.
-
     Returns:
         The number of words, each occurrence counted, and of bytes of UTF-8.
     """
@@ -170,11 +153,6 @@ def count_elsewhere(
     rules: WordRules, texts: list[Any], first: int
 ) -> tuple[list[pa.RecordBatch], int, int]:
     """Count texts in a worker process.
-
-    Args:
-        rules: How texts are split into words.
-        texts: The texts.
-        first: The number of the first text, from 0.
 
     Returns:
         The words in blocks; the number of words, each occurrence counted, and of bytes of UTF-8.

@@ -47,15 +47,7 @@ _OF_TRAINING = FirstArgument(
 
 
 def paths_of(argument: Any, first: FirstArgument = _OF_TRAINING) -> tuple[str, ...] | None:
-    """Return the names of files, if the argument names some; None if it is something else.
-
-    Args:
-        argument: The argument.
-        first: How messages describe it.
-
-    Raises:
-        UsageError: The argument is neither, or a list of str whose first one is a file's name.
-    """
+    """Return the names of files, if the argument names some; None if it is something else."""
     if isinstance(argument, (str, os.PathLike)):
         return (os.fsdecode(argument),)
     if isinstance(argument, (list, tuple)) and argument:
@@ -79,15 +71,7 @@ def paths_of(argument: Any, first: FirstArgument = _OF_TRAINING) -> tuple[str, .
 
 
 def sources_of(texts: Any, first: FirstArgument = _OF_TRAINING) -> Mapping[str | None, Texts]:
-    """Return texts by source; without sources, the only key is None.
-
-    Args:
-        texts: Texts, or a mapping of names to texts.
-        first: How messages describe the argument.
-
-    Raises:
-        UsageError: A source has no name, or what is not texts.
-    """
+    """Return texts by source; without sources, the only key is None."""
     if not isinstance(texts, Mapping):
         return {None: texts}
     for name, own in texts.items():

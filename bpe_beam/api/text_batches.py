@@ -20,16 +20,7 @@ _ARROW = (pa.Array, pa.ChunkedArray)
 
 
 def batches_of(texts: Iterable[Any]) -> Iterator[Batch]:
-    """Yield texts in order, as lists of str and bytes, or as Arrow's large_string.
-
-    Args:
-        texts: str or bytes, or lists or Arrow arrays of them; or Arrow strings, which are not
-            copied.
-
-    Raises:
-        UsageError: An item is of another type.
-        DataError: An Arrow array has a null.
-    """
+    """Yield texts in order, as lists of str and bytes, or as Arrow's large_string."""
     if isinstance(texts, _ARROW):
         yield from _of_arrow(texts, 0)
         return

@@ -37,16 +37,7 @@ class Arguments(msgspec.Struct, frozen=True):
 
 
 def read_arguments(job: str, argv: Sequence[str]) -> Arguments:
-    """Return the arguments of a job: those of its configuration files and of the command line.
-
-    Args:
-        job: The job.
-        argv: The arguments after its name.
-
-    Raises:
-        SystemExit: After printing the help, if the arguments ask for it.
-        UsageError: An option is unknown or lacks its value, or a file cannot be read.
-    """
+    """Return the arguments of a job: those of its configuration files and of the command line."""
     own, runner_flags = split_arguments(job, argv)
     typed = vars(job_parser(job, own).parse_args(own))
     values: dict[str, Argument] = {}

@@ -33,14 +33,7 @@ _FILES = ("F", "F.yaml", "P", "PATH", "A", "B", "@F")
 
 
 def script(arguments: list[str]) -> str:
-    """Return the script for a shell, or the help.
-
-    Args:
-        arguments: What follows the command's name.
-
-    Raises:
-        UsageError: It is not the name of one shell.
-    """
+    """Return the script for a shell, or the help."""
     if arguments and arguments[0] in ("-h", "--help"):
         return HELP
     if len(arguments) != 1 or arguments[0] not in SHELLS:

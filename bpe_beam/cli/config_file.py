@@ -24,18 +24,7 @@ MAX_CONFIG_BYTES = 1 << 20
 def read_config(
     path: str, job: str, keys: Mapping[str, Kind], storage: Storage
 ) -> dict[str, Argument]:
-    """Return the options that a YAML file sets, by key, with `_` for `-`.
-
-    Args:
-        path: A path or URL.
-        job: The job that is to run; a `job` key of the file must name it.
-        keys: The kind of each allowed key, see `Option.kind`.
-        storage: The client that reads the file. Storage options in the file do not apply to it.
-
-    Raises:
-        UsageError: The file is missing or is not a YAML mapping, or a key is unknown or repeated,
-            or has a value of another kind. The message names the file and, for a key, the line.
-    """
+    """Return the options that a YAML file sets, by key, with `_` for `-`."""
     keys = {**keys, "job": "one"}
     values: dict[str, Argument] = {}
     for name, node in _read_pairs(path, storage):

@@ -18,12 +18,6 @@ def report(
 ) -> int:
     """Show an error on stderr.
 
-    Args:
-        command: The command that failed, such as "bpe-beam count".
-        error: The error.
-        name_of: Returns a setting's name: its flag, or the line of the file that set it.
-        debug: Whether to show the traceback too.
-
     Returns:
         The exit code: 2 for wrong usage, else 1.
     """
@@ -45,10 +39,6 @@ def report(
 
 def write_message(message: str, code: int = 0) -> int:
     """Write a message to stderr, in lines that fit a terminal, unless stderr is closed.
-
-    Args:
-        message: The message.
-        code: The exit code.
 
     Returns:
         The exit code.
@@ -80,9 +70,6 @@ class WithoutTracebacks:
 
     Beam's worker threads print the traceback of a failure to stderr themselves, before the failure
     reaches the caller who will report it.
-
-    Args:
-        stream: The stream for everything else.
     """
 
     def __init__(self, stream: TextIO) -> None:

@@ -38,12 +38,7 @@ def overview() -> str:
 
 
 def job_lines(summaries: Mapping[str, str], before: str = "") -> str:
-    """Return lines with the name and the summary of each job.
-
-    Args:
-        summaries: The summaries by job.
-        before: The text before each name.
-    """
+    """Return lines with the name and the summary of each job."""
     columns = help_columns()
     lines = []
     for name, summary in summaries.items():
@@ -90,14 +85,7 @@ def help_columns() -> int:
 
 
 def wrapped(text: str, columns: int, indent: str = "", later: str | None = None) -> str:
-    """Return a text in lines of at most `columns` columns; its indented lines are not wrapped.
-
-    Args:
-        text: The text.
-        columns: The width, at least 40.
-        indent: The beginning of each line.
-        later: The beginning of the lines after the first; None: `indent`.
-    """
+    """Return a text in lines of at most `columns` columns; its indented lines are not wrapped."""
     lines: list[str] = []
     for line in text.splitlines():
         if line.startswith(" ") or not line:

@@ -45,12 +45,7 @@ def was_received() -> bool:
 
 
 def end_now(text: str, code: int) -> NoReturn:
-    """Write a sentence to stderr, and end the process.
-
-    Args:
-        text: The sentence.
-        code: The exit code.
-    """
+    """Write a sentence to stderr, and end the process."""
     # `contextlib` would load before signals are handled.
     try:  # noqa: SIM105
         os.write(2, f"bpe-beam: {text}\n".encode())

@@ -93,12 +93,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def job_parser(job: str, typed: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """Return the parser of a job's own options, without the runner's flags.
-
-    Args:
-        job: The job.
-        typed: The arguments that it will parse, about which errors give advice.
-    """
+    """Return the parser of a job's own options, without the runner's flags."""
     spec = JOBS[job]
     options = list(spec.options.values())
     running = " [runner flags]" if spec.has_runner else ""
@@ -147,13 +142,6 @@ def split_arguments(job: str, argv: Sequence[str]) -> tuple[list[str], list[str]
     """Return the job's own arguments, and the runner's flags, each whole: `--name=value`.
 
     argparse cannot do this: it guesses whether a value follows a flag that it does not know.
-
-    Args:
-        job: The job.
-        argv: The arguments after the job's name.
-
-    Raises:
-        UsageError: A flag is known neither to the job nor to a runner, or has no value.
     """
     options = JOBS[job].options
     own: list[str] = []

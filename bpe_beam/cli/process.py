@@ -32,12 +32,7 @@ _KEPT_BYTES = 32 << 20
 
 
 def run_and_exit(main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> NoReturn:
-    """Run the command and end the process.
-
-    Args:
-        main: Returns the exit code.
-        argv: The arguments after the program's name.
-    """
+    """Run the command and end the process."""
     open_streams()
     codes: list[int] = []
     # Registered first, so called last, after the functions that the job registers.

@@ -63,14 +63,7 @@ _ESTIMATED = frozenset(
 def format_summary(
     title: str, summary: Mapping[str, Any], *, exact: bool = True, terminal: Terminal | None = None
 ) -> str:
-    """Return a summary as lines: a title, aligned values, and what to run next.
-
-    Args:
-        title: The first line.
-        summary: The summary of a job, as JSON values.
-        exact: Whether a size has its bytes in parentheses.
-        terminal: The terminal that shows it; None: no colours, and no limit of width.
-    """
+    """Return a summary as lines: a title, aligned values, and what to run next."""
     if terminal is None:
         terminal = Terminal(io.StringIO(), {})
     values = {key: value for key, value in summary.items() if key not in ("job", "next")}

@@ -24,11 +24,7 @@ _ABOUT_DATA = re.compile(
 
 
 def is_auxiliary(names: Iterable[str]) -> bool:
-    """Return whether a file is passed over.
-
-    Args:
-        names: The names of the folders that lead to it, and its own at the end.
-    """
+    """Return whether a file is passed over."""
     *folders, name = names
     hidden = any(each.startswith(HIDDEN) for each in (*folders, name) if each not in (".", ".."))
     return hidden or _ABOUT_DATA.fullmatch(name) is not None

@@ -41,14 +41,7 @@ def _speculative_slices(plan: Plan, split: Split) -> Iterator[Slice]:
 def files_with_gaps(
     plan: Plan, boundaries: Iterable[Boundaries], proven: Collection[int] = ()
 ) -> frozenset[int]:
-    """Return the numbers of the files of a plan whose slices are not contiguous.
-
-    Args:
-        plan: The plan.
-        boundaries: The boundaries that the readers of its slices reported.
-        proven: Splits whose slices an earlier job has proven to be contiguous with their
-            neighbours; their boundaries are not known.
-    """
+    """Return the numbers of the files of a plan whose slices are not contiguous."""
     reported = {(each.file, each.start): each for each in boundaries}
     ends: dict[int, Position | str | None] = {}  # where the next slice of each file must begin
     gaps: set[int] = set()
@@ -70,13 +63,7 @@ def files_with_gaps(
 def without_units(
     plan: Plan, boundaries: Iterable[Boundaries], proven: Collection[int] = ()
 ) -> list[str]:
-    """Return the names of files that were split, but have all their records in the first slice.
-
-    Args:
-        plan: The plan.
-        boundaries: The boundaries that the readers of its slices reported.
-        proven: See `files_with_gaps`; files of these splits are not among the returned.
-    """
+    """Return the names of files that were split, but have all their records in the first slice."""
     later = {each.file for each in boundaries if each.start and each.begins is not None}
     later |= {slice_.file for index in proven for slice_ in plan.splits[index].slices}
     split_files = {

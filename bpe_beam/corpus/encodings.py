@@ -30,11 +30,7 @@ _SPACES = frozenset("\t\n\r\u3000")
 
 
 def other_encoding(head: bytes) -> str | None:
-    """Return what says that bytes are UTF-16 or UTF-32, for a message; None if they are not.
-
-    Args:
-        head: The first bytes of a text; UTF-16 needs no byte order mark to be found.
-    """
+    """Return what says that bytes are UTF-16 or UTF-32, for a message; None if they are not."""
     for mark, name in _MARKS:
         if head.startswith(mark):
             return f"begins with the byte order mark of {name}"

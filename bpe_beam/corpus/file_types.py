@@ -121,11 +121,6 @@ def first_bytes(read_head: Callable[[int], bytes], name: str, size: int) -> tupl
     """Return the compression of a file, and the first HEAD_BYTES bytes of its content.
 
     They are fewer if the content is shorter or damaged.
-
-    Args:
-        read_head: Returns so many first bytes of the file, or all if it has fewer.
-        name: The file's name: of one that seems to be compressed, more is read at once.
-        size: The file's size in bytes.
     """
     compression, content = "none", b""
     for count in _STORED_HEADS[name.lower().endswith(_COMPRESSED_ENDINGS) :]:
@@ -140,18 +135,7 @@ def first_bytes(read_head: Callable[[int], bytes], name: str, size: int) -> tupl
 
 
 def format_of(name: str, head: bytes, compression: str, input_format: str) -> str:
-    """Return the format of a file.
-
-    Args:
-        name: The file's name.
-        head: The first HEAD_BYTES bytes of its content, see `first_bytes`.
-        compression: See `compression_of`.
-        input_format: The format by the settings; "auto": the format that the first bytes show, or
-            that of the name without the ending of a compression, or text.
-
-    Raises:
-        UsageError: The file has a format that is not read, or another one than the settings say.
-    """
+    """Return the format of a file."""
     _refuse_unread(name, head, compression, input_format)
     named = None if input_format == "auto" else format_named(input_format)
     known = [format_named(each) for each in INPUT_FORMATS]

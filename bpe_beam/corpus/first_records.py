@@ -32,11 +32,6 @@ class _EnoughError(Exception):
 def tried_in_vain(storage: Storage, plan: Plan, settings: ReadSettings) -> list[Reject] | None:
     """Try the first records of up to 16 slices, spread over the corpus, until one can be used.
 
-    Args:
-        storage: The storage client.
-        plan: The plan.
-        settings: How files become documents.
-
     Returns:
         The rejects, at least TRIED_RECORDS, if no record could be used, all for one reason; else
         None. Only the first has its bytes.
@@ -74,14 +69,6 @@ def documents_without_id(
     """Return the fields of ids that no document of the first ones of up to 16 slices has.
 
     Text files and archives have no fields, so they are passed over.
-
-    Args:
-        storage: The storage client.
-        plan: The plan.
-        settings: How files become documents.
-
-    Returns:
-        The number of documents that were read and the name of the first file, by field.
 
     Cost: some 64 kB of text at the beginning of each slice.
     """

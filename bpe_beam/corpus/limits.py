@@ -22,15 +22,7 @@ class Limit:
 
     @staticmethod
     def parse(limit: str | int, name: str = "max_rejects") -> Limit:
-        """Return the limit that "10" or "0.1%" means.
-
-        Args:
-            limit: The number or the share.
-            name: The parameter, for errors.
-
-        Raises:
-            UsageError: The limit is neither, or a share above 100%.
-        """
+        """Return the limit that "10" or "0.1%" means."""
         text = str(limit).strip()
         match = re.fullmatch(r"([0-9]{1,99})(?:(?:\.([0-9]{1,99}))?\s*(%))?", text)
         if match is None or isinstance(limit, bool | float):
@@ -49,12 +41,7 @@ class Limit:
         return Limit(numerator, denominator)
 
     def exceeded(self, count: int, total: int) -> bool:
-        """Return whether a number exceeds the limit.
-
-        Args:
-            count: The number.
-            total: The number of all, of which a limit may be a share.
-        """
+        """Return whether a number exceeds the limit."""
         if not self.denominator:
             return count > self.numerator
         return count * self.denominator > total * self.numerator

@@ -50,17 +50,6 @@ def list_files(
     """Return the files that the inputs name, without the excluded ones, as a plan without splits.
 
     A file and links to it are one input.
-
-    Args:
-        storage: The storage client.
-        inputs: Paths, URLs, globs, folders, or `@file` lists.
-        exclude: The same for the files to leave out; a pattern that matches nothing is allowed.
-        input_format: One of INPUT_FORMAT_CHOICES.
-        outputs: Folders and files that the job writes, which are left out.
-
-    Raises:
-        UsageError: An input matches nothing, no file is left or too many, or one has a format that
-            cannot be read.
     """
     found: dict[str, StoredFile] = {}
     repeated: set[str] = set()
@@ -145,12 +134,7 @@ class RealNames:
         return self._names[url]
 
     def is_below(self, url: str, output: str) -> bool:
-        """Return whether a file is an output, or below it.
-
-        Args:
-            url: The file.
-            output: A file or folder.
-        """
+        """Return whether a file is an output, or below it."""
         if is_local(url) != is_local(output):
             return False
         if is_local(output):
@@ -185,12 +169,7 @@ def _is_link(path: str) -> bool:
 
 
 def expand_excluded(storage: Storage, pattern: str) -> list[StoredFile]:
-    """Return the files to leave out: those that match, and those below folders that match.
-
-    Args:
-        storage: The storage client.
-        pattern: A path, URL or glob.
-    """
+    """Return the files to leave out: those that match, and those below folders that match."""
     if _is_glob(pattern) and not storage.exists(pattern):
         found = [] if pattern.endswith("/") else storage.expand(pattern)
         if "**" in pattern and not pattern.endswith("/"):
@@ -207,16 +186,7 @@ def _is_glob(pattern: str) -> bool:
 def described(
     storage: Storage, named: Sequence[tuple[str, StoredFile]], input_format: str
 ) -> tuple[InputFile, ...]:
-    """Return files as a plan has them, after a look at their first bytes.
-
-    Args:
-        storage: The storage client.
-        named: The files, each with its name in the plan.
-        input_format: See `list_files`.
-
-    Raises:
-        UsageError: A file has a format that cannot be read.
-    """
+    """Return files as a plan has them, after a look at their first bytes."""
 
     def describe(named_file: tuple[str, StoredFile]) -> InputFile:
         name, file = named_file
@@ -315,14 +285,7 @@ def visible_below(
     on_link: LinkReport = lambda _path, _reason: None,
     on_passed_over: Callable[[str], None] = ignore,
 ) -> list[StoredFile]:
-    """Return the files of a folder and of the folders below it, except hidden and auxiliary ones.
-
-    Args:
-        storage: The storage client.
-        folder: The folder, or a glob of folders; if none exists, there are no files.
-        on_link: See `Storage.expand`.
-        on_passed_over: Called with each file that is left out.
-    """
+    """Return the files of a folder and all folders below it, except hidden and auxiliary ones."""
     pattern = glob_below(folder)
     if _is_glob(folder) and not storage.is_folder(folder):
         pattern = join(absolute_glob(folder), "**", "*")
@@ -351,11 +314,6 @@ def without_job_folders(
     """Return files without those in folders that jobs of this package wrote.
 
     On a store, a folder is such a one if its `__job` or `__manifest` is among the files.
-
-    Args:
-        files: The files that a pattern means.
-        pattern: A folder, or a glob; what it names without a glob is kept.
-        on_folder: Called with each folder that is left out, with a slash at its end.
     """
     named = absolute(pattern).rstrip("/").split("/")
     marks = (JOB_FILE, MANIFEST_FILE)

@@ -58,19 +58,7 @@ class Watched:
         exclude: Sequence[str] = (),
         output: str | None = None,
     ) -> Watched:
-        """Return what to watch, after a check of the patterns; files may come later.
-
-        Args:
-            storage: The storage client.
-            patterns: Paths, URLs, globs or folders, of one store. A folder that does not exist yet
-                has a slash at its end.
-            exclude: The same for the files to leave out.
-            output: The output folder: files in it are left out, too.
-
-        Raises:
-            UsageError: A pattern is a list, on the web, or in the output folder, or the patterns
-                are of several stores.
-        """
+        """Return what to watch, after a check of the patterns; files may come later."""
         for pattern in (*patterns, *exclude):
             if pattern.startswith("@"):
                 raise UsageError(
@@ -143,12 +131,7 @@ class Watched:
 
 
 def names_below(folder: str, other: str) -> Iterator[str]:
-    """Yield the names, with a slash at the end, of a folder that is at or below another.
-
-    Args:
-        folder: The upper folder.
-        other: The folder that may be at or below it.
-    """
+    """Yield the names, with a slash at the end, of a folder that is at or below another."""
     for above in _spellings(folder):
         for below in _spellings(other):
             if below.startswith(above):

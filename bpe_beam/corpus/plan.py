@@ -119,11 +119,7 @@ class Plan:
         return replace(self, splits=splits)
 
     def check_cover(self) -> None:
-        """Check that the splits have each byte of each file once, in the order of the corpus.
-
-        Raises:
-            DataError: Names the first file and byte where they do not.
-        """
+        """Check that the splits have each byte of each file once, in the order of the corpus."""
         reached: dict[int, int] = {}
         for file, start, end in itertools.chain(*(split.slices for split in self.splits)):
             if start != reached.get(file, 0):
@@ -156,15 +152,7 @@ class Plan:
 
     @staticmethod
     def from_json(data: Mapping[str, Any], root: str) -> Plan:
-        """Return the plan of JSON values that `to_json` returned.
-
-        Args:
-            data: The JSON values.
-            root: See `Plan`.
-
-        Raises:
-            DataError: They are no plan of this version, or a slice is not within its file.
-        """
+        """Return the plan of JSON values that `to_json` returned."""
         row = to_struct(data, _PlanRow, "not a plan")
         if any(file.tag for file in row.files):
             raise DataError("not a plan: a file has a tag")

@@ -105,11 +105,7 @@ class ReadSettings:
         return self.source_field is not None or bool(self.sources)
 
     def of_file(self, file: str) -> ReadSettings:
-        """Return the settings of a file, whose fields are names.
-
-        Args:
-            file: The file's name in the plan.
-        """
+        """Return the settings of a file, whose fields are names."""
         values: dict[str, Any] = {name: getattr(self, name) for name in FIELDS}
         if all(isinstance(value, str | None) for value in values.values()):
             return self
@@ -123,14 +119,7 @@ class ReadSettings:
         return str(self.of_file(file).text_field)
 
     def check_names(self, files: Sequence[str]) -> None:
-        """Refuse a pair whose name means no file.
-
-        Args:
-            files: The names of all files in the plan.
-
-        Raises:
-            UsageError: Names it, and what it may be.
-        """
+        """Refuse a pair whose name means no file."""
         for parameter in FIELDS:
             for name, _ in pairs_of(getattr(self, parameter)):
                 if name != "*" and not any(self.is_meant(name, file) for file in files):
@@ -145,12 +134,7 @@ class ReadSettings:
                     )
 
     def is_meant(self, name: str, file: str) -> bool:
-        """Return whether a name of a pair means a file.
-
-        Args:
-            name: A source; or a glob, a folder, or a file with or without its endings.
-            file: The file's name in the plan.
-        """
+        """Return whether a name of a pair means a file."""
         if any(name == source for source, _ in self.sources):
             return self.source_of(file) == name
         if f"/{name.strip('/')}/" in f"/{file}/" or fnmatch.fnmatchcase(file, name):
@@ -158,11 +142,7 @@ class ReadSettings:
         return file.rpartition("/")[2].partition(".")[0] == name
 
     def source_of(self, file: str) -> str:
-        """Return the source of a file's documents, unless a field of theirs names it.
-
-        Args:
-            file: The file's name in the plan.
-        """
+        """Return the source of a file's documents, unless a field of theirs names it."""
         if self.source_field is not None:
             return OTHER_SOURCE
         if not self.sources:

@@ -107,17 +107,7 @@ class Reject(msgspec.Struct, frozen=True, omit_defaults=True, rename={"data": "b
         total: int | None = None,
         **position: int | None,
     ) -> Reject:
-        """Return a reject with the first MAX_REJECT_BYTES of the record.
-
-        Args:
-            file: The file's name in the plan.
-            reason: Why the record cannot be used.
-            detail: What is particular to this one; may be empty.
-            data: The record's bytes, or its first ones.
-            total: How many it has; None: those of `data`.
-            **position: See `Reject`. At least one byte counts as lost: the missing bytes of a
-                truncated file are not known.
-        """
+        """Return a reject with the first MAX_REJECT_BYTES of the record."""
         if (lost := position.get("lost_bytes")) is not None:
             position["lost_bytes"] = max(1, lost)
         return Reject(
@@ -191,10 +181,6 @@ class RejectWriter(contextlib.ExitStack):
     Rejects after the first KEPT_BYTES of a file are written with their positions alone, so that
     `__rejects/` does not become a copy of the corpus.
 
-    Args:
-        storage: The storage client.
-        url: The file.
-
     Attributes:
         counts: Rejects by reason.
     """
@@ -234,12 +220,7 @@ class RejectWriter(contextlib.ExitStack):
 
 
 def names_in(row: Mapping[str, Any], text_field: str) -> str:
-    """Return which field is missing in a rejected JSON record and which ones it has, for a message.
-
-    Args:
-        row: A row of a rejects file; for another reason the text is empty.
-        text_field: The missing field.
-    """
+    """Return the missing field of a rejected JSON record and the fields it has, for a message."""
     if row["reason"] != RejectReason.FIELD_MISSING.value or "row" in row:
         return ""
     sought = f": text_field {text_field!r} names no field"

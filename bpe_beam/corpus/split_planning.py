@@ -45,23 +45,6 @@ def make_plan(
 
     Files longer than `range_bytes` are divided into equal slices if `can_be_cut` allows it.
     Adjacent slices share a split as long as it stays within `range_bytes` and MAX_SLICES_OF_SPLIT.
-
-    Args:
-        storage: The storage client.
-        inputs: Paths, URLs, globs, or `@file`: a list with one of these a line, where blank lines
-            and those that begin with `#` are skipped.
-        input_format: See `ReadSettings`.
-        document_separator: See `ReadSettings`. With "file", text files are not split; with a
-            separator of several bytes, compressed text files are not.
-        range_bytes: The most stored bytes of a split, if its files can be split. By default a
-            thousandth of the corpus, within 16 MiB and 1 GiB.
-        exclude: Files to leave out, named like the inputs.
-        cut_compressed: Whether to split gzip and zstd files, too. After the first boundary in such
-            a file the positions of documents are unknown.
-        outputs: Folders and files that the job writes: they are left out.
-
-    Raises:
-        UsageError: `range_bytes` is less than 1, or see `list_files`.
     """
     if range_bytes is not None and range_bytes < 1:
         raise UsageError(f"must be at least 1, got {range_bytes}", ("range_bytes",))
@@ -87,19 +70,7 @@ def plan_of_files(
     speculative: bool = True,
     split_characters: int | None = None,
 ) -> Plan:
-    """Return the plan of files that are known, divided as `make_plan` does.
-
-    Args:
-        root: The folder that their names start at.
-        files: The files, sorted by name.
-        document_separator: See `make_plan`.
-        range_bytes: See `make_plan`.
-        cut_compressed: See `make_plan`.
-        speculative: Whether to split files in whose middle a reader must guess where records
-            begin; their slices must then be proven to be contiguous, see `boundaries.py`.
-        split_characters: The most characters of the slices of a split, with the names of their
-            files, for tasks of limited length; a single slice may have more. None: no limit.
-    """
+    """Return the plan of files that are known, divided as `make_plan` does."""
     if range_bytes is None:
         total = sum(file.size for file in files)
         range_bytes = min(max(total // 1000, MIN_RANGE_BYTES), MAX_RANGE_BYTES)
@@ -123,11 +94,6 @@ def can_be_cut(file: InputFile, document_separator: str, cut_compressed: bool = 
     A compressed file must be able to have many units (members, frames), and the bytes after a
     unit's start must show where a record begins: a separator of several bytes could lie across two
     units.
-
-    Args:
-        file: The file.
-        document_separator: See `make_plan`.
-        cut_compressed: See `make_plan`.
     """
     format_ = format_named(file.format)
     if not format_.splittable or (format_.separated and document_separator == WHOLE_FILE):

@@ -36,14 +36,6 @@ def write_part(
 ) -> CountsPart:
     """Write a part, whole or not at all; equal words give equal bytes.
 
-    Args:
-        storage: The storage client.
-        folder: The counts folder.
-        name: The name of the part, see `part_name`.
-        words: The partition's words in order, by source; without sources, the only key is None.
-            Blocks are kept in memory until a row group is full.
-        with_places: Whether the words have positions.
-
     Returns:
         The part as the manifest has it.
     """
@@ -75,12 +67,7 @@ def write_part(
 def words_of(
     tables: Mapping[str, WordTable], by_source: bool
 ) -> Mapping[str | None, Iterable[pa.RecordBatch]]:
-    """Return the words of tables, for `write_part`; they are removed from the tables.
-
-    Args:
-        tables: The tables by source; without sources, at most one.
-        by_source: Whether there are sources.
-    """
+    """Return the words of tables, for `write_part`; they are removed from the tables."""
     if by_source:
         return {source: table.drain() for source, table in tables.items()}
     return {None: chain.from_iterable(table.drain() for table in tables.values())}
@@ -135,16 +122,6 @@ def read_part(
     """Return the words of one part by source, compared with the manifest and checked.
 
     The sources are in order; without sources, the only key is None.
-
-    Args:
-        storage: The storage client.
-        folder: The counts folder.
-        manifest: Its manifest.
-        part: The part.
-
-    Raises:
-        DataError: The part is missing, is not the file that was written, or was written by no job:
-            it has other columns, nulls, counts below 1, or words out of order or twice.
     """
     url = storage.join(folder, part.name)
     data = read_hashed(storage, url, part.sha256)
@@ -214,16 +191,7 @@ def added_up(
     with_places: bool,
     factors: Mapping[str, int] | None = None,
 ) -> pa.Table:
-    """Return the words of a part in order, those of all sources added up.
-
-    Args:
-        words: The words by source, as `read_part` returned them.
-        with_places: Whether they have positions.
-        factors: The factor of the counts of each source; 0 drops the source. None: 1 for all.
-
-    Raises:
-        DataError: A count, or a sum of counts, is beyond 64 bits.
-    """
+    """Return the words of a part in order, those of all sources added up."""
     if None in words:
         return words[None]
     every = WordTable(with_places=with_places)

@@ -152,16 +152,7 @@ class CountsManifest(Struct, frozen=True, forbid_unknown_fields=True):
 
     @staticmethod
     def from_bytes(data: bytes, source: str) -> CountsManifest:
-        """Return the manifest in the bytes of its file.
-
-        Args:
-            data: The file's content.
-            source: The file's name for errors.
-
-        Raises:
-            UsageError: The manifest has another version.
-            DataError: The file is no manifest of word counts, or it was changed.
-        """
+        """Return the manifest in the bytes of its file."""
         try:
             values = read_signed(data, source, VERSION)
         except OtherVersionError as error:
@@ -213,12 +204,7 @@ class CountsManifest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def part_name(partition: int, partitions: int) -> str:
-    """Return the file name of a part.
-
-    Args:
-        partition: Its number, from 0.
-        partitions: The number of parts.
-    """
+    """Return the file name of a part."""
     return f"part-{partition:05}-of-{partitions:05}.parquet"
 
 
@@ -228,16 +214,7 @@ def read_manifest(storage: Storage, folder: str) -> CountsManifest:
 
 
 def read_hashed_manifest(storage: Storage, folder: str) -> tuple[CountsManifest, str]:
-    """Return the manifest of a counts folder, and a SHA-256 in hex that identifies the counts.
-
-    Args:
-        storage: The storage client.
-        folder: The counts folder.
-
-    Raises:
-        UsageError: The folder is no counts folder, or it is not finished.
-        DataError: The manifest is damaged.
-    """
+    """Return the manifest of a counts folder, and a SHA-256 in hex that identifies the counts."""
     url = storage.join(folder, MANIFEST_FILE)
     if not storage.exists(url):
         refuse_other(storage, folder, COUNTS)
@@ -260,15 +237,7 @@ def read_hashed_manifest(storage: Storage, folder: str) -> tuple[CountsManifest,
 def source_totals(
     rows: Iterable[Mapping[str, Mapping[str, int]]], parts: Iterable[CountsPart]
 ) -> dict[str, SourceTotals]:
-    """Return the totals of each source, sorted by name.
-
-    Args:
-        rows: `documents`, `text_bytes` and `words` by source, of each split of the corpus.
-        parts: All parts, which know the unique words.
-
-    Raises:
-        DataError: There are too many sources.
-    """
+    """Return the totals of each source, sorted by name."""
     sums: dict[str, list[int]] = {}
     for row in rows:
         for name, amounts in row.items():
@@ -283,12 +252,7 @@ def source_totals(
 
 
 def check_sources(names: Iterable[str]) -> None:
-    """Refuse too many sources, and too long names of sources.
-
-    Raises:
-        DataError: There are more than `MAX_SOURCES`, or a name has more than `MAX_SOURCE_NAME`
-            characters.
-    """
+    """Refuse too many sources, and too long names of sources."""
     found = set(names)
     longest = max(found, key=len, default="")
     if len(longest) > MAX_SOURCE_NAME:

@@ -76,11 +76,7 @@ class PackedCounts(CountTable):
         super().__init__(_native.WordTable(False))
 
     def add(self, columns: Columns) -> None:
-        """Add words with their counts.
-
-        Raises:
-            DataError: A count is below 1, a word is empty, or a sum is beyond 64 bits.
-        """
+        """Add words with their counts."""
         with data_errors("packed words cannot be added"):
             self._table.add_words(*columns)
 
@@ -98,16 +94,7 @@ def to_stream(batch: pa.RecordBatch) -> bytes:
 
 
 def from_stream(data: bytes, schema: pa.Schema, what: str) -> pa.RecordBatch:
-    """Return the batch that `to_stream` encoded.
-
-    Args:
-        data: The bytes.
-        schema: The expected columns.
-        what: The bytes in errors.
-
-    Raises:
-        DataError: The bytes are no such batch.
-    """
+    """Return the batch that `to_stream` encoded."""
     (batch,) = _batches(io.BytesIO(data), schema, what)
     return batch
 
@@ -145,10 +132,6 @@ class WordsWriter:
 def write_words(storage: Storage, url: str) -> Iterator[WordsWriter]:
     """Write a file of words, which appears whole, or not at all.
 
-    Args:
-        storage: The storage client.
-        url: The file.
-
     Yields:
         The writer.
     """
@@ -163,14 +146,6 @@ def read_words(storage: Storage, url: str, sha256: str) -> Iterator[Columns]:
     """Yield the words of a file, a batch at a time.
 
     The last batch comes before the file's hash is known: read to the end, and use nothing before.
-
-    Args:
-        storage: The storage client.
-        url: The file.
-        sha256: The SHA-256 that the file must have, in hex.
-
-    Raises:
-        DataError: It is not the file that was written.
     """
     with storage.open(url) as file:
         hashing = _HashingReader(file)

@@ -47,32 +47,11 @@ class PairCounts(CountTable):
         widths: NDArray[np.uint32] | None = None,
         max_length: int | None = None,
     ) -> None:
-        """Count the adjacent pairs of packed words; each of overlapping pairs counts.
-
-        Args:
-            words: The words, as `packed_words.columns_of` returns them.
-            widths: uint32, the number of characters of each symbol, by id; goes with `max_length`.
-            max_length: Pairs of this many characters or more are not counted; pairs of two
-                characters always are.
-
-        Raises:
-            DataError: A word is not packed, a count is below 1, a symbol has no width, or a sum is
-                beyond 64 bits.
-        """
+        """Count the adjacent pairs of packed words; each of overlapping pairs counts."""
         self._add(self._table.add_words, *words, widths, max_length)
 
     def add_texts(self, words: pa.Array, counts: pa.Array, symbols: str) -> None:
-        """Count the adjacent pairs of words that are text.
-
-        Args:
-            words: string or large_string, without nulls; valid UTF-8.
-            counts: int64, the count of each word.
-            symbols: "characters", whose ids are their code points, or "bytes", whose ids are the
-                code points of their characters in the byte-level alphabet.
-
-        Raises:
-            DataError: A count is below 1, or a sum is beyond 64 bits.
-        """
+        """Count the adjacent pairs of words that are text."""
         data, offsets = string_buffers(words)
         first, last = int(offsets[0]), int(offsets[-1])
         utf8 = np.frombuffer(data, np.uint8)[first:last]
@@ -88,50 +67,23 @@ class PairCounts(CountTable):
         self._add(self._table.add_words, *packed, counts.to_numpy())
 
     def add_block(self, block: pa.RecordBatch) -> None:
-        """Add pairs with their counts (`PAIR_SCHEMA`).
-
-        Raises:
-            DataError: The columns are others, a value is null, a count is below 1, or a sum is
-                beyond 64 bits.
-        """
+        """Add pairs with their counts (`PAIR_SCHEMA`)."""
         self._add(self._table.add, *_columns(block))
 
     def add(self, other: PairCounts) -> None:
-        """Add another table's pairs.
-
-        Raises:
-            DataError: A sum is beyond 64 bits.
-        """
+        """Add another table's pairs."""
         self._add(self._table.add_table, other._table)
 
     def _batch(self, columns: Sequence[Any]) -> pa.RecordBatch:
         return _pairs(columns)
 
     def frequent(self, floor: int, limit: int) -> tuple[pa.RecordBatch, int]:
-        """Return the pairs with the highest counts.
-
-        Args:
-            floor: The least count of a pair.
-            limit: The most pairs. If more pairs have the least count, it is raised: pairs of equal
-                counts are all returned, or none of them.
-
-        Returns:
-            The pairs (`PAIR_SCHEMA`), sorted by left and right, and their least count.
-        """
+        """Return the pairs with the highest counts."""
         *columns, least = self._table.frequent(floor, limit)
         return _pairs(columns), int(least)
 
     def best(self, limit: int, ranks: NDArray[np.uint32] | None = None) -> pa.RecordBatch:
-        """Return the first pairs in the order in which they would be merged.
-
-        Args:
-            limit: The most pairs.
-            ranks: uint32 by id. Of pairs with equal counts the one with the lower rank of left
-                comes first, then of right. None: the ids themselves are the ranks.
-
-        Returns:
-            The pairs (`PAIR_SCHEMA`), by falling count, then ascending ranks.
-        """
+        """Return the first pairs in the order in which they would be merged."""
         return _pairs(self._table.best(limit, ranks))
 
     def to_batch(self) -> pa.RecordBatch:
@@ -144,11 +96,7 @@ class PairCounts(CountTable):
 
     @staticmethod
     def from_bytes(data: bytes) -> PairCounts:
-        """Return the table that `to_bytes` encoded.
-
-        Raises:
-            DataError: The bytes are no table.
-        """
+        """Return the table that `to_bytes` encoded."""
         counts = PairCounts()
         counts.add_block(decode_pairs(data))
         return counts

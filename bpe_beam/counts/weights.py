@@ -50,11 +50,7 @@ class Weights(Struct, frozen=True):
         return math.gcd(DENOMINATOR, *self.numerators.values())
 
     def summary(self, sizes: Mapping[str, int]) -> dict[str, dict[str, object]]:
-        """Return the weights for a summary, with the share of each source after weighting.
-
-        Args:
-            sizes: Bytes of text by source.
-        """
+        """Return the weights for a summary, with the share of each source after weighting."""
         total = sum(size * self.numerators[name] for name, size in sizes.items())
         return {
             name: {
@@ -68,14 +64,7 @@ class Weights(Struct, frozen=True):
         }
 
     def check_words(self, words: Mapping[str, int]) -> None:
-        """Refuse weights with which the sum of all counts is beyond 64 bits, or 0.
-
-        Args:
-            words: The number of words by source, each occurrence counted.
-
-        Raises:
-            UsageError: The sum is beyond 64 bits, or 0; says what to do.
-        """
+        """Refuse weights with which the sum of all counts is beyond 64 bits, or 0."""
         factors = self.factors
         total = sum(count * factors[name] for name, count in words.items())
         if total > MOST:
@@ -88,16 +77,7 @@ class Weights(Struct, frozen=True):
 
 
 def parse_weight(name: str, text: str) -> int:
-    """Return the numerator of a weight: the nearest integer over `DENOMINATOR`, halves up.
-
-    Args:
-        name: The source, for errors.
-        text: A decimal number such as `0.3`, with at most 18 digits before the point and 40 after
-            it.
-
-    Raises:
-        UsageError: `text` is no such number, or is above 0 and nearer to 0 than to 2^-20.
-    """
+    """Return the numerator of a weight: the nearest integer over `DENOMINATOR`, halves up."""
     match = _DECIMAL.fullmatch(text)
     if match is None:
         raise UsageError(
@@ -117,11 +97,7 @@ def parse_weight(name: str, text: str) -> int:
 
 
 def parse_temperature(text: str) -> Decimal:
-    """Return a temperature: a decimal number from 0 to 1.
-
-    Raises:
-        UsageError: `text` is no such number.
-    """
+    """Return a temperature: a decimal number from 0 to 1."""
     if _DECIMAL.fullmatch(text) is None or Decimal(text) > 1:
         raise UsageError(
             "must be a decimal number from 0 (equal shares) to 1 (the shares as they are), such as "
@@ -133,15 +109,7 @@ def parse_temperature(text: str) -> Decimal:
 
 
 def explicit_weights(numerators: Mapping[str, int], sources: Mapping[str, int]) -> Weights:
-    """Return the weights of all sources; a source that is not named has the weight 1.
-
-    Args:
-        numerators: Numerators by source; of `DENOMINATOR` parts.
-        sources: The sources, as keys.
-
-    Raises:
-        UsageError: `numerators` names an unknown source.
-    """
+    """Return the weights of all sources; a source that is not named has the weight 1."""
     unknown = [name for name in numerators if name not in sources]
     if unknown:
         shown = list_few([repr(name) for name in sources], _SHOWN_SOURCES)
@@ -156,13 +124,6 @@ def tempered_weights(temperature: Decimal, sizes: Mapping[str, int]) -> Weights:
 
     A source of n of the N bytes has the weight (n^T / the sum of all n^T) / (n / N). `decimal`
     computes it with 60 digits, the same everywhere; then it is rounded as any weight.
-
-    Args:
-        temperature: T, from 0 to 1.
-        sizes: Bytes of text by source.
-
-    Raises:
-        UsageError: A weight is nearer to 0 than to 2^-20.
     """
     powers = {name: _power(size, temperature) for name, size in sizes.items() if size}
     total = Decimal(0)

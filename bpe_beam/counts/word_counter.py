@@ -63,14 +63,7 @@ class WordRules:
 
 
 class WordCounter(WordTable):
-    """A word table that counts the words of texts, as text: for tokenizers of bytes and characters.
-
-    Args:
-        rules: How texts are split into words.
-
-    Raises:
-        UsageError: An unknown normalizer or pre-tokenizer.
-    """
+    """A word table that counts words as text: for tokenizers of bytes and characters."""
 
     def __init__(self, rules: WordRules = WordRules()) -> None:
         super().__init__(with_places=rules.with_places)
@@ -97,20 +90,8 @@ class WordCounter(WordTable):
     ) -> int:
         """Count the words of a batch of texts.
 
-        Args:
-            texts: string or large_string, without nulls; valid UTF-8.
-            places: uint64, each text's position in the corpus, ascending in the corpus's order;
-                needed only if the table keeps positions.
-            max_bytes: With `on_full`, the memory that the table may take, in bytes.
-            on_full: Called before the table would take more, in the middle of a text too. It gets
-                the words so far, as `blocks` returns them, while the table starts empty; it must
-                not use the table. None: no limit.
-
         Returns:
             The number of words in the texts, each occurrence counted.
-
-        Raises:
-            ValueError: A text is null, or positions are missing.
         """
         data, offsets = string_buffers(texts)
         documents = None if places is None else places.to_numpy(zero_copy_only=False)
@@ -127,19 +108,8 @@ class WordCounter(WordTable):
     ) -> tuple[int, int]:
         """Count the words of a list of texts, which is not copied.
 
-        Args:
-            texts: str, or bytes of UTF-8. No other thread may change the list meanwhile.
-            first_document: The position of the first text in the corpus, and its number in errors;
-                the others follow it.
-            max_bytes: As in `add_texts`.
-            on_full: As in `add_texts`.
-
         Returns:
             The number of words, each occurrence counted, and of bytes of UTF-8.
-
-        Raises:
-            UsageError: A text is neither str nor bytes.
-            DataError: A text has a lone surrogate, or is not UTF-8.
         """
         to_count = (self._pipeline, self._special_ids, texts, first_document)
         limit = self._limit(max_bytes, on_full)

@@ -35,13 +35,7 @@ _BLOCK_OVERHEAD = 1024
 
 
 def schema_of(with_places: bool, with_sources: bool = False) -> pa.Schema:
-    """Return the columns of counted words.
-
-    Args:
-        with_places: Whether to have the position where each word occurs first: `first_document` and
-            `first_word`.
-        with_sources: Whether to have the column `source`, which is then the first.
-    """
+    """Return the columns of counted words."""
     schema = PLACED_SCHEMA if with_places else WORD_SCHEMA
     return pa.schema([("source", pa.large_string()), *schema]) if with_sources else schema
 
@@ -74,10 +68,6 @@ class CountTable:
         """Yield the rows by partition, sorted by their keys; equal tables give equal blocks.
 
         A partition without rows has no block. Cost: about the table's memory again while it runs.
-
-        Args:
-            partitions: The number of partitions, at least 1; a fixed hash of keys assigns them.
-            max_bytes: The size of a block, unless it is a single longer row.
         """
         yield from self._blocks(self._table.split(partitions), max_bytes)
 
@@ -102,22 +92,14 @@ class CountTable:
 
 
 class WordTable(CountTable):
-    """Words and how often they occur.
-
-    Args:
-        with_places: Whether to keep the position where each word occurs first.
-    """
+    """Words and how often they occur."""
 
     def __init__(self, *, with_places: bool = False) -> None:
         super().__init__(_native.WordTable(with_places))
         self.with_places = with_places
 
     def add_block(self, block: pa.RecordBatch) -> None:
-        """Add words with their counts (`schema_of`).
-
-        Raises:
-            DataError: A count is below 1, a word is empty, or a sum is beyond 64 bits.
-        """
+        """Add words with their counts (`schema_of`)."""
         data, offsets = string_buffers(block.column("word"))
         places = [
             block.column(name).to_numpy() if self.with_places else None
@@ -159,11 +141,7 @@ class WordTable(CountTable):
 
 
 def string_buffers(texts: pa.Array) -> tuple[pa.Buffer, np.ndarray]:
-    """Return the bytes of a string array, and int64 offsets: text i is data[o[i]:o[i + 1]].
-
-    Raises:
-        ValueError: The array has nulls, or is no array of strings.
-    """
+    """Return the bytes of a string array, and int64 offsets: text i is data[o[i]:o[i + 1]]."""
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
         raise ValueError(f"texts must be an Arrow string array, got {texts.type}")
     if texts.null_count:
@@ -179,11 +157,7 @@ def string_buffers(texts: pa.Array) -> tuple[pa.Buffer, np.ndarray]:
 
 @contextmanager
 def data_errors(problem: str) -> Iterator[None]:
-    """Raise the errors of a native function, or of Arrow, as a DataError with this problem.
-
-    Raises:
-        DataError: The block raises such an error.
-    """
+    """Raise the errors of a native function, or of Arrow, as a DataError with this problem."""
     try:
         yield
     except (ValueError, OverflowError, pa.ArrowException, OSError, EOFError) as error:
@@ -196,14 +170,6 @@ def encode_block(block: pa.RecordBatch) -> bytes:
 
 
 def decode_block(data: bytes | pa.Buffer, with_places: bool) -> pa.RecordBatch:
-    """Return the block of words that `encode_block` encoded.
-
-    Args:
-        data: The bytes.
-        with_places: Whether the words have positions.
-
-    Raises:
-        DataError: The bytes are no such block.
-    """
+    """Return the block of words that `encode_block` encoded."""
     with data_errors("a block of word counts cannot be read"):
         return pa.ipc.read_record_batch(pa.py_buffer(data), schema_of(with_places))

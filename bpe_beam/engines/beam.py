@@ -44,12 +44,7 @@ a list of this environment's packages, with the paths and repositories that they
 
 @beam.typehints.with_output_types(str)
 class StepsTransform(beam.PTransform):
-    """The steps of a job as a transform; the output is that of the last step.
-
-    Args:
-        steps: The steps.
-        min_ram: The memory that a worker needs, such as "2GB".
-    """
+    """The steps of a job as a transform; the output is that of the last step."""
 
     def __init__(self, steps: Steps, min_ram: str) -> None:
         super().__init__()
@@ -113,20 +108,7 @@ def run_pipeline(
     measured: Measured,
     watch: Callable[[], None],
 ) -> None:
-    """Run a transform as a pipeline to its end.
-
-    Args:
-        run: The runner, and its flags.
-        label: The label of the transform in the pipeline.
-        transform: The transform.
-        workers: The number of threads of a runner in this process.
-        measured: See `run_steps`.
-        watch: See `run_steps`.
-
-    Raises:
-        DataError: The runner ends without success and without an error of its own.
-        TemplateMade: The pipeline was only described.
-    """
+    """Run a transform as a pipeline to its end."""
     if not run.debug:
         logging.getLogger("apache_beam").setLevel(logging.ERROR)
         _quiet_threads()

@@ -25,13 +25,6 @@ def count_splits(
 ) -> steps.Collection:
     """Count splits, and write the parts of a counts folder.
 
-    Args:
-        engine: Runs the steps.
-        task: The job.
-        tasks: The splits that are not counted yet; see `split_tasks`.
-        known: Where the words of splits that were counted before are, by partition.
-        partitions: The parts that are not written yet.
-
     Returns:
         The names of the parts.
     """

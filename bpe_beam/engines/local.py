@@ -38,13 +38,7 @@ def default_workers() -> int:
 
 
 class LocalWorkers:
-    """Threads that call functions, or have worker processes call them. Made by `local_workers`.
-
-    Args:
-        threads: The threads.
-        cores: How many of the threads run at once.
-        processes: The worker processes, one for each thread; None: the threads call the functions.
-    """
+    """Threads that call functions, or have worker processes call them. Made by `local_workers`."""
 
     def __init__(
         self, threads: ThreadPoolExecutor, cores: int, processes: WorkerProcesses | None
@@ -91,14 +85,7 @@ class LocalWorkers:
 def local_workers(
     count: int, *, in_processes: bool = False, spare: int = 0
 ) -> Iterator[LocalWorkers]:
-    """Yield workers for the time of a block.
-
-    Args:
-        count: How many tasks run at once, at least 1.
-        in_processes: Whether worker processes run the tasks. With `count` 1, the thread runs them.
-        spare: How many more tasks may have begun, so that some run while others wait for the disk.
-            Each needs memory. Worker processes have none.
-    """
+    """Yield workers for the time of a block."""
     threads = ThreadPoolExecutor(count if in_processes else count + spare, "worker")
     wait_for_tasks = True
     try:
@@ -126,12 +113,7 @@ def _first(pair: tuple[int, TaskResult]) -> int:
 
 
 class LocalEngine:
-    """Runs each step of a job as soon as it is described; a collection is a list. An `Engine`.
-
-    Args:
-        workers: The workers.
-        measured: Gets the tasks' metrics.
-    """
+    """Runs each step of a job as soon as it is described; a collection is a list. An `Engine`."""
 
     def __init__(self, workers: LocalWorkers, measured: Measured) -> None:
         self._workers = workers

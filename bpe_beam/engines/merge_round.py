@@ -28,11 +28,6 @@ def merge_round(engine: Engine, task: RoundTask, tasks: Iterable[WordBatchTask])
 
     Everything is written to the run's folder, with receipts.
 
-    Args:
-        engine: Runs the steps.
-        task: The round.
-        tasks: Its word batches.
-
     Returns:
         The last tasks of the round, as texts.
     """
@@ -58,11 +53,6 @@ def merge_round(engine: Engine, task: RoundTask, tasks: Iterable[WordBatchTask])
 
 def see_parts(engine: Engine, task: RoundTask, recipe: BpeRecipe | WordPieceRecipe) -> Collection:
     """Find the symbols of the words of each part of the counts.
-
-    Args:
-        engine: Runs the steps.
-        task: The first round.
-        recipe: What is trained.
 
     Returns:
         The numbers of the parts, as texts.

@@ -29,12 +29,7 @@ class TemplateMade(Exception):
 
 
 def workers_of(run: RunSettings, tasks: int | None = None) -> int:
-    """Return how many tasks of a job run at once in this process.
-
-    Args:
-        run: How the job runs.
-        tasks: The number of its tasks, which bounds the workers; None: unknown.
-    """
+    """Return how many tasks of a job run at once in this process."""
     chosen = run.runner_flag("--direct_num_workers")
     if chosen is not None and chosen.isdecimal() and int(chosen) > 0:
         return int(chosen)
@@ -43,12 +38,7 @@ def workers_of(run: RunSettings, tasks: int | None = None) -> int:
 
 
 def run_summary(run: RunSettings, tasks: int) -> dict[str, Any]:
-    """Return the rows of a summary that say how its job ran.
-
-    Args:
-        run: How the job ran.
-        tasks: The number of its tasks.
-    """
+    """Return the rows of a summary that say how its job ran."""
     if run.in_process:
         return {"runner": "in process", "workers": workers_of(run, tasks)}
     return {"runner": run.runner, "workers": None}
@@ -72,27 +62,7 @@ def run_steps(
     spare: int = 0,
     finish: tuple[str, CountSettings | TokenizeSettings] | None = None,
 ) -> None:
-    """Run the steps of a job to their end.
-
-    Args:
-        run: How the job runs.
-        label: The name of the steps in a pipeline.
-        steps: The steps.
-        tasks: The number of tasks of the first step, which bounds processes and Beam's threads.
-        measured: Gets the metrics.
-        watch: Called every few seconds where workers are elsewhere and cannot report.
-        min_ram: The memory that a worker needs, such as "2GB", for runners that choose machines.
-        holds_gil: Whether tasks hold the GIL, so that worker processes must run them.
-        spare: See `local_workers`.
-        finish: The job's name and settings, with which a template's pipeline ends: on a worker, its
-            last step runs the job again on the same folder, where it takes over the results.
-
-    Raises:
-        Exception: The error of a task.
-        DataError: A worker process died, or the runner ended without success.
-        UsageError: A list of a template's inputs is on the driver's machine.
-        TemplateMade: The pipeline was only described.
-    """
+    """Run the steps of a job to their end."""
     if run.is_local:
         # Threads without a task cost nothing, and later steps may have more tasks.
         count = workers_of(run, tasks if holds_gil else None)

@@ -19,12 +19,7 @@ class Engine(Protocol):
     """Runs the steps of a job. Each step has a label, which is unique in the job."""
 
     def tasks(self, label: str, tasks: Iterable[str]) -> Collection:
-        """Return the tasks of the first step as a collection that is spread over the workers.
-
-        Args:
-            label: The step's label.
-            tasks: The tasks as JSON texts.
-        """
+        """Return the tasks of the first step as a collection that is spread over the workers."""
 
     def run(
         self,
@@ -36,13 +31,6 @@ class Engine(Protocol):
     ) -> Collection:
         """Run a task for each element.
 
-        Args:
-            label: The step's label.
-            function: The task, called as `function(*whole, element)`. It is pickled.
-            elements: The elements, in any order.
-            output_type: The type of an output.
-            *whole: Collections that each task gets whole, as lists. The step waits for them.
-
         Returns:
             The outputs of all tasks.
         """
@@ -50,13 +38,7 @@ class Engine(Protocol):
     def gather(
         self, label: str, pairs: Collection, known: Iterable[tuple[int, Any]] = ()
     ) -> Collection:
-        """Return (key, all of its values) for each key.
-
-        Args:
-            label: The step's label.
-            pairs: Pairs of a key, which is a number, and a value.
-            known: More such pairs, which are known from the start.
-        """
+        """Return (key, all of its values) for each key."""
 
 
 Steps = Callable[[Engine], Collection]

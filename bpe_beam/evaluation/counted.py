@@ -36,12 +36,7 @@ _TOKEN_BYTES = 16
 
 
 def source_groups(manifest: CountsManifest, vocab_size: int) -> list[tuple[str | None, ...]]:
-    """Return the sources of a counts folder in groups that are evaluated together, sorted.
-
-    Args:
-        manifest: The manifest of the folder; without sources, the only source is None.
-        vocab_size: The number of tokens of the tokenizer.
-    """
+    """Return the sources of a counts folder in groups that are evaluated together, sorted."""
     if manifest.sources is None:
         return [(None,)]
     sources = tuple(sorted(manifest.sources))
@@ -69,14 +64,7 @@ class CountedParts:
     def of_folder(
         storage: Storage, folder: str, manifest: CountsManifest, workers: int = 1
     ) -> CountedParts:
-        """Return the words of a counts folder.
-
-        Args:
-            storage: The storage client.
-            folder: The folder.
-            manifest: Its manifest.
-            workers: The number of threads.
-        """
+        """Return the words of a counts folder."""
         parts = [partial(read_part, storage, folder, manifest, part) for part in manifest.parts]
 
         def all_sources(read: Callable[[], Mapping[str | None, pa.Table]]) -> pa.Table:
@@ -86,12 +74,7 @@ class CountedParts:
 
     @staticmethod
     def in_memory(counts: WordCounts, workers: int = 1) -> CountedParts:
-        """Return words in memory.
-
-        Args:
-            counts: The words.
-            workers: The number of threads.
-        """
+        """Return words in memory."""
 
         def slice_of(words: pa.Table, start: int) -> pa.Table:
             return words.slice(start, _ROWS)
@@ -120,20 +103,7 @@ def tallies_of_counts(
     go_on: Callable[[], None] = lambda: None,
     with_tokens: bool = True,
 ) -> Iterator[tuple[str | None, Tally]]:
-    """Yield each source of counted words with its tally; without sources, the only one is None.
-
-    Args:
-        words: The words.
-        vocabulary: The tokens of the tokenizer.
-        encoder: The encoder of the words.
-        on_part: Called by a thread after each part, for each of `source_groups`.
-        go_on: Called by a thread before each `_ROWS` words; what it raises ends all.
-        with_tokens: Whether to add the words' tokens; false where those of texts are known.
-
-    Raises:
-        DataError: A part is damaged, the vocabulary lacks a symbol of a word, or a sum is beyond
-            64 bits.
-    """
+    """Yield each source of counted words with its tally; without sources, the only one is None."""
     # Fewer words are encoded in less time than the vocabulary.
     find = not with_tokens and words.manifest.unique_words > len(vocabulary)
     whole = whole_words(vocabulary, encoder) if find else None
@@ -157,15 +127,7 @@ def _adder_of_words(
     with_tokens: bool,
     go_on: Callable[[], None],
 ) -> _AddWords:
-    """Return what adds words; see `tallies_of_counts`.
-
-    Args:
-        vocabulary: The tokens of the tokenizer.
-        encoder: The encoder of the words.
-        whole: Adds words by their texts, where these tell which are one token.
-        with_tokens: Whether to add the words' tokens.
-        go_on: Called before words are encoded or added.
-    """
+    """Return what adds words; see `tallies_of_counts`."""
 
     def add_encoded(tally: Tally, words: pa.Table, lock: threading.Lock) -> None:
         go_on()
@@ -217,15 +179,7 @@ def _batches(words: pa.Table) -> Iterator[pa.RecordBatch]:
 def encoded_words(
     words: pa.Table, encoder: WordEncoder
 ) -> Iterator[tuple[pa.Array, Integers, pa.LargeListArray]]:
-    """Yield the texts of words, how often each occurs, and their ids, some at a time.
-
-    Args:
-        words: The columns `word` and `count`.
-        encoder: Encodes them.
-
-    Raises:
-        DataError: The vocabulary lacks a symbol of a word.
-    """
+    """Yield the texts of words, how often each occurs, and their ids, some at a time."""
     for batch in _batches(words):
         own = batch.column("word")
         try:

@@ -42,11 +42,7 @@ class Made(NamedTuple):
 
 
 class Derivations:
-    """The merges that make the tokens of a BPE tokenizer.
-
-    Args:
-        vocabulary: The tokens of a tokenizer whose model is BPE.
-    """
+    """The merges that make the tokens of a BPE tokenizer."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         model = vocabulary.tokenizer.spec.model
@@ -137,11 +133,7 @@ class Derivations:
     # ---- how often a token was made ----
 
     def times_made(self, tokens: Integers) -> list[int]:
-        """Return how often encoding made each token, also where a later merge used it.
-
-        Args:
-            tokens: How often each token occurs in the end, by position.
-        """
+        """Return how often encoding made each token, also where a later merge used it."""
         merges = self._merges[self._ranks_in_use]
         within = tokens.copy()
         made: list[int]
@@ -163,11 +155,7 @@ class Derivations:
         return self._size - len(self._ranks_in_use)
 
     def check_order(self) -> None:
-        """Refuse merges whose first ones are no tokenizer of their own.
-
-        Raises:
-            UsageError: A merge uses a token that a later merge makes.
-        """
+        """Refuse merges whose first ones are no tokenizer of their own."""
         ranks = {one.token: one.rank for one in self.order}
         for one in self.order:
             if max(ranks.get(one.left, -1), ranks.get(one.right, -1)) > one.rank:
@@ -181,10 +169,6 @@ class Derivations:
         """Return the tallies of smaller vocabularies, as if the text had been encoded by each.
 
         Tokens that a vocabulary lacks have no occurrences.
-
-        Args:
-            tally: The tally of the whole vocabulary.
-            sizes: The sizes of the vocabularies, from `least_size` to the whole size.
         """
         counts = tally.tokens.tolist()
         kept = len(self.order)

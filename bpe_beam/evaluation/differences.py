@@ -35,12 +35,7 @@ _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 
 class Rows(Sequence[Row]):
-    """Rows that are made when they are used: of hundreds of thousands, people see a few.
-
-    Args:
-        numbers: What each row is made of.
-        make: Makes a row.
-    """
+    """Rows that are made when they are used: of hundreds of thousands, people see a few."""
 
     def __init__(self, numbers: Sequence[Any], make: Callable[[Any], Row]) -> None:
         self._numbers = numbers
@@ -225,13 +220,7 @@ class WordDifferences(Struct, frozen=True):
 
 
 class Pair:
-    """Two tokenizers whose tokens have common numbers, by which they are compared.
-
-    Args:
-        a: The tokens of the first tokenizer.
-        b: Those of the second.
-        names: The names of the tokenizers.
-    """
+    """Two tokenizers whose tokens have common numbers, by which they are compared."""
 
     def __init__(self, a: Vocabulary, b: Vocabulary, names: tuple[str, str] = ("A", "B")) -> None:
         self.names = names
@@ -276,12 +265,7 @@ def _facts(tokenizer: Tokenizer, name: str) -> Compared:
 
 
 def shown(token: str, in_bytes: bool) -> str:
-    """Return a token as people read it: in quotes, or its bytes.
-
-    Args:
-        token: The token in the vocabulary.
-        in_bytes: Whether its characters are in the byte-level alphabet.
-    """
+    """Return a token as people read it: in quotes, or its bytes."""
     text = text_of(token, in_bytes)
     return repr(text) if isinstance(text, bytes) else shortened(text)
 
@@ -398,13 +382,7 @@ def _merges_of(tokenizer: Tokenizer) -> Sequence[tuple[str, str]]:
 
 
 def _numbered(tokenizer: Tokenizer, numbers: dict[str | bytes, int]) -> list[tuple[int, int]]:
-    """Return the merges as the numbers of their two tokens.
-
-    Args:
-        tokenizer: The tokenizer.
-        numbers: The number of each text or bytes of a token, which tokenizers of other alphabets
-            have too; gets those that it lacks.
-    """
+    """Return the merges as the numbers of their two tokens."""
     in_bytes = tokenizer.spec.model_reads_bytes
     merges = _merges_of(tokenizer)
     number_of = {
@@ -438,12 +416,7 @@ class FoundWords(NamedTuple):
     most: Sequence[tuple[int, str]] = ()
 
     def plus(self, other: FoundWords, top: int) -> FoundWords:
-        """Return the sum of two.
-
-        Args:
-            other: The other one.
-            top: The number of words that are kept.
-        """
+        """Return the sum of two."""
         return FoundWords(
             self.words + other.words,
             self.unique + other.unique,
@@ -462,17 +435,7 @@ def word_differences(
     top: int = 20,
     on_part: Callable[[], None] = lambda: None,
 ) -> WordDifferences:
-    """Return how two tokenizers encode counted words.
-
-    Args:
-        pair: The tokenizers.
-        counted: The words.
-        top: The number of words that are listed, at least 1.
-        on_part: Called by a thread after each part.
-
-    Raises:
-        DataError: A part is damaged, or a vocabulary lacks a symbol of a word.
-    """
+    """Return how two tokenizers encode counted words."""
     rules = counted.manifest.normalizer, counted.manifest.pretokenizer
     encoders = [WordEncoder(each, *rules) for each in pair.tokenizers]
     comparison = WordComparison(pair, encoders, top)
@@ -493,13 +456,7 @@ def word_differences(
 
 
 class WordComparison:
-    """Compares how two tokenizers encode words, a batch at a time; threads may share it.
-
-    Args:
-        pair: The tokenizers.
-        encoders: Their encoders of the words.
-        top: The number of words that are listed, at least 1.
-    """
+    """Compares how two tokenizers encode words, a batch at a time; threads may share it."""
 
     def __init__(self, pair: Pair, encoders: Sequence[WordEncoder], top: int) -> None:
         self._pair = pair
@@ -513,14 +470,7 @@ class WordComparison:
         by_a: pa.LargeListArray,
         by_b: pa.LargeListArray,
     ) -> FoundWords:
-        """Return what a batch of words adds.
-
-        Args:
-            words: The words, as counts have them.
-            counts: How often each occurs.
-            by_a: Their ids by A.
-            by_b: Their ids by B.
-        """
+        """Return what a batch of words adds."""
         other = _unequal(self._pair, by_a, by_b)
         numbers = np.flatnonzero(other)
         if len(numbers) > self._top:
@@ -555,16 +505,7 @@ class WordComparison:
 def encoded_by_all(
     names: Sequence[str], encoders: Sequence[WordEncoder], words: pa.Table
 ) -> Iterator[tuple[pa.ChunkedArray, Integers, list[pa.LargeListArray]]]:
-    """Yield words, how often each occurs, and their ids by each tokenizer, some at a time.
-
-    Args:
-        names: The names of the tokenizers.
-        encoders: Their encoders.
-        words: The columns `word` and `count`.
-
-    Raises:
-        DataError: A vocabulary lacks a symbol of a word; the message has the tokenizer's name.
-    """
+    """Yield words, how often each occurs, and their ids by each tokenizer, some at a time."""
     begin = 0
     by_all = starmap(_naming_errors, zip(names, encoders, repeat(words), strict=False))
     for batch in zip(*by_all, strict=True):

@@ -69,15 +69,7 @@ class Metrics(Struct, frozen=True):
 def metrics_of(
     tally: Tally, size: int, single_byte: Flags, partial: Flags, unknown: int | None
 ) -> Metrics:
-    """Return the figures of a tally.
-
-    Args:
-        tally: The amounts.
-        size: The size of the vocabulary.
-        single_byte: Which tokens are one byte of text, by position.
-        partial: Which tokens are not whole characters, by position.
-        unknown: The position of the unknown token; None if there is none.
-    """
+    """Return the figures of a tally."""
     counts = tally.tokens
     tokens = int(counts.sum())
     used = int(np.count_nonzero(counts))
@@ -106,12 +98,7 @@ def metrics_of(
 
 
 def ratio(amount: int, of: int) -> float | None:
-    """Return a quotient of integers; None where the divisor is 0.
-
-    Args:
-        amount: The dividend.
-        of: The divisor.
-    """
+    """Return a quotient of integers; None where the divisor is 0."""
     return amount / of if of else None
 
 
@@ -122,12 +109,7 @@ def entropy(counts: Integers) -> float | None:
 
 
 def renyi_entropy(counts: Integers, alpha: float = RENYI_ALPHA) -> float | None:
-    """Return the Rényi entropy of how often things occur, in bits; None where nothing does.
-
-    Args:
-        counts: How often each occurs.
-        alpha: The order of the entropy, above 0 and not 1.
-    """
+    """Return the Rényi entropy of how often things occur, in bits; None where nothing does."""
     shares = _shares(counts)
     if shares is None:
         return None
@@ -156,11 +138,7 @@ class Fairness(Struct, frozen=True):
 
 
 def fairness(costs: Mapping[str, float | None]) -> Fairness | None:
-    """Return how unequal costs are; None with fewer than two sources that have one.
-
-    Args:
-        costs: The cost of each source; sources whose cost is None or 0 are left out.
-    """
+    """Return how unequal costs are; None with fewer than two sources that have one."""
     known = {source: cost for source, cost in costs.items() if cost}
     if len(known) < 2:
         return None
@@ -175,11 +153,7 @@ def fairness(costs: Mapping[str, float | None]) -> Fairness | None:
 
 
 def gini(values: Sequence[float]) -> float:
-    """Return the Gini coefficient: half of the mean difference of two values over the mean value.
-
-    Args:
-        values: At least one value, none below 0 and one above 0.
-    """
+    """Return the Gini coefficient: half the mean difference of two values over the mean value."""
     ordered = sorted(values)
     size = len(ordered)
     weighted = math.fsum((2 * rank - size + 1) * value for rank, value in enumerate(ordered))

@@ -134,23 +134,7 @@ def report_of(
     parallel: str | None = None,
     summary: Callable[[], VocabularySummary] | None = None,
 ) -> TokenizerReport:
-    """Return the report of a tokenizer.
-
-    Args:
-        name: Its name.
-        vocabulary: Its tokens.
-        tallies: The sources, each with its tally, which is not needed after the next one was
-            taken; without sources, the only one is None.
-        vocab_sizes: The sizes of smaller vocabularies.
-        exact: See `TokenizerReport`.
-        parallel: The source that the tokens of all are compared with, if the sources are
-            translations of one text; None: they are not.
-        summary: Returns that of the vocabulary, which may be computed meanwhile; None: it is
-            computed here.
-
-    Raises:
-        UsageError: As `check_sizes`.
-    """
+    """Return the report of a tokenizer."""
     summary = summary or partial(summarize, vocabulary)
     known = None
     if vocab_sizes:
@@ -186,17 +170,7 @@ def derivations_of(vocabulary: Vocabulary) -> Derivations | None:
 def check_sizes(
     vocabulary: Vocabulary, derivations: Derivations | None, sizes: Sequence[int]
 ) -> None:
-    """Refuse sizes without a vocabulary.
-
-    Args:
-        vocabulary: The tokens.
-        derivations: Their merges; None if the model is not BPE.
-        sizes: The sizes of smaller vocabularies, at least one.
-
-    Raises:
-        UsageError: The model is not BPE, a size is not between that without merges and the whole
-            one, or the first merges are no tokenizer of their own.
-    """
+    """Refuse sizes without a vocabulary."""
     if derivations is None:
         raise UsageError(
             "must not be set for a tokenizer that is not BPE: only merges have an order",
@@ -214,15 +188,7 @@ def check_sizes(
 
 
 def check_parallel(parallel: str | None, sources: Collection[str] | None) -> None:
-    """Refuse a source that there is not.
-
-    Args:
-        parallel: See `report_of`.
-        sources: The names of the sources; None without any.
-
-    Raises:
-        UsageError: It is none of them.
-    """
+    """Refuse a source that there is not."""
     if parallel is not None and parallel not in (sources or ()):
         known = list_few(sorted(sources)) if sources else "none"
         raise UsageError(f"must be one of the sources, {known}, got {parallel!r}", ("parallel",))
@@ -230,10 +196,6 @@ def check_parallel(parallel: str | None, sources: Collection[str] | None) -> Non
 
 class _Sources:
     """The figures of a vocabulary, while sources are added.
-
-    Args:
-        vocabulary: The tokens.
-        size: The size of the vocabulary, which has the first of them.
 
     Attributes:
         total: The tally of all sources.
@@ -275,12 +237,7 @@ def _premiums(sources: Mapping[str, Metrics], parallel: str) -> dict[str, float 
 
 
 def cost_of(cost: str, metrics: Metrics) -> float | None:
-    """Return a cost of a source.
-
-    Args:
-        cost: One of COSTS, or "tokens".
-        metrics: The figures of the source.
-    """
+    """Return a cost of a source."""
     divisors = {
         "tokens": 1,
         "tokens_per_word": metrics.words,

@@ -21,10 +21,6 @@ class Summaries:
     """The vocabularies of tokenizers, with their summaries, as a context manager.
 
     Memory: about 1,000 bytes for each token of a vocabulary that is begun.
-
-    Args:
-        tokenizers: The tokenizers.
-        threads: How many are summarized at once, and begun at once.
     """
 
     def __init__(self, tokenizers: Sequence[Tokenizer], threads: int) -> None:
@@ -33,11 +29,7 @@ class Summaries:
         self._begun = {number: self._begin(number) for number in range(threads)}
 
     def take(self, number: int) -> tuple[Vocabulary, Future[VocabularySummary]]:
-        """Return a vocabulary, and its summary when it is there; each once.
-
-        Args:
-            number: The number of the tokenizer.
-        """
+        """Return a vocabulary, and its summary when it is there; each once."""
         begun = self._begun.pop(number, None) or self._begin(number)
         return begun.vocabulary.result(), begun.summary
 

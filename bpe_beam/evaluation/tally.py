@@ -52,18 +52,7 @@ class Tally:
         *,
         with_tokens: bool = True,
     ) -> None:
-        """Add words.
-
-        Args:
-            vocabulary: The tokens.
-            texts: large_string, the texts of the words.
-            counts: How often each word occurs.
-            encoded: The ids of each word.
-            with_tokens: Whether to add the words' tokens; false where those of texts are added.
-
-        Raises:
-            DataError: A sum could be beyond 64 bits.
-        """
+        """Add words."""
         data, offsets = string_buffers(texts)
         found = _native.add_word_tokens(
             data,
@@ -81,16 +70,7 @@ class Tally:
         self._add_amounts(*found)
 
     def add_whole_words(self, whole: _native.WholeWords, texts: pa.Array, counts: Integers) -> None:
-        """Add words without tokens; one with the text of a token as if it were that token.
-
-        Args:
-            whole: The texts of tokens; a word with any other text has several tokens.
-            texts: large_string, the texts of the words.
-            counts: How often each word occurs.
-
-        Raises:
-            DataError: A sum could be beyond 64 bits.
-        """
+        """Add words without tokens; one with the text of a token as if it were that token."""
         data, offsets = string_buffers(texts)
         self._add_amounts(*whole.add(data, offsets, counts, self.whole))
 
@@ -104,12 +84,7 @@ class Tally:
         self.characters += characters
 
     def add_ids(self, vocabulary: Vocabulary, encoded: pa.LargeListArray) -> None:
-        """Add the tokens of texts, whose words are added without tokens.
-
-        Args:
-            vocabulary: The tokens.
-            encoded: The ids of each text.
-        """
+        """Add the tokens of texts, whose words are added without tokens."""
         np.add.at(self.tokens, vocabulary.positions(encoded.values.to_numpy()), 1)
 
     def add(self, other: Tally) -> None:

@@ -77,13 +77,7 @@ class UnusedTokens(Struct, frozen=True):
 def unused_tokens(
     vocabulary: Vocabulary, tokens: Integers, derivations: Derivations | None
 ) -> UnusedTokens:
-    """Return the tokens that a vocabulary could do without.
-
-    Args:
-        vocabulary: The vocabulary.
-        tokens: How often each token occurs, by position.
-        derivations: Its merges; None if the model is not BPE.
-    """
+    """Return the tokens that a vocabulary could do without."""
     never = np.flatnonzero((tokens == 0) & ~vocabulary.added).tolist()
     unreachable = unreachable_tokens(vocabulary, never, derivations)
     steps = None if derivations is None else _steps(vocabulary, tokens, derivations)
@@ -124,13 +118,7 @@ def _steps(vocabulary: Vocabulary, tokens: Integers, derivations: Derivations) -
 def unreachable_tokens(
     vocabulary: Vocabulary, candidates: list[int], derivations: Derivations | None
 ) -> list[int]:
-    """Return the tokens that no text gives, as far as is known; see `UnusedTokens`.
-
-    Args:
-        vocabulary: The vocabulary.
-        candidates: Positions of tokens, such as those that do not occur in a corpus.
-        derivations: Its merges; None if the model is not BPE.
-    """
+    """Return the tokens that no text gives, as far as is known; see `UnusedTokens`."""
     positions = np.array(candidates, np.int64)
     partial = vocabulary.partial[positions]
     unreachable = [

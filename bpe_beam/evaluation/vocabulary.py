@@ -43,9 +43,6 @@ class Vocabulary:
     """The tokens of a tokenizer in the order of their ids, as arrays need them.
 
     A token's position is the number of tokens with smaller ids. Without holes it is the id.
-
-    Args:
-        tokenizer: The tokenizer.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:

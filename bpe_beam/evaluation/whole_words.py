@@ -25,12 +25,7 @@ from bpe_beam.tokenizer.spec import TokenizerSpec
 
 
 class WholeWords:
-    """Adds words to tallies without their tokens.
-
-    Args:
-        vocabulary: The tokens of the tokenizer.
-        encoder: The encoder of words, one for which `whole_words` returns this.
-    """
+    """Adds words to tallies without their tokens."""
 
     def __init__(self, vocabulary: Vocabulary, encoder: WordEncoder) -> None:
         self._vocabulary = vocabulary
@@ -41,25 +36,13 @@ class WholeWords:
         self._native = _native.WholeWords(texts, offsets)
 
     def add(self, tally: Tally, texts: pa.Array, counts: Integers) -> None:
-        """Add words to a tally; `settle` must follow.
-
-        Args:
-            tally: The tally.
-            texts: large_string, the texts of the words.
-            counts: How often each word occurs.
-
-        Raises:
-            DataError: A sum could be beyond 64 bits.
-        """
+        """Add words to a tally; `settle` must follow."""
         tally.add_whole_words(self._native, texts, counts)
 
     def settle(self, tallies: Collection[Tally]) -> None:
         """Find out which of the words with the text of a token are one token.
 
         Cost: the encoding of these texts, each as a word.
-
-        Args:
-            tallies: The tallies to which all words were added.
         """
         found = np.flatnonzero(np.any([tally.whole > 0 for tally in tallies], axis=0))
         texts = [self._vocabulary.texts[position] for position in found.tolist()]
@@ -75,12 +58,7 @@ class WholeWords:
 
 
 def whole_words(vocabulary: Vocabulary, encoder: WordEncoder) -> WholeWords | None:
-    """Return what adds words by their texts; None if these do not tell which are one token.
-
-    Args:
-        vocabulary: The tokens of the tokenizer.
-        encoder: The encoder of words.
-    """
+    """Return what adds words by their texts; None if these do not tell which are one token."""
     if not _are_their_bytes(encoder.spec):
         return None
     unknown = vocabulary.unknown

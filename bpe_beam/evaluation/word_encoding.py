@@ -38,11 +38,7 @@ _SPACE_MARK = "\u2581"
 
 
 def rules_of_words(tokenizer: Tokenizer) -> WordRules | None:
-    """Return rules by which counted words have the tokens of the corpus; None if none are known.
-
-    Args:
-        tokenizer: The tokenizer.
-    """
+    """Return rules by which counted words have the tokens of the corpus; None if none are known."""
     spec = tokenizer.spec
     normalizers = (one for one in NORMALIZERS if spec.normalizer == normalizer_from_name(one))
     normalizer = next(normalizers, None)
@@ -55,13 +51,7 @@ def rules_of_words(tokenizer: Tokenizer) -> WordRules | None:
 
 
 def is_exact(tokenizer: Tokenizer, normalizer: str, pretokenizer: str) -> bool:
-    """Return whether the words of counts have the tokens of the corpus; see `WordEncoder.exact`.
-
-    Args:
-        tokenizer: The tokenizer.
-        normalizer: The name of the normalizer of the counts.
-        pretokenizer: The name of their pattern.
-    """
+    """Return whether the words of counts have the tokens of the corpus; see `WordEncoder.exact`."""
     spec = tokenizer.spec
     special = set(tokenizer.special_tokens)
     return (
@@ -75,11 +65,6 @@ def is_exact(tokenizer: Tokenizer, normalizer: str, pretokenizer: str) -> bool:
 
 class WordEncoder:
     """Encodes the words of counts.
-
-    Args:
-        tokenizer: The tokenizer.
-        normalizer: The normalizer of the counts by name.
-        pretokenizer: The pre-tokenizer of the counts by name.
 
     Attributes:
         exact: Whether the ids are those of the corpus: the tokenizer splits it into the same words.
@@ -113,17 +98,7 @@ class WordEncoder:
         self._marks_spaces = pretokenizer == "metaspace"
 
     def encode(self, words: pa.Array) -> pa.LargeListArray:
-        """Return the ids of words.
-
-        Args:
-            words: large_string, as counts have them.
-
-        Returns:
-            large_list<uint32>: the ids of each word.
-
-        Raises:
-            DataError: The vocabulary lacks a symbol of a word.
-        """
+        """Return the ids of words."""
         if self.exact:
             return self._whole.encode_words(words)
         texts = self.texts_of(words)

@@ -43,12 +43,7 @@ _PART = re.compile(r"-part-[0-9]+(?=\.|$)")
 
 
 def part_name(task: str, part: int) -> str:
-    """Return the name of a file of a task, without its suffix.
-
-    Args:
-        task: The task's name.
-        part: The number of the file among those with one suffix, from 0.
-    """
+    """Return the name of a file of a task, without its suffix."""
     return f"{task}-part-{part}" if part else task
 
 

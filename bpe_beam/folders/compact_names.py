@@ -51,11 +51,7 @@ def _check_name(name: str) -> None:
 
 
 def pack_names(names: Collection[str]) -> PackedNames:
-    """Return names as runs and single names: a function of the set of names alone.
-
-    Raises:
-        DataError: A name could be outside the folder.
-    """
+    """Return names as runs and single names: a function of the set of names alone."""
     groups: dict[tuple[str, int, str], list[int]] = defaultdict(list)
     single = []
     for name in set(names):
@@ -76,11 +72,7 @@ def pack_names(names: Collection[str]) -> PackedNames:
 
 
 def unpack_names(packed: PackedNames) -> frozenset[str]:
-    """Return the names that `pack_names` packed; anyone may have written them.
-
-    Raises:
-        DataError: There are more than `MAX_NAMES`, or a name could be outside the folder.
-    """
+    """Return the names that `pack_names` packed; anyone may have written them."""
     if len(packed.single) + sum(run.count for run in packed.numbered) > MAX_NAMES:
         raise DataError(f"the record of a job's files has more than {MAX_NAMES:,} names")
     names = frozenset(packed.single).union(*(run.names() for run in packed.numbered))

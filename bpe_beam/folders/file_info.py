@@ -26,20 +26,10 @@ class FileInfo(Struct, frozen=True, forbid_unknown_fields=True):
 
     @staticmethod
     def of(name: str, data: builtins.bytes) -> FileInfo:
-        """Return the description of a file.
-
-        Args:
-            name: The name.
-            data: The content.
-        """
+        """Return the description of a file."""
         return FileInfo(name, len(data), hashlib.sha256(data).hexdigest())
 
     @staticmethod
     def written(name: str, file: HashingFile) -> FileInfo:
-        """Return the description of a file from the bytes written to it so far.
-
-        Args:
-            name: The name.
-            file: The file while it is open, or after it was closed.
-        """
+        """Return the description of a file from the bytes written to it so far."""
         return FileInfo(name, file.bytes, file.sha256)

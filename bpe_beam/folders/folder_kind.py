@@ -34,15 +34,7 @@ _OF_JOBS = {
 
 
 def kind_of(storage: Storage, folder: str) -> str | None:
-    """Return the kind of a folder, finished or not.
-
-    Args:
-        storage: The storage client.
-        folder: The folder.
-
-    Returns:
-        `COUNTS`, `SHARDS`, `A_TOKENIZER` or `WINDOWS`; None if it is none of these.
-    """
+    """Return the kind of a folder, finished or not."""
     names = storage.list_names(folder)
     if JOB_FILE in names:
         job = _OF_JOBS.get(str(_object(storage, storage.join(folder, JOB_FILE)).get("job")))
@@ -57,16 +49,7 @@ def kind_of(storage: Storage, folder: str) -> str | None:
 
 
 def refuse_other(storage: Storage, folder: str, wanted: str) -> None:
-    """Refuse a folder of another kind than the wanted one.
-
-    Args:
-        storage: The storage client.
-        folder: The folder.
-        wanted: A kind, see `kind_of`.
-
-    Raises:
-        UsageError: The folder is of another kind: says which, and what to give instead.
-    """
+    """Refuse a folder of another kind than the wanted one."""
     kind = kind_of(storage, folder)
     if kind is None or kind == wanted:
         return

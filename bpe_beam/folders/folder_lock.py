@@ -27,11 +27,7 @@ _TAKEN = (errno.EWOULDBLOCK, errno.EACCES)
 
 
 class FolderLock:
-    """The lock of a folder, until `unlock` or until nothing refers to it.
-
-    Args:
-        descriptor: The open folder, which is locked.
-    """
+    """The lock of a folder, until `unlock` or until nothing refers to it."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -55,16 +51,6 @@ def lock_folder(storage: Storage, url: str) -> FolderLock | None:
 
     A thread runs one job at a time. So a lock that this thread has, or one that has ended, is of a
     job that failed, and is given up.
-
-    Args:
-        storage: The storage client.
-        url: The folder.
-
-    Returns:
-        The lock; None where folders cannot be locked.
-
-    Raises:
-        BlockingIOError: Another run has the lock.
     """
     if fcntl is None or not is_local(url):
         return None

@@ -83,11 +83,7 @@ class JobRecord(Struct, frozen=True):
 
     @staticmethod
     def from_bytes(data: bytes) -> JobRecord | None:
-        """Return the record in a `__job`; None if no job of this package wrote these bytes.
-
-        Raises:
-            UsageError: A later version of the package wrote it.
-        """
+        """Return the record in a `__job`; None if no job of this package wrote these bytes."""
         try:
             file = to_struct(read_signed(data, JOB_FILE, VERSION), _JobFile, JOB_FILE)
             record = JobRecord(file.job, file.settings, file.final, unpack_names(file.files))
@@ -101,12 +97,7 @@ class JobRecord(Struct, frozen=True):
 
 
 def differences(old: JobRecord, new: JobRecord) -> list[tuple[str, str]]:
-    """Return each option that differs, by the name of its setting, with both its values.
-
-    Args:
-        old: The record in the folder.
-        new: The record of this job.
-    """
+    """Return each option that differs, by the name of its setting, with both its values."""
     if old.job != new.job:
         return [("job", f"{old.job} there, {new.job} now")]
     before, after = _values(old), _values(new)

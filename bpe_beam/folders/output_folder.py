@@ -103,12 +103,6 @@ class Takeover(Struct, frozen=True):
 class OutputFolder(JobFolder):
     """A folder that a job has claimed. Made by `claim`.
 
-    Args:
-        storage: The storage client.
-        url: The folder.
-        record: The job's `__job`.
-        warn: Gets a warning of files that are made again.
-
     Attributes:
         finished: Whether an equal job has finished here, so that nothing is left to do.
         restored: If an equal job had finished here, but files are missing: the files of its tasks,
@@ -149,32 +143,6 @@ class OutputFolder(JobFolder):
         warn: Warn = lambda _: None,
     ) -> OutputFolder:
         """Return a folder for a job: a new or empty one, or one that an equal job began.
-
-        Args:
-            storage: The storage client.
-            url: The folder; made if it does not exist.
-            job: The job's name under the key `job`, and every setting that its results depend on,
-                as JSON values. Nothing that differs between machines or runs.
-            names: The names of all files that a job of these settings may write besides `__job`,
-                receipts and the final file. Files under `work/` are temporary.
-            overwrite: Whether to remove the files of the recorded job, and start again. None: no,
-                and the user cannot ask for it.
-            final: The file whose presence says that the job has finished.
-            restore: Reads the tasks of a finished folder, which is then repaired if a file is
-                missing, has another size or, where that is cheap to check, other bytes. Without
-                it, the final file is trusted.
-            beside: Names of subfolders of other jobs, which `overwrite` does not remove.
-            takeover: The other jobs that leave their folder to this one. Their temporary files are
-                removed, but the tokenized documents stay for this one.
-            replace_others: Whether the folder is a temporary one, in which all files of another job
-                and of an unknown one are removed.
-            is_of_job: Returns whether other files say that the folder is of the job with a
-                fingerprint: asked if `__job` is missing or damaged.
-            warn: Gets a warning of files that are missing or damaged, and so are made again.
-
-        Raises:
-            UsageError: The folder is another job's: says what differs and the ways out.
-            DataError: Another run works in the folder, or storage fails.
 
         Cost: one listing; when resuming, all finished tasks' files are read once for their hashes.
         """
@@ -261,14 +229,7 @@ class OutputFolder(JobFolder):
         restore: Restore | None,
         is_of_job: Callable[[str], bool],
     ) -> JobRecord | None:
-        """Return the content of `__job` if it does not name this job, but other files do.
-
-        Args:
-            old: The job that `__job` names; None if it is missing or damaged.
-            present: The names of the files that exist.
-            restore: See `claim`.
-            is_of_job: See `claim`.
-        """
+        """Return the content of `__job` if it does not name this job, but other files do."""
         if old is not None and _is_same(old, self.record):
             return None
         if restore is not None and self.record.final in present:
@@ -304,25 +265,14 @@ class OutputFolder(JobFolder):
         )
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a small file unless it has this content; say so if the folder is finished.
-
-        Args:
-            name: The file's name, relative to the folder.
-            data: Its content.
-        """
+        """Write a small file unless it has this content; say so if the folder is finished."""
         if not self.has_content(name, data):
             if self.finished:
                 self._say_made_again([name])
             self.storage.write_bytes(self.path(name), data)
 
     def _leaves_to(self, record: JobRecord, takeover: Takeover, present: frozenset[str]) -> bool:
-        """Return whether the recorded job leaves its folder to another one, see `Takeover`.
-
-        Args:
-            record: The other job.
-            takeover: What may differ, and what may be lost.
-            present: The names of the files that exist.
-        """
+        """Return whether the recorded job leaves its folder to another one, see `Takeover`."""
         settings = [
             {key: value for key, value in each.settings.items() if key != takeover.setting}
             for each in (self.record, record)
@@ -340,10 +290,6 @@ class OutputFolder(JobFolder):
         """Remove temporary files but the tokenized documents, and record another job.
 
         `__job` is replaced last: until then the folder is the old job's, which only has less.
-
-        Args:
-            record: The other job.
-            present: The names of the files that exist.
         """
         super().remove_work()
         self.clear_attempts(present)
@@ -354,11 +300,7 @@ class OutputFolder(JobFolder):
         return self._kept.get(task)
 
     def require_ours(self) -> None:
-        """Refuse to publish into a folder that another job has taken meanwhile.
-
-        Raises:
-            DataError: `__job` is of another job, or missing.
-        """
+        """Refuse to publish into a folder that another job has taken meanwhile."""
         now = _read_job(self.storage, self.path(JOB_FILE))
         if now is None or now.fingerprint != self.fingerprint:
             raise DataError(
@@ -367,11 +309,7 @@ class OutputFolder(JobFolder):
             )
 
     def require_whole(self, receipts: Iterable[Receipt]) -> None:
-        """Check that the files of all tasks exist with their sizes.
-
-        Raises:
-            DataError: Another run of the job has replaced or removed a file.
-        """
+        """Check that the files of all tasks exist with their sizes."""
 
         files = [file for receipt in receipts for file in receipt.files]
         for file, whole in zip(files, self.request_each(self.has_size, files), strict=True):
@@ -398,9 +336,6 @@ class OutputFolder(JobFolder):
 
         If the run is interrupted here, only the tasks whose files were being moved run again: a
         receipt names the files of its task where they are.
-
-        Raises:
-            UsageError: A file that no job recorded has one of the final names.
         """
         publications = list(publications)
         final = frozenset(name for publication in publications for _, name in publication.moves)
@@ -469,27 +404,13 @@ class OutputFolder(JobFolder):
         )
 
     def remove_strays(self, names: Iterable[str], receipts: Iterable[Receipt]) -> None:
-        """Remove files of the job that no receipt names: killed tasks may have left them.
-
-        Args:
-            names: Names of files of the job, relative to the folder; other files stay.
-            receipts: The receipts of all tasks.
-        """
+        """Remove files of the job that no receipt names: killed tasks may have left them."""
         named = {file.name for receipt in receipts for file in receipt.files}
         there = names_present(self.storage, self.url, self.folders)
         self.remove(there.intersection(names) - named)
 
     def finish(self, final_name: str, data: bytes) -> None:
-        """Write the final file and remove all temporary files; files that no job recorded stay.
-
-        Args:
-            final_name: The name that was claimed as `final`.
-            data: Its content.
-
-        Raises:
-            ValueError: `final_name` is another name.
-            DataError: Another job or another run has taken the folder.
-        """
+        """Write the final file and remove all temporary files; files that no job recorded stay."""
         if final_name != self.record.final:
             raise ValueError(f"final_name must be {self.record.final!r}, got {final_name!r}")
         self.require_ours()
@@ -606,12 +527,7 @@ def _read_job(storage: Storage, url: str) -> JobRecord | None:
 
 
 def recorded_job(storage: Storage, url: str) -> JobRecord | None:
-    """Return the job that a folder is of; None if no `__job` says one.
-
-    Args:
-        storage: The storage client.
-        url: The folder.
-    """
+    """Return the job that a folder is of; None if no `__job` says one."""
     if JOB_FILE not in storage.list_names(url):
         return None
     return _read_job(storage, storage.join(url, JOB_FILE))

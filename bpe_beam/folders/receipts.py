@@ -100,16 +100,7 @@ class TaskFolder:
         return self.storage.join(self.url, *name.split("/"))
 
     def write_receipt(self, task: str, files: Iterable[FileInfo], stats: object) -> None:
-        """Record that a task is finished; call it after its files were written.
-
-        Args:
-            task: The task's name, see `Receipt`.
-            files: Its files.
-            stats: A small object of `msgspec.Struct`, or the stats of another receipt.
-
-        Raises:
-            ValueError: `task` has a character that a name may not have.
-        """
+        """Record that a task is finished; call it after its files were written."""
         if _TASK.fullmatch(task) is None:
             raise ValueError(f"task must match {_TASK.pattern}, got {task!r}")
         receipt = Receipt(task, self.fingerprint, tuple(files), msgspec.to_builtins(stats))
@@ -149,10 +140,6 @@ class TaskFolder:
 
         The calls run side by side, but a few to a local disk one after the other: threads would
         take longer to start.
-
-        Args:
-            call: Makes one request to the folder's store, or a few, for little data.
-            items: Its arguments.
         """
         items = list(items)
         if len(items) <= _FEW and is_local(self.url):
@@ -174,12 +161,7 @@ class TaskFolder:
             return False
 
     def has_content(self, name: str, data: bytes) -> bool:
-        """Return whether a file exists and has exactly this content. Cost: see `matches`.
-
-        Args:
-            name: The file's name, relative to the folder.
-            data: The content.
-        """
+        """Return whether a file exists and has exactly this content. Cost: see `matches`."""
         return self.matches(FileInfo.of(name, data))
 
     def describe(self, name: str) -> FileInfo:
@@ -197,28 +179,14 @@ class TaskFolder:
 
 
 def to_hash(files: Iterable[FileInfo], limit: int = HASHED_BYTES) -> list[FileInfo]:
-    """Return the smallest files, as many as have so many bytes together.
-
-    Args:
-        files: Files of a folder.
-        limit: The most bytes.
-    """
+    """Return the smallest files, as many as have so many bytes together."""
     smallest = sorted(files, key=lambda file: file.bytes)
     sizes = itertools.accumulate(file.bytes for file in smallest)
     return [file for file, size in zip(smallest, sizes, strict=True) if size <= limit]
 
 
 def require_files(storage: Storage, folder: str, files: Iterable[FileInfo]) -> None:
-    """Refuse a folder of which a file is missing or changed. Cost: reads the files once.
-
-    Args:
-        storage: The storage client.
-        folder: The folder.
-        files: Some of its files, as its manifest describes them.
-
-    Raises:
-        DataError: Names the first file that is not as it was written.
-    """
+    """Refuse a folder of which a file is missing or changed. Cost: reads the files once."""
     described = TaskFolder(storage, folder, "")
     for file in files:
         if not described.matches(file):
@@ -241,12 +209,7 @@ def task_of(name: str) -> str | None:
 
 
 def side_by_side(call: Callable[[S], T], items: Iterable[S]) -> list[T]:
-    """Return the result of a call to the store for each item, in the order of the items.
-
-    Args:
-        call: The call; made by as many threads as hide the store's latency without being throttled.
-        items: Its arguments.
-    """
+    """Return the result of a call to the store for each item, in the order of the items."""
     items = list(items)
     if len(items) < 2:
         return [call(item) for item in items]

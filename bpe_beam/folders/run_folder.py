@@ -26,13 +26,7 @@ _RUN = re.compile(r"run-[0-9a-f]{12}")
 
 
 class RunFolder(TaskFolder):
-    """A folder with the files and the receipts of a job's tasks.
-
-    Args:
-        storage: The storage client.
-        url: The folder.
-        record: The job's `__job`: its fingerprint, and the names that it may write.
-    """
+    """A folder with the files and the receipts of a job's tasks."""
 
     def __init__(self, storage: Storage, url: str, record: JobRecord) -> None:
         super().__init__(storage, url, record.fingerprint)
@@ -73,11 +67,7 @@ class RunFolder(TaskFolder):
         }
 
     def all_receipts(self, tasks: Iterable[str]) -> dict[str, Receipt]:
-        """Return all receipts, after a check that those of these tasks are among them.
-
-        Raises:
-            DataError: One is missing.
-        """
+        """Return all receipts, after a check that those of these tasks are among them."""
         receipts = self.receipts()
         missing = [task for task in tasks if task not in receipts]
         if missing:
@@ -124,11 +114,7 @@ class JobFolder(RunFolder):
     """The folder of a job, with the folders of its runs in `work/`."""
 
     def new_run(self, *, synced: bool = True) -> RunFolder:
-        """Make the folder of a pipeline that is to be launched.
-
-        Args:
-            synced: See `Storage.make_folder`.
-        """
+        """Make the folder of a pipeline that is to be launched."""
         run = self.run(f"run-{secrets.token_hex(6)}")
         for folder in sorted(run.folders):
             self.storage.make_folder(run.path(folder), synced=synced)
@@ -147,11 +133,6 @@ class JobFolder(RunFolder):
         """Move the finished tasks of a run to this folder: files first, then the receipt.
 
         A move that was interrupted is done again with the same result.
-
-        Args:
-            run: The run's folder.
-            all_files: Whether to move temporary files, too. If false, the receipts name them where
-                they are: only possible while no worker of the run is left, who might touch them.
         """
 
         def move_files(receipt: Receipt) -> list[FileInfo] | None:
@@ -208,13 +189,7 @@ def folders_of(names: Iterable[str]) -> set[str]:
 
 
 def names_present(storage: Storage, url: str, folders: Iterable[str]) -> frozenset[str]:
-    """Return the relative names of what exists in a folder, its `work/`, and other folders in it.
-
-    Args:
-        storage: The storage client.
-        url: The folder.
-        folders: The names of the other folders.
-    """
+    """Return the relative names of existing files in a folder, its `work/` and other folders."""
     found = set(storage.list_names(url))
     for folder in {*folders, WORK}:
         if folder.partition("/")[0] in found:
@@ -224,12 +199,7 @@ def names_present(storage: Storage, url: str, folders: Iterable[str]) -> frozens
 
 
 def remove_all_in(storage: Storage, url: str) -> None:
-    """Remove all files below a folder; links themselves, not what they lead to.
-
-    Args:
-        storage: The storage client.
-        url: The folder, which stays if it is no link.
-    """
+    """Remove all files below a folder; links themselves, not what they lead to."""
     if storage.is_link(url):
         storage.remove(url)
         return

@@ -18,15 +18,7 @@ class TrainedFiles(Struct, frozen=True):
 
 
 def read_trained_files(storage: Storage, folder: str) -> TrainedFiles:
-    """Return the files that a summary lists.
-
-    Args:
-        storage: The storage client.
-        folder: The folder that has it.
-
-    Raises:
-        DataError: The summary is missing or damaged.
-    """
+    """Return the files that a summary lists."""
     url = storage.join(folder, SUMMARY_FILE)
     values = read_signed(storage.read_bytes(url), redact(url), 1)
     return to_struct(values, TrainedFiles, redact(url))

@@ -90,14 +90,7 @@ class Axis(NamedTuple):
 
 
 def lines(points: Sequence[Point], x: Axis, y: Axis, *, dots: bool = True) -> str:
-    """Return lines through points, a line for each series, as SVG.
-
-    Args:
-        points: The points.
-        x: The x-axis.
-        y: The y-axis.
-        dots: Whether points have marks of the series' shape; otherwise they are small.
-    """
+    """Return lines through points, a line for each series, as SVG."""
     across = _Scale(x, [float(point.x) for point in points], _INSET, WIDTH - _INSET)
     up = _Scale(y, [point.y for point in points], HEIGHT, 0)
     places: dict[int, list[tuple[str, str]]] = {}
@@ -116,13 +109,7 @@ def lines(points: Sequence[Point], x: Axis, y: Axis, *, dots: bool = True) -> st
 
 
 def bars(points: Sequence[Point], x: Axis, y: Axis) -> str:
-    """Return bars, side by side for the series, as SVG.
-
-    Args:
-        points: The bars, in the order of the x-axis.
-        x: The x-axis.
-        y: The y-axis.
-    """
+    """Return bars, side by side for the series, as SVG."""
     up = _Scale(y, [point.y for point in points], HEIGHT, 0)
     names = list(dict.fromkeys(str(point.x) for point in points))
     series = sorted({point.series for point in points})
@@ -140,14 +127,7 @@ def bars(points: Sequence[Point], x: Axis, y: Axis) -> str:
 
 
 class _Scale:
-    """The positions of numbers along an axis.
-
-    Args:
-        axis: The axis.
-        values: All numbers that it shows.
-        start: The position of its beginning, in pixels.
-        end: The position of its end.
-    """
+    """The positions of numbers along an axis."""
 
     def __init__(self, axis: Axis, values: Sequence[float], start: float, end: float) -> None:
         self._axis, self._start, self._end = axis, start, end

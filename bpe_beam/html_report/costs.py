@@ -53,13 +53,7 @@ class ShownVocabulary(NamedTuple):
 def shown_vocabularies(
     rows: Sequence[Mapping[str, Any]], names: Sequence[str], id_spaces: Sequence[int]
 ) -> list[ShownVocabulary]:
-    """Return the vocabularies of a report, those of a tokenizer by size.
-
-    Args:
-        rows: The tokenizers of the report, as JSON values.
-        names: Their names as the page shows them.
-        id_spaces: Of each, one more than its greatest id.
-    """
+    """Return the vocabularies of a report, those of a tokenizer by size."""
     found = []
     for number, (row, name) in enumerate(zip(rows, names, strict=True)):
         shown = name if row["exact"] else f"{name} (not exact)"
@@ -82,11 +76,7 @@ def shown_vocabularies(
 
 
 def cost_rows(vocabularies: Sequence[ShownVocabulary]) -> list[list[str]]:
-    """Return a row of cells for each vocabulary, under COST_HEADINGS.
-
-    Args:
-        vocabularies: The vocabularies.
-    """
+    """Return a row of cells for each vocabulary, under COST_HEADINGS."""
     rows = []
     before: ShownVocabulary | None = None
     for one in vocabularies:
@@ -108,11 +98,7 @@ def cost_rows(vocabularies: Sequence[ShownVocabulary]) -> list[list[str]]:
 
 
 def source_sizes(vocabularies: Sequence[ShownVocabulary]) -> dict[str, int]:
-    """Return the bytes of each source.
-
-    Args:
-        vocabularies: The vocabularies.
-    """
+    """Return the bytes of each source."""
     sizes: dict[str, int] = {}
     for one in vocabularies:
         for name, figures in (one.figures["sources"] or {}).items():
@@ -123,13 +109,7 @@ def source_sizes(vocabularies: Sequence[ShownVocabulary]) -> dict[str, int]:
 def source_rows(
     vocabularies: Sequence[ShownVocabulary], names: Sequence[str], nothing: str
 ) -> list[list[str]]:
-    """Return a row of cells for each source: its name, and its tokens by each vocabulary.
-
-    Args:
-        vocabularies: The vocabularies.
-        names: The sources.
-        nothing: The cell of a source that a vocabulary does not have.
-    """
+    """Return a row of cells for each source: its name, and its tokens by each vocabulary."""
     sources = [one.figures["sources"] or {} for one in vocabularies]
     rows = []
     for name in names:
@@ -145,13 +125,7 @@ def source_rows(
 
 
 def _change(one: ShownVocabulary, before: ShownVocabulary | None, of: str) -> str:
-    """Return how many more tokens one has, in percent; empty where two cannot be compared.
-
-    Args:
-        one: A vocabulary.
-        before: The one before it, if there is one.
-        of: A source, or "total".
-    """
+    """Return how many more tokens one has, in percent; empty where two cannot be compared."""
     if before is None or one.exact != before.exact:
         return ""
     if one.number != before.number and (one.has_sizes or before.has_sizes):

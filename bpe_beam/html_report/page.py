@@ -133,18 +133,7 @@ def page(
     *,
     on_step: Callable[[], None] = lambda: None,
 ) -> bytes:
-    """Return the report as an HTML page; equal arguments give equal bytes.
-
-    Args:
-        report: The report, as JSON values.
-        tokenizers: Its tokenizers, in the order of the report.
-        samples: Texts by title, whose tokens are shown.
-        words: The words of the report; None if there are only tokens.
-        on_step: Called after each of `page_steps`, by threads too.
-
-    Raises:
-        DataError: The counts are damaged, or a vocabulary lacks a symbol of a word.
-    """
+    """Return the report as an HTML page; equal arguments give equal bytes."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -162,12 +151,7 @@ def page(
 
 
 def page_steps(tokenizers: int, words: CountedParts | None) -> int:
-    """Return the number of steps in which `page` makes a page.
-
-    Args:
-        tokenizers: The number of tokenizers.
-        words: The words of the report; None if there are only tokens.
-    """
+    """Return the number of steps in which `page` makes a page."""
     parts = 0 if words is None else len(words.added_up)
     return parts + tokenizers + max(tokenizers - 1, 0) + 1  # tables, pairs, and the page itself
 
@@ -618,13 +602,7 @@ class _Page:
 
 
 def _other_words(lists: WordLists, pair: Pair, second: int) -> dict[str, Any]:
-    """Return the words that a pair encodes differently.
-
-    Args:
-        lists: The words.
-        pair: The first tokenizer and another.
-        second: The number of the other tokenizer.
-    """
+    """Return the words that a pair encodes differently."""
     found = lists.differences[second - 1]
     words = pa.array([word.word for word in found.most_frequent], pa.large_string())
     divided = []
@@ -692,10 +670,6 @@ def _marked(key: str, values: Sequence[float | None]) -> list[tuple[str, bool]]:
     """Return a figure of several vocabularies as people read it, and whether it is the best shown.
 
     No value is marked if all look equal.
-
-    Args:
-        key: The figure.
-        values: Its values; None: there is none.
     """
     texts = [_shown(key, value) for value in values]
     known = [value for value in values if value is not None]

@@ -32,15 +32,7 @@ MAX_SAMPLE = 10_000
 
 
 def read_samples(storage: Storage, paths: tuple[str, ...]) -> dict[str, str]:
-    """Return the texts of files by the files' names, or SAMPLES without files.
-
-    Args:
-        storage: The storage client.
-        paths: Paths or URLs of text files.
-
-    Raises:
-        UsageError: A file does not exist, or is not UTF-8.
-    """
+    """Return the texts of files by the files' names, or SAMPLES without files."""
     if not paths:
         return SAMPLES
     found = {}
@@ -58,12 +50,7 @@ def read_samples(storage: Storage, paths: tuple[str, ...]) -> dict[str, str]:
 
 
 def tokens_of(vocabulary: Vocabulary, text: str) -> list[int] | None:
-    """Return the positions of the tokens of a text; None if the vocabulary lacks a symbol of it.
-
-    Args:
-        vocabulary: The tokens.
-        text: The text.
-    """
+    """Return the positions of the tokens of a text; None if the vocabulary lacks a symbol of it."""
     try:
         ids = vocabulary.tokenizer.encode(text)
     except DataError:

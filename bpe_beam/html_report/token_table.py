@@ -35,12 +35,7 @@ _LEVEL = 6
 
 
 def token_table(vocabulary: Vocabulary, counts: Integers) -> str:
-    """Return the tokens, compressed, in base64.
-
-    Args:
-        vocabulary: The tokens.
-        counts: How often each occurs, by position.
-    """
+    """Return the tokens, compressed, in base64."""
     model = vocabulary.tokenizer.spec.model
     derivations = Derivations(vocabulary) if isinstance(model, BPE) else None
     size = len(vocabulary)
@@ -86,13 +81,7 @@ def _kinds(vocabulary: Vocabulary, counts: Integers, derivations: Derivations | 
 
 
 def _merges(vocabulary: Vocabulary, derivations: Derivations) -> dict[str, Any]:
-    """Return the merge of each token.
-
-    Returns:
-        split: The number of bytes of the left token; 0 without a merge.
-        rank: The rank of the merge less that of the merge before in the list of tokens.
-        made: The two tokens by token, where their bytes do not tell.
-    """
+    """Return the merge of each token."""
     data = vocabulary.token_bytes
     first: dict[bytes, int] = {}
     for position, added in enumerate(vocabulary.added.tolist()):

@@ -85,19 +85,7 @@ def word_lists(
     pairs: Sequence[Pair] = (),
     on_part: Callable[[], None] = lambda: None,
 ) -> WordLists:
-    """Return the words that cost most in each tokenizer, and those that two encode otherwise.
-
-    Args:
-        words: The words.
-        vocabularies: The tokens of the tokenizers.
-        names: The names of the tokenizers.
-        most: The most words of each list.
-        pairs: The first tokenizer with each of the others, in their order; or none.
-        on_part: Called by a thread after each part.
-
-    Raises:
-        DataError: A part of the counts is damaged, or a vocabulary lacks a symbol of a word.
-    """
+    """Return the words that cost most in each tokenizer, and those that two encode otherwise."""
     rules = words.manifest.normalizer, words.manifest.pretokenizer
     encoders = [WordEncoder(one.tokenizer, *rules) for one in vocabularies]
     comparisons = [

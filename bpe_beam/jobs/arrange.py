@@ -159,12 +159,7 @@ class Arranged(Struct, frozen=True):
 
 
 def arrange(job: ArrangeJob) -> Arranged:
-    """Tokenize documents and arrange them.
-
-    Raises:
-        UsageError: The output folder is not free, or the padding token is unknown.
-        DataError: A part would be empty, or storage fails.
-    """
+    """Tokenize documents and arrange them."""
     settings, storage, arrangement = job.settings, job.storage, job.arrangement
     parts = arrangement.parts
     pad = arrangement.pad_token

@@ -35,13 +35,7 @@ class BlendSummary(Struct, frozen=True):
 
 
 def run(settings: BlendSettings, _progress: Progress) -> BlendSummary:
-    """Write the list of all shards to stdout, and the file of sequences.
-
-    Raises:
-        UsageError: A folder of another format, folders of different tokenizers, weights that do not
-            fit the folders, or a path with a space.
-        DataError: A manifest is missing or malformed.
-    """
+    """Write the list of all shards to stdout, and the file of sequences."""
     storage = Storage(settings.run.storage_options)
     if settings.sequences is not None:
         prepare_file(storage, settings.sequences, "sequences")

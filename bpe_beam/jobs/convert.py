@@ -124,17 +124,8 @@ class _Old:
 def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
     """Convert folders of shards.
 
-    Args:
-        settings: The job's settings.
-        progress: Shows the progress.
-
     Returns:
         The summary.
-
-    Raises:
-        UsageError: Settings that cannot work, folders that cannot be joined, an output folder that
-            is not free.
-        DataError: A folder is damaged or not finished, or storage fails.
     """
     started = time.monotonic()
     storage = Storage(settings.run.storage_options)

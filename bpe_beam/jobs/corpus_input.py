@@ -34,15 +34,7 @@ def read_settings(input_settings: InputSettings) -> ReadSettings:
 
 
 def require_no_artifacts(storage: Storage, inputs: Iterable[str]) -> list[str]:
-    """Return the folders among the inputs, after a check that no job wrote them.
-
-    Args:
-        storage: The storage client.
-        inputs: Paths, URLs, globs or folders.
-
-    Raises:
-        UsageError: Names the first folder that a job wrote.
-    """
+    """Return the folders among the inputs, after a check that no job wrote them."""
     folders = list(filter(storage.is_folder, inputs))
     for folder in folders:
         kind = kind_of(storage, folder) if JOB_FILE in storage.list_names(folder) else None
@@ -61,19 +53,7 @@ def plan_of(
     outputs: Sequence[str | None] = (),
     with_places: bool = False,
 ) -> Plan:
-    """Return the plan of the input files.
-
-    Args:
-        storage: The storage client.
-        input_settings: The input settings.
-        outputs: The folders and files that the job writes, the output first; they are left out of
-            the inputs, so that the same command reads the same files again.
-        with_places: Whether the position of each document in the corpus is needed; compressed
-            files are then not split.
-
-    Raises:
-        UsageError: No such files; an input that is a folder which a job wrote.
-    """
+    """Return the plan of the input files."""
     require_no_artifacts(storage, input_settings.inputs)
     plan = make_plan(
         storage,
@@ -90,12 +70,7 @@ def plan_of(
 
 
 def identity(input_settings: InputSettings, plan: Plan) -> dict[str, Any]:
-    """Return what `__job` has of a job's input, on which its results depend.
-
-    Args:
-        input_settings: The input settings.
-        plan: The plan.
-    """
+    """Return what `__job` has of a job's input, on which its results depend."""
     return {
         "reading": identity_of(input_settings),
         "plan": {
@@ -113,13 +88,7 @@ def rejects_names(plan: Plan) -> list[str]:
 
 
 def rejects_there(storage: Storage, url: str, plan: Plan) -> list[str]:
-    """Return the files of rejects in a finished folder, by name.
-
-    Args:
-        storage: The storage client.
-        url: The folder.
-        plan: The plan.
-    """
+    """Return the files of rejects in a finished folder, by name."""
     found = storage.list_names(storage.join(url, REJECTS))
     return sorted({f"{REJECTS}/{name}" for name in found}.intersection(rejects_names(plan)))
 
@@ -128,14 +97,6 @@ def check_first_records(storage: Storage, plan: Plan, input_settings: InputSetti
     """Refuse a corpus whose first records all fail for one reason, before the rest is read.
 
     Nothing is read if a tenth of the records, or two thousand, may be rejects.
-
-    Args:
-        storage: The storage client.
-        plan: The plan.
-        input_settings: The input settings, with the limit of rejects.
-
-    Raises:
-        DataError: Names the reason, a record, and what to do.
     """
     limit = Limit.parse(input_settings.max_rejects)
     if not limit.exceeded(TRIED_RECORDS, 10 * TRIED_RECORDS):
@@ -161,14 +122,7 @@ def check_first_records(storage: Storage, plan: Plan, input_settings: InputSetti
 def id_warnings(
     storage: Storage, plan: Plan, input_settings: InputSettings, *, needed: bool = False
 ) -> list[str]:
-    """Return a warning of each field of ids that the first records of the corpus do not have.
-
-    Args:
-        storage: The storage client.
-        plan: The plan.
-        input_settings: The input settings.
-        needed: Whether to look for the default field, too.
-    """
+    """Return a warning of each field of ids that the first records of the corpus do not have."""
     reading = read_settings(input_settings)
     if reading.id_field == ReadSettings().id_field and not needed:
         return []
@@ -186,18 +140,7 @@ def check_documents(
     stored_bytes: int,
     files: Iterable[str],
 ) -> None:
-    """Refuse a corpus without documents, or beyond the limits of rejects and losses.
-
-    Args:
-        folder: The job's folder.
-        input_settings: The limits of rejects and losses.
-        totals: What was read.
-        stored_bytes: The size of all files.
-        files: The rejects' files, relative to the folder.
-
-    Raises:
-        DataError: Says what is wrong and where to look.
-    """
+    """Refuse a corpus without documents, or beyond the limits of rejects and losses."""
     check_limits(
         folder,
         totals,

@@ -125,11 +125,6 @@ class TemplateSummary(Struct, frozen=True):
 class CorpusJob(ABC, Generic[S, M]):
     """A job over a corpus; `S` are its settings, `M` its manifest.
 
-    Args:
-        settings: The job's settings.
-        storage: The storage client.
-        plan: The plan of the inputs.
-
     Attributes:
         kind: The kind of task of a split, as in the names of receipts.
         made: What the summary calls the results of splits.
@@ -196,22 +191,11 @@ class CorpusJob(ABC, Generic[S, M]):
 
     @abstractmethod
     def manifest(self, plan: Plan, splits: list[Receipt], merged: list[Receipt]) -> M:
-        """Return the manifest of a corpus of which all splits were read.
-
-        Args:
-            plan: The plan as it was read: files with gaps between slices are read as one.
-            splits: The receipts of the splits, in the order of the plan.
-            merged: The receipts of the tasks that merge all splits.
-        """
+        """Return the manifest of a corpus of which all splits were read."""
 
     @abstractmethod
     def publish(self, manifest: M, splits: list[Receipt], merged: list[Receipt]) -> bytes:
         """Give all files their final names, and return the bytes of the manifest.
-
-        Args:
-            manifest: The manifest.
-            splits: See `manifest`.
-            merged: See `manifest`.
 
         Returns:
             The bytes.
@@ -295,15 +279,7 @@ class CorpusJob(ABC, Generic[S, M]):
         )
 
     def check_input(self, progress: Progress) -> None:
-        """Refuse inputs that cannot be read, before a folder is claimed; warn of others.
-
-        Args:
-            progress: Shows the warnings.
-
-        Raises:
-            UsageError: The runner's workers do not see them.
-            DataError: See `check_first_records`.
-        """
+        """Refuse inputs that cannot be read, before a folder is claimed; warn of others."""
         require_reachable(self.settings.run.runner, inputs=(self.plan.root,))
         if self.plan.links:
             progress.warn(f"links are not followed: {list_few(self.plan.links)}")
@@ -343,12 +319,7 @@ class CorpusJob(ABC, Generic[S, M]):
         return self._not_split(plan, [row.read_stats(SplitReading) for row in splits])
 
     def check(self, manifest: M, files: Sequence[str]) -> None:
-        """Refuse a corpus that is empty, or of which too much could not be used.
-
-        Args:
-            manifest: The job's manifest.
-            files: The names of the files of rejects.
-        """
+        """Refuse a corpus that is empty, or of which too much could not be used."""
         corpus_input.check_documents(
             self.folder, self.settings.input, self.totals(manifest), self.plan.size, files
         )

@@ -24,12 +24,7 @@ _IN_ARCHIVES = "in tar archives: hidden files, README, LICENSE and their like"
 
 
 def inputs_summary(plan: Plan, not_split: Sequence[str]) -> dict[str, Any]:
-    """Return the rows of a summary about the input files.
-
-    Args:
-        plan: The plan.
-        not_split: The files that one worker read, though they exceed a split.
-    """
+    """Return the rows of a summary about the input files."""
     passed_over = first_few(plan.passed_over, _SHOWN_FILES)
     if any(input_format(name).archive for name in {file.format for file in plan.files}):
         passed_over.append(_IN_ARCHIVES)
@@ -71,12 +66,7 @@ def losses_summary(losses: Sequence[FileLoss]) -> dict[str, Any] | None:
 
 
 def loss_warnings(losses: Sequence[FileLoss], stored_bytes: int) -> list[str]:
-    """Return the warning about losses that the limit allowed.
-
-    Args:
-        losses: The losses in the job's manifest.
-        stored_bytes: The size of all files.
-    """
+    """Return the warning about losses that the limit allowed."""
     if not losses:
         return []
     lost = lost_in_words(losses, stored_bytes)
@@ -86,12 +76,7 @@ def loss_warnings(losses: Sequence[FileLoss], stored_bytes: int) -> list[str]:
 def source_facts(
     manifest: CountsManifest, tokens: Mapping[str, int | None] | None = None
 ) -> dict[str, dict[str, Any]] | None:
-    """Return the figures of each source of counts; None without sources.
-
-    Args:
-        manifest: The manifest of the counts.
-        tokens: The tokens of each source; None: unknown.
-    """
+    """Return the figures of each source of counts; None without sources."""
     if manifest.sources is None:
         return None
     rows = {name: asdict(totals) for name, totals in manifest.sources.items()}
@@ -109,12 +94,7 @@ def shard_source_facts(
 
 
 def source_warnings(input_settings: InputSettings, sources: Collection[str] | None) -> list[str]:
-    """Return a warning about sources without a document, whose names may be misspelt.
-
-    Args:
-        input_settings: The input settings, which may name sources.
-        sources: The sources of the documents.
-    """
+    """Return a warning about sources without a document, whose names may be misspelt."""
     found = sources or ()
     if input_settings.source_field is not None and set(found) == {OTHER_SOURCE}:
         fields = list_few([repr(field) for _, field in pairs_of(input_settings.source_field)])

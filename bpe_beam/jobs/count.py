@@ -57,17 +57,7 @@ def run(
     plan: Plan | None = None,
     added_tokens: tuple[AddedToken, ...] = (),
 ) -> CorpusSummary | TemplateSummary | Estimate:
-    """Count a corpus.
-
-    Args:
-        settings: The job's settings.
-        progress: Shows the progress.
-        plan: The plan of the corpus's files; None makes it.
-        added_tokens: See `WordRules`.
-
-    Raises:
-        DataError: A corpus that is empty or has too many rejects.
-    """
+    """Count a corpus."""
     storage = Storage(settings.run.storage_options)
     plan = plan or corpus_input.plan_of(
         storage,
@@ -93,14 +83,7 @@ def rules_of(settings: CountSettings) -> WordRules:
 
 
 class CountJob(CorpusJob[CountSettings, CountsManifest]):
-    """Counts each split, then merges the words of all splits into the parts.
-
-    Args:
-        settings: The job's settings.
-        storage: The storage client.
-        plan: The splits of the corpus.
-        added_tokens: See `WordRules`.
-    """
+    """Counts each split, then merges the words of all splits into the parts."""
 
     name = "count"
     kind = "counts"

@@ -40,20 +40,7 @@ TABLE_BYTES = 400_000_000
 def words_in_memory(
     settings: CountSettings, others: Sequence[WordRules], storage: Storage, progress: Progress
 ) -> list[WordCounts] | None:
-    """Return the words of a corpus, or None if they should be counted into a folder.
-
-    Args:
-        settings: The settings of `count`; the output is a folder for receipts and rejects.
-        others: Other ways to split the texts, counted in the same pass.
-        storage: The storage client.
-        progress: Shows the progress.
-
-    Returns:
-        The counts by the rules of the settings, and by each of the others.
-
-    Raises:
-        DataError: A corpus that is empty or has too many rejects.
-    """
+    """Return the words of a corpus, or None if they should be counted into a folder."""
     rules = [rules_of(settings), *others]
     if not settings.run.is_local or any(one.hold_gil for one in rules):
         return None

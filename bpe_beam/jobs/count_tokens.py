@@ -70,17 +70,7 @@ class CorpusTokens(Struct, frozen=True):
 def token_counts(
     settings: TokenizeSettings, storage: Storage, tokenizer: Tokenizer, progress: Progress
 ) -> Iterator[SourceCounts]:
-    """Return how often each id occurs in each source of a corpus; without sources, of None.
-
-    Args:
-        settings: The settings of `tokenize`; formats of shards have no effect.
-        storage: The storage client.
-        tokenizer: The tokenizer.
-        progress: Shows the progress.
-
-    Raises:
-        DataError: A corpus that is empty or has too many rejects, or the tokenizer lacks a symbol.
-    """
+    """Return how often each id occurs in each source of a corpus; without sources, of None."""
     plan = corpus_input.plan_of(
         storage, settings.input, outputs=(settings.output, settings.run.summary_file)
     )

@@ -56,13 +56,7 @@ class CountingWork:
         return done, done + max(0.0, total - now.done) + expected
 
     def _words_per_byte(self, reading: int, counted: int, now: Snapshot) -> float:
-        """Return the words that splits have for each stored byte, found in each split anew.
-
-        Args:
-            reading: The stored bytes that are read of splits that are not counted yet.
-            counted: The stored bytes of splits that are counted.
-            now: The stage.
-        """
+        """Return the words that splits have for each stored byte, found in each split anew."""
         written = now.counters.get("_words_written", 0)
         found = max(0, now.counters.get("_words_found", 0) - written)
         share = min(1.0, max(_LEAST_SHARE, reading / (self.at_once * max(1.0, self.split_bytes))))

@@ -65,16 +65,7 @@ class DiffSummary(Struct, frozen=True):
 
 
 def run(settings: DiffSettings, progress: Progress) -> DiffSummary:
-    """Write the differences of two tokenizers to stdout, and return their numbers.
-
-    Args:
-        settings: The job's settings.
-        progress: Shows how many parts of the counts are compared.
-
-    Raises:
-        UsageError: A tokenizer is not supported.
-        DataError: The counts are damaged, or a vocabulary lacks a symbol of a word.
-    """
+    """Write the differences of two tokenizers to stdout, and return their numbers."""
     started = time.monotonic()
     storage = Storage(settings.run.storage_options)
     a, b = (Tokenizer.from_file(path, storage=storage) for path in (settings.a, settings.b))

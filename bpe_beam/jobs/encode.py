@@ -31,16 +31,8 @@ class EncodeSummary(msgspec.Struct, frozen=True):
 def run(settings: EncodeSettings, progress: Progress) -> EncodeSummary:
     """Print the ids of a text on one line, or a table of its tokens.
 
-    Args:
-        settings: The job's settings.
-        progress: Shows the warnings.
-
     Returns:
         The summary.
-
-    Raises:
-        DataError: Standard input is not UTF-8.
-        UsageError: The tokenizer is not supported.
     """
     storage = Storage(settings.run.storage_options)
     tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)

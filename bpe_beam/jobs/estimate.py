@@ -123,14 +123,6 @@ def sample_of(
     """Return a plan that reads about so many bytes, from places all over the corpus.
 
     A sample of a quarter of the bytes from half of the places is within it.
-
-    Args:
-        storage: The storage client.
-        plan: The plan of the corpus.
-        size: The stored bytes.
-        places: How many places; fewer if a file cannot be read from any byte on.
-        separator: The document separator.
-        splits: How many splits it has, at most: each has places from all over the corpus.
     """
     slices = [part for split in plan.splits for part in split.slices]
     ends = [*accumulate(part.end - part.start for part in slices)]
@@ -326,14 +318,7 @@ def _sampled(
     folder: str,
     run: Callable[[Any, Progress, Plan], Any],
 ) -> _Sample:
-    """Run a job on both parts of a sample.
-
-    Args:
-        plan: The plan of the corpus.
-        settings: The settings of the job.
-        folder: A temporary folder; the second run's output is `second` in it.
-        run: Runs the job.
-    """
+    """Run a job on both parts of a sample."""
     started = time.process_time()
     workers = workers_of(settings.run, len(plan.splits))
 
@@ -480,12 +465,7 @@ def _count_sample(plan: Plan, settings: CountSettings, folder: str) -> _Words:
 
 
 def estimate_counting(plan: Plan, settings: CountSettings) -> Estimate:
-    """Return what counting a corpus would take.
-
-    Args:
-        plan: The plan of the corpus.
-        settings: The settings of the job.
-    """
+    """Return what counting a corpus would take."""
     with tempfile.TemporaryDirectory() as folder:
         return Estimate(job="count", **_count_sample(plan, settings, folder).rows())
 
@@ -496,14 +476,7 @@ def estimate_counting(plan: Plan, settings: CountSettings) -> Estimate:
 def estimate_training(
     plan: Plan, counting: CountSettings, settings: TrainSettings, recipe: Recipe
 ) -> Estimate:
-    """Return what counting a corpus and training from its words would take.
-
-    Args:
-        plan: The plan of the corpus.
-        counting: The settings of counting it.
-        settings: The settings of the job.
-        recipe: What is trained.
-    """
+    """Return what counting a corpus and training from its words would take."""
     with tempfile.TemporaryDirectory() as folder:
         words = _count_sample(plan, counting, folder)
         rows = words.rows()
@@ -530,13 +503,7 @@ def estimate_training(
 def estimate_training_from_counts(
     settings: TrainSettings, recipe: Recipe, manifest: CountsManifest
 ) -> Estimate:
-    """Return what training from counts would take.
-
-    Args:
-        settings: The settings of the job.
-        recipe: What is trained.
-        manifest: The manifest of the counts.
-    """
+    """Return what training from counts would take."""
     started = time.process_time()
     training = _training(settings, recipe, manifest, manifest.unique_words, manifest.word_bytes)
     if training["seconds"] is not None:
@@ -547,15 +514,7 @@ def estimate_training_from_counts(
 def _training(
     settings: TrainSettings, recipe: Recipe, manifest: CountsManifest, unique: int, word_bytes: int
 ) -> dict[str, Any]:
-    """Return what training takes, from a training on all or some parts of counts.
-
-    Args:
-        settings: The settings; their counts are those that are trained from.
-        recipe: What is trained.
-        manifest: The manifest of the counts.
-        unique: The number of unique words of the job.
-        word_bytes: Their bytes.
-    """
+    """Return what training takes, from a training on all or some parts of counts."""
     from bpe_beam.jobs import train
 
     sizes = [part.word_bytes for part in manifest.parts]
@@ -615,12 +574,7 @@ def _work(recipe: Recipe, word_bytes: float) -> float:
 
 
 def estimate_tokenizing(plan: Plan, settings: TokenizeSettings) -> Estimate:
-    """Return what tokenizing a corpus would take.
-
-    Args:
-        plan: The plan of the corpus.
-        settings: The settings of the job.
-    """
+    """Return what tokenizing a corpus would take."""
     from bpe_beam.jobs import tokenize
 
     undivided = replace(settings, arranging=replace(settings.arranging, dry_run=False))

@@ -77,12 +77,7 @@ class EvaluateSummary(Struct, frozen=True):
 
 
 def run(settings: EvaluateSettings, progress: Progress) -> EvaluateSummary:
-    """Write the report of all tokenizers to a file or to stdout.
-
-    Raises:
-        UsageError: A tokenizer does not have a vocabulary of a wanted size.
-        DataError: A tokenizer lacks a symbol of a word.
-    """
+    """Write the report of all tokenizers to a file or to stdout."""
     started = time.monotonic()
     storage = Storage(settings.run.storage_options)
     if settings.input is not None and settings.file is not None:  # it may be where inputs are
@@ -183,10 +178,6 @@ def _threads(number: int, stopped: threading.Event) -> Iterator[ThreadPoolExecut
     """Yield a pool of threads, whose calls are told to stop after an error or Ctrl-C.
 
     After Ctrl-C, running calls are not waited for: they end after the words at hand.
-
-    Args:
-        number: The number of threads.
-        stopped: Is set when the calls should stop.
     """
     pool = ThreadPoolExecutor(number, "tokenizer")
     wait = True

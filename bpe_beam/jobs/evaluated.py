@@ -48,11 +48,6 @@ Tallies = Iterator[tuple[str | None, Tally]]
 class CountedWords:
     """Counted words, of a folder or of texts.
 
-    Args:
-        parts: The words.
-        texts: The texts of the words, if they are at hand.
-        others: Words of the same texts by other rules.
-
     Attributes:
         parts: The words.
         manifest: Their manifest.
@@ -70,12 +65,7 @@ class CountedWords:
         self._others = {_rules(other.manifest): other for other in others}
 
     def work(self, tokenizer: Tokenizer, at_once: int) -> TokenizerWork:
-        """Return the work that is expected; its parts are how often `tallies` calls `on_part`.
-
-        Args:
-            tokenizer: The tokenizer.
-            at_once: The number of tokenizers that are evaluated at once.
-        """
+        """Return the work that is expected; its parts are how often `tallies` calls `on_part`."""
         size = len(tokenizer.vocab)
         parts = len(self.parts.parts) * len(source_groups(self.manifest, size))
         exact = is_exact(tokenizer, *_rules(self.manifest))
@@ -98,15 +88,7 @@ class CountedWords:
     def own_tokens(
         self, vocabulary: Vocabulary, go_on: Callable[[], None] = lambda: None
     ) -> Iterator[SourceCounts] | None:
-        """Return how often each id occurs in each source, by words of the tokenizer's own rules.
-
-        Args:
-            vocabulary: The tokens of the tokenizer.
-            go_on: See `tallies_of_counts`.
-
-        Returns:
-            The counts; None if there are no such words.
-        """
+        """Return how often each id occurs in each source, by words of the tokenizer's own rules."""
         own = (
             None if self._is_exact(vocabulary.tokenizer) else self._own_words(vocabulary.tokenizer)
         )
@@ -126,18 +108,7 @@ class CountedWords:
         on_part: Callable[[], None],
         go_on: Callable[[], None] = lambda: None,
     ) -> Tallies:
-        """Yield the sources with their tallies.
-
-        Args:
-            vocabulary: The tokens of the tokenizer.
-            of_texts: How often each id occurs in each source of the texts; None: the words have
-                the same tokens.
-            on_part: See `tallies_of_counts`.
-            go_on: See `tallies_of_counts`.
-
-        Raises:
-            DataError: See `tallies_of_counts`.
-        """
+        """Yield the sources with their tallies."""
         tallies = tallies_of_counts(
             self.parts,
             vocabulary,
@@ -212,10 +183,6 @@ class Texts:
         In memory the words of tokenizers that split texts in another way are counted in the same
         pass.
 
-        Args:
-            pretokenizer: The pre-tokenizer by name.
-            tokenizers: The tokenizers to evaluate.
-
         Returns:
             The words.
         """
@@ -268,10 +235,6 @@ def folder_for_texts(chosen: str | None) -> Iterator[str]:
 class TokensFolder:
     """A tokens folder, with the tokenizer that made it.
 
-    Args:
-        storage: The storage client.
-        folder: The folder.
-
     Attributes:
         manifest: Its manifest.
         tokenizer: The tokenizer.
@@ -289,12 +252,6 @@ class TokensFolder:
         """Yield the sources with their tallies, without words and characters.
 
         Of a folder without token counts, all shards are read, and sources are not separated.
-
-        Args:
-            on_shards: Called with the number of shards that are done, whenever some are.
-
-        Raises:
-            DataError: A file is damaged.
         """
         file = self.manifest.token_counts
         if file is None:

@@ -58,15 +58,7 @@ class TokenizerWork(NamedTuple):
     def of(
         words: CountedParts, parts: int, vocab_size: int, at_once: int, *, exact: bool
     ) -> TokenizerWork:
-        """Return the work that is expected.
-
-        Args:
-            words: The counted words.
-            parts: How many parts are reported.
-            vocab_size: The number of tokens.
-            at_once: The number of tokenizers that are evaluated at once.
-            exact: See `WordEncoder`.
-        """
+        """Return the work that is expected."""
         sources = words.manifest.sources
         each = [one.unique_words for one in sources.values()] if sources else []
         number = sum(each) or words.manifest.unique_words
@@ -83,11 +75,7 @@ class TokenizerWork(NamedTuple):
 
 
 class EvaluationWork:
-    """The work of an evaluation of several tokenizers: what is done, and all.
-
-    Args:
-        tokenizers: The work for each.
-    """
+    """The work of an evaluation of several tokenizers: what is done, and all."""
 
     def __init__(self, tokenizers: Sequence[TokenizerWork]) -> None:
         self._tokenizers = tokenizers

@@ -28,9 +28,6 @@ def run(settings: ExportSettings, _progress: Progress) -> ExportSummary:
     """Write a tokenizer in another form, and the paths of its files to stdout.
 
     Files that exist are replaced, each atomically.
-
-    Raises:
-        UsageError: The tokenizer is not supported, or the form cannot represent it.
     """
     storage = Storage(settings.run.storage_options)
     tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)

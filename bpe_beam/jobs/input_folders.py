@@ -19,12 +19,7 @@ AROUND = ("append", "prepend", "add_special_tokens")
 
 
 def same_folder(one: str, other: str) -> bool:
-    """Return whether two names mean one folder; URLs are compared as texts.
-
-    Args:
-        one: A path or URL.
-        other: A path or URL.
-    """
+    """Return whether two names mean one folder; URLs are compared as texts."""
     paths = [local_path(name) for name in (one, other) if is_local(name)]
     # A folder that may not be looked for does not exist here, and is refused where it is written.
     if len(paths) == 2 and all(map(os.path.exists, paths)):
@@ -33,16 +28,7 @@ def same_folder(one: str, other: str) -> bool:
 
 
 def refuse_own_folder(output: str, folders: tuple[str, ...], *, inside: bool = False) -> None:
-    """Refuse an output that is or has an input: overwriting would remove it before it is read.
-
-    Args:
-        output: The output folder.
-        folders: The folders that the job reads.
-        inside: Whether an input may be within the output.
-
-    Raises:
-        UsageError: The output is one of them, or has one of them.
-    """
+    """Refuse an output that is or has an input: overwriting would remove it before it is read."""
     for folder in folders:
         if same_folder(output, folder):
             raise UsageError(
@@ -63,27 +49,14 @@ def _is_within(folder: str, outer: str) -> bool:
 
 
 def refuse_twice(folders: Sequence[str], harm: str) -> None:
-    """Refuse a folder that is named twice.
-
-    Args:
-        folders: The folders that the job reads.
-        harm: What would happen, such as "its words would be counted twice".
-
-    Raises:
-        UsageError: Names the folder.
-    """
+    """Refuse a folder that is named twice."""
     for one, other in itertools.combinations(folders, 2):
         if same_folder(one, other):
             raise UsageError(f"{other} is named twice: {harm}")
 
 
 def kind_of_tokens(manifest: Manifest, settings: Sequence[str] = AROUND) -> dict[str, Any]:
-    """Return what shards must share to be used together: the tokenizer, and settings of encoding.
-
-    Args:
-        manifest: The manifest of a tokens folder.
-        settings: The names of the settings.
-    """
+    """Return what shards used together must share: the tokenizer and settings of encoding."""
     return {
         "tokenizer": manifest.tokenizer.fingerprint,
         "vocab_size": f"{manifest.tokenizer.vocab_size:,}",
@@ -94,17 +67,7 @@ def kind_of_tokens(manifest: Manifest, settings: Sequence[str] = AROUND) -> dict
 def refuse_unlike(
     folders: Sequence[str], kinds: Sequence[Mapping[str, Any]], problem: str, remedy: str
 ) -> None:
-    """Refuse folders that differ in what they must share.
-
-    Args:
-        folders: The folders that the job reads.
-        kinds: What each must share, with the same names.
-        problem: What cannot be done.
-        remedy: What to do.
-
-    Raises:
-        UsageError: Lists what differs between the first folder and the first other one.
-    """
+    """Refuse folders that differ in what they must share."""
     for folder, kind in zip(folders[1:], kinds[1:], strict=True):
         lines = [
             f"  {name}: {_shown(value)} in {redact(folders[0])}, "

@@ -15,18 +15,7 @@ if TYPE_CHECKING:
 
 
 def prepare_file(storage: Storage, target: str, parameter: str) -> None:
-    """Make the folder of a file, and find out before the job works whether it can be written.
-
-    Args:
-        storage: The storage client.
-        target: The path or URL of the file; `-` is stdout.
-        parameter: The setting that names the file.
-
-    Raises:
-        UsageError: The path is a folder.
-        DataError: The folder of the file cannot be made, no file can be made there, or stdout is
-            closed.
-    """
+    """Make the folder of a file, and find out before the job works whether it can be written."""
     if target == STDOUT:
         require_stdout()
         return
@@ -38,16 +27,7 @@ def prepare_file(storage: Storage, target: str, parameter: str) -> None:
 def write_json(
     value: Mapping[str, Any], target: str, storage_options: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Write a value as JSON to a path, a URL, or stdout.
-
-    Args:
-        value: JSON values by name; they are written in this order.
-        target: A path or URL; `-` is stdout.
-        storage_options: Options of file systems by protocol.
-
-    Raises:
-        DataError: The file cannot be written.
-    """
+    """Write a value as JSON to a path, a URL, or stdout."""
     data = json_bytes(dict(value))
     if target == STDOUT:
         write_stdout(data)

@@ -48,11 +48,7 @@ class QuickstartSummary(Struct, frozen=True, kw_only=True):
 
 
 def run(settings: QuickstartSettings, progress: Progress) -> QuickstartSummary:
-    """Train on the sources, tokenize them, verify the shards.
-
-    Raises:
-        UsageError: This Python has no sources.
-    """
+    """Train on the sources, tokenize them, verify the shards."""
     storage = Storage(settings.run.storage_options)
     trained = storage.join(settings.output, "tokenizer")
     tokens = storage.join(settings.output, "tokens")

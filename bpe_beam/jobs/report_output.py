@@ -41,18 +41,7 @@ _BY_SOURCE = ("bytes_per_token", "tokens_per_word", "words_kept_whole")
 
 
 class ReportOutput:
-    """Writes the report of an evaluation in the format of its settings.
-
-    Args:
-        settings: The settings of the job.
-        storage: The storage client.
-        progress: Shows how far a page is.
-
-    Raises:
-        UsageError: The output is a folder; or the format is html, and its packages are not
-            installed, or a sample cannot be read.
-        DataError: The folder of the output cannot be made.
-    """
+    """Writes the report of an evaluation in the format of its settings."""
 
     def __init__(self, settings: EvaluateSettings, storage: Storage, progress: Progress) -> None:
         self._settings = settings
@@ -70,13 +59,7 @@ class ReportOutput:
     def seen(
         self, name: str, vocabulary: Vocabulary, tallies: Iterable[tuple[str | None, Tally]]
     ) -> Iterator[tuple[str | None, Tally]]:
-        """Yield the sources of a tokenizer with their tallies, and keep what a page needs of them.
-
-        Args:
-            name: The name of the tokenizer in the report.
-            vocabulary: The tokens.
-            tallies: The sources with their tallies.
-        """
+        """Yield the sources of a tokenizer with their tallies, and keep what a page needs."""
         if not self._in_html:
             yield from tallies
             return
@@ -89,12 +72,7 @@ class ReportOutput:
             yield source, tally
 
     def write(self, report: Report, words: CountedParts | None) -> None:
-        """Write the report to the output, or to stdout without one.
-
-        Args:
-            report: The report.
-            words: The words of the report; None if there are only tokens.
-        """
+        """Write the report to the output, or to stdout without one."""
         output = self._settings.file
         data = self._bytes(report, words)
         if output is None:
@@ -121,12 +99,7 @@ class ReportOutput:
 
 
 def text_of(report: Report, terminal: Terminal) -> str:
-    """Return a few figures of each tokenizer and size as aligned tables: of all text, by source.
-
-    Args:
-        report: The report.
-        terminal: Who reads it.
-    """
+    """Return a few figures of each tokenizer and size as aligned tables: of all text, by source."""
     vocabularies = [
         (quoted(one.name) if one.exact else f"{quoted(one.name)} (not exact)", figures)
         for one in report.tokenizers

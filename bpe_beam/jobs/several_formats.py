@@ -32,16 +32,8 @@ def tokenize_to_each(
 ) -> CorpusSummary:
     """Tokenize a corpus to folders of several formats below the output.
 
-    Args:
-        settings: The settings, with two formats or more.
-        progress: Shows the progress.
-        tokenize: Tokenizes to one format, with a limit of what a shard may have.
-
     Returns:
         The summary of the tokenization, with the folders of all formats, and the shards of all.
-
-    Raises:
-        UsageError: Another job wrote in the output folder.
     """
     started = time.monotonic()
     storage = Storage(settings.run.storage_options)

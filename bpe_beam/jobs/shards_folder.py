@@ -9,12 +9,7 @@ from bpe_beam.shards.manifest import Manifest, small_files
 
 
 def restored_files(manifest: Manifest, part: str = "") -> dict[str, RestoredTask]:
-    """Return the files of a finished folder that are made of all its shards.
-
-    Args:
-        manifest: Its manifest.
-        part: The name of the folder within the output; empty: the output itself.
-    """
+    """Return the files of a finished folder that are made of all its shards."""
     file = manifest.token_counts
     if file is None:
         return {}
@@ -25,23 +20,11 @@ def restored_files(manifest: Manifest, part: str = "") -> dict[str, RestoredTask
 def write_small_files(
     folder: OutputFolder, manifest: Manifest, tokenizer: bytes, part: str = ""
 ) -> None:
-    """Write the files of a folder that follow from its manifest and its tokenizer.
-
-    Args:
-        folder: The output.
-        manifest: The manifest.
-        tokenizer: The tokenizer, as `tokenizer.json`.
-        part: See `restored_files`.
-    """
+    """Write the files of a folder that follow from its manifest and its tokenizer."""
     for name, data in small_files(manifest, tokenizer).items():
         folder.write(inside(part, name), data)
 
 
 def inside(part: str, name: str) -> str:
-    """Return the name of a file of a part, relative to the output.
-
-    Args:
-        part: The name of the part's folder; empty if the output has no parts.
-        name: The name of the file in it.
-    """
+    """Return the name of a file of a part, relative to the output."""
     return f"{part}/{name}" if part else name

@@ -22,11 +22,7 @@ def prompt_on_terminal(what: str) -> None:
 
 
 def read_stdin() -> bytes:
-    """Return all of stdin.
-
-    Raises:
-        DataError: It is closed or cannot be read.
-    """
+    """Return all of stdin."""
     try:
         return sys.stdin.buffer.read()
     except OSError as error:
@@ -42,12 +38,7 @@ def write_stdout(data: bytes) -> None:
 
 @contextlib.contextmanager
 def stdout_errors() -> Iterator[None]:
-    """Return a context that names stdout in errors of writing to it.
-
-    Raises:
-        DataError: Stdout is closed or full.
-        BrokenPipeError: Its reader has closed it.
-    """
+    """Return a context that names stdout in errors of writing to it."""
     try:
         yield
     except BrokenPipeError:
@@ -61,11 +52,7 @@ def _reason(error: OSError) -> str:
 
 
 def require_stdout() -> None:
-    """Refuse a closed stdout before the work for what will be written there.
-
-    Raises:
-        DataError: It is closed.
-    """
+    """Refuse a closed stdout before the work for what will be written there."""
     try:
         number = sys.stdout.fileno()
     except (AttributeError, OSError):  # a stream in memory

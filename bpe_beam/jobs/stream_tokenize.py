@@ -63,11 +63,7 @@ class StreamSummary(Struct, frozen=True, kw_only=True):
 
 
 def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
-    """Tokenize files as they arrive, until none has arrived for long enough, or without end.
-
-    Raises:
-        DataError: A window with too many rejects, or a file that changed.
-    """
+    """Tokenize files as they arrive, until none has arrived for long enough, or without end."""
     started = time.monotonic()
     chosen = settings.tokenize
     storage = Storage(settings.run.storage_options)

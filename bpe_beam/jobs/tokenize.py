@@ -69,17 +69,7 @@ def run(
     limit: ShardLimit | None = None,
     plan: Plan | None = None,
 ) -> CorpusSummary | TemplateSummary | Estimate:
-    """Tokenize a corpus.
-
-    Args:
-        settings: The settings.
-        progress: Shows the progress.
-        limit: The most that a shard may have; None: what the format allows.
-        plan: The plan of the corpus's files; None makes it.
-
-    Raises:
-        DataError: A corpus that is empty or has too many rejects.
-    """
+    """Tokenize a corpus."""
     storage = Storage(settings.run.storage_options)
     tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
     encoding = Encoding.of(tokenizer, **framing(settings))
@@ -123,15 +113,7 @@ def _require_shard_tokens(settings: TokenizeSettings) -> None:
 
 
 def require_frame(format_name: str, encoding: Encoding) -> None:
-    """Refuse documents that begin with no token for a format that needs one.
-
-    Args:
-        format_name: The format of the shards.
-        encoding: How documents become ids.
-
-    Raises:
-        UsageError: They begin with none.
-    """
+    """Refuse documents that begin with no token for a format that needs one."""
     begins = bool(encoding.frame(encoding.tokenizer())[0])
     require(
         begins or not shard_format(format_name).needs_prepend,
@@ -215,13 +197,7 @@ def _unmarked_warnings(
 
 
 def doubled_warnings(encoding: Encoding, changes: DocumentChanges, documents: int) -> list[str]:
-    """Return what to tell the user of tokens around documents that texts have too.
-
-    Args:
-        encoding: How documents become ids.
-        changes: The changes of all documents.
-        documents: The number of all documents.
-    """
+    """Return what to tell the user of tokens around documents that texts have too."""
     return [*filter(None, (encoding.doubled_warning(changes.doubled, documents),))]
 
 

@@ -30,15 +30,7 @@ def short_names(paths: Sequence[str]) -> list[str]:
 
 
 def unique(values: Sequence[str], parameter: str) -> None:
-    """Refuse a value that is repeated.
-
-    Args:
-        values: Paths or names.
-        parameter: The setting.
-
-    Raises:
-        UsageError: A value is repeated.
-    """
+    """Refuse a value that is repeated."""
     whole = [redact(value) for value in values]
     repeated = next((value for value in whole if whole.count(value) > 1), None)
     require(repeated is None, f"must not repeat {repeated}", parameter)
@@ -47,20 +39,7 @@ def unique(values: Sequence[str], parameter: str) -> None:
 def read_tokenizers(
     values: Sequence[str], pretokenizers: Sequence[str], storage: Storage
 ) -> tuple[list[str], list[Tokenizer]]:
-    """Return the tokenizers that a command names, and their names.
-
-    Args:
-        values: Paths or URLs, some as NAME=PATH. A file that has such a name comes first.
-        pretokenizers: Pre-tokenizers of `.tiktoken` files, some as NAME=P with a tokenizer's name.
-        storage: The storage client.
-
-    Returns:
-        The names, and the tokenizers in the same order.
-
-    Raises:
-        UsageError: A tokenizer or a name is repeated, a tokenizer is not supported, or a
-            pre-tokenizer is unknown, missing or without effect.
-    """
+    """Return the tokenizers that a command names, and their names."""
     unique(values, "tokenizers")
     pairs = [_named(value, storage) for value in values]
     short = iter(short_names([path for name, path in pairs if name is None]))
@@ -101,15 +80,6 @@ def sizes_of(
 
     Sizes without a name are for the tokenizers that `train` wrote; for all if it wrote none: the
     first merges of a published tokenizer are of interest to few.
-
-    Args:
-        sizes: The sizes of the settings.
-        names: The names of the tokenizers.
-        values: The tokenizers as in `read_tokenizers`; none if they are those of tokens folders.
-        storage: The storage client.
-
-    Raises:
-        UsageError: There is no tokenizer of a name.
     """
     found: dict[str, list[int]] = {name: [] for name in names}
     for name in (one[0] for one in sizes if not isinstance(one, int)):

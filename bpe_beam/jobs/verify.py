@@ -78,12 +78,7 @@ class VerifySummary(Struct, frozen=True, kw_only=True):
 
 
 def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
-    """Verify folders that jobs wrote, each to its end.
-
-    Raises:
-        UsageError: `full` is set without the corpus, or a folder is of another kind.
-        DataError: A folder is not intact; lists the problems of all folders.
-    """
+    """Verify folders that jobs wrote, each to its end."""
     started = time.monotonic()
     if settings.full and settings.input is None:
         raise UsageError("needs the corpus", ("full",), "name it with {inputs}")
@@ -177,12 +172,7 @@ def _folders_in(storage: Storage, folder: str) -> list[str]:
 
 
 def _verify_listed(storage: Storage, folder: str, kind: str) -> VerifiedFolder:
-    """Compare all files of a folder of counts or of a tokenizer with those that it lists.
-
-    Raises:
-        UsageError: No job wrote the folder.
-        DataError: A file is missing or changed.
-    """
+    """Compare all files of a folder of counts or of a tokenizer with those that it lists."""
     names = storage.list_names(folder)
     listed: CountsManifest | TrainedFiles
     files: tuple[FileInfo, ...] = ()
@@ -220,14 +210,7 @@ def _job_problems(
     *,
     damaged: bool,
 ) -> list[str]:
-    """Return what is wrong with the `__job` of a folder.
-
-    Args:
-        storage: The storage client.
-        url: The file; None if the folder may lack it.
-        listed: The last file of the folder.
-        damaged: Whether other files are not those that the last file lists.
-    """
+    """Return what is wrong with the `__job` of a folder."""
     if not listed.job_fingerprint or url is None:
         return []
     if not storage.exists(url):
@@ -325,11 +308,7 @@ def _problems(folder: str, problems: tuple[str, ...], count: int) -> str:
 
 
 def _check_records(storage: Storage, job_file: str | None, manifest: Manifest) -> None:
-    """Compare `__job`, the plan and the manifest with one another.
-
-    Raises:
-        DataError: They contradict each other.
-    """
+    """Compare `__job`, the plan and the manifest with one another."""
     plan = plan_of(manifest, "") if manifest.has_plan else None
     record = None
     if manifest.job_fingerprint and job_file is not None:
@@ -360,11 +339,7 @@ def _check_records(storage: Storage, job_file: str | None, manifest: Manifest) -
 
 
 def _same_plan(storage: Storage, manifest: Manifest, input_settings: InputSettings) -> Plan:
-    """Return the manifest's plan over the input, which must be the files that were tokenized.
-
-    Raises:
-        DataError: There are other files, or files of another size.
-    """
+    """Return the manifest's plan over the input, which must be the files that were tokenized."""
     # The settings of `tokenize` decided on the format.
     input_settings = replace(input_settings, input_format=str(manifest.settings["input_format"]))
     now = corpus_input.plan_of(storage, input_settings)
@@ -397,11 +372,7 @@ def _compare(
     workers: int,
     progress: Progress,
 ) -> None:
-    """Encode every split again and compare it with its shard, `workers` at a time.
-
-    Raises:
-        DataError: A shard differs; says where.
-    """
+    """Encode every split again and compare it with its shard, `workers` at a time."""
     url = storage.join(folder, SHARDS_TOKENIZER_FILE)
     tokenizer = Tokenizer.from_file(url, storage=storage)
     chosen = manifest.reading

@@ -43,19 +43,8 @@ def differences_from_text(
 ) -> Iterator[str]:
     """Arrange a corpus again, and compare the documents with those of a folder.
 
-    Args:
-        storage: The storage client.
-        folder: Path or URL of the folder.
-        manifest: Its manifest, which has how documents were arranged.
-        input_settings: The corpus, where it is now.
-        run: How many workers there are.
-        progress: Shows the progress.
-
     Yields:
         The first difference of each shard that has one, and of the manifest.
-
-    Raises:
-        DataError: The corpus cannot be tokenized or arranged.
     """
     arranged = manifest.arranged
     assert isinstance(arranged, ArrangedPart)
@@ -111,13 +100,7 @@ def _settings(
 
 
 def _differences(name: str, found: Any, now: Any) -> Iterator[str]:
-    """Yield each value of the manifest that the corpus does not give, by the name of its field.
-
-    Args:
-        name: The name of the values.
-        found: The value in the manifest, as JSON; None: it is not there.
-        now: The value that the corpus gives.
-    """
+    """Yield each value of the manifest that the corpus does not give, by the name of its field."""
     if isinstance(found, dict) or isinstance(now, dict):
         keys = dict.fromkeys([*(found or {}), *(now or {})])
         for key in keys:
@@ -149,13 +132,7 @@ def _compared_shards(
 
 
 class _Documents:
-    """The documents of a folder in order, some at a time.
-
-    Args:
-        storage: The storage client.
-        folder: Path or URL of the folder.
-        manifest: Its manifest.
-    """
+    """The documents of a folder in order, some at a time."""
 
     def __init__(self, storage: Storage, folder: str, manifest: Manifest) -> None:
         self._batches = self._all(storage, folder, manifest)

@@ -52,15 +52,7 @@ def require_reachable(runner: str | None, **urls: Iterable[str]) -> None:
 
 
 def require_no_secrets(runner: str | None, options: Mapping[str, Any]) -> None:
-    """Refuse storage options that look like secrets, since the job's description contains them.
-
-    Args:
-        runner: The runner; with any other, every option passes.
-        options: Storage options by protocol.
-
-    Raises:
-        UsageError: Names the option, not its value.
-    """
+    """Refuse storage options that look like secrets, since the job's description contains them."""
     if not is_dataflow(runner):
         return
     for name in _secrets("", options):

@@ -124,15 +124,7 @@ class Option(msgspec.Struct, frozen=True):
 
 
 def option(default: Any = MISSING, *, help: str, **more: Any) -> Any:
-    """Return a dataclass field that is an option of a job.
-
-    Args:
-        default: Its default; without one the option is required.
-        help: What it does, in sentences.
-        **more: Other attributes of Option. Unless set here, `flag` follows from the field's name;
-            a default of False makes a switch; `between` makes the value a whole number with the
-            metavar N; `choices` make the metavar.
-    """
+    """Return a dataclass field that is an option of a job."""
     if default is False:
         more.setdefault("kind", "switch")
     if "between" in more:
@@ -173,13 +165,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 def part(settings: type[Settings], default: Any = MISSING, **more: Any) -> Any:
-    """Return a dataclass field whose value is other settings.
-
-    Args:
-        settings: The class of the other settings.
-        default: Its default; None if the job can do without them.
-        **more: The other attributes of Part.
-    """
+    """Return a dataclass field whose value is other settings."""
     return field(default=default, metadata={"part": Part(settings, default is None, **more)})
 
 

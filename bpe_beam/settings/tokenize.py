@@ -41,13 +41,7 @@ def allowed_special_option(**more: Any) -> Any:
 
 
 def columns_option(default: Any, help: str, **more: Any) -> Any:
-    """Return the option `--columns`.
-
-    Args:
-        default: Its default.
-        help: What it does, in sentences.
-        **more: Other attributes of Option.
-    """
+    """Return the option `--columns`."""
     return option(
         default,
         metavar="NAME,NAME",

@@ -25,9 +25,6 @@ class RecentValues(Generic[V]):
     """Values by key, up to a sum of their sizes; the least recently used are dropped first.
 
     Threads may share it.
-
-    Args:
-        limit: The most bytes of all values; one value alone may be larger.
     """
 
     def __init__(self, limit: int) -> None:
@@ -49,13 +46,7 @@ class RecentValues(Generic[V]):
             return found[0]
 
     def put(self, key: object, value: V, size: int) -> None:
-        """Add a value, and drop others beyond the limit.
-
-        Args:
-            key: Its key.
-            value: The value.
-            size: Its size in bytes.
-        """
+        """Add a value, and drop others beyond the limit."""
         with self._lock:
             self._drop(key)
             self._values[key] = value, size
@@ -75,11 +66,7 @@ class RecentValues(Generic[V]):
 
 
 class BlockCache:
-    """The blocks of all remote files of a data set. Threads may share it.
-
-    Args:
-        limit: The most bytes of all blocks.
-    """
+    """The blocks of all remote files of a data set. Threads may share it."""
 
     def __init__(self, limit: int) -> None:
         self._blocks: RecentValues[Future[bytes]] = RecentValues(limit)
@@ -88,16 +75,7 @@ class BlockCache:
         self._pool = ThreadPoolExecutor(THREADS)
 
     def read(self, file: RangeReader, start: int, end: int) -> bytes:
-        """Return the bytes of a file from `start` to `end`.
-
-        Args:
-            file: The file.
-            start: The position of the first byte.
-            end: The position behind the last byte, at most the file's size.
-
-        Raises:
-            DataError: The file cannot be read.
-        """
+        """Return the bytes of a file from `start` to `end`."""
         if start >= end:
             return b""
         first, last = start // BLOCK_BYTES, (end - 1) // BLOCK_BYTES

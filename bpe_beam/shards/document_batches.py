@@ -34,18 +34,6 @@ def document_batches(
     """Yield documents in order, by the positions of their first tokens.
 
     A document without tokens has the position of the token that would follow.
-
-    Args:
-        reader: The open shard.
-        start: The first position, in tokens of the shard.
-        stop: The position behind the last; None: up to the end of the shard.
-        labels_of: The same reader, if labels are wanted.
-
-    Yields:
-        Batches of at most 2^16 documents and 2^20 tokens, or of one larger document.
-
-    Raises:
-        DataError: The shard cannot be read.
     """
     token = 0
     for first in range(0, len(reader), _DOCUMENTS):

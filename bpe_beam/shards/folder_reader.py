@@ -40,11 +40,6 @@ class FolderReader:
     It pickles as what the manifest says, without anything that was read since. Threads may share
     it; a process that is forked reads with connections of its own.
 
-    Args:
-        storage: The storage client.
-        url: Path or URL of the folder.
-        memory: The most bytes of remote blocks in memory, and as many of decoded groups of rows.
-
     Attributes:
         url: Path or URL of the folder.
         format, vocab_size, tokenizer: Of the manifest; `tokenizer` is the fingerprint.
@@ -52,10 +47,6 @@ class FolderReader:
         remote: Whether the folder is in a store.
         documents: The number of its documents.
         tokens: The number of its ids.
-
-    Raises:
-        UsageError: The folder is of another kind.
-        DataError: It is missing, not finished, or files are not those of the manifest.
     """
 
     def __init__(self, storage: Storage, url: str, memory: int) -> None:
@@ -90,12 +81,7 @@ class FolderReader:
         self._start()
 
     def document(self, index: int, dtype: IdType) -> Ids:
-        """Return the ids of a document, a new array.
-
-        Args:
-            index: The document, from 0 to `documents - 1`.
-            dtype: The type of the array, which holds every id.
-        """
+        """Return the ids of a document, a new array."""
         number = bisect_right(self._ends, index)
         access = self._accesses[number]
         if access is None or self._has_connections:
@@ -103,11 +89,7 @@ class FolderReader:
         return access.document(index - self._starts[number], dtype)
 
     def labels(self, index: int) -> dict[str, Any]:
-        """Return what the format stores of a document beside its ids; empty without a place.
-
-        Args:
-            index: The document, from 0 to `documents - 1`.
-        """
+        """Return what the format stores of a document beside its ids; empty without a place."""
         number = bisect_right(self._ends, index)
         access = self._access(number)
         if not isinstance(access, LabelledAccess):
@@ -115,40 +97,20 @@ class FolderReader:
         return access.labels(index - self._starts[number])
 
     def is_sequence(self, index: int) -> bool:
-        """Return whether an item is a sequence that `tokenize` has made of documents.
-
-        Args:
-            index: The item, from 0 to `documents - 1`.
-        """
+        """Return whether an item is a sequence that `tokenize` has made of documents."""
         access = self._access(bisect_right(self._ends, index))
         # Earlier versions joined sequences without a word of them in the manifest.
         return self._has_sequences or (isinstance(access, LabelledAccess) and access.has_sequences)
 
     def documents_from(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
-        """Return the ids of documents that follow each other.
-
-        Args:
-            start: The first document.
-            stop: The document behind the last, above `start`.
-            limit: The most ids in total.
-            dtype: The type of the arrays, which holds every id.
-
-        Returns:
-            At least one document, and as many as the limit and the shard allow.
-        """
+        """Return the ids of documents that follow each other."""
         number = bisect_right(self._ends, start)
         first = self._starts[number]
         stop = min(stop, self._ends[number])
         return self._access(number).documents(start - first, stop - first, limit, dtype)
 
     def ids(self, start: int, stop: int, dtype: IdType) -> Ids:
-        """Return ids of the whole folder, across shards, a new array.
-
-        Args:
-            start: The first id, from 0.
-            stop: The id behind the last.
-            dtype: The type of the array, which holds every id.
-        """
+        """Return ids of the whole folder, across shards, a new array."""
         parts = [
             self._access(number).tokens(begin, end, dtype)
             for number, begin, end in self._ranges(start, stop)
@@ -156,12 +118,7 @@ class FolderReader:
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype), *parts])
 
     def starts(self, start: int, stop: int) -> NDArray[np.int64]:
-        """Return int64[n]: where documents begin that have tokens, in a range of the folder's ids.
-
-        Args:
-            start: The first id of the range.
-            stop: The id behind the last.
-        """
+        """Return int64[n]: where documents with tokens begin, in a range of the folder's ids."""
         parts = [
             self._access(number).starts(begin, end) + self._token_starts[number]
             for number, begin, end in self._ranges(start, stop)

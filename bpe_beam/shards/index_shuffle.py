@@ -27,15 +27,7 @@ _FEW = 8
 
 
 class IndexShuffle:
-    """A permutation of 0 to `count` - 1.
-
-    Args:
-        count: The number of numbers, 1 to 2^63.
-        seed: Chooses the permutation, 0 to MAX_SEED.
-
-    Raises:
-        ValueError: `count` or `seed` is out of range.
-    """
+    """A permutation of 0 to `count` - 1."""
 
     def __init__(self, count: int, seed: int) -> None:
         if not 1 <= count <= 2**63:

@@ -17,9 +17,6 @@ Number = TypeVar("Number", bound=np.generic)
 class JoinedReader:
     """A `ShardReader` of the documents of several, one after the other.
 
-    Args:
-        readers: Open readers, at least one; the caller closes them.
-
     Attributes:
         token_count: See `ShardReader`.
     """

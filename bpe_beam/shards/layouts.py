@@ -46,11 +46,7 @@ class Layout(Protocol):
 
 
 class WholeDocuments:
-    """A `Layout` in which each document is a unit.
-
-    Args:
-        first: The number of documents before.
-    """
+    """A `Layout` in which each document is a unit."""
 
     def __init__(self, first: int) -> None:
         self._next = first
@@ -64,12 +60,7 @@ class WholeDocuments:
 
 
 class Concatenated:
-    """A `Layout` that joins all documents, and cuts a sequence after every N tokens.
-
-    Args:
-        sequence_length: N.
-        first: The number of tokens before.
-    """
+    """A `Layout` that joins all documents, and cuts a sequence after every N tokens."""
 
     def __init__(self, sequence_length: int, first: int) -> None:
         self._length = sequence_length
@@ -95,7 +86,6 @@ class BestFit:
     A document of more than N tokens becomes chunks of N tokens and one of the rest.
 
     Args:
-        plan: The plan of all documents.
         ranks: int64[N + 1], the number of chunks of each length before.
     """
 
@@ -124,7 +114,6 @@ def chunks_of(
 
     Args:
         lengths: int64[n], the tokens of each document; of 0 tokens there is no chunk.
-        sequence_length: N.
     """
     rests = lengths % sequence_length
     counts = lengths // sequence_length + (rests > 0)
@@ -139,8 +128,6 @@ def shuffled(units: NDArray[np.int64], count: int, seed: int | None) -> NDArray[
 
     Args:
         units: int64[n], the numbers of units.
-        count: The number of all units.
-        seed: The seed; None: units stay in their order.
     """
     if seed is None:
         return units

@@ -267,16 +267,7 @@ class Manifest(
 
     @staticmethod
     def from_bytes(data: bytes, source: str = MANIFEST_FILE) -> Manifest:
-        """Return the manifest in the bytes of a `__manifest`; `verify` checks its sums.
-
-        Args:
-            data: The file's content.
-            source: The file's name for errors.
-
-        Raises:
-            DataError: The file is not JSON, is not a manifest of a version that this package reads,
-                or was changed after it was written.
-        """
+        """Return the manifest in the bytes of a `__manifest`; `verify` checks its sums."""
         values = read_signed(data, source, VERSION)
         version = values.get("version", VERSION)
         if version < VERSION:
@@ -293,16 +284,7 @@ class Manifest(
 
 
 def read_manifest(storage: Storage, folder: str) -> Manifest:
-    """Return the manifest of a finished tokens folder.
-
-    Args:
-        storage: The storage client.
-        folder: Path or URL of the folder.
-
-    Raises:
-        UsageError: The folder is of another kind.
-        DataError: The manifest is missing or malformed.
-    """
+    """Return the manifest of a finished tokens folder."""
     url = storage.join(folder, MANIFEST_FILE)
     try:
         return Manifest.from_bytes(storage.read_bytes(url), redact(url))
@@ -320,12 +302,7 @@ def index_names(format_name: str) -> tuple[str, ...]:
 
 
 def small_files(manifest: Manifest, tokenizer: bytes) -> dict[str, bytes]:
-    """Return the content of the tokenizer's file, and of the index if readers need one, by name.
-
-    Args:
-        manifest: The manifest of the folder.
-        tokenizer: The tokenizer, as `tokenizer.json`.
-    """
+    """Return the content of the tokenizer's file, and of the index if readers need one, by name."""
     index = shard_format(manifest.format).index
     files = {SHARDS_TOKENIZER_FILE: tokenizer}
     return files if index is None else {**files, INDEX_FILE: index(manifest.shards)}
@@ -334,14 +311,7 @@ def small_files(manifest: Manifest, tokenizer: bytes) -> dict[str, bytes]:
 def with_files(
     manifest: Manifest, tokenizer: bytes, *others: FileInfo | None, job: str | UnsetType = UNSET
 ) -> Manifest:
-    """Return a manifest that lists the files of its folder which are no shards.
-
-    Args:
-        manifest: The manifest, with all shards.
-        tokenizer: See `small_files`, whose files are listed.
-        *others: More files; None is left out.
-        job: The fingerprint of the job that writes the folder.
-    """
+    """Return a manifest that lists the files of its folder which are no shards."""
     small = (FileInfo.of(*each) for each in small_files(manifest, tokenizer).items())
     files = sorted([*small, *filter(None, others)], key=lambda file: file.name)
     return replace(manifest, files=tuple(files), job_fingerprint=job)
@@ -351,10 +321,6 @@ def tokens_folders(storage: Storage, folder: str) -> list[str]:
     """Return the tokens folders that a folder has: itself, or those of formats and parts below it.
 
     A folder that should have tokens and does not is returned too: reading it names the reason.
-
-    Args:
-        storage: The storage client.
-        folder: Path or URL of the folder.
     """
     names = storage.list_names(folder)
     if MANIFEST_FILE in names:
@@ -373,15 +339,7 @@ def tokens_folders(storage: Storage, folder: str) -> list[str]:
 
 
 def refuse_no_shards(storage: Storage, folder: str) -> None:
-    """Refuse a folder without a manifest of shards, if it is another thing.
-
-    Args:
-        storage: The storage client.
-        folder: Path or URL of the folder.
-
-    Raises:
-        UsageError: It has several tokens folders, of parts or of formats, or it is of another kind.
-    """
+    """Refuse a folder without a manifest of shards, if it is another thing."""
 
     inside = tokens_folders(storage, folder)
     if inside != [folder]:

@@ -22,31 +22,12 @@ _REJECTS = f"{REJECTS}/"
 
 
 def shard_name(index: int, count: int) -> str:
-    """Return the name of a shard.
-
-    Args:
-        index: The shard's number, from 0.
-        count: The number of shards.
-
-    Returns:
-        For 3 and 12 `shard-00003-of-00012`: five digits, or more where a number needs them. Up to
-        100,000 shards the names sort in the order of the shards.
-    """
+    """Return the name of a shard."""
     return f"shard-{index:05d}-of-{count:05d}"
 
 
 def number_shards(receipts: Sequence[Receipt], tokens: Iterable[int]) -> list[Publication]:
-    """Return the receipts of all splits with the final names of their shards.
-
-    Args:
-        receipts: The receipts of all splits, in the order of the plan; some may have final names
-            already.
-        tokens: The number of tokens of each split. A split without tokens has no shard.
-
-    Returns:
-        A publication for each split. Its receipt names the files of shards first, rejects and
-        token counts after them.
-    """
+    """Return the receipts of all splits with the final names of their shards."""
     shards = [
         shards_of(receipt) if count else [] for receipt, count in zip(receipts, tokens, strict=True)
     ]

@@ -39,7 +39,6 @@ class PackingPlan:
         histogram: int64[N + 1]: the number of chunks of each length, 0 to N; at 0 there is none.
         rows: int64[rows, 6], in the order of lengths and ranks: length, rank of the first chunk,
             first sequence, number of sequences, chunks a sequence, position of the first chunk.
-        sequences: The number of sequences.
     """
 
     def __init__(
@@ -125,7 +124,6 @@ def plan_best_fit(histogram: NDArray[np.int64], max_chunks: int | None = None) -
 
     Args:
         histogram: int64[N + 1]: the number of chunks of each length, 0 to N; at 0 there is none.
-        max_chunks: The most chunks of a sequence, at least 1; None: no limit.
 
     Cost: 0.05 s for N = 8,192, 0.7 s for N = 131,072, for any number of chunks.
     """

@@ -218,9 +218,6 @@ class ArrangedPart(
         """Return what a manifest says of the shards of several folders, one after the other.
 
         The result names no seed and no corpus.
-
-        Args:
-            parts: What their manifests say; the `rows` of all settings are equal.
         """
         first = parts[0]
         limits = {part.settings.max_documents_per_sequence for part in parts}
@@ -253,12 +250,7 @@ class Totals(Struct, frozen=True, forbid_unknown_fields=True):
 
     @staticmethod
     def of(shards: Iterable[Shard], tokenless: Iterable[TokenlessSplit] = ()) -> Totals:
-        """Return the sums.
-
-        Args:
-            shards: The shards.
-            tokenless: The splits without tokens.
-        """
+        """Return the sums."""
         rows: list[Shard | TokenlessSplit] = [*shards, *tokenless]
         return Totals(
             shards=sum(isinstance(row, Shard) for row in rows),

@@ -49,41 +49,17 @@ class ShardFile(Protocol):
     mapped: bool
 
     def read(self, start: int, count: int) -> bytes:
-        """Return a range of bytes.
-
-        Args:
-            start: The first byte.
-            count: The number of bytes.
-
-        Raises:
-            DataError: The range cannot be read.
-        """
+        """Return a range of bytes."""
 
     def array(self, dtype: np.dtype[Any], count: int, start: int = 0) -> IdArray:
-        """Return an array in the file.
-
-        Args:
-            dtype: The type of its entries.
-            count: Their number.
-            start: The byte at which it begins.
-
-        Raises:
-            DataError: The file is too short.
-        """
+        """Return an array in the file."""
 
     def stream(self) -> pa.NativeFile:
         """Return the file as pyarrow reads it."""
 
 
 class MappedFile:
-    """A `ShardFile` of this machine.
-
-    Args:
-        path: Its path, or `file://` URL.
-
-    Raises:
-        DataError: It is missing or cannot be mapped.
-    """
+    """A `ShardFile` of this machine."""
 
     mapped = True
 
@@ -112,13 +88,7 @@ class MappedFile:
 
 
 class RemoteFile:
-    """A `ShardFile` of a store, read by blocks.
-
-    Args:
-        url: Its URL.
-        ranges: Reads its ranges.
-        blocks: Keeps its blocks.
-    """
+    """A `ShardFile` of a store, read by blocks."""
 
     mapped = False
 
@@ -205,14 +175,6 @@ class ShardEntry(Struct, frozen=True):
 class StoredShard:
     """A shard whose files are opened where they are needed.
 
-    Args:
-        storage: The storage client.
-        folder: Path or URL of the shard's folder.
-        entry: What the manifest says of it.
-        vocab_size: One more than the greatest id of the tokenizer.
-        blocks: Keeps blocks of remote files.
-        groups: Keeps what formats decode in large groups.
-
     Attributes:
         entry, vocab_size, groups: As the arguments of the same names.
     """
@@ -232,11 +194,7 @@ class StoredShard:
         self.groups = groups
 
     def file(self, suffix: str) -> ShardFile:
-        """Open the file with this suffix, one of the format's.
-
-        Raises:
-            DataError: It is missing, or has another size than the manifest says.
-        """
+        """Open the file with this suffix, one of the format's."""
         name = self.entry.name + suffix
         url = self._storage.join(self._folder, name)
         file: ShardFile
@@ -249,16 +207,7 @@ class StoredShard:
 
 
 def check_size(url: str, size: int, expected: int) -> None:
-    """Refuse a file of another size than its manifest says.
-
-    Args:
-        url: The file, without secrets.
-        size: Its size in bytes.
-        expected: What the manifest says.
-
-    Raises:
-        DataError: They differ.
-    """
+    """Refuse a file of another size than its manifest says."""
     if size != expected:
         raise DataError(
             f"{url}: has {size} bytes; the manifest says {expected}: the folder is damaged, and "
@@ -267,17 +216,7 @@ def check_size(url: str, size: int, expected: int) -> None:
 
 
 def check_counts(url: str, documents: int, tokens: int, shard: StoredShard) -> None:
-    """Refuse a shard of another size than the manifest says.
-
-    Args:
-        url: The shard's file, without secrets.
-        documents: The number of its documents.
-        tokens: The number of its ids.
-        shard: The shard.
-
-    Raises:
-        DataError: They differ.
-    """
+    """Refuse a shard of another size than the manifest says."""
     for found, expected, what in (
         (documents, shard.entry.documents, "documents"),
         (tokens, shard.entry.tokens, "tokens"),
@@ -294,54 +233,16 @@ class ShardAccess(Protocol):
     """
 
     def document(self, index: int, dtype: IdType) -> Ids:
-        """Return the ids of one document, a new array.
-
-        Args:
-            index: The document, from 0.
-            dtype: The type of the array, which holds every id.
-
-        Raises:
-            DataError: It cannot be read.
-        """
+        """Return the ids of one document, a new array."""
 
     def documents(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
-        """Return the ids of documents that follow each other, each a new array.
-
-        Args:
-            start: The first document, from 0.
-            stop: The document behind the last.
-            limit: The most ids in total.
-            dtype: The type of the arrays, which holds every id.
-
-        Returns:
-            Fewer documents if they have more ids than `limit`, but at least one.
-
-        Raises:
-            DataError: They cannot be read.
-        """
+        """Return the ids of documents that follow each other, each a new array."""
 
     def tokens(self, start: int, stop: int, dtype: IdType) -> Ids:
-        """Return ids of the shard, a new array.
-
-        Args:
-            start: The first token of the shard, from 0.
-            stop: The token behind the last.
-            dtype: The type of the array, which holds every id.
-
-        Raises:
-            DataError: They cannot be read.
-        """
+        """Return ids of the shard, a new array."""
 
     def starts(self, start: int, stop: int) -> NDArray[np.int64]:
-        """Return int64[n]: where documents begin that have tokens, in a range of the shard's ids.
-
-        Args:
-            start: The first token of the range.
-            stop: The token behind the last.
-
-        Raises:
-            DataError: They cannot be read.
-        """
+        """Return int64[n]: where documents with tokens begin, in a range of the shard's ids."""
 
 
 @runtime_checkable
@@ -355,14 +256,7 @@ class LabelledAccess(ShardAccess, Protocol):
     has_sequences: bool
 
     def labels(self, index: int) -> dict[str, Any]:
-        """Return what the format stores of a document beside its ids, by name.
-
-        Args:
-            index: The document, from 0.
-
-        Raises:
-            DataError: They cannot be read.
-        """
+        """Return what the format stores of a document beside its ids, by name."""
 
 
 def _check_within(file: ShardFile, start: int, count: int) -> None:

@@ -54,13 +54,6 @@ def write_token_counts(
 ) -> FileInfo:
     """Write the file, whole or not at all; equal counts give equal bytes.
 
-    Args:
-        storage: The storage client.
-        folder: The tokens folder.
-        fingerprint: The tokenizer's fingerprint.
-        counts: How often each id occurs in each source, sorted by source; without sources, one
-            item whose source is None. All have all ids of the tokenizer, ascending.
-
     Returns:
         The file, as a manifest lists it.
     """
@@ -96,16 +89,6 @@ def read_token_counts(
 ) -> Iterator[SourceCounts]:
     """Yield how often each id occurs in each source; without sources, the only source is None.
 
-    Args:
-        storage: The storage client.
-        folder: The tokens folder.
-        fingerprint: The fingerprint of the folder's tokenizer.
-        tokens: The number of tokens of each source, as the manifest has it, sorted by source.
-        expected: What the manifest says of the file.
-
-    Raises:
-        DataError: The file is missing or damaged, or is of other tokens.
-
     Cost: reads the file twice, the first time for its hash; in memory is one source at a time.
     """
     import pyarrow.parquet as pq  # slow to import
@@ -127,12 +110,7 @@ def read_token_counts(
 def joined_token_counts(
     parts: Iterable[Iterable[SourceCounts]], *, by_source: bool
 ) -> Iterator[SourceCounts]:
-    """Yield how often each id occurs in several tokens folders together.
-
-    Args:
-        parts: The counts of each folder, sorted by source, of one tokenizer.
-        by_source: Whether to keep sources apart; all parts must then have sources.
-    """
+    """Yield how often each id occurs in several tokens folders together."""
     total: SourceCounts | None = None
     for each in heapq.merge(*parts, key=lambda counts: counts.source or ""):
         source = each.source if by_source else None

@@ -78,19 +78,6 @@ def verify(
     id, every id below the vocabulary's size, documents and tokens. Of the folder: the totals, the
     rejects, the tokenizer's fingerprint, the token counts by source, and that it has no other
     shard.
-
-    Args:
-        storage: The storage client.
-        folder: Path or URL of the folder.
-        workers: The number of threads, at least 1; each reads a shard, with some MB of memory.
-        on_progress: Gets the bytes read so far and the total of bytes; never by two threads at
-            once.
-
-    Returns:
-        The problems and totals; problems do not raise.
-
-    Raises:
-        UsageError: The folder is missing or empty, or of another kind.
     """
     if workers < 1:
         raise UsageError(f"workers must be at least 1, got {workers}")
@@ -133,16 +120,11 @@ def compare_split(
     """Compare a shard with the documents that it should have; both sides are streamed.
 
     Args:
-        reader: The open shard.
         expected_batches: Its documents in order, in batches of any size: ids, uint32[tokens], and
             offsets, int64[documents + 1], from 0 to `len(ids)`. Read up to the first difference.
-        unit: What the difference calls them, "documents" or "sequences".
 
     Returns:
         The first difference, by document and token in it, both from 0; None if there is none.
-
-    Raises:
-        DataError: The shard cannot be read.
     """
     one = unit.removesuffix("s")
     document = token = 0

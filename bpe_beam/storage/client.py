@@ -100,16 +100,6 @@ class Storage:
         the pattern's own name, or that of its first parts, these mean this one, whatever characters
         the name has. Links are followed, except to a folder that is read already or contains the
         link.
-
-        Args:
-            pattern: The path, URL or glob.
-            on_link: Gets the path of each local link that is not followed, and the reason.
-
-        Returns:
-            The files, sorted; empty if nothing matches. Folders and special files never match.
-
-        Raises:
-            UsageError: `**` is part of a longer name, or the name of a file is not UTF-8.
         """
         for part in pattern.split("/"):
             if "**" in part and part != "**":
@@ -172,11 +162,7 @@ class Storage:
         return self._store(url).open_with_stat(url)
 
     def open_ranges(self, url: str) -> RangeReader:
-        """Open a remote file for reading ranges of it, in several threads.
-
-        Raises:
-            ValueError: The file is local: `open` it.
-        """
+        """Open a remote file for reading ranges of it, in several threads."""
         if is_local(url):
             raise ValueError(f"url must be remote, got {url}")
         return self.remote.open_ranges(url)
@@ -187,23 +173,13 @@ class Storage:
             return stream.read()
 
     def read_head(self, url: str, count: int) -> bytes:
-        """Return the first bytes of a file, reading no more than these.
-
-        Args:
-            url: The file.
-            count: The number of bytes; a shorter file is returned whole.
-        """
+        """Return the first bytes of a file, reading no more than these."""
         return self._ask("read", url, lambda store: store.read_head(url, count))
 
     # ---- writing ----
 
     def write_bytes(self, url: str, data: bytes) -> None:
-        """Write a file at once: it appears complete or not at all.
-
-        Args:
-            url: The file. Its folder must exist (object stores have none).
-            data: Its content.
-        """
+        """Write a file at once: it appears complete or not at all."""
 
         client = self if self.synced else replace(self, synced=True)
 
@@ -246,12 +222,6 @@ class Storage:
         """Check that a local file can be written, by making and removing an incomplete one.
 
         Files of stores are not tried: that would take some requests.
-
-        Args:
-            url: The file, in a folder that exists.
-
-        Raises:
-            DataError: It cannot be written.
         """
         if is_local(url):
             with named_errors("write", url):
@@ -263,10 +233,6 @@ class Storage:
         One step on local disk; on object stores a copy within the store, which is complete before
         the source is removed. The same call completes a move that was interrupted: if the source
         is missing and the target exists, nothing happens.
-
-        Args:
-            source: The file.
-            target: Its new name. Its folder must exist.
         """
         store = self._store(source)
         with named_errors("move", source, store.secrets):
@@ -277,13 +243,7 @@ class Storage:
         self._ask("remove", url, lambda store: store.remove(url))
 
     def make_folder(self, url: str, *, synced: bool = True) -> None:
-        """Make a folder and those above it, where the store has folders.
-
-        Args:
-            url: The folder.
-            synced: Whether new folders survive a power cut from now on. Otherwise the caller syncs
-                the folders above before it relies on anything in this one.
-        """
+        """Make a folder and those above it, where the store has folders."""
         self._ask("make folder", url, lambda store: store.make_folder(url, synced=synced))
 
     def sync_folders(self, *urls: str) -> None:

@@ -23,11 +23,6 @@ def write_once(storage: Storage, url: str, data: bytes) -> bool:
     writes: local disks (by hard links), s3, gs, az. On other stores the last writer wins, and two
     calls at the same moment may both return True. The file appears complete or not at all.
 
-    Args:
-        storage: The storage client.
-        url: The file. Its folder must exist (object stores have none).
-        data: Its content.
-
     Returns:
         Whether the file now has this content.
     """
@@ -52,10 +47,6 @@ def creates_only(storage: Storage, folder: str) -> bool:
 
     Some servers with the interface of S3 accept the condition and ignore it, so this writes a file,
     and removes it: five requests.
-
-    Args:
-        storage: The storage client.
-        folder: The folder in which the file is written.
     """
     # An attempt at __job: the next job removes one that a killed job left.
     url = storage.join(folder, attempt_name("__job"))

@@ -21,16 +21,6 @@ def named_errors(verb: str, url: str, secrets: Collection[str] = ()) -> Iterator
     """Return a context that turns errors of storage into errors of this package with the path.
 
     The message is "cannot VERB URL: REASON", as in "cannot write a.bin: no space left on device".
-
-    Args:
-        verb: What the block does.
-        url: The path or URL that the block uses.
-        secrets: Texts that the message must not show.
-
-    Raises:
-        NotFoundError: The file does not exist, or the bucket or folder of a file to be written.
-        DataError: Storage failed.
-        UsageError: The path cannot exist, such as one with a NUL character.
     """
     try:
         yield

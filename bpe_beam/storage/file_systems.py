@@ -79,15 +79,6 @@ def connect(
     """Return the file system of a URL, and its own path for the URL.
 
     Cached listings are dropped, since other processes write to the same store.
-
-    Args:
-        options: The user's options by protocol.
-        url: A URL.
-        known: Whether a cached listing may serve. Hugging Face's hub needs two requests for a new
-            one, and limits their number.
-
-    Raises:
-        UsageError: The protocol or one of its options is unknown, or its package is missing.
     """
     protocol = protocol_of(url)
     kind = _kind_of(protocol, url)

@@ -42,29 +42,14 @@ class HashingFile(io.RawIOBase):
 
 
 def read_hashed(storage: Storage, url: str, sha256: str) -> bytes:
-    """Return the content of a file.
-
-    Args:
-        storage: The storage client.
-        url: The file.
-        sha256: The SHA-256 in hex; a file with another one is refused.
-    """
+    """Return the content of a file."""
     data = storage.read_bytes(url)
     require_sha256(hashlib.sha256(data).hexdigest(), sha256, url)
     return data
 
 
 def require_sha256(found: str, expected: str, url: str) -> None:
-    """Refuse a file with another SHA-256 than it was written with.
-
-    Args:
-        found: The SHA-256 of the file now, in hex.
-        expected: The SHA-256 of the file when it was written, in hex.
-        url: The file, for the error.
-
-    Raises:
-        DataError: The two differ.
-    """
+    """Refuse a file with another SHA-256 than it was written with."""
     if found != expected:
         raise DataError(
             f"{url} is not the file that was written: its SHA-256 differs",

@@ -37,15 +37,7 @@ class OtherVersionError(DataError):
 
 
 def parse_json(data: bytes, source: str) -> Any:
-    """Return the JSON values of a file.
-
-    Args:
-        data: The file's bytes.
-        source: The file's name for errors.
-
-    Raises:
-        DataError: The bytes are not JSON, an object repeats a key, or a number is not finite.
-    """
+    """Return the JSON values of a file."""
     if not data.strip():
         raise DataError(f"{source}: cannot be read as JSON: the file is empty")
     try:
@@ -60,16 +52,7 @@ def parse_json(data: bytes, source: str) -> Any:
 
 
 def to_struct(value: object, struct: type[T], source: str) -> T:
-    """Return JSON values as an object of a class, after a check of every key and value.
-
-    Args:
-        value: The JSON values.
-        struct: The class, a `msgspec.Struct` as a rule.
-        source: The file's name for errors.
-
-    Raises:
-        DataError: A value does not fit the class; names its position in the file.
-    """
+    """Return JSON values as an object of a class, after a check of every key and value."""
     try:
         return json_structs.convert(value, struct)
     except msgspec.ValidationError as error:
@@ -79,45 +62,21 @@ def to_struct(value: object, struct: type[T], source: str) -> T:
 
 
 def json_bytes(value: Any, indent: int | None = 2) -> bytes:
-    """Return JSON values as the bytes of a file: UTF-8, with the keys in their own order.
-
-    Args:
-        value: The values.
-        indent: The spaces of a level; the file ends with a newline. None: a line without one.
-    """
+    """Return JSON values as the bytes of a file: UTF-8, with the keys in their own order."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
     # A file name that is not UTF-8 has lone surrogates: each is written as its JSON escape.
     return (text + "\n" * (indent is not None)).encode("utf-8", "backslashreplace")
 
 
 def with_checksum(document: object, indent: int | None = 2) -> bytes:
-    """Return the bytes of a JSON file with its checksum.
-
-    Args:
-        document: A dict or an object of `msgspec.Struct`, without the key `sha256`.
-        indent: See `json_bytes`.
-    """
+    """Return the bytes of a JSON file with its checksum."""
     data = json_bytes({**msgspec.to_builtins(document), CHECKSUM: _ZEROS}, indent)
     start = data.rindex(_ZEROS.encode())
     return _signed(data, start, start + len(_ZEROS))
 
 
 def read_signed(data: bytes, source: str, version: int) -> dict[str, Any]:
-    """Return the JSON object in a file, after a check of its version and its checksum.
-
-    Args:
-        data: The file's bytes.
-        source: The file's name for errors.
-        version: The latest version, whose files always have a checksum. Files of earlier versions
-            may have none; a file without the key `version` counts as one of version 1.
-
-    Returns:
-        The object without its checksum.
-
-    Raises:
-        OtherVersionError: The file's version is not 1 to `version`.
-        DataError: The file is not a JSON object, or its checksum is wrong or missing.
-    """
+    """Return the JSON object in a file, after a check of its version and its checksum."""
     document = parse_json(data, source)
     if not isinstance(document, dict):
         raise DataError(f"{source}: must be a JSON object, got {shortened(document)}")

@@ -79,12 +79,7 @@ class LocalStore:
             return stream.read(count)
 
     def create(self, url: str, *, synced: bool = True) -> AbstractContextManager[BinaryIO]:
-        """See `Storage`.
-
-        Args:
-            url: The file.
-            synced: Whether its bytes are forced to disk before its name appears.
-        """
+        """See `Storage`."""
         path = local_path(url)
         attempt = Path(attempt_name(str(path)))
         with named_errors("write", url):
@@ -146,10 +141,6 @@ class _Walk:
 
     Links to files and folders are followed. A folder that a link leads to is read once, and no
     folder is read that contains the first one, so circles end.
-
-    Args:
-        dotted: Whether names that begin with a dot match.
-        on_link: See `Storage.expand`.
     """
 
     def __init__(self, dotted: bool, on_link: LinkReport) -> None:

@@ -39,15 +39,7 @@ def attempted_name(name: str) -> str | None:
 
 
 def path_name(path: PathName, parameter: str = "path") -> str:
-    """Return a path or URL that a caller gave, as str.
-
-    Args:
-        path: A path as str or Path, or a URL as str.
-        parameter: The caller's name for it.
-
-    Raises:
-        UsageError: It is something else.
-    """
+    """Return a path or URL that a caller gave, as str."""
     name = os.fspath(path) if isinstance(path, os.PathLike) else path
     require(isinstance(name, str), f"must be a path or a URL, got {path!r}", parameter)
     return name
@@ -108,9 +100,6 @@ def _without_tilde(name: str) -> str:
     """Return a path with the home folder in place of `~` or `~user`.
 
     A shell expands only a `~` at the start of a word without quotes, not the one of `--output=~/x`.
-
-    Raises:
-        UsageError: The home folder is unknown.
     """
     if not name.startswith("~"):
         return name
@@ -146,12 +135,7 @@ def escape_glob(url: str) -> str:
 
 
 def escape_existing(pattern: str, exists: Callable[[str], bool]) -> str:
-    """Return a glob whose first parts match only themselves, as far as they exist by these names.
-
-    Args:
-        pattern: A path or URL with `*`, `?` or `[` in some parts.
-        exists: Returns whether a file or folder has a name.
-    """
+    """Return a glob whose first parts match only themselves, as far as they exist."""
     parts = pattern.split("/")
     for number, part in enumerate(parts):
         if re.search(r"[*?[]", part):
@@ -175,12 +159,7 @@ def parent(url: str) -> str:
 
 
 def join(folder: str, *names: str) -> str:
-    """Return the path or URL of a name below a folder. A web query stays behind the path.
-
-    Args:
-        folder: A path or URL.
-        *names: The names of the folders on the way, and of the file.
-    """
+    """Return the path or URL of a name below a folder. A web query stays behind the path."""
     query = ""
     if protocol_of(folder) in WEB:
         folder, mark, rest = folder.partition("?")

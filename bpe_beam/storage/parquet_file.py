@@ -104,13 +104,6 @@ class _Sink(Protocol):
 class ParquetFile:
     """A new Parquet file; a context manager, which ends the file.
 
-    Args:
-        sink: Where the bytes of the file go.
-        schema: The columns and their metadata.
-        dictionary: The names of flat columns whose values repeat.
-        encodings: The encodings of other flat columns by name, if not plain.
-        statistics: The names of flat columns of text whose least and greatest value readers get.
-
     Attributes:
         position: The number of bytes that are written.
     """
@@ -177,12 +170,7 @@ class ParquetFile:
         return columns
 
     def end_group(self, columns: Sequence[Struct], rows: int) -> None:
-        """End a row group, whose pages are those written after the group before.
-
-        Args:
-            columns: The `ColumnMetaData` of all columns of the schema.
-            rows: The number of its rows.
-        """
+        """End a row group, whose pages are those written after the group before."""
         stored = sum(column[Column.STORED_BYTES].value for column in columns)
         chunks = [{_Chunk.START: int64(0), _Chunk.COLUMN: struct(column)} for column in columns]
         self._groups.append(

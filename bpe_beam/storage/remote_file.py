@@ -50,16 +50,7 @@ class RangeSource:
 def open_reader(
     open_: Callable[[], RangeSource], url: str, secrets: Collection[str]
 ) -> tuple[StoredFile, BinaryIO]:
-    """Open a remote file for reading: seekable, with one block of at most BLOCK bytes in memory.
-
-    Args:
-        open_: Opens the file's ranges.
-        url: The file's URL, for errors.
-        secrets: Texts that errors must not show.
-
-    Returns:
-        The file's description, and the stream.
-    """
+    """Open a remote file for reading: seekable, with one block of at most BLOCK bytes in memory."""
     with named_errors("read", url, secrets):
         source = retried(open_)
     raw = _RemoteFile(source, url, secrets)
@@ -69,16 +60,8 @@ def open_reader(
 class RangeReader:
     """Reads ranges of a remote file, for several threads at the same time.
 
-    Args:
-        open_: Opens the file's ranges.
-        url: The file's URL, for errors.
-        secrets: Texts that errors must not show.
-
     Attributes:
         size: The file's size in bytes.
-
-    Raises:
-        DataError: The file cannot be opened, also after retries.
     """
 
     def __init__(
@@ -91,15 +74,7 @@ class RangeReader:
         self.size = self._source.file.size
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes of the file from `start` to `end`.
-
-        Args:
-            start: The position of the first byte.
-            end: The position behind the last byte, at most `size`.
-
-        Raises:
-            DataError: The range cannot be read, also after retries.
-        """
+        """Return the bytes of the file from `start` to `end`."""
         with named_errors("read", self._url, self._secrets), self._turn:
             return read_range(self._source, start, end)
 
@@ -110,13 +85,7 @@ class RangeReader:
 
 
 def read_range(source: RangeSource, start: int, end: int) -> bytes:
-    """Return the bytes of a file from `start` to `end`.
-
-    Args:
-        source: The file.
-        start: The position of the first byte.
-        end: The position behind the last byte, at most the file's size.
-    """
+    """Return the bytes of a file from `start` to `end`."""
 
     def fetch() -> bytes:
         data = source.fetch(start, end)
@@ -190,11 +159,6 @@ def open_ranges(fs: Any, path: str, url: str) -> RangeSource:
 
     A file with a Content-Encoding that its store decodes on the way is refused: neither its size
     nor its ranges are those of the content.
-
-    Args:
-        fs: The file system.
-        path: The file's path there.
-        url: Its URL.
     """
     protocol = protocol_of(url)
     if protocol == "s3":

@@ -95,11 +95,6 @@ def retried(call: Callable[[], T], least_patience: float = 0.0) -> T:
     PATIENCE_SECONDS, since a cloud's own library may have repeated the request that long. A call
     that timed out is repeated until STALLED_PATIENCE_SECONDS, unless it took more than
     2 * SILENCE_SECONDS: then its client has already repeated the request itself.
-
-    Args:
-        call: The call.
-        least_patience: The seconds that replace PATIENCE_SECONDS and STALLED_PATIENCE_SECONDS where
-            they are more. ATTEMPTS still applies.
     """
     began = time.monotonic()
     for attempt in range(1, ATTEMPTS + 1):

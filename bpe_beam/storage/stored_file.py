@@ -51,16 +51,7 @@ class StoredFile:
 
 
 def stored_file(url: str, info: Mapping[str, Any]) -> StoredFile:
-    """Return the description of a file from what fsspec reports of it.
-
-    Args:
-        url: The file's URL.
-        info: The answer of fsspec's `info`, or a row of its `glob`.
-
-    Raises:
-        DataError: A web server does not report the size.
-        EmptyAnswerError: An object store, which knows every size, does not report it.
-    """
+    """Return the description of a file from what fsspec reports of it."""
     size = info.get("size")
     if size is None and protocol_of(url) in OBJECT_STORES and protocol_of(url) not in WEB:
         raise EmptyAnswerError("the store does not report the file's size")

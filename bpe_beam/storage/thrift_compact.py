@@ -58,12 +58,7 @@ def struct(value: Struct) -> Value:
 
 
 def listed(kind: Kind, items: Sequence[Any]) -> Value:
-    """Return a list.
-
-    Args:
-        kind: The type of its items.
-        items: What each `Value` would have.
-    """
+    """Return a list."""
     return Value(Kind.LIST, Items(kind, items))
 
 
@@ -95,12 +90,7 @@ def encode(fields: Struct) -> bytes:
 
 
 def decode(data: bytes) -> Struct:
-    """Return the struct that some bytes begin with.
-
-    Raises:
-        ValueError: A value has a type that is refused.
-        IndexError: The bytes end too early.
-    """
+    """Return the struct that some bytes begin with."""
     return _Decoder(data).struct()
 
 

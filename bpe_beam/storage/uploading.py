@@ -21,14 +21,7 @@ LARGE_PART = 256 << 20
 
 
 class Upload:
-    """The upload of an object, which exists once `finish` returns, and not before.
-
-    Args:
-        fs: The file system.
-        path: The object's path there.
-        url: Its URL, for errors.
-        secrets: Texts that errors must not show.
-    """
+    """The upload of an object, which exists once `finish` returns, and not before."""
 
     def __init__(self, fs: Any, path: str, url: str, secrets: Collection[str]) -> None:
         self._fs, self._path, self._url, self._secrets = fs, path, url, secrets

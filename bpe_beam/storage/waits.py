@@ -16,11 +16,7 @@ _of_thread = threading.local()
 
 @contextlib.contextmanager
 def core_taken(cores: threading.Semaphore) -> Iterator[None]:
-    """Wait for a core, and have it for the time of a block.
-
-    Args:
-        cores: The free cores.
-    """
+    """Wait for a core, and have it for the time of a block."""
     with cores:
         _of_thread.cores = cores
         try:

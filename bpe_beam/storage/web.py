@@ -30,12 +30,7 @@ class _WebError(OSError):
 
 
 def web_info(fs: Any, url: str) -> dict[str, Any]:
-    """Return the description of a file on a web server, with the keys of fsspec's `info`.
-
-    Args:
-        fs: fsspec's file system for the web.
-        url: The file; FileNotFoundError for status 404 or 410, OSError for any other failure.
-    """
+    """Return the description of a file on a web server, with the keys of fsspec's `info`."""
     return {"type": "file", **sync(fs.loop, _stat, fs, url)}
 
 
@@ -43,10 +38,6 @@ def open_web(fs: Any, url: str) -> RangeSource:
     """Return a file on a web server, opened for reading by ranges.
 
     If the server has no ranges, the file is read from the start, again for each step back.
-
-    Args:
-        fs: fsspec's file system for the web.
-        url: The file, see `web_info`.
     """
     reader = _WebReader(fs, url, stored_file(url, web_info(fs, url)))
     return RangeSource(reader.file, reader.fetch, reader.close, concurrent=False)

@@ -54,14 +54,6 @@ def write_attempt(
 ) -> Iterator[BinaryIO]:
     """Write an attempt at a file, and give it the file's name when the block ends.
 
-    Args:
-        raw: The attempt, open for writing; this function closes it.
-        url: The file's name, for errors.
-        publish: Gives the attempt the file's name.
-        remove: Removes the attempt, if the block or `publish` raises.
-        secrets: Texts that errors must not show.
-        synced: Whether to force the bytes to disk before `publish`; `raw` must have a descriptor.
-
     Yields:
         A buffered stream of bytes.
     """
@@ -119,11 +111,7 @@ class _Destination(io.RawIOBase):
 
 
 def sync_file(descriptor: int) -> None:
-    """Force the bytes of an open file to disk, where the file system can.
-
-    Raises:
-        OSError: The disk is full or fails.
-    """
+    """Force the bytes of an open file to disk, where the file system can."""
     try:
         with core_free():
             os.fsync(descriptor)

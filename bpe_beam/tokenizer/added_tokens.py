@@ -63,15 +63,7 @@ class AddedTokens:
         )
 
     def allowed(self, tokens: str | Collection[str]) -> list[int]:
-        """Return the ids of the special tokens that are allowed.
-
-        Args:
-            tokens: "all", or a collection of special tokens.
-
-        Raises:
-            UsageError: Another string, or a token that is not special; the message lists the
-                special tokens.
-        """
+        """Return the ids of the special tokens that are allowed."""
         if isinstance(tokens, (str, bytes)):
             if tokens == "all":
                 return list(self.specials.values())
@@ -94,28 +86,12 @@ class AddedTokens:
         return self.every.difference(self.specials.values()).union(allowed)
 
     def find(self, data: bytes, allowed: Collection[int]) -> Iterator[tuple[int | None, int, int]]:
-        """Yield (id, start, end in bytes) of added tokens in UTF-8, by their texts alone.
-
-        Args:
-            data: The text, in UTF-8.
-            allowed: The ids of the special tokens that count. Others have None for their id; they
-                are left out if no token can count.
-        """
+        """Yield (id, start, end in bytes) of added tokens in UTF-8, by their texts alone."""
         if self.ids:
             yield from self._finder.find(data, [*allowed])
 
     def refuse(self, data: bytes, allowed: Collection[int], where: str = "", done: int = 0) -> None:
-        """Refuse a text with a special token that is not allowed.
-
-        Args:
-            data: The text, in UTF-8.
-            allowed: Ids of the special tokens that the text may have.
-            where: The beginning of the message.
-            done: Number of characters before this text.
-
-        Raises:
-            DataError: The message has the token, its position in characters, and the remedies.
-        """
+        """Refuse a text with a special token that is not allowed."""
         active = self.active(allowed)
         for token_id, start, end in self.find(data, self.every):
             if token_id not in active:

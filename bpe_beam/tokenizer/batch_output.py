@@ -24,16 +24,7 @@ def check_output(output: str) -> None:
 
 
 def lists_as(lists: pa.LargeListArray, output: str) -> Any:
-    """Return lists of ids in another form.
-
-    Args:
-        lists: Lists of uint32.
-        output: "arrow": as they are. "numpy": a list of uint32 arrays, over the same memory.
-            "lists": lists of int.
-
-    Raises:
-        UsageError: There is no such form.
-    """
+    """Return lists of ids in another form."""
     check_output(output)
     if output == "arrow":
         return lists
@@ -44,16 +35,7 @@ def lists_as(lists: pa.LargeListArray, output: str) -> Any:
 
 
 def texts_as(texts: pa.LargeStringArray | pa.LargeBinaryArray, output: str) -> Any:
-    """Return texts, or bytes, in another form.
-
-    Args:
-        texts: The texts.
-        output: "arrow": as they are. "numpy": an array of str, of type object. "lists": a list of
-            str.
-
-    Raises:
-        UsageError: There is no such form.
-    """
+    """Return texts, or bytes, in another form."""
     check_output(output)
     if output == "numpy":
         return texts.to_numpy(zero_copy_only=False)
@@ -69,19 +51,8 @@ def padded(
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.bool_]]:
     """Return lists of ids as the rows of a matrix, and where it has ids.
 
-    Args:
-        lists: Lists of uint32.
-        before: Ids that are added before each list.
-        after: Ids that are added after each list.
-        pad_id: The id that fills rows up at their ends.
-        max_length: The most ids of a row, those before and after included; longer lists lose their
-            ends. None: the longest list decides.
-
     Returns:
         uint32[lists, longest row], and bool of the same shape: false where it is padding.
-
-    Raises:
-        UsageError: The ids before and after are more than `max_length`, or an id is no uint32.
     """
     import numpy as np
 

@@ -31,11 +31,7 @@ def to_chars(data: bytes) -> str:
 
 
 def to_bytes(chars: str) -> bytes:
-    """Return the bytes that `to_chars` wrote.
-
-    Raises:
-        DataError: A character is not in the alphabet; the message has it and its position.
-    """
+    """Return the bytes that `to_chars` wrote."""
     try:
         return bytes([CHAR_TO_BYTE[char] for char in chars])
     except KeyError:

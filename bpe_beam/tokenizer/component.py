@@ -38,9 +38,6 @@ class MetaspaceComponent(Component, frozen=True):
             with it: `always` all, `never` none, `first` only the first of the whole text. The
             decoder removes it from the first token, but for `never`.
         split: Whether the pre-tokenizer splits.
-
-    Raises:
-        UsageError: The replacement is not one character, or the scheme is unknown.
     """
 
     replacement: str = "\u2581"
@@ -53,11 +50,7 @@ class MetaspaceComponent(Component, frozen=True):
 
 
 class OneKey(Struct, frozen=True, forbid_unknown_fields=True):
-    """An object that has exactly one of its keys; the fields of the others are UNSET.
-
-    Raises:
-        UsageError: No key, or several.
-    """
+    """An object that has exactly one of its keys; the fields of the others are UNSET."""
 
     def __post_init__(self) -> None:
         values = [getattr(self, name) for name in self.__struct_fields__]
@@ -67,14 +60,6 @@ class OneKey(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def check_character(name: str, value: str) -> None:
-    """Refuse a value that is not one character.
-
-    Args:
-        name: The name of the value in messages.
-        value: The value.
-
-    Raises:
-        UsageError: It has fewer or more.
-    """
+    """Refuse a value that is not one character."""
     if len(value) != 1:
         raise UsageError(f"{name} must be one character, got {value[:40]!r}")

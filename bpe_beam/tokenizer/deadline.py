@@ -28,11 +28,7 @@ DEFAULT_SECONDS = 20.0
 
 
 def text_seconds() -> float:
-    """Return the CPU seconds that a short text may take.
-
-    Raises:
-        UsageError: The environment variable is not a number above 0.
-    """
+    """Return the CPU seconds that a short text may take."""
     value = os.environ.get(VARIABLE)
     if not value:
         return DEFAULT_SECONDS
@@ -69,15 +65,8 @@ def search_within(seconds: float, search: Callable[[float], T]) -> T:
     The timeout of `regex` counts the CPU time of the whole process, so that it comes early where
     other threads work. Such a search runs again, with twice the timeout.
 
-    Args:
-        seconds: CPU seconds of this thread that one run of the search may take, above 0.
-        search: Called with a timeout in seconds; raises TimeoutError when it is over.
-
     Returns:
         What the search returns.
-
-    Raises:
-        TimeoutError: A run took `seconds` of this thread's CPU time.
     """
     timeout = seconds
     while True:

@@ -25,19 +25,7 @@ class _Decoder(Component, frozen=True):
     """The method of all decoders."""
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """Return the decoded strings of one text, in linear time.
-
-        Args:
-            tokens: The tokens in UTF-8, or the output of the decoder before.
-            lossy: Whether to replace bytes that are not UTF-8, as Hugging Face does. If false, they
-                are kept, and later decoders do not change them.
-
-        Returns:
-            Strings that are the text when joined.
-
-        Raises:
-            DataError: The text would be more than a hundred times as long as the tokens.
-        """
+        """Return the decoded strings of one text, in linear time."""
         raise NotImplementedError
 
 
@@ -146,9 +134,6 @@ class StripDecoder(_Decoder, frozen=True, tag="Strip"):
         content: The character.
         start: The most characters to remove at the start, at least 0.
         stop: The most characters to remove at the end, at least 0.
-
-    Raises:
-        UsageError: The content is not one character.
     """
 
     content: str
@@ -233,9 +218,6 @@ class SentencePieceDecoder(_Decoder, frozen=True, tag="SentencePiece"):
         control: The tokens that have no text.
         unknown: The unknown token.
         unknown_surface: Its text.
-
-    Raises:
-        UsageError: `strip_first` is another word.
     """
 
     strip_first: str

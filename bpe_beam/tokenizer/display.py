@@ -25,12 +25,7 @@ _CHARSMAP = "precompiled_charsmap"  # in base64
 
 
 def text_of(token: str, in_bytes: bool) -> str | bytes:
-    """Return the text of a token; its bytes, if they are not whole characters of UTF-8.
-
-    Args:
-        token: The token in the vocabulary.
-        in_bytes: Whether its characters are in the byte-level alphabet.
-    """
+    """Return the text of a token; its bytes, if they are not whole characters of UTF-8."""
     if not in_bytes or not byte_level.CHAR_TO_BYTE.keys() >= set(token):
         return token
     data = byte_level.to_bytes(token)
@@ -72,13 +67,7 @@ def model_in_words(spec: TokenizerSpec) -> str:
 
 
 def as_html(spec: TokenizerSpec, vocab_size: int, fingerprint: str) -> str:
-    """Return a tokenizer as an HTML table, for notebooks.
-
-    Args:
-        spec: The tokenizer.
-        vocab_size: The number of its tokens.
-        fingerprint: See `Tokenizer.fingerprint`.
-    """
+    """Return a tokenizer as an HTML table, for notebooks."""
     special = [token.content for token in spec.added_tokens if token.special]
     kind = "byte-level BPE" if spec.model_reads_bytes else spec.model.json_type
     rows = {

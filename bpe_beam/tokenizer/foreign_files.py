@@ -75,16 +75,7 @@ _NAMES: dict[FileKind, str] = {
 
 @contextmanager
 def explained(data: bytes | str, source: str, wanted: FileKind) -> Iterator[None]:
-    """Yield once, with refusals by the block saying what the file is instead, if that can be told.
-
-    Args:
-        data: The whole file.
-        source: The name of the file in messages.
-        wanted: The kind that the block reads.
-
-    Raises:
-        UsageError: The block refused the file.
-    """
+    """Yield once; refusals by the block say what the file is instead, if known."""
     try:
         yield
     except UsageError as error:
@@ -92,25 +83,13 @@ def explained(data: bytes | str, source: str, wanted: FileKind) -> Iterator[None
 
 
 def explanation(error: UsageError, data: bytes | str, source: str, wanted: FileKind) -> UsageError:
-    """Return the refusal of a file that says what the file is instead, or the error itself.
-
-    Args:
-        error: The refusal by the reader.
-        data: The whole file.
-        source: The name of the file in messages.
-        wanted: The kind that the reader reads.
-    """
+    """Return the refusal of a file that says what the file is instead, or the error itself."""
     other = describe_foreign_file(data, wanted) if len(data) <= MAX_FILE_BYTES else None
     return error if other is None else UsageError(f"{source}: {other}")
 
 
 def describe_foreign_file(text: bytes | str, wanted: FileKind = "tokenizer.json") -> str | None:
-    """Return what a file is instead of the kind wanted, and the remedy; None if that is unknown.
-
-    Args:
-        text: The whole file.
-        wanted: The kind of file that was asked for.
-    """
+    """Return what a file is instead of the kind wanted, and the remedy; None if that is unknown."""
     data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
     if not data:
         return "the file is empty: get an intact copy"
@@ -124,12 +103,7 @@ def describe_foreign_file(text: bytes | str, wanted: FileKind = "tokenizer.json"
 
 
 def describe_beginning(data: bytes, size: int) -> str | None:
-    """Return what a file is that no tokenizer's file begins like, and the remedy.
-
-    Args:
-        data: The first bytes of the file; 4,096 are enough.
-        size: The bytes of the whole file.
-    """
+    """Return what a file is that no tokenizer's file begins like, and the remedy."""
     for beginning, found in _BY_BEGINNING.items():
         if data[: len(beginning)].lower() == beginning.lower():
             return found

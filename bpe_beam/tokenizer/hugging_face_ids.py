@@ -27,9 +27,6 @@ def with_added_in_vocabulary(spec: TokenizerSpec) -> TokenizerSpec:
 
     Where these would give other ids, the vocabulary gets the added tokens too, if the model of any
     text still gives the same tokens: in BPE, no merge makes them.
-
-    Args:
-        spec: The tokenizer.
     """
     if _first_renumbered(spec) is None:
         return spec
@@ -42,11 +39,7 @@ def with_added_in_vocabulary(spec: TokenizerSpec) -> TokenizerSpec:
 
 
 def why_renumbered(spec: TokenizerSpec) -> str | None:
-    """Return which added token gets another id in Hugging Face's libraries; None: none.
-
-    Args:
-        spec: The tokenizer.
-    """
+    """Return which added token gets another id in Hugging Face's libraries; None: none."""
     renumbered = _first_renumbered(with_added_in_vocabulary(spec))
     if renumbered is None:
         return None
@@ -58,14 +51,7 @@ def why_renumbered(spec: TokenizerSpec) -> str | None:
 
 
 def check_ids(spec: TokenizerSpec) -> None:
-    """Refuse a tokenizer whose ids differ in Hugging Face's libraries.
-
-    Args:
-        spec: The tokenizer.
-
-    Raises:
-        UsageError: The message has the first such token.
-    """
+    """Refuse a tokenizer whose ids differ in Hugging Face's libraries."""
     if (why := why_renumbered(spec)) is not None:
         raise UsageError(
             f"tokenizer.json: Hugging Face's libraries cannot read this tokenizer: {why}. Add a "
@@ -87,12 +73,7 @@ def _first_renumbered(spec: TokenizerSpec) -> tuple[AddedToken, int] | None:
 
 
 def is_one_word(pre_tokenizer: PreTokenizer | None, text: str) -> bool:
-    """Return whether a pre-tokenizer that ends in bytes leaves a text whole.
-
-    Args:
-        pre_tokenizer: The pre-tokenizer.
-        text: The text.
-    """
+    """Return whether a pre-tokenizer that ends in bytes leaves a text whole."""
     data = text.encode()
     return pipeline_of((), None, pre_tokenizer, last_as_bytes=True).words(data) == [data]
 

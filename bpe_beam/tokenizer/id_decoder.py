@@ -52,12 +52,7 @@ class _TokenBytes(dict[int, bytes]):
 
 
 class IdDecoder:
-    """Decodes a tokenizer's ids.
-
-    Args:
-        spec: The tokenizer.
-        tokens: Token by id, added tokens included.
-    """
+    """Decodes a tokenizer's ids."""
 
     def __init__(self, spec: TokenizerSpec, tokens: dict[int, str]) -> None:
         self._decoder = spec.decoder
@@ -66,17 +61,7 @@ class IdDecoder:
         self._joined: dict[frozenset[int], _native.TokenBytes] = {}
 
     def decode(self, ids: Iterable[int], skipped: Collection[int], *, lossy: bool) -> bytes:
-        """Return the text of ids, in UTF-8.
-
-        Args:
-            ids: Integers, also as a NumPy or Arrow array.
-            skipped: Ids that are ignored.
-            lossy: Whether the decoder replaces bytes that are not UTF-8 by U+FFFD, as in Hugging
-                Face. If false, they stay.
-
-        Raises:
-            DataError: The tokenizer does not have an id; the message has its number, from 1.
-        """
+        """Return the text of ids, in UTF-8."""
         numbers = integers(ids)
         if skipped:
             numbers = [number for number in numbers if number not in skipped]
@@ -99,16 +84,7 @@ class IdDecoder:
     def decode_batch(
         self, ids: Sequence[Iterable[int]] | pa.Array | pa.ChunkedArray, skipped: frozenset[int]
     ) -> pa.LargeBinaryArray:
-        """Return the bytes of the ids of many texts, joined natively where the decoder only joins.
-
-        Args:
-            ids: The ids of each text: sequences, or Arrow lists.
-            skipped: Ids that are ignored.
-
-        Raises:
-            UsageError: A value is not an integer.
-            DataError: As `decode`, with the number of the text, from 0.
-        """
+        """Return the bytes of the ids of many texts, joined natively if the decoder only joins."""
         import pyarrow as pa
 
         rows = _rows(ids)
@@ -126,16 +102,7 @@ class IdDecoder:
     def decode_texts(
         self, ids: Sequence[Iterable[int]] | pa.Array | pa.ChunkedArray, skipped: frozenset[int]
     ) -> pa.LargeStringArray:
-        """Return the texts of the ids of many texts; bytes that are not UTF-8 become U+FFFD.
-
-        Args:
-            ids: As in `decode_batch`.
-            skipped: Ids that are ignored.
-
-        Raises:
-            UsageError: As in `decode_batch`.
-            DataError: As in `decode_batch`.
-        """
+        """Return the texts of the ids of many texts; bytes that are not UTF-8 become U+FFFD."""
         import numpy as np
         import pyarrow as pa
 
@@ -176,11 +143,7 @@ class IdDecoder:
 
 
 def _rows(ids: Sequence[Iterable[int]] | pa.Array | pa.ChunkedArray) -> _Rows:
-    """Return Arrow lists in one piece, or a list of what can be read more than once.
-
-    Raises:
-        UsageError: A text has no ids that can be listed.
-    """
+    """Return Arrow lists in one piece, or a list of what can be read more than once."""
     import pyarrow as pa
 
     if isinstance(ids, pa.ChunkedArray):
@@ -224,11 +187,7 @@ def _flat(rows: _Rows) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]] |
 
 
 def integers(ids: Iterable[int]) -> list[int]:
-    """Return Python integers from an iterable or array of integers.
-
-    Raises:
-        UsageError: A value is not an integer.
-    """
+    """Return Python integers from an iterable or array of integers."""
     for name in ("tolist", "to_pylist"):  # NumPy, Arrow: far quicker than one by one
         if hasattr(ids, name):
             ids = getattr(ids, name)()

@@ -60,16 +60,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def parse(data: bytes | str, source: str) -> Any:
-    """Return the value of JSON that may be hostile.
-
-    Args:
-        data: The file's bytes, or the same as text.
-        source: The name of the file in messages.
-
-    Raises:
-        UsageError: The data is too large, not UTF-8, not JSON, or nested too deeply, or it has a
-            repeated key or a lone surrogate; the message has the position.
-    """
+    """Return the value of JSON that may be hostile."""
     if len(data) > MAX_FILE_BYTES:
         raise UsageError(f"{source}: {len(data)} bytes; a tokenizer has at most {MAX_FILE_BYTES}")
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
@@ -156,12 +147,7 @@ class Node(msgspec.Struct, frozen=True):
         return self.value
 
     def fields(self, *required: str, optional: Collection[str] = ()) -> dict[str, Node]:
-        """Return the object's fields, by key; an unknown key, or a missing one, is refused.
-
-        Args:
-            required: The keys that the object must have.
-            optional: The other keys that it may have; the value of a missing one is None.
-        """
+        """Return the object's fields, by key; an unknown key, or a missing one, is refused."""
         value = self.object()
         keys = (*required, *optional)
         for key in value:
@@ -198,12 +184,7 @@ class Node(msgspec.Struct, frozen=True):
                 waiting.append(node.items())
 
     def struct(self, kind: type[S], *optional: str) -> S:
-        """Return the object as a struct of which it has all keys but `optional` ones.
-
-        Args:
-            kind: The class of the struct.
-            optional: The keys that the object may omit; their fields have defaults.
-        """
+        """Return the object as a struct of which it has all keys but `optional` ones."""
         type_key = kind.__struct_config__.tag_field
         keys = (*([type_key] if type_key else []), *kind.__struct_encode_fields__)
         self.fields(*(key for key in keys if key not in optional), optional=optional)

@@ -88,14 +88,7 @@ class BPE(Component, frozen=True, dict=True):
     ignore_merges: bool = False
 
     def check(self, location: ErrorLocation) -> None:
-        """Check the vocabulary and the merges.
-
-        Args:
-            location: The names of values in messages.
-
-        Raises:
-            UsageError: A value is invalid; the message has its location and the condition.
-        """
+        """Check the vocabulary and the merges."""
         check_vocab(self.vocab, location)
         if self.unk_token is not None and self.unk_token not in self.vocab:
             raise UsageError(
@@ -121,12 +114,7 @@ class BPE(Component, frozen=True, dict=True):
         return _native.MergeIds(self.vocab, self.merges, prefix)
 
     def joined(self, left: str, right: str) -> str:
-        """Return the token of a merge, without the prefix of the right token.
-
-        Args:
-            left: The left token of the merge.
-            right: The right token of the merge.
-        """
+        """Return the token of a merge, without the prefix of the right token."""
         return left + right.removeprefix(self.continuing_subword_prefix or "")
 
 
@@ -361,27 +349,14 @@ def in_order_of_ids(vocab: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 def tokens_by_id(vocab: Mapping[str, int], ids: Iterable[int]) -> dict[int, str]:
-    """Return the tokens of some ids, by id; ids without a token are left out.
-
-    Args:
-        vocab: Id by token, in the order of ids.
-        ids: The ids.
-    """
+    """Return the tokens of some ids, by id; ids without a token are left out."""
     tokens, known = list(vocab), list(vocab.values())
     found = ((token_id, bisect_left(known, token_id)) for token_id in ids)
     return {i: tokens[at] for i, at in found if at < len(known) and known[at] == i}
 
 
 def check_id(token_id: object, name: str) -> int:
-    """Return a token's id, which must be an integer from 0 to MAX_ID.
-
-    Args:
-        token_id: The value.
-        name: The name of the value in messages.
-
-    Raises:
-        UsageError: It is something else.
-    """
+    """Return a token's id, which must be an integer from 0 to MAX_ID."""
     if isinstance(token_id, bool) or not isinstance(token_id, int):
         raise UsageError(f"{name}: the id {shortened(token_id)} is not an integer")
     if not 0 <= token_id <= MAX_ID:

@@ -36,14 +36,7 @@ def pipeline_of(
     *,
     last_as_bytes: bool,
 ) -> _native.Pipeline:
-    """Return the pipeline that splits a text into words.
-
-    Args:
-        added_tokens: The tokens that are extracted from the text.
-        normalizer: The normalizer, if any.
-        pre_tokenizer: The pre-tokenizer, if any.
-        last_as_bytes: See `steps_of`.
-    """
+    """Return the pipeline that splits a text into words."""
     added = [
         (content.encode(), token_id, *flags)
         for token_id, content, *flags in map(astuple, added_tokens)
@@ -57,10 +50,6 @@ def holds_gil(normalizer: Normalizer | None, pre_tokenizer: PreTokenizer | None)
     """Return whether the text pipeline runs the `regex` package, which needs the GIL.
 
     Threads of one process then take turns.
-
-    Args:
-        normalizer: The normalizer, if any.
-        pre_tokenizer: The pre-tokenizer, if any.
     """
     steps = steps_of(pre_tokenizer, last_as_bytes=True)
     return _has_regex([normalizer.native() if normalizer is not None else None, steps])

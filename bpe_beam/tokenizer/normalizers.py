@@ -80,9 +80,6 @@ class Precompiled(_Normalizer, frozen=True):
 
     Attributes:
         precompiled_charsmap: The replacements in base64, as the model has them.
-
-    Raises:
-        UsageError: They are not base64, or damaged.
     """
 
     precompiled_charsmap: str
@@ -106,9 +103,6 @@ class SentencePieceNormalizer(_Normalizer, frozen=True, tag="SentencePiece"):
         escape_whitespaces: Whether a space becomes U+2581.
         treat_whitespace_as_suffix: Whether the space of `add_dummy_prefix` is added at the end.
         user_defined_symbols: Texts that are not changed.
-
-    Raises:
-        UsageError: The replacements are not base64, or damaged.
     """
 
     precompiled_charsmap: str
@@ -233,17 +227,7 @@ def _check_charsmap(charsmap: str) -> None:
 
 
 def normalizer_from_name(name: str) -> Normalizer | None:
-    """Return a normalizer from its name on the command line.
-
-    Args:
-        name: One of `NORMALIZERS`, or several joined by `+`, applied from the left.
-
-    Returns:
-        The normalizer; None for `none`, which leaves text unchanged.
-
-    Raises:
-        UsageError: An unknown name; the message lists the names.
-    """
+    """Return a normalizer from its name on the command line."""
     if name == "none":
         return None
     names = name.split("+")

@@ -110,15 +110,7 @@ def _qwen35_spellings() -> Iterator[str]:
 
 
 def _cased(upper: str, lower: str, contraction: str, numbers: str, lines: str) -> str:
-    """Return a pattern of o200k's family.
-
-    Args:
-        upper: The letters that begin a word.
-        lower: The letters that end it.
-        contraction: What may follow them.
-        numbers: A group of numbers.
-        lines: What signs take with them.
-    """
+    """Return a pattern of o200k's family."""
     return (
         rf"{_BEFORE}{upper}*{lower}+{contraction}|{_BEFORE}{upper}+{lower}*{contraction}"
         rf"|{numbers}|{_SIGNS}+{lines}*|{_SPACES}"
@@ -217,10 +209,6 @@ class Pattern(OneKey, frozen=True, rename={"text": "String", "regex": "Regex"}):
     Attributes:
         text: The text.
         regex: The expression in the syntax of Hugging Face's engine.
-
-    Raises:
-        UsageError: Neither or both; an expression that cannot be run with the same meaning, with
-            the construct's position and what to write instead.
     """
 
     text: str | UnsetType = UNSET
@@ -237,12 +225,6 @@ class Pattern(OneKey, frozen=True, rename={"text": "String", "regex": "Regex"}):
         """Return the pattern that means what an expression means to the `regex` package.
 
         It is spelled for Hugging Face's engine: in a file it means the same there.
-
-        Args:
-            expression: For version 1 of `regex`, with `^` and `$` at the ends of lines.
-
-        Raises:
-            UsageError: `regex` does not take the expression, or it cannot be spelled so.
         """
         if expression in SCANNER_BY_SPELLING:
             return cls(regex=expression)
@@ -280,9 +262,6 @@ class Pattern(OneKey, frozen=True, rename={"text": "String", "regex": "Regex"}):
         """Return (start, end) of all matches, in characters, as Hugging Face finds them.
 
         A match may be empty, but not where the match before it ended, and not in an empty text.
-
-        Raises:
-            DataError: The search takes more CPU time than the text has left.
         """
         if not text:
             return []

@@ -36,16 +36,7 @@ class _PostProcessor(Component, frozen=True):
     """A post-processor that adds no tokens; with the setting `trim_offsets` it trims offsets."""
 
     def trim(self, index: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
-        """Return the offsets of one token.
-
-        Args:
-            index: The number of the token in the text, from 0, without the tokens of the frame.
-            token: The token's string: in the byte-level alphabet, or an added token's text.
-            offsets: (start, end) in characters of the text.
-
-        Returns:
-            The offsets without spaces if the post-processor trims them; else the same offsets.
-        """
+        """Return the offsets of one token."""
         if not getattr(self, "trim_offsets", False):
             return offsets
         start, end = offsets
@@ -125,9 +116,6 @@ class TemplatePiece(OneKey, frozen=True, rename={"text": "Sequence", "special": 
     Attributes:
         text: The text.
         special: The special tokens that are added.
-
-    Raises:
-        UsageError: Neither or both; a text that is neither A nor B.
     """
 
     text: TemplateReference | UnsetType = UNSET
@@ -146,9 +134,6 @@ class SpecialToken(Struct, frozen=True, forbid_unknown_fields=True):
         id: The name.
         ids: The tokens' ids.
         tokens: The tokens, one for each id.
-
-    Raises:
-        UsageError: Not as many tokens as ids.
     """
 
     id: str
@@ -170,9 +155,6 @@ class TemplateProcessing(_PostProcessor, frozen=True):
         single: The template of one text; it has the text A once.
         pair: The template of two texts; only stored.
         special_tokens: The special tokens by their names in the templates.
-
-    Raises:
-        UsageError: `single` is no such template, or has a name that is not in `special_tokens`.
     """
 
     single: tuple[TemplatePiece, ...]
@@ -208,9 +190,6 @@ class SequencePostProcessor(_PostProcessor, frozen=True, tag="Sequence"):
 
     Attributes:
         processors: The post-processors in the order in which they are applied.
-
-    Raises:
-        UsageError: More than one of them adds tokens: Hugging Face's result would be doubtful.
     """
 
     processors: tuple[PostProcessor, ...]
@@ -247,13 +226,7 @@ PostProcessor = (
 def framed(
     ids: pa.LargeListArray, before: Sequence[int], after: Sequence[int]
 ) -> pa.LargeListArray:
-    """Return each list with `before` and `after` around it; the same lists if both are empty.
-
-    Args:
-        ids: Lists of uint32.
-        before: Ids that are added before each list.
-        after: Ids that are added after each list.
-    """
+    """Return each list with `before` and `after` around it; the same lists if both are empty."""
     if not before and not after:
         return ids
     import numpy as np

@@ -220,13 +220,7 @@ def ends_in_bytes(pre_tokenizer: PreTokenizer | None) -> bool:
 
 
 def steps_of(pre_tokenizer: PreTokenizer | None, *, last_as_bytes: bool = False) -> Steps:
-    """Return the description of a pre-tokenizer for the native code.
-
-    Args:
-        pre_tokenizer: The pre-tokenizer; None does not split the text.
-        last_as_bytes: Whether a last byte-level step gives bytes: for a model that encodes bytes,
-            and for counting. Otherwise it gives characters of the byte-level alphabet.
-    """
+    """Return the description of a pre-tokenizer for the native code."""
     every = flat(pre_tokenizer)
     steps: Steps = []
     done = 0
@@ -297,18 +291,7 @@ def is_byte_level_name(name: str) -> bool:
 
 
 def pretokenizer_from_name(name: str, *, byte_level: bool = False) -> PreTokenizer | None:
-    """Return a pre-tokenizer from its name on the command line.
-
-    Args:
-        name: One of `PRETOKENIZERS`, or `regex:PATTERN`.
-        byte_level: Whether the model encodes bytes.
-
-    Returns:
-        The pre-tokenizer; None does not split the text.
-
-    Raises:
-        UsageError: An unknown name, or an invalid pattern.
-    """
+    """Return a pre-tokenizer from its name on the command line."""
     if byte_level and name == "gpt2":
         return ByteLevelPreTokenizer()
     if byte_level and name == "digits_gpt2":

@@ -118,13 +118,7 @@ class PublishedClass(Struct, frozen=True):
 
 
 def _of_sentencepiece(model: SentencePiece, unknown_id: int | None, fallback: bool) -> Model:
-    """Return Hugging Face's model for a model of SentencePiece.
-
-    Args:
-        model: The model.
-        unknown_id: The id that its unknown piece must have; None: any.
-        fallback: Whether unknown characters become the pieces of their bytes.
-    """
+    """Return Hugging Face's model for a model of SentencePiece."""
     ((unknown, own_id),) = model.of_kind("unknown").items()
     if model.algorithm == "unigram":
         if unknown_id not in (None, own_id):
@@ -153,11 +147,7 @@ def _known_added(model: SentencePiece) -> tuple[AddedToken, ...]:
 
 
 def _spaces_decoder(strip: bool) -> Decoder:
-    """Return the decoder of pieces with byte fallback.
-
-    Args:
-        strip: Whether to remove the space that was added before the text.
-    """
+    """Return the decoder of pieces with byte fallback."""
     end: tuple[Decoder, ...] = (StripDecoder(" ", 1, 0),) if strip else ()
     restore = ReplaceDecoder(Pattern(text=_SPACE), " ")
     return SequenceDecoder((restore, ByteFallback(), Fuse(), *end))

@@ -60,17 +60,7 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 
 
 def find(name: str, revision: str | None, storage: Storage) -> str:
-    """Return the folder of a tokenizer.
-
-    Args:
-        name: The folder, or the name of a repository of the Hugging Face hub. The repository's
-            files are downloaded into the hub's cache, or taken from there.
-        revision: The branch, tag or commit of the repository; None: its main branch.
-        storage: The storage client.
-
-    Raises:
-        UsageError: There is neither, or the hub cannot be reached and its cache lacks the files.
-    """
+    """Return the folder of a tokenizer."""
     if storage.exists(name):
         return name
     if _HUB_ID.fullmatch(name) is None:
@@ -90,16 +80,7 @@ def find(name: str, revision: str | None, storage: Storage) -> str:
 
 
 def read(folder: str, storage: Storage, read_file: Callable[[str], TokenizerSpec]) -> TokenizerSpec:
-    """Return the tokenizer in a folder.
-
-    Args:
-        folder: A path or URL.
-        storage: The storage client.
-        read_file: Returns the tokenizer in a file that has all of it.
-
-    Raises:
-        UsageError: The folder has no such files, or they need a class that is not supported.
-    """
+    """Return the tokenizer in a folder."""
     names = set(storage.list_names(folder))
     if _SHARDS_TOKENIZER in names:
         return read_file(storage.join(folder, _SHARDS_TOKENIZER))
@@ -135,12 +116,7 @@ def read(folder: str, storage: Storage, read_file: Callable[[str], TokenizerSpec
 def _files_and_class(
     settings: _Settings, names: Collection[str]
 ) -> tuple[tuple[str, ...] | None, PublishedClass | None]:
-    """Return the files of the model, None if there are none; and the class, None if none is named.
-
-    Args:
-        settings: The settings of the folder.
-        names: The names of its files.
-    """
+    """Return the files of the model and its class; None for what is missing."""
     choices: list[tuple[tuple[str, ...], str]] = [
         ((name,), SENTENCEPIECE) for name in _SENTENCEPIECE_FILES
     ]
@@ -166,15 +142,7 @@ def has_tokenizer(names: Collection[str]) -> bool:
 
 
 def model_input(folder: str, storage: Storage) -> ModelInput:
-    """Return the roles of special tokens and the length of the input that a folder's files name.
-
-    Args:
-        folder: A path or URL.
-        storage: The storage client.
-
-    Raises:
-        UsageError: A file is not JSON, or a role is not a token.
-    """
+    """Return the roles of special tokens and the length of the input that a folder's files name."""
     names = set(storage.list_names(folder))
     settings = _Settings(folder, storage, names)
     # A class adds its default tokens to a model, but not to a tokenizer that has all.
@@ -200,25 +168,14 @@ class _Token(Struct):
     has_settings: bool = False
 
     def added(self, token_id: int, special: bool) -> AddedToken:
-        """Return the added token with an id.
-
-        Args:
-            token_id: The id.
-            special: Whether it is a special token.
-        """
+        """Return the added token with an id."""
         normalized = not (self.special or special) if self.normalized is None else self.normalized
         flags = (self.single_word, self.lstrip, self.rstrip, normalized, special)
         return AddedToken(token_id, self.content, *flags)
 
 
 class _Settings:
-    """The settings beside a tokenizer, of any of the folder's files.
-
-    Args:
-        folder: The folder.
-        storage: The storage client.
-        names: The names of the folder's files.
-    """
+    """The settings beside a tokenizer, of any of the folder's files."""
 
     def __init__(self, folder: str, storage: Storage, names: set[str]) -> None:
         self.folder, self.storage, self._names = folder, storage, names
@@ -250,12 +207,7 @@ class _Settings:
         raise UsageError(f"{redact(self.folder)}: {why}")
 
     def class_for(self, file: str, files: str) -> PublishedClass | None:
-        """Return the class of `transformers`; None: the folder names none, nor the files.
-
-        Args:
-            file: The file that the class would read, in messages.
-            files: What it is.
-        """
+        """Return the class of `transformers`; None: the folder names none, nor the files."""
         model = self._object("config.json")
         named = (self._config.field("tokenizer_class"), model.field("tokenizer_class"))
         name = next((node for node in named if node.value is not None), None)
@@ -306,12 +258,7 @@ class _Settings:
     def build(
         self, kind: PublishedClass | None, make: Callable[[Chosen], TokenizerSpec]
     ) -> TokenizerSpec:
-        """Return the tokenizer of a class, with its added tokens and those around a text.
-
-        Args:
-            kind: The class; None: only the tokens of the files are added.
-            make: Returns the tokenizer without them.
-        """
+        """Return the tokenizer of a class, with its added tokens and those around a text."""
         try:
             if kind is None:
                 spec = self._with_tokens(make(Chosen({}, {}, ())), None, ())
@@ -335,13 +282,7 @@ class _Settings:
     def _with_tokens(
         self, spec: TokenizerSpec, kind: PublishedClass | None, listed: Sequence[str]
     ) -> TokenizerSpec:
-        """Return a tokenizer with the added tokens of the files and of a class.
-
-        Args:
-            spec: The tokenizer.
-            kind: The class.
-            listed: The special tokens without a role that the class has.
-        """
+        """Return a tokenizer with the added tokens of the files and of a class."""
         special = self.special(kind, listed)
         vocab = spec.model.vocab
         tokens = {token.content: token for token in spec.added_tokens}
@@ -380,11 +321,7 @@ class _Settings:
         return len(ids)
 
     def added(self, special: Collection[str]) -> Iterator[AddedToken]:
-        """Yield the tokens that have an id in the files.
-
-        Args:
-            special: The special tokens.
-        """
+        """Yield the tokens that have an id in the files."""
         for key in self._by_id.object() if self._by_id.value is not None else ():
             token = self._by_id.field(key).convert(_Token)
             if not key.isdecimal() or len(key) > 10:
@@ -399,12 +336,7 @@ class _Settings:
             yield AddedToken(token_id, content, normalized=plain, special=content in special)
 
     def special(self, kind: PublishedClass | None, listed: Sequence[str] = ()) -> dict[str, _Token]:
-        """Return the special tokens of the files and of a class, by content.
-
-        Args:
-            kind: The class.
-            listed: Its special tokens without a role.
-        """
+        """Return the special tokens of the files and of a class, by content."""
         tokens: dict[str, _Token] = {}
         lists, named = self._without_role()
         for token in (*self._role_tokens(kind).values(), *lists, *map(_Token, listed), *named):
@@ -451,11 +383,7 @@ class _Settings:
         return [_token(node) for node in lists], [_token(node) for node in named]
 
     def differences(self, spec: TokenizerSpec) -> str | None:
-        """Return a warning of what the files say differently than `tokenizer.json`; None: nothing.
-
-        Args:
-            spec: The tokenizer in `tokenizer.json`.
-        """
+        """Return a warning where the files differ from `tokenizer.json`; None if they agree."""
         special = self.special(None)
         known = {token.content: token for token in spec.added_tokens}
         added = {token.content: token for token in self.added(special)}

@@ -73,30 +73,13 @@ _PIECES = ErrorLocation(setting=lambda name: "pieces" if name == "vocab" else na
 
 
 def read(data: bytes, source: str) -> TokenizerSpec:
-    """Return the tokenizer in a `.model` file.
-
-    Args:
-        data: The file's bytes.
-        source: The name of the file in messages.
-
-    Raises:
-        UsageError: The bytes are damaged, or the model is not supported; the message has the
-            position of the byte or the number of the piece.
-    """
+    """Return the tokenizer in a `.model` file."""
     with explained(data, source, ".model"):
         return _read(data, source)
 
 
 def read_pieces(data: bytes, source: str) -> tuple[SentencePiece, bytes]:
-    """Return the model in a `.model` file, and the table of replacements of its normalizer.
-
-    Args:
-        data: The file's bytes.
-        source: The name of the file in messages.
-
-    Raises:
-        UsageError: As `read`.
-    """
+    """Return the model in a `.model` file, and the table of replacements of its normalizer."""
     with explained(data, source, ".model"):
         model, settings = _read_model(data, source)
     return model, _charsmap(settings)
@@ -199,10 +182,6 @@ def _hugging_face_spec(model: SentencePiece, add_dummy_prefix: bool) -> Tokenize
 
     Its decoder differs for special tokens, which have their own text there. None: those components
     cannot give the same ids for all texts.
-
-    Args:
-        model: The model.
-        add_dummy_prefix: Whether a space is added before a text.
     """
     (unknown,) = model.of_kind("unknown")
     if model.algorithm != "bpe" or model.of_kind("user_defined") or len(unknown) == 1:
@@ -276,10 +255,6 @@ def _merges_of_runs(group: list[str], normal: Collection[str]) -> list[tuple[str
     The runs of a text grow from its left, so that only three pairs can merge: the last two runs
     that have grown, the last one and a character, and two characters. They make pieces of falling
     lengths: the longest piece first is the leftmost first.
-
-    Args:
-        group: The pieces, runs of one character.
-        normal: All normal pieces.
     """
     return [
         (piece[:at], piece[at:])
@@ -320,12 +295,7 @@ class _Reader(Struct, frozen=True):
     end: int
 
     def refuse(self, at: int, why: str) -> NoReturn:
-        """Raise UsageError for a byte.
-
-        Args:
-            at: The byte's position in the file.
-            why: What is wrong.
-        """
+        """Raise UsageError for a byte."""
         raise UsageError(f"{self.source}: byte {at:,}: {why}")
 
     def raw(self) -> bytes:
@@ -340,11 +310,7 @@ class _Reader(Struct, frozen=True):
             self.refuse(self.start + error.start, f"not UTF-8: {error.reason}")
 
     def fields(self, known: Fields) -> Iterator[tuple[str, Any]]:
-        """Yield the names and values of known fields: an integer, a float, or a reader.
-
-        Args:
-            known: The name and the kind of each field, by its number.
-        """
+        """Yield the names and values of known fields: an integer, a float, or a reader."""
         at = self.start
         while at < self.end:
             begin = at

@@ -65,13 +65,6 @@ def write(spec: TokenizerSpec, roles: Mapping[str, str] = MappingProxyType({})) 
     """Return the bytes of a `.model` file whose ids are those of a tokenizer.
 
     The post-processor and the decoder are not written: SentencePiece has its own.
-
-    Args:
-        spec: The tokenizer.
-        roles: Special tokens by their role, one of ROLES.
-
-    Raises:
-        UsageError: The file cannot represent the tokenizer; the message has the reason.
     """
     for role, token in roles.items():
         known = {added.content for added in spec.added_tokens if added.special}
@@ -182,13 +175,7 @@ def _check_settings(spec: TokenizerSpec, model: BPE) -> None:
 
 
 def _scored(spec: TokenizerSpec, model: BPE, scores: Mapping[str, float]) -> SentencePiece:
-    """Return a model of SentencePiece.
-
-    Args:
-        spec: The tokenizer.
-        model: Its model.
-        scores: The scores of the tokens that merges make.
-    """
+    """Return a model of SentencePiece."""
     special = {token.content: token.id for token in spec.added_tokens}
     vocab = {**model.vocab, **special}
     of_bytes = {byte_token(byte) for byte in range(256)} if model.byte_fallback else set()
@@ -233,10 +220,6 @@ def _difference(pieces: SentencePiece, merges: list[tuple[str, str]]) -> str | N
 
     A token's later merges may be missing. The reader has proved that the characters of a text never
     become the two tokens of such a merge side by side, when its turn comes or later.
-
-    Args:
-        pieces: The pieces with scores.
-        merges: The merges of the tokenizer, by rank, without repetition.
     """
     found = merges_of(pieces)
     if found is None:
@@ -255,13 +238,7 @@ def _difference(pieces: SentencePiece, merges: list[tuple[str, str]]) -> str | N
 
 
 def _file(model: SentencePiece, names: Mapping[str, str], rules: Mapping[str, _Value]) -> bytes:
-    """Return the bytes of a file.
-
-    Args:
-        model: The pieces.
-        names: Texts of the trainer's settings, by the names of their fields.
-        rules: The rules of normalization, by the names of their fields.
-    """
+    """Return the bytes of a file."""
     numbers = {name: number for number, name in ALGORITHMS.items()}
     (unknown,) = model.of_kind("unknown")
     settings: dict[str, _Value] = {

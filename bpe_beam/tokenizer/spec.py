@@ -91,14 +91,7 @@ class TokenizerSpec(Struct, frozen=True):
         return decided or model.vocab.keys() >= byte_level.CHAR_TO_BYTE.keys()
 
     def check(self, location: ErrorLocation) -> None:
-        """Check the components, and that they fit each other.
-
-        Args:
-            location: The names of values in messages.
-
-        Raises:
-            UsageError: A value is invalid; the message has its location and the condition.
-        """
+        """Check the components, and that they fit each other."""
         self.model.check(location)
         for number, token in enumerate(self.added_tokens):
             check_id(token.id, location.added(number))
@@ -168,14 +161,7 @@ class TokenizerSpec(Struct, frozen=True):
 
 
 def check_added_characters(contents: Iterable[str]) -> None:
-    """Refuse added tokens with too many characters in total.
-
-    Args:
-        contents: The texts of all added tokens.
-
-    Raises:
-        UsageError: They have more characters than a tokenizer may have.
-    """
+    """Refuse added tokens with too many characters in total."""
     if (characters := sum(map(len, contents))) > MAX_CONTENT_CHARS:
         raise UsageError(
             f"added_tokens must have at most {MAX_CONTENT_CHARS:,} characters in total, "
@@ -186,17 +172,7 @@ def check_added_characters(contents: Iterable[str]) -> None:
 def byte_level_spec(
     model: BPE, added_tokens: tuple[AddedToken, ...], location: ErrorLocation
 ) -> TokenizerSpec:
-    """Return a tokenizer with this model and the other components of GPT-2's.
-
-    Args:
-        model: The model; its tokens are in the byte-level alphabet.
-        added_tokens: The added tokens, which the vocabulary of the model may also have.
-        location: The names of values in messages.
-
-    Raises:
-        UsageError: As `TokenizerSpec.check`, or a token is neither in the byte-level alphabet nor
-            an added token.
-    """
+    """Return a tokenizer with this model and the other components of GPT-2's."""
     spec = TokenizerSpec(
         model, added_tokens, pre_tokenizer=ByteLevelPreTokenizer(), decoder=ByteLevelDecoder()
     )

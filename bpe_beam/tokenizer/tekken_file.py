@@ -56,16 +56,7 @@ def is_tekken(beginning: bytes) -> bool:
 
 
 def read(data: bytes, source: str) -> TokenizerSpec:
-    """Return the tokenizer in a `tekken.json`.
-
-    Args:
-        data: The file's bytes.
-        source: The name of the file in messages.
-
-    Raises:
-        UsageError: The file has another form, or a token or rank is repeated; the message has the
-            JSON path.
-    """
+    """Return the tokenizer in a `tekken.json`."""
     with explained(data, source, "tekken.json"):
         root = Node(source, "", parse(data, source))
         root.object()
@@ -114,12 +105,7 @@ def _read_token(row: Node, rank: int) -> bytes:
 
 
 def _special_tokens(listed: Node, number: int) -> dict[str, int]:
-    """Return the special tokens by their texts: those that are listed, and others up to a number.
-
-    Args:
-        listed: The list in the file; without one the first versions' tokens.
-        number: How many special tokens there are.
-    """
+    """Return the special tokens by their texts: listed ones, and others up to a number."""
     if listed.value is None:
         texts = list(_FIRST_SPECIAL_TOKENS)
     else:

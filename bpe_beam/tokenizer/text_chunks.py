@@ -38,17 +38,7 @@ def safe_cuts_of(spec: TokenizerSpec) -> SafeCuts | None:
 def encodable_chunks(
     chunks: Iterable[str], safe_cuts: SafeCuts | None, added: AddedTokens, allowed: Collection[int]
 ) -> Iterator[bytes]:
-    """Yield a text in other chunks, of which each can be encoded by itself; errors as `portions`.
-
-    Args:
-        chunks: The text; chunks may end anywhere.
-        safe_cuts: The offsets where texts may be split; None: the text is yielded as a whole.
-        added: The tokenizer's added tokens.
-        allowed: The ids of the special tokens that are recognized.
-
-    Yields:
-        UTF-8 of some tens of KB, or of the length of the longest word.
-    """
+    """Yield a text in chunks that can be encoded one by one; errors as in `portions`."""
     waiting = bytearray()
     wanted = _CHUNK_BYTES
     for portion in portions(chunks, _CHUNK_BYTES):
@@ -101,19 +91,7 @@ def _find_cut(
 
 
 def safe_cuts(scanner_name: str, data: bytes) -> Iterator[int]:
-    """Yield the offsets where a text can be cut in two without changing its words.
-
-    Args:
-        scanner_name: One of `_native.SCANNERS`.
-        data: The beginning of a text, in UTF-8, whole characters.
-
-    Yields:
-        Offsets in bytes, the last first. Whatever follows `data`, the words of the whole text are
-        the words of `data[:offset]`, then those of the rest: `docs/algorithm.md` has the proof.
-
-    Raises:
-        ValueError: There is no scanner of this name.
-    """
+    """Yield the offsets where a text can be cut in two without changing its words."""
     if scanner_name == "none":
         return
     pattern = _BY_SCANNER.get(scanner_name)

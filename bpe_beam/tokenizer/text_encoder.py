@@ -44,14 +44,7 @@ class SpecialRules(NamedTuple):
 
 
 class TextEncoder:
-    """Encodes texts. Threads may share it.
-
-    Args:
-        spec: The tokenizer.
-        added: Its added tokens.
-        like: Another encoder, whose native model is shared if it is the same; it takes time and
-            memory.
-    """
+    """Encodes texts. Threads may share it."""
 
     def __init__(
         self, spec: TokenizerSpec, added: AddedTokens, *, like: TextEncoder | None = None
@@ -63,15 +56,7 @@ class TextEncoder:
     def rules(
         self, allowed_special: str | Collection[str], disallowed_special: str
     ) -> SpecialRules:
-        """Return the rules for special tokens from the arguments of `Tokenizer.encode`.
-
-        Args:
-            allowed_special: "all", or a collection of special tokens.
-            disallowed_special: "text" or "error".
-
-        Raises:
-            UsageError: An argument is invalid.
-        """
+        """Return the rules for special tokens from the arguments of `Tokenizer.encode`."""
         if disallowed_special not in ("text", "error"):
             raise UsageError(
                 f'disallowed_special must be "text" or "error", got {disallowed_special!r}'
@@ -79,15 +64,7 @@ class TextEncoder:
         return SpecialRules(self._added.allowed(allowed_special), disallowed_special == "error")
 
     def encode(self, data: bytes, rules: SpecialRules) -> list[int]:
-        """Return the ids of a text.
-
-        Args:
-            data: The text in UTF-8.
-            rules: How special tokens are encoded.
-
-        Raises:
-            DataError: The vocabulary lacks a symbol, or a special token is refused.
-        """
+        """Return the ids of a text."""
         return self._checked(self._native.encode_to_list, data, rules)
 
     def _checked(
@@ -110,19 +87,7 @@ class TextEncoder:
     def encode_with_offsets(
         self, data: bytes, rules: SpecialRules
     ) -> tuple[list[int], list[tuple[int, int]], frozenset[int]]:
-        """Return the ids of a text with their offsets.
-
-        Args:
-            data: The text in UTF-8.
-            rules: How special tokens are encoded.
-
-        Returns:
-            The ids; their offsets (start, end) in characters; and the indices of the ids that are
-            added tokens found in the text.
-
-        Raises:
-            DataError: As `encode`.
-        """
+        """Return the ids of a text with their offsets."""
         encode = self._native.encode_with_offsets
         ids, begins, ends, added = self._checked(encode, data, rules)
         offsets = text_input.in_characters(data, begins, ends)
@@ -131,19 +96,7 @@ class TextEncoder:
     def encode_batch(
         self, texts: Sequence[str] | pa.Array | pa.ChunkedArray, rules: SpecialRules
     ) -> pa.LargeListArray:
-        """Return the ids of many texts.
-
-        Args:
-            texts: A sequence of str, or Arrow strings.
-            rules: How special tokens are encoded.
-
-        Returns:
-            large_list<uint32>[texts].
-
-        Raises:
-            UsageError: Texts of another type.
-            DataError: As `encode`, with the number of the text, from 0.
-        """
+        """Return the ids of many texts."""
         if isinstance(texts, (list, tuple)) and not rules.refuse_others:
             encode, text_at = self._list_encoder(list(texts))
         else:
@@ -154,15 +107,6 @@ class TextEncoder:
         """Return the ids of words that the pipeline leaves whole.
 
         The words should be different ones: what is found of one is not kept for the next.
-
-        Args:
-            words: string or large_string, none of them empty.
-
-        Returns:
-            large_list<uint32>[words].
-
-        Raises:
-            DataError: As `encode_batch`.
         """
         data, offsets = text_input.to_batch(words)
         return self._lists(
@@ -171,12 +115,7 @@ class TextEncoder:
         )
 
     def _lists(self, encode: Callable[[], NativeIds], text_at: TextAt) -> pa.LargeListArray:
-        """Return native ids as an Arrow array; explain native errors.
-
-        Args:
-            encode: Returns the ids.
-            text_at: Returns a text by its number.
-        """
+        """Return native ids as an Arrow array; explain native errors."""
         import pyarrow as pa
 
         try:
@@ -206,12 +145,7 @@ class TextEncoder:
     def _buffer_encoder(
         self, texts: Sequence[str] | pa.Array | pa.ChunkedArray, rules: SpecialRules
     ) -> tuple[EncodeBatch, TextAt]:
-        """Return what encodes texts in one buffer, and its texts.
-
-        Args:
-            texts: A sequence of str, or Arrow strings.
-            rules: How special tokens are encoded.
-        """
+        """Return what encodes texts in one buffer, and its texts."""
         data, offsets = text_input.to_batch(texts)
         if rules.refuse_others:
             for number, (start, end) in enumerate(pairwise(offsets)):
@@ -222,15 +156,7 @@ class TextEncoder:
         )
 
     def encode_chunks(self, chunks: Iterable[str], rules: SpecialRules) -> Iterator[int]:
-        """Return the ids of a text in chunks, one by one; see `Tokenizer.encode_iterable`.
-
-        Args:
-            chunks: The text.
-            rules: How special tokens are encoded.
-
-        Raises:
-            UsageError: The chunks are a single text.
-        """
+        """Return the ids of a text in chunks, one by one; see `Tokenizer.encode_iterable`."""
         if isinstance(chunks, (str, bytes)):
             raise UsageError("chunks must be a sequence of texts, got a single text; use encode")
         return self._ids_of_chunks(chunks, rules)

@@ -19,17 +19,7 @@ _CONTINUATION = bytes(range(0x80, 0xC0))
 
 
 def to_utf8(text: str, where: str = "", done: int = 0) -> bytes:
-    """Return a text's UTF-8.
-
-    Args:
-        text: Any str.
-        where: The beginning of the message.
-        done: Number of characters of the whole text before this one.
-
-    Raises:
-        UsageError: The text is not a str.
-        DataError: The text has a lone surrogate; the message has its position in characters.
-    """
+    """Return a text's UTF-8."""
     if not isinstance(text, str):
         raise UsageError(f"{where}the text is of type {type(text).__name__}; must be str")
     try:
@@ -46,16 +36,7 @@ def to_utf8(text: str, where: str = "", done: int = 0) -> bytes:
 
 
 def refuse(text: object, number: int) -> NoReturn:
-    """Raise the error of a text that is neither str nor UTF-8 in bytes, or has a lone surrogate.
-
-    Args:
-        text: The text.
-        number: Its number among all texts, from 0.
-
-    Raises:
-        UsageError: It is of another type.
-        DataError: It has a lone surrogate, or is not UTF-8; says where.
-    """
+    """Raise the error of a text that is neither str nor UTF-8 in bytes, or has a lone surrogate."""
     if isinstance(text, bytes):
         try:
             text.decode()
@@ -79,7 +60,6 @@ def in_characters(
     """Return offsets (start, end) in characters from offsets in bytes.
 
     Args:
-        data: The text, in UTF-8.
         begins: uint64[n], the start of each; at the first byte of a character.
         ends: uint64[n], the end of each; at the first byte of a character, or the end of the text.
     """
@@ -94,15 +74,7 @@ def in_characters(
 def missing_symbol(
     data: bytes, begin: int, end: int, *, as_bytes: bool, done: int = 0
 ) -> DataError:
-    """Return the error for a symbol that the vocabulary does not have.
-
-    Args:
-        data: The text, in UTF-8.
-        begin: The start of the symbol, in bytes.
-        end: The end of the symbol, in bytes.
-        as_bytes: Whether the model encodes bytes.
-        done: Number of characters of the whole text before this one.
-    """
+    """Return the error for a symbol that the vocabulary does not have."""
     number = count_characters(data[: begin + 1]) - 1
     text = data.decode()
     if as_bytes:
@@ -123,16 +95,7 @@ def missing_symbol(
 
 
 def portions(chunks: Iterable[str], size: int) -> Iterator[bytes]:
-    """Yield a text in portions of at most `size` characters, in UTF-8.
-
-    Args:
-        chunks: The text.
-        size: The most characters of a portion, at least 1.
-
-    Raises:
-        UsageError: A chunk is not a str.
-        DataError: The text has a lone surrogate; the message has its position in the whole text.
-    """
+    """Yield a text in portions of at most `size` characters, in UTF-8."""
     done = 0
     for number, chunk in enumerate(chunks):
         if not isinstance(chunk, str):
@@ -150,16 +113,8 @@ def to_batch(
 ) -> tuple[Any, npt.NDArray[np.int64]]:
     """Return many texts as one buffer of UTF-8; Arrow strings are not copied.
 
-    Args:
-        texts: A sequence of str, or Arrow strings.
-
     Returns:
         The buffer, and int64[texts + 1]: the offset of each text in it, and the end of the last.
-
-    Raises:
-        UsageError: The texts have another type.
-        DataError: A text has a lone surrogate, is null, or is not UTF-8; the message has
-            its number.
     """
     import numpy as np
     import pyarrow as pa
@@ -221,12 +176,7 @@ def _are_utf8(data: memoryview, offsets: npt.NDArray[np.int64]) -> bool:
 
 
 def _validate(texts: pa.Array | pa.ChunkedArray, *, full: bool) -> None:
-    """Raise DataError if Arrow strings are invalid; with `full`, also for each text.
-
-    Args:
-        texts: Arrow strings.
-        full: Whether to check offsets and UTF-8 too, which takes a few nanoseconds a byte.
-    """
+    """Raise DataError if Arrow strings are invalid; with `full`, also for each text."""
     import pyarrow as pa
 
     try:

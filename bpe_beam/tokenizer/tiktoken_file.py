@@ -50,29 +50,14 @@ _SPLITTING = {
 
 
 def pretokenizer_of(data: bytes) -> str | None:
-    """Return the name of the pre-tokenizer of a published file; None: the file is another one.
-
-    Args:
-        data: The file's bytes.
-    """
+    """Return the name of the pre-tokenizer of a published file; None: the file is another one."""
     return _SPLITTING.get(hashlib.sha256(data).hexdigest())
 
 
 def read(
     data: bytes, source: str, pretokenizer: str, special_tokens: Mapping[str, int]
 ) -> TokenizerSpec:
-    """Return the tokenizer in a `.tiktoken` file.
-
-    Args:
-        data: The file's bytes.
-        source: The name of the file in messages.
-        pretokenizer: Name of the pre-tokenizer, which the file does not have.
-        special_tokens: Id by special token, which the file does not have.
-
-    Raises:
-        UsageError: A line is invalid, a token or rank is repeated, or a special token conflicts
-            with the file; the message has the line.
-    """
+    """Return the tokenizer in a `.tiktoken` file."""
     with explained(data, source, ".tiktoken"):
         ranks = _read_lines(data, source)
     lines = {token: number for number, (token, _) in enumerate(ranks, start=1)}
@@ -92,18 +77,7 @@ def spec_of(
     special_tokens: Mapping[str, int],
     location: ErrorLocation,
 ) -> TokenizerSpec:
-    """Return the tokenizer of tokens that have ranks only.
-
-    Args:
-        ranks: The bytes and the id of each token, in the order of ranks.
-        source: The name of the file in messages.
-        pre_tokenizer: The pre-tokenizer; it ends in bytes.
-        special_tokens: Id by special token.
-        location: The names of values in messages.
-
-    Raises:
-        UsageError: As `TokenizerSpec.check`, or there are too many ways to merge the tokens.
-    """
+    """Return the tokenizer of tokens that have ranks only."""
     vocab = {byte_level.to_chars(token): token_id for token, token_id in ranks}
     rows = _rank_merges([token for token, _ in ranks], source)
     names = list(vocab)
@@ -121,12 +95,7 @@ def spec_of(
 
 
 def write(spec: TokenizerSpec) -> bytes:
-    """Return a byte-level BPE tokenizer as a `.tiktoken` file, without its special tokens.
-
-    Raises:
-        UsageError: The file cannot represent the tokenizer; the message has the first token that
-            ranks and merges make differently.
-    """
+    """Return a byte-level BPE tokenizer as a `.tiktoken` file, without its special tokens."""
     model = spec.model
     if not isinstance(model, BPE) or not spec.model_reads_bytes or spec.normalizer is not None:
         raise UsageError(

@@ -84,17 +84,7 @@ class MissingFileError(UsageError):
 def read_file(
     path: PathName, storage: Storage | None, name: str | None = "tokenizer.json"
 ) -> tuple[bytes, str]:
-    """Return the bytes of a tokenizer's file, and the name of the file in messages.
-
-    Args:
-        path: A path or any URL that fsspec opens, of the file or of its folder.
-        storage: The storage client; None: one without options.
-        name: The file's name in a folder; None: no file of a folder is read.
-
-    Raises:
-        MissingFileError: The path is of a folder without such a file.
-        UsageError: The file does not exist, or has more than MAX_FILE_BYTES bytes.
-    """
+    """Return the bytes of a tokenizer's file, and the name of the file in messages."""
     from bpe_beam.storage import Storage, path_name, redact
 
     storage, path = storage or Storage(), path_name(path)
@@ -125,16 +115,7 @@ def _read_whole(storage: Storage, path: str) -> tuple[bytes, str]:
 
 
 def read(data: bytes | str, source: str) -> TokenizerSpec:
-    """Return the tokenizer in a file.
-
-    Args:
-        data: The file's bytes, or the same as text.
-        source: The name of the file in messages.
-
-    Raises:
-        UsageError: The file is not JSON, not a tokenizer, or has values that are not supported; the
-            message has the file, the JSON path and the supported values.
-    """
+    """Return the tokenizer in a file."""
     try:
         fields = Node(source, "", parse(data, source)).fields(
             "version", "model", optional=("truncation", "padding", "added_tokens", *FAMILIES)
@@ -160,11 +141,7 @@ def read(data: bytes | str, source: str) -> TokenizerSpec:
 
 
 def write(spec: TokenizerSpec) -> bytes:
-    """Return the bytes of the file; equal tokenizers give equal bytes.
-
-    Raises:
-        UsageError: `tokenizer.json` cannot represent the model.
-    """
+    """Return the bytes of the file; equal tokenizers give equal bytes."""
     spec = with_added_in_vocabulary(spec)
     fields = {
         "version": "1.0",

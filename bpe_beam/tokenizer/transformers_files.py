@@ -57,12 +57,7 @@ class ModelInput(Struct, frozen=True):
 
 
 def roles_of(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, str]:
-    """Return the special tokens by role, also those that the model and the padding name.
-
-    Args:
-        spec: The tokenizer.
-        model_input: The roles that are known of other files.
-    """
+    """Return the special tokens by role, also those that the model and the padding name."""
     padding = spec.padding.pad_token if spec.padding is not None else None
     named = {"unk_token": getattr(spec.model, "unk_token", None), "pad_token": padding}
     special = {token.content for token in spec.added_tokens if token.special}
@@ -70,16 +65,7 @@ def roles_of(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, str]:
 
 
 def read_model_input(path: str, storage: Storage) -> ModelInput:
-    """Return what the files beside a tokenizer's file tell of the model's input.
-
-    Args:
-        path: The path or URL of the file, or of its folder. Other names than those of published
-            models have no such files.
-        storage: The storage client.
-
-    Raises:
-        UsageError: A file is invalid.
-    """
+    """Return what the files beside a tokenizer's file tell of the model's input."""
     from bpe_beam.tokenizer import published_folder
 
     folder = path
@@ -100,15 +86,7 @@ def read_model_input(path: str, storage: Storage) -> ModelInput:
 
 
 def read_chat_templates(folder: str, storage: Storage) -> dict[str, str]:
-    """Return the chat templates in a tokenizer's folder, by name, as `transformers` finds them.
-
-    Args:
-        folder: A path or URL.
-        storage: The storage client.
-
-    Raises:
-        UsageError: A template is not UTF-8, or the settings in the folder are invalid.
-    """
+    """Return the chat templates in a tokenizer's folder, by name, as `transformers` finds them."""
     names = storage.list_names(folder)
     paths = {}
     if CHAT_TEMPLATE_FILE in names:
@@ -137,15 +115,7 @@ def _text(data: bytes, path: str) -> str:
 
 
 def tokenizer_config(spec: TokenizerSpec, model_input: ModelInput) -> bytes:
-    """Return the bytes of `tokenizer_config.json`.
-
-    Args:
-        spec: The tokenizer.
-        model_input: The roles of its special tokens, and the length of the model's input.
-
-    Raises:
-        UsageError: A role's token is not a special token of the tokenizer.
-    """
+    """Return the bytes of `tokenizer_config.json`."""
     length = model_input.max_length
     names = ["input_ids", "attention_mask"]
     if isinstance(spec.model, WordPiece):  # BERT and its like tell two texts apart
@@ -167,30 +137,12 @@ def tokenizer_config(spec: TokenizerSpec, model_input: ModelInput) -> bytes:
 
 
 def special_tokens_map(spec: TokenizerSpec, model_input: ModelInput) -> bytes:
-    """Return the bytes of `special_tokens_map.json`.
-
-    Args:
-        spec: The tokenizer.
-        model_input: The roles of its special tokens.
-
-    Raises:
-        UsageError: A role's token is not a special token of the tokenizer.
-    """
+    """Return the bytes of `special_tokens_map.json`."""
     return _written(_by_role(spec, model_input))
 
 
 def written_beside(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, bytes]:
-    """Return the files to write beside a `tokenizer.json`: their bytes by name.
-
-    Args:
-        spec: The tokenizer.
-        model_input: The roles of its special tokens, the length of the model's input, and chat
-            templates.
-
-    Raises:
-        UsageError: Hugging Face's libraries cannot read the tokenizer, there is no such role,
-            its token is not a special token of the tokenizer, or the length is below 1.
-    """
+    """Return the files to write beside a `tokenizer.json`: their bytes by name."""
     if spec.file_warning is not None:
         raise UsageError(f"transformers: cannot read this tokenizer: {spec.file_warning}")
     for role in model_input.roles:
@@ -218,11 +170,6 @@ def written_beside(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, by
 
 def write_folder(folder: str, files: dict[str, bytes], storage: Storage) -> dict[str, bytes]:
     """Write the files of a folder, each atomically.
-
-    Args:
-        folder: A path or URL, of a new folder or an old one.
-        files: Their bytes by name in the folder.
-        storage: The storage client.
 
     Returns:
         The bytes of the files by path.

@@ -34,11 +34,7 @@ def vocab_json(model: Model) -> bytes:
 
 
 def vocab_txt(model: Model) -> bytes:
-    """Return the vocabulary as BERT's `vocab.txt`: one token a line, whose number is the id.
-
-    Raises:
-        UsageError: The ids have holes, or a token has a line break.
-    """
+    """Return the vocabulary as BERT's `vocab.txt`: one token a line, whose number is the id."""
     for token_id, (token, own) in enumerate(model.vocab.items()):
         if own != token_id:
             raise UsageError(f"vocab.txt: cannot represent ids with holes: no id {token_id}")
@@ -51,13 +47,6 @@ def read_vocab_txt(data: bytes, source: str) -> dict[str, int]:
     """Return the vocabulary in BERT's `vocab.txt`: one token a line, whose number is the id.
 
     A repeated token has the id of its last line; an empty line is no token, and takes an id.
-
-    Args:
-        data: The file's bytes.
-        source: The name of the file in messages.
-
-    Raises:
-        UsageError: The file is not UTF-8, or has no token.
     """
     # Any lines are tokens, even those of another file.
     if other := describe_foreign_file(data, "vocab.txt"):
@@ -71,12 +60,7 @@ def read_vocab_txt(data: bytes, source: str) -> dict[str, int]:
 
 
 def merges_txt(model: Model) -> bytes:
-    """Return the merges as `merges.txt`: a line of version, then one merge a line, by rank.
-
-    Raises:
-        UsageError: The model has no merges, or one that the file cannot represent: a token has a
-            space or a line break, or readers would take the merge for the line of version.
-    """
+    """Return the merges as `merges.txt`: a line of version, then one merge a line, by rank."""
     if not isinstance(model, BPE):
         raise UsageError(f"merges.txt: a {model.json_type} model has no merges")
     lines = [f"{_VERSION}: 0.2"]
@@ -91,16 +75,7 @@ def merges_txt(model: Model) -> bytes:
 def read_vocab_and_merges(
     vocab: tuple[bytes, str], merges: tuple[bytes, str], special_tokens: Sequence[str]
 ) -> TokenizerSpec:
-    """Return the byte-level BPE tokenizer in GPT-2's pair of files.
-
-    Args:
-        vocab: The bytes of `vocab.json`, and the name of the file in messages.
-        merges: The same of `merges.txt`; the line of version may be missing.
-        special_tokens: As in `Tokenizer.from_vocab_and_merges`.
-
-    Raises:
-        UsageError: A file is invalid, or the two do not match.
-    """
+    """Return the byte-level BPE tokenizer in GPT-2's pair of files."""
     (_, vocab_source), (_, merges_source) = vocab, merges
     with explained(*vocab, "vocab.json"):
         ids = read_vocab(Node(vocab_source, "the vocabulary", parse(*vocab)))

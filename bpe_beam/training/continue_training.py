@@ -20,15 +20,7 @@ _SPARE_IDS = 1_000_000
 
 
 def recipe_like(base: Tokenizer, recipe: BpeRecipe) -> BpeRecipe:
-    """Return a recipe with those settings that a base tokenizer determines.
-
-    Args:
-        base: The tokenizer to continue.
-        recipe: The other settings: sizes, tie rule, special tokens, initial alphabet.
-
-    Raises:
-        UsageError: The tokenizer is not BPE, or cannot be continued.
-    """
+    """Return a recipe with those settings that a base tokenizer determines."""
     spec, model = base.spec, base.spec.model
     in_bytes = spec.model_reads_bytes
     _require(isinstance(model, BPE), f"a tokenizer of BPE, got {model.json_type}")
@@ -61,13 +53,7 @@ def recipe_like(base: Tokenizer, recipe: BpeRecipe) -> BpeRecipe:
 
 
 def check_same_words(base: Tokenizer, normalizer: str, pretokenizer: str) -> None:
-    """Refuse words of another normalizer or pre-tokenizer than a base tokenizer has.
-
-    Args:
-        base: The tokenizer to continue.
-        normalizer: Name of the normalizer of the words.
-        pretokenizer: Name of the pre-tokenizer of the words.
-    """
+    """Refuse words of another normalizer or pre-tokenizer than a base tokenizer has."""
     spec = base.spec
     _require(
         normalizer_from_name(normalizer) == spec.normalizer,
@@ -95,14 +81,6 @@ def continued(base: Tokenizer, learned: TrainingResult, recipe: BpeRecipe) -> To
 
     As soon as its model has more entries or merges it has the added tokens too: other programs
     renumber those that a model lacks.
-
-    Args:
-        base: The tokenizer to continue.
-        learned: The result of the training.
-        recipe: What was trained.
-
-    Raises:
-        UsageError: The parts do not fit each other.
     """
     spec, model = base.spec, base.spec.model
     assert isinstance(model, BPE)

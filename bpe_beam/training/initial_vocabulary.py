@@ -47,9 +47,6 @@ class InitialVocabulary(Spelling, frozen=True, dict=True, kw_only=True, forbid_u
             have any.
         with_spans: Whether a trainer needs the number of characters that each symbol covers.
         base_tokenizer: The tokenizer to continue, which spells the words; None: a new vocabulary.
-
-    Raises:
-        ValueError: The values contradict each other.
     """
 
     tokens: Annotated[list[str | None], msgspec.Meta(max_length=MAX_ID + 1)]
@@ -92,14 +89,7 @@ class InitialVocabulary(Spelling, frozen=True, dict=True, kw_only=True, forbid_u
         return widths
 
     def symbols(self, words: Words) -> WordSymbols:
-        """Return the symbols of words.
-
-        Args:
-            words: All words, or a part, whose symbols were found before.
-
-        Raises:
-            DataError: A word has a character that was not found.
-        """
+        """Return the symbols of words."""
         if self.base_tokenizer is None:
             return self._spell(words)
         try:
@@ -182,12 +172,7 @@ class InitialVocabulary(Spelling, frozen=True, dict=True, kw_only=True, forbid_u
 
 
 def assign_ids(ids: Mapping[str, int], tokens: Iterable[str]) -> dict[str, int]:
-    """Return a vocabulary with more tokens, whose ids follow the greatest.
-
-    Args:
-        ids: Id by token.
-        tokens: The tokens; those that have an id keep it.
-    """
+    """Return a vocabulary with more tokens, whose ids follow the greatest."""
     assigned = dict(ids)
     next_id = max(assigned.values(), default=-1) + 1
     for token in tokens:
@@ -197,12 +182,7 @@ def assign_ids(ids: Mapping[str, int], tokens: Iterable[str]) -> dict[str, int]:
 
 
 def require_room(vocab_size: int, entries: int) -> None:
-    """Refuse a vocabulary that is too small for its first entries.
-
-    Args:
-        vocab_size: Number of entries at which training stops.
-        entries: Number of entries before the first merge.
-    """
+    """Refuse a vocabulary that is too small for its first entries."""
     require(
         vocab_size >= entries,
         f"must be at least {entries:,} (the special tokens and the alphabet alone), got "
@@ -213,12 +193,7 @@ def require_room(vocab_size: int, entries: int) -> None:
 
 
 def needs_seen(recipe: MergingRecipe, base_tokenizer: Tokenizer | None = None) -> bool:
-    """Return whether the words determine the first entries; not if all 256 bytes are entries.
-
-    Args:
-        recipe: The settings; to continue a tokenizer, as `recipe_like` returned them.
-        base_tokenizer: The tokenizer to continue, if any.
-    """
+    """Return whether the words determine the first entries; not if all 256 bytes are entries."""
     if not isinstance(recipe, BpeRecipe) or recipe.symbols != "bytes":
         return True
     base = {} if base_tokenizer is None else base_tokenizer.vocab
@@ -228,13 +203,7 @@ def needs_seen(recipe: MergingRecipe, base_tokenizer: Tokenizer | None = None) -
 def begin_vocabulary(
     recipe: MergingRecipe, seen: SeenSymbols | None, base_tokenizer: Tokenizer | None = None
 ) -> InitialVocabulary:
-    """Return the vocabulary before the first merge.
-
-    Args:
-        recipe: The settings; to continue a tokenizer, as `recipe_like` returned them.
-        seen: The symbols of all words; None if `needs_seen` returns False.
-        base_tokenizer: The tokenizer to continue, which must be BPE, if any.
-    """
+    """Return the vocabulary before the first merge."""
     spelling = spelling_of(recipe)
     seen = seen or SeenSymbols(spelling, {})
     alphabet = seen.alphabet(_required_characters(recipe), recipe.limit_alphabet)
@@ -265,11 +234,7 @@ def begin_vocabulary(
 
 
 def check_distributed(recipe: Recipe) -> None:
-    """Refuse a recipe that cannot be trained in rounds, over words on workers.
-
-    Raises:
-        UsageError: Says why, and what to do instead.
-    """
+    """Refuse a recipe that cannot be trained in rounds, over words on workers."""
     if isinstance(recipe, WordLevelRecipe):
         _refuse_rounds("a word-level vocabulary has no merges, its words are sorted")
     if recipe.tie_break == "first_seen":

@@ -55,23 +55,9 @@ def learn(
     A base tokenizer encodes the words first. New special tokens follow its ids, then the characters
     that it lacks, then what is learned.
 
-    Args:
-        words: Unique words; for `first_seen` in the order of their first occurrence.
-        recipe: What is trained; to continue a tokenizer, as `recipe_like` returned it. Then its
-            `vocab_size` counts all entries, those of added tokens too.
-        on_progress: Called before and after the words are spelled, before the first merge, and
-            after each few; not for a word-level vocabulary.
-        base_tokenizer: The BPE tokenizer to continue; None starts from the alphabet.
-        clock: Returns seconds, by which the work is timed for its reports.
-
     Returns:
         All entries and all merges, those of the base tokenizer first. WordPiece encodes without
         the merges.
-
-    Raises:
-        UsageError: The vocabulary is smaller than what it begins with, the words have more symbols
-            than one trainer can process, or a word contains the end-of-word symbol.
-        OverflowError: The sum of counts is beyond 64 bits.
     """
     if isinstance(recipe, WordLevelRecipe):
         return _learn_word_level(words, recipe)
@@ -106,15 +92,7 @@ def learn(
 
 
 class _Reporter:
-    """Notes what a training does, when, and reports it.
-
-    Args:
-        words: The words.
-        recipe: What is trained.
-        base_tokenizer: The tokenizer that is continued, if any.
-        report: Gets the reports.
-        clock: Returns seconds.
-    """
+    """Notes what a training does, when, and reports it."""
 
     def __init__(
         self,

@@ -188,14 +188,6 @@ class LearningWork:
     """The work of one training: what is done, and what is expected. Threads may share it.
 
     The symbols and merges are estimates until `spelled` is called.
-
-    Args:
-        symbols: The number of symbols of the words.
-        merges: The number of merges that are asked for.
-        min_frequency: The least count of a pair that is merged.
-        merged: The number of merges that made the symbols: those of a tokenizer that is continued.
-        in_characters: Whether words are spelled in characters, not in bytes.
-        by_likelihood: Whether the likelihood chooses the pairs.
     """
 
     def __init__(
@@ -234,14 +226,7 @@ class LearningWork:
         self._lock = threading.Lock()
 
     def spelled(self, symbols: int, merges: int, ids: int, seconds: float) -> None:
-        """Note that the symbols of the words are found.
-
-        Args:
-            symbols: Their number.
-            merges: The number of merges that there is room for.
-            ids: The number of ids before the first merge.
-            seconds: The seconds since the training began.
-        """
+        """Note that the symbols of the words are found."""
         with self._lock:
             self._set_symbols(symbols)
             self._asked, self._ids = merges, ids
@@ -249,26 +234,14 @@ class LearningWork:
             self._measure(self._beginning(Kind.SPELLING), seconds)
 
     def laid_out(self, state: LearnerState, seconds: float) -> None:
-        """Note that the learner has the words.
-
-        Args:
-            state: What the learner has done.
-            seconds: The seconds since the training began.
-        """
+        """Note that the learner has the words."""
         with self._lock:
             self._is_laid_out = True
             self._state = state
             self._measure(self._beginning(Kind.LAYING_OUT), seconds)
 
     def add(self, merges: int, count: int, state: LearnerState, seconds: float) -> None:
-        """Note what is done after some merges. Cost: some microseconds.
-
-        Args:
-            merges: The number of all merges so far, more than before.
-            count: The count of the last one.
-            state: What the learner has done.
-            seconds: The seconds since the training began.
-        """
+        """Note what is done after some merges. Cost: some microseconds."""
         with self._lock:
             before = self._state
             usual = self._merging(
@@ -398,13 +371,7 @@ class LearningWork:
         return math.pow(2.0, power) - self._merged
 
     def _left(self, shares: tuple[float, ...], amounts: list[int], last: float) -> float:
-        """Return how much is expected from now until a merge.
-
-        Args:
-            shares: What merges 2^k to 2^(k+1) usually add, as shares of the symbols.
-            amounts: What was added until each moment.
-            last: The number of that merge.
-        """
+        """Return how much is expected from now until a merge."""
         half, here, end = self._half(), self._merges[-1] + self._merged, last + self._merged
         usual = _until(shares, here) - _until(shares, self._merges[half] + self._merged)
         found = (amounts[-1] - amounts[half]) / max(1.0, self._symbols)
@@ -454,14 +421,7 @@ class LearningWork:
         return usual
 
     def _expected_list(self, slots: float, at: float, pairs: float, visited: float) -> Seconds:
-        """Return the usual time of a list to come.
-
-        Args:
-            slots: The slots that it reads.
-            at: The number of the merge before it.
-            pairs: Its pairs, as far as is known.
-            visited: The positions that merges visit until the next list.
-        """
+        """Return the usual time of a list to come."""
         pairs = min(max(_LEAST_PAIRS, pairs), slots / 2)
         listed = min(slots, _LISTED_VISITED * visited + _LISTED_PAIR * pairs)
         return self._list(slots, pairs, listed, self._ids + int(at))

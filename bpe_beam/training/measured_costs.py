@@ -23,13 +23,7 @@ _LEAST_DOUBT = 1e-3
 
 
 class MeasuredCosts:
-    """Factors of the usual costs of kinds of work.
-
-    Args:
-        causes: What kinds share: for each cause its strength in each kind, the standard deviation
-            of the factors that it brings about.
-        own: The standard deviation of each kind's factor without the causes.
-    """
+    """Factors of the usual costs of kinds of work."""
 
     def __init__(self, causes: Sequence[Sequence[float]], own: Sequence[float]) -> None:
         self._factors = np.ones(len(own))
@@ -41,12 +35,6 @@ class MeasuredCosts:
 
         A measurement that is far from what was expected, as of a process that was stopped for a
         while, is as unsure as it is far.
-
-        Args:
-            usual: What was done.
-            seconds: How long it took.
-            doubts: By how much the cost of each kind differs from one amount to the next, as a
-                share of it.
         """
         expected = float(usual @ self._factors)
         if expected <= 0:

@@ -108,9 +108,6 @@ class Vocabulary:
         text_left: Bytes that are left for the parts of further merges; see `MAX_TEXT`.
         text_full: Whether training ended because the best pair needs more than `text_left`.
         totals: Sums over the words; None: not known.
-
-    Raises:
-        UsageError: The recipe's vocabulary is smaller than `start`.
     """
 
     start: InitialVocabulary
@@ -145,12 +142,7 @@ class Vocabulary:
         return self.recipe.vocab_size - (len(self.tokens) - self._gaps)
 
     def add(self, rows: Iterable[Row], counts: Iterable[int]) -> None:
-        """Add merges.
-
-        Args:
-            rows: The merges.
-            counts: How often each pair occurred.
-        """
+        """Add merges."""
         prefix = self.recipe.continuing_subword_prefix.encode()
         tokens, widths = self.tokens, self.widths
         for row in rows:
@@ -167,21 +159,11 @@ class Vocabulary:
         self.counts += counts
 
     def text_of(self, left: int, right: int) -> int:
-        """Return the number of bytes of the two tokens of a pair.
-
-        Args:
-            left: The left id.
-            right: The right id.
-        """
+        """Return the number of bytes of the two tokens of a pair."""
         return len(self.tokens[left]) + len(self.tokens[right])
 
     def find(self, left: int, right: int) -> int | None:
-        """Return the id that the joined token of a pair has already; None without one.
-
-        Args:
-            left: The left id.
-            right: The right id.
-        """
+        """Return the id that the joined token of a pair has already; None without one."""
         return self._ids.get(self.joined(left, right))
 
     def __contains__(self, token: object) -> bool:
@@ -189,12 +171,7 @@ class Vocabulary:
         return token in self._ids
 
     def joined(self, left: int, right: int) -> bytes:
-        """Return the bytes of the token of a pair.
-
-        Args:
-            left: The left id.
-            right: The right id.
-        """
+        """Return the bytes of the token of a pair."""
         prefix = self.recipe.continuing_subword_prefix.encode()
         return self.tokens[left] + self.tokens[right].removeprefix(prefix)
 
@@ -230,17 +207,7 @@ class Vocabulary:
 def make_learner(
     vocabulary: Vocabulary, words: WordSymbols, min_frequency: int, *, stop_at_known: bool = False
 ) -> _native.BpeLearner:
-    """Return the learner of the merges that follow those of a vocabulary.
-
-    Args:
-        vocabulary: The vocabulary, which is not changed.
-        words: Words, or segments, spelled in it. The learner copies them.
-        min_frequency: The least count of a pair that is merged; 0 means 1.
-        stop_at_known: Whether to stop after a merge whose token is in the vocabulary already.
-
-    Raises:
-        OverflowError: The sum of counts is beyond 64 bits.
-    """
+    """Return the learner of the merges that follow those of a vocabulary."""
     recipe = vocabulary.recipe
     return _native.BpeLearner(
         words.ids,
@@ -262,12 +229,7 @@ def make_learner(
 def find_merges(
     learner: _native.BpeLearner, on_step: Callable[[int, int], None] | None = None
 ) -> NewMerges:
-    """Return all merges that a learner finds.
-
-    Args:
-        learner: The learner, which has found none yet.
-        on_step: Called with the number of merges found so far, and the count of the last one.
-    """
+    """Return all merges that a learner finds."""
     tokens_before = learner.token_count
     rows: list[Row] = []
     counts: list[int] = []

@@ -60,25 +60,14 @@ class FrequentPairs(NamedTuple):
 
 
 def threshold(shards: Sequence[ShardPairs], divisor: int) -> int:
-    """Return the threshold of a round: the least count of a frequent pair.
-
-    Args:
-        shards: All shards of pairs, which list all pairs of that count.
-        divisor: The threshold is the best count over this, at least 1.
-    """
+    """Return the threshold of a round: the least count of a frequent pair."""
     most = max((shard.most for shard in shards), default=0)
     listed = max((shard.floor for shard in shards), default=1)
     return max(1, listed, -(-most // divisor))
 
 
 def next_divisor(divisor: int, segments: Size, room: Room) -> int:
-    """Return the divisor of the next round: greater while segments take little of the room.
-
-    Args:
-        divisor: The divisor of this round.
-        segments: The size of this round's segments.
-        room: The room of the trainer.
-    """
+    """Return the divisor of the next round: greater while segments take little of the room."""
     if not room.fits(segments):
         return max(2, divisor // 2)
     has_more = Room(room.memory // 16, room.positions // 16).fits(segments)
@@ -88,18 +77,7 @@ def next_divisor(divisor: int, segments: Size, room: Room) -> int:
 def learn_round(
     vocabulary: Vocabulary, segments: WordSymbols, floor: int, *, cut: bool
 ) -> NewMerges:
-    """Return all merges that count at least `floor`, as far as segments determine them.
-
-    Args:
-        vocabulary: The vocabulary, which is not changed.
-        segments: The segments.
-        floor: At least the threshold of the segments.
-        cut: Whether they are segments, not whole words: then a merge whose token was in the
-            vocabulary ends the round.
-
-    Raises:
-        OverflowError: The sum of counts is beyond 64 bits.
-    """
+    """Return all merges that count at least `floor`, as far as segments determine them."""
     if vocabulary.widths and segments.spans is None:
         spans = np.array(vocabulary.widths, np.uint32)[segments.ids]
         segments = segments._replace(spans=spans)
@@ -112,10 +90,6 @@ def batches_of(rows: Sequence[Row], known: int) -> list[npt.NDArray[np.uint32]]:
     Within a batch the lowest rank goes first in each word. That is the same as merge by merge where
     every joined token is new: its pairs were all learned later. The last merge of a round may make
     a token of the vocabulary, which occurs in pairs of lower rank: it is a batch by itself.
-
-    Args:
-        rows: The merges.
-        known: Number of ids when the round began.
 
     Returns:
         uint32[merges, 3] for each batch.
@@ -132,12 +106,7 @@ def batches_of(rows: Sequence[Row], known: int) -> list[npt.NDArray[np.uint32]]:
 
 
 def gather(packed: Iterable[Columns], widths: Widths = None) -> WordSymbols:
-    """Return packed segments as one sequence.
-
-    Args:
-        packed: Packed segments, in blocks.
-        widths: Gives the segments their spans.
-    """
+    """Return packed segments as one sequence."""
     symbols, offsets = [np.zeros(0, np.uint32)], [np.zeros(1, np.int64)]
     counts = [np.zeros(0, np.int64)]
     end = 0
@@ -163,13 +132,6 @@ def cut_to_fit(
     """Cut segments again, by higher thresholds, until a trainer has room for them.
 
     Reads all segments for each threshold that it tries, and takes no more than the room's memory.
-
-    Args:
-        read: Returns the packed segments, each time it is called.
-        frequent: All pairs that count at least `floor`.
-        floor: The threshold of the segments.
-        room: The room of the trainer.
-        widths: See `gather`.
 
     Returns:
         The segments, added up, and their threshold; None if not even those of the pairs with the
@@ -218,18 +180,6 @@ def plain_batch(
 
     Merges whose joined token is known come by themselves, so a batch may be applied by rank.
     `docs/algorithm.md` ("A plain batch") has the four rules that end a batch, and proves them.
-
-    Args:
-        lefts: The pairs' left ids, the best first, ties in the rule's order.
-        rights: Their right ids.
-        counts: How often each occurs, among all words.
-        tie_break: The rule; not `first_seen`.
-        joined: Returns the token of a pair.
-        known: The tokens of the vocabulary; each must have one id.
-        complete: Whether there are no other pairs; else others may be as frequent as the last one.
-
-    Returns:
-        At least 1 if there is a pair.
     """
     assert tie_break != "first_seen"
     pairs: list[tuple[int, int]] = list(zip(lefts.tolist(), rights.tolist(), strict=True))

@@ -28,9 +28,6 @@ class SeenSymbols(StoredSymbols, frozen=True):
         spelling: How words are written.
         kinds: The kinds of the symbols of each character: bit k is set for kind k.
         counts: How often each character occurs, words weighted by their counts; None: not counted.
-
-    Raises:
-        ValueError: A text is not a character of the spelling, or `counts` has others than `kinds`.
     """
 
     spelling: Spelling
@@ -54,13 +51,7 @@ class SeenSymbols(StoredSymbols, frozen=True):
         }
 
     def alphabet(self, initial: Collection[str], limit: int | None) -> list[str]:
-        """Return the characters of the vocabulary by code point.
-
-        Args:
-            initial: Characters that come first if there are too many.
-            limit: The most characters, at least 0: after the initial ones the most frequent are
-                chosen, ties by code point. None: no limit.
-        """
+        """Return the characters of the vocabulary by code point."""
         counts = self.counts or {}
 
         def rank(character: str) -> tuple[bool, int, str]:
@@ -73,11 +64,7 @@ class SeenSymbols(StoredSymbols, frozen=True):
         return sorted(sorted(characters, key=rank)[:limit])
 
     def merged(self, other: SeenSymbols) -> SeenSymbols:
-        """Return the symbols of the words of both.
-
-        Raises:
-            ValueError: Their spellings differ, or only one of them has counts.
-        """
+        """Return the symbols of the words of both."""
         if self.spelling != other.spelling or (self.counts is None) != (other.counts is None):
             raise ValueError("symbols that were not found in the same way")
         kinds = {
@@ -94,13 +81,6 @@ def find_symbols(words: Words, recipe: MergingRecipe) -> SeenSymbols:
     """Return the symbols of words, for `begin_vocabulary`; those of parts can be `merged`.
 
     For characters this takes 20 MB, besides the memory of `chunks`.
-
-    Args:
-        words: Unique words; all, or a part.
-        recipe: The settings; to continue a tokenizer, as `recipe_like` returned them.
-
-    Raises:
-        UsageError: A word contains the end-of-word symbol.
     """
     spelling = spelling_of(recipe)
     symbol = spelling.end_symbol
@@ -135,10 +115,6 @@ def ambiguous_tokens(recipe: Recipe, base_tokenizer: Tokenizer | None = None) ->
 
     `Ġthe` as a special token and `Ġthe`, as a merge makes it of the bytes of ` the`, would be one
     entry with two meanings. No merge makes bytes that no word contains.
-
-    Args:
-        recipe: The settings; to continue a tokenizer, as `recipe_like` returned them.
-        base_tokenizer: The tokenizer to continue, if any.
     """
     if not spelling_of(recipe).in_bytes:
         return ()
@@ -148,15 +124,7 @@ def ambiguous_tokens(recipe: Recipe, base_tokenizer: Tokenizer | None = None) ->
 
 
 def refuse_spelled(words: Words, tokens: tuple[str, ...]) -> None:
-    """Refuse words that contain the bytes of ambiguous tokens.
-
-    Args:
-        words: All words, or a part.
-        tokens: The tokens, as `ambiguous_tokens` returned them.
-
-    Raises:
-        UsageError: A word does; the message has the token and its bytes.
-    """
+    """Refuse words that contain the bytes of ambiguous tokens."""
     for token in tokens:
         data = byte_level.to_bytes(token)
         if first_word_with(words, data) is not None:

@@ -48,15 +48,7 @@ class StoredSymbols(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def from_bytes(cls, data: bytes, source: str = "JSON") -> Self:
-        """Return what `to_bytes` wrote.
-
-        Args:
-            data: Possibly hostile bytes.
-            source: The name of their file in messages.
-
-        Raises:
-            DataError: The bytes are something else; the message has the position.
-        """
+        """Return what `to_bytes` wrote."""
         try:
             return json_structs.decode(data, cls, dec_hook=_read_tokenizer)
         except ValueError as error:
@@ -106,12 +98,7 @@ class Spelling(StoredSymbols, frozen=True):
         return len(text) == 1 and (not self.in_bytes or byte_level.is_byte_level(text))
 
     def symbol(self, character: str, kind: int) -> str:
-        """Return the symbol of a character.
-
-        Args:
-            character: The character, undecorated.
-            kind: The symbol's kind.
-        """
+        """Return the symbol of a character."""
         before = self.prefix if kind & CONTINUING else ""
         return before + character + (self.suffix if kind & LAST else "")
 
@@ -158,12 +145,7 @@ class WordChunk(NamedTuple):
 
 
 def chunks(words: Words, spelling: Spelling) -> Iterator[WordChunk]:
-    """Yield words in their order, `CHUNK_BYTES` or one word at once.
-
-    Args:
-        words: Any words.
-        spelling: How they are written.
-    """
+    """Yield words in their order, `CHUNK_BYTES` or one word at once."""
     begin = 0
     while begin < len(words.counts):
         limit = words.offsets[begin] + CHUNK_BYTES

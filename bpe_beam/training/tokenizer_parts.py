@@ -73,17 +73,7 @@ def check_parts(recipe: Recipe, normalizer: str, pretokenizer: str) -> None:
 def tokenizer_of(
     learned: TrainingResult, recipe: Recipe, normalizer: str = "none", pretokenizer: str = "gpt2"
 ) -> Tokenizer:
-    """Return the tokenizer that was trained.
-
-    Args:
-        learned: The result of `learn`.
-        recipe: What was trained.
-        normalizer: Name of the normalizer of the words.
-        pretokenizer: Name of the pre-tokenizer of the words.
-
-    Raises:
-        UsageError: Text steps that do not fit the recipe; `check_parts` refuses them before.
-    """
+    """Return the tokenizer that was trained."""
     spelling = spelling_of(recipe)
     require(  # elsewhere words do not end at whitespace
         not spelling.end_symbol or pretokenizer == "whitespace_split",

@@ -78,18 +78,7 @@ class Room:
 def too_many(
     recipe: Recipe, word_bytes: int, unique_words: int, *, continued: bool
 ) -> tuple[int, bool] | None:
-    """Return whether words may be too many for one trainer, by the figures of their counts.
-
-    Args:
-        recipe: The settings.
-        word_bytes: The bytes of all unique words.
-        unique_words: Their number.
-        continued: Whether a tokenizer is continued.
-
-    Returns:
-        None if they are not. Else the most positions, and whether the words certainly have more:
-        there are as many symbols as bytes, but there may be fewer characters.
-    """
+    """Return whether words may be too many for one trainer, by the figures of their counts."""
     if isinstance(recipe, WordLevelRecipe):
         return None
     spelling = spelling_of(recipe)

@@ -66,45 +66,18 @@ def weighted_total(sizes: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) 
 
 
 def memory_needed(word_bytes: int, unique_words: int, vocab_size: int = 0) -> int:
-    """Return an upper estimate of the bytes that learning from counted words takes.
-
-    Args:
-        word_bytes: The bytes of all unique words.
-        unique_words: Their number.
-        vocab_size: Number of entries that are learned, which is at most the bytes of words; 0: the
-            estimate is without the vocabulary.
-
-    Returns:
-        Bytes, in addition to what this process takes already.
-    """
+    """Return an upper estimate of the bytes that learning from counted words takes."""
     words = BYTES_PER_SYMBOL * word_bytes + BYTES_PER_WORD * unique_words
     return words + BYTES_PER_ENTRY * min(vocab_size, word_bytes)
 
 
 def memory_of_tokens(tokens: int, words: int) -> int:
-    """Return an upper estimate of the bytes that learning from words of tokens takes.
-
-    Args:
-        tokens: Number of symbols of all words, or segments: characters, bytes or longer tokens.
-        words: Number of words or segments.
-
-    Returns:
-        Bytes, without the vocabulary.
-    """
+    """Return an upper estimate of the bytes that learning from words of tokens takes."""
     return BYTES_PER_TOKEN * tokens + BYTES_PER_WORD * words
 
 
 def gather_words(tables: Iterable[pa.Table | pa.RecordBatch], in_order_of_place: bool) -> Words:
-    """Return counted words as one sequence.
-
-    Args:
-        tables: Columns `word` and `count`, and positions (see `schema_of`) if they decide.
-        in_order_of_place: Whether to sort the words by their first position in the corpus, as
-            `first_seen` needs them; else they keep their order.
-
-    Raises:
-        UsageError: The order is asked for, and the counts have no positions.
-    """
+    """Return counted words as one sequence."""
     batches = [
         batch
         for table in tables
@@ -126,12 +99,7 @@ def gather_words(tables: Iterable[pa.Table | pa.RecordBatch], in_order_of_place:
 
 
 def first_word_with(words: Words, data: bytes) -> bytes | None:
-    """Return the first word that contains some bytes; None if there is none.
-
-    Args:
-        words: Any words.
-        data: The bytes, at least 1.
-    """
+    """Return the first word that contains some bytes; None if there is none."""
     pattern = re.compile(re.escape(data))
     start = 0
     while (found := pattern.search(words.data.data, start)) is not None:

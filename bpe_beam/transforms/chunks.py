@@ -32,13 +32,6 @@ def from_chunks(chunks: Iterable[Chunk], what: str) -> Iterator[bytes]:
     """Yield the values of chunks, which may come in any order and mixed.
 
     Keeps the chunks of incomplete values in memory.
-
-    Args:
-        chunks: The chunks of any number of values.
-        what: What a value is, for errors: "word".
-
-    Raises:
-        DataError: A chunk is missing: a trigger fired between two chunks, or the runner lost one.
     """
     incomplete: dict[bytes, list[list[bytes]]] = {}
     for name, number, total, data in chunks:

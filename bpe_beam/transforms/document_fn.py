@@ -89,10 +89,6 @@ class DocumentFn(beam.DoFn):
     """A step that takes documents: single ones in groups, Arrow batches one by one.
 
     Subclasses define what is done with texts; this class finds the documents that cannot be used.
-
-    Args:
-        text_field: The field or column of the text, in documents that have fields.
-        dead_letters: Whether unusable documents go to the second output; else they fail the step.
     """
 
     by_window = False
@@ -105,17 +101,8 @@ class DocumentFn(beam.DoFn):
     def use(self, documents: list[Document], texts: pa.Array, batch: Any = None) -> Iterable[Any]:
         """Use texts, all or none.
 
-        Args:
-            documents: The single documents, or the element of a batch.
-            texts: Their texts, large_string.
-            batch: The Arrow batch or table that has the texts as a column; None for single
-                documents.
-
         Returns:
             The outputs.
-
-        Raises:
-            DataError: One of the texts cannot be used.
         """
         raise NotImplementedError
 

@@ -42,12 +42,7 @@ def without_key(element: Element) -> Any:
 
 
 def with_value(element: Element, value: Any) -> Any:
-    """Return another value under the element's key, if it has one.
-
-    Args:
-        element: The element whose key is kept.
-        value: The value that replaces the element's own.
-    """
+    """Return another value under the element's key, if it has one."""
     return (element[0], with_value(element[1], value)) if _has_key(element) else value
 
 
@@ -65,15 +60,7 @@ def fields_of(document: Any) -> Mapping[str, Any] | None:
 
 
 def document_utf8(document: Any, text_field: str) -> bytes:
-    """Return the UTF-8 of a document's text.
-
-    Args:
-        document: A `str`, `bytes`, dict or row, without a key.
-        text_field: The field of the text in a dict or row.
-
-    Raises:
-        DataError: Another type; no such field, or null in it; invalid UTF-8, or a lone surrogate.
-    """
+    """Return the UTF-8 of a document's text."""
     if isinstance(document, (str, bytes)):
         return utf8_of(document)
     fields = fields_of(document)
@@ -85,16 +72,7 @@ def document_utf8(document: Any, text_field: str) -> bytes:
 
 
 def utf8_of(text: Any, what: str = "a document") -> bytes:
-    """Return the UTF-8 of a text.
-
-    Args:
-        text: A `str`, or `bytes` of UTF-8.
-        what: The name of the text in messages.
-
-    Raises:
-        DataError: Another type; bytes that are not UTF-8, or a str with a lone surrogate, with the
-            position.
-    """
+    """Return the UTF-8 of a text."""
     if not isinstance(text, (str, bytes)):
         kind = "null" if text is None else type(text).__name__
         raise DataError(f"{what} must be text, got {kind}")
@@ -113,15 +91,7 @@ def string_array(utf8: list[bytes]) -> pa.Array:
 
 
 def refuse_tokens(value: Any, text_field: str) -> None:
-    """Refuse a document or batch that already has a field or column `tokens`.
-
-    Args:
-        value: The document or batch, without a key.
-        text_field: The field or column of the text, which may have that name.
-
-    Raises:
-        DataError: It has one.
-    """
+    """Refuse a document or batch that already has a field or column `tokens`."""
     if text_field == TOKENS or isinstance(value, (str, bytes)):
         return
     if is_batch(value) and TOKENS in value.schema.names:
@@ -131,15 +101,7 @@ def refuse_tokens(value: Any, text_field: str) -> None:
 
 
 def column_of(batch: Any, name: str) -> Any:
-    """Return the only column of an Arrow batch or table with a name.
-
-    Args:
-        batch: The batch or table.
-        name: The name of the column.
-
-    Raises:
-        DataError: No column has the name, or several have it.
-    """
+    """Return the only column of an Arrow batch or table with a name."""
     names = batch.schema.names
     if names.count(name) > 1:
         raise DataError(
@@ -151,19 +113,7 @@ def column_of(batch: Any, name: str) -> Any:
 
 
 def text_column(batch: Any, name: str = "text") -> pa.Array:
-    """Return the texts of an Arrow batch or table, checked: strings, no null, valid UTF-8.
-
-    Args:
-        batch: A `pyarrow.RecordBatch` or `pyarrow.Table`.
-        name: The column of the texts.
-
-    Returns:
-        large_string[rows].
-
-    Raises:
-        DataError: The value is no batch, has no such column or several, or the column has invalid
-            texts.
-    """
+    """Return the texts of an Arrow batch or table, checked: strings, no null, valid UTF-8."""
     if not is_batch(batch):
         raise DataError(f"an element must be an Arrow batch, got {type(batch).__name__}")
     if name not in batch.schema.names:
@@ -183,16 +133,7 @@ def text_column(batch: Any, name: str = "text") -> pa.Array:
 
 
 def tokens_type(element_type: Any, text_field: str) -> Any:
-    """Return Beam's type of what `Tokenize` makes of elements of a type; Any if it is not known.
-
-    Args:
-        element_type: Beam's type of the elements.
-        text_field: The field of the text in dicts and rows.
-
-    Raises:
-        UsageError: The elements are known to be no documents, or to be rows without that field or
-            with a field `tokens` already.
-    """
+    """Return Beam's type of what `Tokenize` makes of elements of a type; Any if it is not known."""
     if element_type in (pa.RecordBatch, pa.Table):
         return element_type
     if element_type in (str, bytes):

@@ -32,12 +32,7 @@ def record(result: TaskResult) -> None:
 
 
 def add_metrics(measured: Measured, metrics: MetricResults) -> None:
-    """Add the metrics of one pipeline, over all of its steps.
-
-    Args:
-        measured: Gets them.
-        metrics: The metrics of the pipeline's result.
-    """
+    """Add the metrics of one pipeline, over all of its steps."""
     found = metrics.query(MetricsFilter().with_namespace(NAMESPACE))
     # Some runners name a metric without a value.
     for each in found["counters"]:

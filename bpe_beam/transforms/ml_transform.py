@@ -21,21 +21,7 @@ from bpe_beam.workers.document_encoding import Encoding
 
 
 class TokenizeColumns(MLTransformProvider):
-    """Replaces the texts in some columns of dicts by lists of their ids.
-
-    Args:
-        columns: The columns.
-        tokenizer: The tokenizer.
-        append: Token added after each text.
-        prepend: Token added before each text.
-        allowed_special: Special tokens that are recognized in the text: "none", "all", or a
-            collection of tokens.
-        add_special_tokens: Whether the tokens of the tokenizer's post-processor are put around each
-            text; see `Tokenize`.
-
-    Raises:
-        UsageError: A token that the tokenizer does not have, or a post-processor without tokens.
-    """
+    """Replaces the texts in some columns of dicts by lists of their ids."""
 
     def __init__(
         self,

@@ -12,16 +12,7 @@ _folders: WeakKeyDictionary[beam.Pipeline, set[str]] = WeakKeyDictionary()
 
 
 def take_folder(pipeline: beam.Pipeline, folder: str, parameter: str) -> None:
-    """Note that a transform of a pipeline writes to a folder.
-
-    Args:
-        pipeline: The pipeline.
-        folder: An absolute path or URL.
-        parameter: The transform's argument, for the message.
-
-    Raises:
-        UsageError: Another transform of the pipeline writes there.
-    """
+    """Note that a transform of a pipeline writes to a folder."""
     taken = _folders.setdefault(pipeline, set())
     name = folder.rstrip("/")
     require(

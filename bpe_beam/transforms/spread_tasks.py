@@ -16,10 +16,6 @@ class CreateElements(beam.PTransform):
 
     Beam's own `Create` does the same, but labels its steps by line numbers of Beam and has no
     types.
-
-    Args:
-        elements: The elements, at most some tens of MB in total.
-        element_type: Their type.
     """
 
     def __init__(self, elements: Iterable[Any], element_type: Any) -> None:
@@ -54,9 +50,6 @@ class SpreadTasks(beam.PTransform):
     The shuffle is by the number of the task. Beam's own `Reshuffle` uses random numbers, but
     carries windows and timestamps along, pickled. The task of many small files has some MB, so
     tasks are shuffled in chunks.
-
-    Args:
-        tasks: The tasks as JSON texts.
     """
 
     def __init__(self, tasks: Iterable[str]) -> None:

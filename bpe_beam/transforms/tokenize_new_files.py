@@ -34,9 +34,6 @@ class TokenizeNewFiles(beam.PTransform):
     """Tokenizes files as they arrive; the output is the names of the shards.
 
     Needs a runner of streaming pipelines.
-
-    Args:
-        stream: The settings of the job.
     """
 
     def __init__(self, stream: Stream) -> None:

@@ -26,13 +26,7 @@ T = TypeVar("T", bound=WordCounter | PairCounts)
 
 
 class WindowTables(Generic[T]):
-    """A table for each window of a bundle, until they take too much memory or time.
-
-    Args:
-        make: Makes an empty table.
-        table_bytes: The most bytes that all tables may take together.
-        max_seconds: The longest time that tables are kept; None: until the bundle ends.
-    """
+    """A table for each window of a bundle, until they take too much memory or time."""
 
     def __init__(self, make: Callable[[], T], table_bytes: int, max_seconds: float | None) -> None:
         self._make = make
@@ -66,17 +60,7 @@ class WindowTables(Generic[T]):
 def tables_of(
     make: Callable[[], T], table_bytes: int, elements: beam.pvalue.PCollection, transform: str
 ) -> Callable[[], WindowTables[T]]:
-    """Return a function that makes the tables of a bundle.
-
-    Args:
-        make: Makes an empty table of one window.
-        table_bytes: The most bytes that all tables may take together.
-        elements: The elements that are added up by window.
-        transform: The name of the transform, for messages.
-
-    Raises:
-        UsageError: The windows accumulate panes, so that their sum would count elements again.
-    """
+    """Return a function that makes the tables of a bundle."""
     if elements.windowing.accumulation_mode == trigger.AccumulationMode.ACCUMULATING:
         raise UsageError(
             f"{transform}: the windows accumulate panes, so that the sum of panes would count "

@@ -166,13 +166,7 @@ class PartPlan:
 
     @staticmethod
     def even(name: str, units: int, shards: int) -> PartPlan:
-        """Return a plan of shards with about as many units each.
-
-        Args:
-            name: See `PartPlan`.
-            units: The same.
-            shards: The number of new shards, 1 to `units`.
-        """
+        """Return a plan of shards with about as many units each."""
         return PartPlan(name, units, tuple(units * shard // shards for shard in range(shards)))
 
     @staticmethod
@@ -180,11 +174,6 @@ class PartPlan:
         """Return a plan of shards with about as many tokens each, of documents in their order.
 
         Documents of one measured shard count as equally long.
-
-        Args:
-            name: See `PartPlan`.
-            measured: The sums of the part over each shard of documents; at least one token.
-            shards: The most new shards, at least 1.
         """
         ends = [0, *itertools.accumulate(each.tokens for each in measured)]
         before = [0, *itertools.accumulate(each.documents for each in measured)]
@@ -306,15 +295,8 @@ def measure_shard(task: ArrangeTask, element: str) -> TaskResult:
 
     If documents are divided, the tokens of each part are counted, too.
 
-    Args:
-        task: The job.
-        element: A `DocumentsShard` as JSON.
-
     Returns:
         The task's name as the output.
-
-    Raises:
-        DataError: Storage fails, or the shard cannot be read.
     """
     shard = json_structs.decode(element, DocumentsShard)
     folder = task.folder
@@ -351,15 +333,8 @@ def measure_shard(task: ArrangeTask, element: str) -> TaskResult:
 def scatter_shard(task: ArrangeTask, element: str) -> TaskResult:
     """Write the pieces of a shard's documents, ordered by new shards, and the receipt.
 
-    Args:
-        task: The job.
-        element: A `DocumentsShard` as JSON.
-
     Returns:
         A `Pieces` as JSON as the output.
-
-    Raises:
-        DataError: Storage fails, or the shard cannot be read.
     """
     release_unused_memory(_MOST_UNUSED)
     shard = json_structs.decode(element, DocumentsShard)
@@ -401,18 +376,8 @@ def write_new_shard(
 ) -> TaskResult:
     """Write a new shard of all its pieces, and the receipt.
 
-    Args:
-        task: The job.
-        known: The outputs of `scatter_shard` of earlier runs.
-        scattered: Those of this run.
-        element: A `NewShard` as JSON.
-
     Returns:
         The task's name as the output, and metrics.
-
-    Raises:
-        DataError: Storage fails, a piece is missing or doubled, or a document does not fit the
-            format.
     """
     release_unused_memory()
     new = json_structs.decode(element, NewShard)
@@ -442,15 +407,7 @@ def write_new_shard(
 
 
 def check_pieces(files: Sequence[Pieces], shards: int) -> None:
-    """Check that every shard's pieces are there, once: their end would not be missed otherwise.
-
-    Args:
-        files: The results of `scatter_shard`.
-        shards: The number of shards.
-
-    Raises:
-        DataError: A shard's result is missing or doubled.
-    """
+    """Check that every shard's pieces are there, once: their end would not be missed otherwise."""
     names = {each.url.rpartition("/")[2] for each in files}
     if not len(files) == len(names) == shards:
         raise DataError(_LOST)
@@ -458,11 +415,6 @@ def check_pieces(files: Sequence[Pieces], shards: int) -> None:
 
 def write_ranks(file: BinaryIO, measured: Iterator[bytes], size: int) -> NDArray[np.int64]:
     """Write the numbers of chunks of each length before each shard, and in total.
-
-    Args:
-        file: The file.
-        measured: The histograms of the shards in order, as `measure_shard` writes them.
-        size: The number of entries of a histogram.
 
     Returns:
         int64[size], the numbers in total.
@@ -484,14 +436,7 @@ def _documents(task: ArrangeTask, name: str) -> Iterator[DocumentBatch]:
 
 
 class _PartCounter:
-    """Counts the texts and the tokens of a part of a shard's documents.
-
-    Args:
-        part: The name of the part.
-        columns: The ids of the tokenizer.
-        by_source: Whether the documents have sources.
-        table_bytes: See `TokenCounter`.
-    """
+    """Counts the texts and the tokens of a part of a shard's documents."""
 
     def __init__(self, part: str, columns: IdColumns, by_source: bool, table_bytes: int) -> None:
         self.part = part
@@ -531,12 +476,7 @@ def texts_name(task: str) -> str:
 
 
 def part_task(task: str, part: str) -> str:
-    """Return the name under which a task of a shard writes the token counts of a part.
-
-    Args:
-        task: The name of the task.
-        part: The name of the part.
-    """
+    """Return the name under which a task of a shard writes the token counts of a part."""
     return f"{task}-{part}"
 
 
@@ -679,7 +619,6 @@ class _PiecesFile:
         """Add pieces.
 
         Args:
-            rows: The pieces.
             buckets: int64[n], the number of each one's new shard.
         """
         if not rows.num_rows:
@@ -705,11 +644,7 @@ class _PiecesFile:
         return table_at
 
     def _write_rows(self, file: BinaryIO | HashingFile) -> NDArray[np.int64]:
-        """Write the gathered pieces by new shards; return where those of each begin, and the end.
-
-        Args:
-            file: The file, to which only this object writes.
-        """
+        """Write the gathered pieces by new shards; return where each shard's begin, and the end."""
         at = self._tables[-1][-1] if self._tables else 0
         starts = np.full(self._shards + 1, at, np.int64)
         if not self._rows:
@@ -781,12 +716,7 @@ def _blocks_of(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatc
 
 
 class _GrowingIds:
-    """Columns of ids one after the other, in one array.
-
-    Args:
-        capacity: The bytes that are expected. Memory is only used as far as it is written, and goes
-            back to the system; more bytes than expected are copied once to a larger array.
-    """
+    """Columns of ids one after the other, in one array."""
 
     def __init__(self, capacity: int) -> None:
         self._bytes = np.empty(capacity, np.uint8)
@@ -831,17 +761,7 @@ def _read_pieces(
 
 
 class _Units:
-    """The units of a new shard, over its pieces in any order.
-
-    Args:
-        table: All pieces.
-        id_bytes: The bytes of an id.
-        first: The position of the first unit.
-        stop: The position behind the last.
-
-    Raises:
-        DataError: A piece is missing or doubled.
-    """
+    """The units of a new shard, over its pieces in any order."""
 
     def __init__(self, table: pa.Table, id_bytes: int, first: int, stop: int) -> None:
         self._rows = _one_batch(table)

@@ -143,12 +143,7 @@ def rejects_of(manifest: Manifest) -> list[tuple[FileInfo, ...]]:
 
 
 def even_shards(manifests: Sequence[Manifest], count: int) -> list[NewShard]:
-    """Return new shards of about as many tokens each: a document is where its first token is.
-
-    Args:
-        manifests: The manifests of the folders that are read.
-        count: The most new shards; no more are made than there are documents.
-    """
+    """Return new shards of about as many tokens each: a document is where its first token is."""
     count = max(1, min(count, sum(manifest.totals.documents for manifest in manifests)))
     total = sum(manifest.totals.tokens for manifest in manifests)
     bounds = [total * index // count for index in range(count + 1)]
@@ -187,15 +182,8 @@ def _parts_of(manifests: Sequence[Manifest]) -> Iterator[tuple[ShardPart, int]]:
 def check_files(task: ConvertTask, element: str) -> TaskResult:
     """Compare the files of a shard that is read with their hashes.
 
-    Args:
-        task: The job.
-        element: An `OldFiles` as JSON.
-
     Returns:
         The name of the first file as the output.
-
-    Raises:
-        DataError: A file is missing or changed.
     """
     old = json_structs.decode(element, OldFiles)
     storage, url = task.folder.storage, task.urls[old.folder]
@@ -207,16 +195,8 @@ def check_files(task: ConvertTask, element: str) -> TaskResult:
 def convert_shard(task: ConvertTask, checked: list[str], element: str) -> TaskResult:
     """Write a new shard, and its receipt.
 
-    Args:
-        task: The job.
-        checked: The outputs of `check_files`, which this task waits for.
-        element: A `NewShard` as JSON.
-
     Returns:
         The shard's name as the output, and metrics.
-
-    Raises:
-        DataError: Storage fails, or a document does not fit the format.
     """
     new = json_structs.decode(element, NewShard)
     folder = task.folder

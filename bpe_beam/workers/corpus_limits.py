@@ -50,22 +50,7 @@ def check_limits(
     reading: ReadSettings,
     window: bool = False,
 ) -> None:
-    """Refuse a corpus with too many rejects, or with too large losses.
-
-    Args:
-        folder: The folder of the job or the window.
-        totals: What was read.
-        stored_bytes: The size of all files.
-        files: The rejects' files, relative to the folder.
-        max_rejects: The most rejects: a number, or a share of the records.
-        max_lost: The most stored bytes that may be lost: a number, or a share.
-        reading: How files become documents, for messages.
-        window: Whether the folder is a window's. The window's files and the stream's options of
-            reading are fixed, so the message names only the limit as the remedy.
-
-    Raises:
-        DataError: Says what is wrong and where to look.
-    """
+    """Refuse a corpus with too many rejects, or with too large losses."""
     documents, lost = totals.documents, totals.lost
     where = folder.path(REJECTS)
     if Limit.parse(max_lost, "max_lost").exceeded(sum(loss.bytes for loss in lost), stored_bytes):
@@ -96,12 +81,7 @@ def check_limits(
 
 
 def lost_in_words(losses: Sequence[FileLoss], stored_bytes: int) -> str:
-    """Return how much was lost, in a sentence: "1.2 MB of 24 MB (5%) are lost, in 2 files".
-
-    Args:
-        losses: What is lost of each file.
-        stored_bytes: The size of all files.
-    """
+    """Return how much was lost, in a sentence: "1.2 MB of 24 MB (5%) are lost, in 2 files"."""
     lost = sum(loss.bytes for loss in losses)
     share = f"{100 * lost / stored_bytes:.3g}%" if stored_bytes else "all"
     records = lost_records(losses)
@@ -114,13 +94,7 @@ def lost_in_words(losses: Sequence[FileLoss], stored_bytes: int) -> str:
 
 
 def most_rejects(folder: TaskFolder, files: Iterable[str], reading: ReadSettings) -> str:
-    """Return the input files with the most rejects, one reason each, as text.
-
-    Args:
-        folder: The folder of the job or the window.
-        files: The rejects' files, relative to the folder.
-        reading: How files become documents: a record may lack the field of the text.
-    """
+    """Return the input files with the most rejects, one reason each, as text."""
     counts: Counter[str] = Counter()
     first: dict[str, dict[str, Any]] = {}
     for row in _rows(folder, files):

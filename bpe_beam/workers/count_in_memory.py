@@ -24,10 +24,6 @@ class WordsInMemory:
     """The words of all splits, split by several rules. Threads share it.
 
     Each thread adds to tables of its own, split after split, so that most words are added once.
-
-    Args:
-        rules: How texts are split into words; the tables of each are separate.
-        max_bytes: The most memory of all tables.
     """
 
     def __init__(self, rules: Sequence[WordRules], max_bytes: int) -> None:
@@ -42,13 +38,6 @@ class WordsInMemory:
         """Return tables for the words of a split, for each of the rules.
 
         They may have the words of earlier splits; their totals are those of this split.
-
-        Args:
-            split: The number of the split.
-            by_source: Whether to have a table for each source.
-
-        Raises:
-            NotInMemoryError: The split is begun a second time.
         """
         with self._lock:
             if split in self._splits:
@@ -63,11 +52,7 @@ class WordsInMemory:
         return tables
 
     def end(self, tables: list[SourceTables]) -> None:
-        """Note that all words of a split are in the tables of `begin`.
-
-        Raises:
-            NotInMemoryError: The words take too much memory.
-        """
+        """Note that all words of a split are in the tables of `begin`."""
         taken = sum(each.memory_bytes for table in tables for _, each in table.tables())
         with self._lock:
             self._idle.append(tables)
@@ -76,11 +61,7 @@ class WordsInMemory:
                 raise NotInMemoryError
 
     def take(self, rule: int) -> dict[str, WordTable]:
-        """Return all words by one of the rules, by source; see `NO_SOURCE`.
-
-        Args:
-            rule: The number of the rules; each once, when all splits have ended.
-        """
+        """Return all words by one of the rules, by source; see `NO_SOURCE`."""
         found: dict[str, WordTable] = {}
         for tables in self._idle:
             for source, table in tables[rule].tables():
@@ -103,17 +84,8 @@ def _add(tables: dict[str, WordTable], source: str, table: WordTable) -> None:
 def count_in_memory(task: CountTask, words: WordsInMemory, element: str) -> TaskResult:
     """Count one split, and write its receipt.
 
-    Args:
-        task: The job; its rules are the first of the words' rules.
-        words: Gets the words.
-        element: The split, see `split_tasks`.
-
     Returns:
         The task's name as the output, and metrics.
-
-    Raises:
-        NotInMemoryError: See `WordsInMemory`.
-        DataError: Storage fails, or there are too many sources.
     """
     split = SplitReader(task.folder, element, task.reading, task.stage)
     number = split.task.split.index

@@ -78,12 +78,7 @@ class PartStats(CountsPart, frozen=True, kw_only=True):
 
     @staticmethod
     def of(part: CountsPart, made_of: str | None = None) -> PartStats:
-        """Return the stats of a part.
-
-        Args:
-            part: The part.
-            made_of: See the attribute.
-        """
+        """Return the stats of a part."""
         return PartStats(**asdict(part), made_of=made_of)
 
     @property
@@ -114,27 +109,15 @@ class CountTask:
 
 
 def words_name(split: int, splits: int) -> str:
-    """Return the name of a split's counts file in the folder of a run or a job.
-
-    Args:
-        split: The split's number, from 0.
-        splits: The number of splits of the plan.
-    """
+    """Return the name of a split's counts file in the folder of a run or a job."""
     return f"{WORK}/{task_name('counts', split, splits)}.words"
 
 
 def count_split(task: CountTask, element: str) -> TaskResult:
     """Count one split into its counts file, and write its receipt.
 
-    Args:
-        task: The job.
-        element: The split, see `split_tasks`.
-
     Returns:
         The ranges of its words by partition as outputs, and metrics.
-
-    Raises:
-        DataError: Storage fails, or there are too many sources.
     """
     folder = task.folder
     with ExitStack() as stack:
@@ -182,13 +165,7 @@ def sources_json(counts: SourceTables) -> str | None:
 def range_references(
     url: str, sha256: str, ranges: Iterable[list[int]]
 ) -> Iterator[tuple[int, RangeReference]]:
-    """Yield the ranges of a split's words with their partitions.
-
-    Args:
-        url: The split's counts file.
-        sha256: The SHA-256 of this file.
-        ranges: See `CountStats.ranges`.
-    """
+    """Yield the ranges of a split's words with their partitions."""
     for partition, start, size in ranges:
         yield partition, (url, sha256, start, size)
 
@@ -237,15 +214,8 @@ class WordsFile:
 def write_partition(task: CountTask, element: tuple[int, Iterable[RangeReference]]) -> TaskResult:
     """Add up the blocks of one partition, write its words, and write the part's receipt.
 
-    Args:
-        task: The job.
-        element: The partition's number, below `PARTITIONS`, and the ranges of its blocks.
-
     Returns:
         The name of the part.
-
-    Raises:
-        DataError: Storage fails, a counts file is damaged, or there are too many sources.
     """
     partition, ranges = element[0], list(element[1])
     name = part_name(partition, PARTITIONS)

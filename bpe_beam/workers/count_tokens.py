@@ -23,15 +23,8 @@ KIND = "tokens"
 def count_tokens(task: TokenizeTask, element: str) -> TaskResult:
     """Write the token counts of one split, and its receipt.
 
-    Args:
-        task: The job; its format of shards has no effect.
-        element: The split, see `split_tasks`.
-
     Returns:
         The task's name as the output, and metrics.
-
-    Raises:
-        DataError: Storage fails, a document has no ids, or there are too many sources.
     """
     folder, by_source = task.folder, task.reading.names_sources
     counter = TokenCounter(id_columns(task.encoding.tokenizer()), by_source)

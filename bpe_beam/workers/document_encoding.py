@@ -34,12 +34,7 @@ def cached_tokenizer(tokenizer_json: str) -> Tokenizer:
 
 
 def cached_under(key: str, make: Callable[[], Tokenizer]) -> Tokenizer:
-    """Return the cached tokenizer of a key, or make and cache it.
-
-    Args:
-        key: The key, different for different tokenizers.
-        make: Makes the tokenizer if the cache does not have it.
-    """
+    """Return the cached tokenizer of a key, or make and cache it."""
     with _lock:  # also while it is made, so that no other thread makes it too
         found = _cached.pop(key, None)
         tokenizer = make() if found is None else found
@@ -94,22 +89,7 @@ class Encoding:
         add_special_tokens: bool = False,
         **rules: Any,
     ) -> Encoding:
-        """Return the encoding with a tokenizer, after a check of the settings.
-
-        Args:
-            tokenizer: The tokenizer.
-            append: The token after each document.
-            prepend: The token before each document.
-            allowed_special: Special tokens that are recognised in the text: "all", "none", or a
-                list of tokens.
-            add_special_tokens: Whether the tokens of the tokenizer's post-processor are put around
-                each document.
-            **rules: The fields of `DocumentRules`.
-
-        Raises:
-            UsageError: The tokenizer does not have a token, its post-processor adds the same one
-                or none, or the tokens around a document leave no room for its text.
-        """
+        """Return the encoding with a tokenizer, after a check of the settings."""
         if not isinstance(tokenizer, Tokenizer):
             raise UsageError(
                 f"tokenizer must be a Tokenizer, got {type(tokenizer).__name__}: "
@@ -145,10 +125,6 @@ class Encoding:
         """Return the same encoding without the file's content; workers read the file from storage.
 
         Some runners limit the size of a job's description, and large tokenizers are larger.
-
-        Args:
-            storage: The storage client.
-            url: Path or URL of the tokenizer's file.
         """
         encoding = replace(self)
         encoding._tokenizer = self.tokenizer()
@@ -180,11 +156,7 @@ class Encoding:
         return [token_id for _, token_id in before], [token_id for _, token_id in after]
 
     def frame_tokens(self, tokenizer: Tokenizer) -> Frame:
-        """Return the tokens before and after each document, each with its id.
-
-        Raises:
-            UsageError: See `of`.
-        """
+        """Return the tokens before and after each document, each with its id."""
         before = _token("prepend", self.prepend, tokenizer)
         after = _token("append", self.append, tokenizer)
         if not self.add_special_tokens:
@@ -227,12 +199,7 @@ class Encoding:
         )
 
     def doubled_warning(self, doubled: int, documents: int) -> str | None:
-        """Return a warning if texts have the tokens that are put around documents.
-
-        Args:
-            doubled: The number of such documents, see `DocumentChanges`.
-            documents: The number of all documents.
-        """
+        """Return a warning if texts have the tokens that are put around documents."""
         if not doubled:
             return None
         before, after = self.frame_tokens(self.tokenizer())
@@ -251,15 +218,7 @@ class Encoding:
         )
 
     def encode(self, texts: pa.Array, tokenizer: Tokenizer | None = None) -> pa.LargeListArray:
-        """Return the ids of each text, with the ids before and after it, whatever the rules.
-
-        Args:
-            texts: string or large_string, without nulls.
-            tokenizer: Another tokenizer than that of the encoding.
-
-        Raises:
-            UsageError: The other tokenizer does not have a token.
-        """
+        """Return the ids of each text, with the ids before and after it, whatever the rules."""
         tokenizer = self.tokenizer() if tokenizer is None else tokenizer
         ids = tokenizer.encode_batch(texts, allowed_special=self.allowed_special, output="arrow")
         before, after = self.frame(tokenizer)

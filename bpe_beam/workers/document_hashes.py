@@ -29,11 +29,6 @@ _SALT = b"bpe-beam validation"
 def with_hashes(batch: pa.RecordBatch, text_files: Sequence[str] = ()) -> pa.RecordBatch:
     """Return documents with the columns ID_HASH and TEXT_HASH.
 
-    Args:
-        batch: The documents, of `BATCH_SCHEMA`.
-        text_files: The text files that they may be from. A document of one has no id but a
-            position, which changes when the file grows: both hashes are those of its text.
-
     Cost: BLAKE2b of each id and text, where they are in memory.
     """
     of_id = hashlib.blake2b(digest_size=_BYTES, key=_SALT)
@@ -67,7 +62,6 @@ def for_validation(hashes: NDArray[np.uint64], share: str) -> NDArray[np.bool_]:
 
     Args:
         hashes: uint64[n], the hash of each document.
-        share: The share of the documents, such as `0.5%`.
     """
     limit = Limit.parse(share, "validation_share")
     threshold = (limit.numerator << 64) // limit.denominator
@@ -88,7 +82,6 @@ def sampled_texts(
     Args:
         hashes: uint64[n], the hash of each text.
         in_validation: bool[n], whether it is in validation.
-        documents: The number of all documents.
     """
     if documents > MOST_TEXTS:
         chosen = hashes * np.uint64(0x9E3779B97F4A7C15) < np.uint64((MOST_TEXTS << 64) // documents)
@@ -104,7 +97,6 @@ def overlap_of(sampled: NDArray[np.uint64], documents: int) -> int:
 
     Args:
         sampled: uint64[n], what `sampled_texts` returned of all documents.
-        documents: The number of all documents.
     """
     last = np.uint64(1)
     train, validation = sampled[sampled & last == 0], sampled[sampled & last == 1] & ~last

@@ -53,13 +53,6 @@ def apply_rules(
 ) -> RuledDocuments:
     """Apply the rules to a batch of documents, and put ids around each.
 
-    Args:
-        rules: The rules.
-        batch: The documents, of `BATCH_SCHEMA`.
-        ids: The ids of their texts, from the start of the values to the end.
-        before: Ids that are put before each document.
-        after: Ids that are put after each document.
-
     Returns:
         The documents that are left.
     """

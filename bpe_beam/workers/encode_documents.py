@@ -29,18 +29,8 @@ def encode_documents(
     A record has at most 2^31 - 1 bytes, but a normalizer, or the bytes of unknown characters, may
     make a longer document of it.
 
-    Args:
-        encoding: How documents become ids.
-        batch: The documents, of `BATCH_SCHEMA`.
-        plan: The plan of the split that they are from.
-        on_reject: Gets each document of more than `max_tokens` tokens.
-        max_tokens: The most tokens of a document that the format of the shards allows.
-
     Returns:
         The documents that are left, the ids of each, and what was changed.
-
-    Raises:
-        DataError: The tokenizer has no ids for a document; names its position.
     """
     try:
         found = encoding.encode_texts(batch.column("text"))

@@ -44,15 +44,7 @@ class Measured:
             self.add_values(name, count=1, total=value, least=value, most=value)
 
     def add_values(self, name: str, *, count: int, total: int, least: int, most: int) -> None:
-        """Add values to a distribution.
-
-        Args:
-            name: The distribution's name.
-            count: The number of values, at least 1.
-            total: Their sum.
-            least: The least of them.
-            most: The greatest of them.
-        """
+        """Add values to a distribution."""
         before = self.distributions.get(name, {"count": 0, "sum": 0, "min": least, "max": most})
         self.distributions[name] = {
             "count": before["count"] + count,
@@ -62,12 +54,7 @@ class Measured:
         }
 
     def rate(self, name: str, seconds: float) -> int | None:
-        """Return a counter's sum per second; None without the counter or the time.
-
-        Args:
-            name: The counter's name.
-            seconds: The seconds that the job took.
-        """
+        """Return a counter's sum per second; None without the counter or the time."""
         found = self.counters[name]
         return round(found / seconds) if found and seconds > 0 else None
 

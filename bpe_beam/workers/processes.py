@@ -34,9 +34,6 @@ class WorkerProcesses:
 
     Where the system can, a process ends with the thread that made the pool. When one dies, the
     others are killed too, and every call fails with the same error.
-
-    Args:
-        count: The number of processes.
     """
 
     def __init__(self, count: int) -> None:
@@ -57,12 +54,7 @@ class WorkerProcesses:
         self._end("the job has ended")
 
     def call(self, function: Callable[..., T], *args: Any) -> T:
-        """Return the result of a function of a module, called in one of the processes.
-
-        Raises:
-            DataError: A process died, or the pool has ended.
-            Exception: The error of the function.
-        """
+        """Return the result of a function of a module, called in one of the processes."""
         worker = self._idle.get()
         try:
             if self._reason is not None:

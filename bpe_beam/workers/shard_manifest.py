@@ -26,16 +26,7 @@ def manifest_of(
     settings: Mapping[str, Any],
     shard_format: str = DEFAULT_SHARD_FORMAT,
 ) -> Manifest:
-    """Return the manifest of all shards.
-
-    Args:
-        plan: The plan.
-        receipts: The receipts of all splits, in the order of the plan, as `tokenize_split` wrote
-            them. The shards have their final names in the manifest.
-        tokenizer: The tokenizer that encoded.
-        settings: The settings of encoding and of reading.
-        shard_format: The shards' format.
-    """
+    """Return the manifest of all shards."""
     shards: list[Shard] = []
     tokenless: list[TokenlessSplit] = []
     rejects: list[FileInfo] = []
@@ -93,16 +84,7 @@ def _slices_of(plan: Plan, split: Split) -> tuple[SourceSlice, ...]:
 
 
 def plan_of(manifest: Manifest, root: str) -> Plan:
-    """Return the plan of a manifest, once it is proven to cover its files.
-
-    Args:
-        manifest: A manifest with a plan: one of a job, not of `WriteTokens`.
-        root: The folder that the files' names start at.
-
-    Raises:
-        DataError: The plan is damaged, a byte of a file is in no split or in two, or a shard says
-            that it is made of other bytes than its split has.
-    """
+    """Return the plan of a manifest, once it is proven to cover its files."""
     values = dict(manifest.plan)
     fingerprint = values.pop("fingerprint")
     plan = Plan.from_json(values, root)

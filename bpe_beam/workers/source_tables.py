@@ -23,12 +23,6 @@ NO_SOURCE = ""
 class SourceTables:
     """The words of documents, in one table or in one a source, together within a limit.
 
-    Args:
-        rules: How texts are split into words.
-        by_source: Whether to have a table for each value of the column `source`.
-        max_bytes: The memory of all tables together, in bytes.
-        on_full: Gets the words before they would take more, in the middle of a document too.
-
     Attributes:
         totals: `documents`, `text_bytes` and `words` of each source so far.
     """
@@ -67,11 +61,7 @@ class SourceTables:
         return self._take_all_but(None)
 
     def add(self, batch: pa.RecordBatch) -> int:
-        """Count a batch of documents, and return the number of its words.
-
-        Raises:
-            DataError: There are too many sources.
-        """
+        """Count a batch of documents, and return the number of its words."""
         rows = divide_by_source(batch) if self.by_source else [(NO_SOURCE, batch)]
         return sum(self._add(source, documents) for source, documents in rows)
 
@@ -127,12 +117,7 @@ def add_token_totals(
     """Add the documents, bytes and tokens of a batch to the totals of their sources.
 
     Args:
-        totals: `documents`, `text_bytes` and `tokens` by source; changed.
-        batch: The documents, with their `text` or its size, `text_bytes`.
         offsets: int64[documents + 1], the first token of each document and the end of the last.
-
-    Raises:
-        DataError: There are too many sources.
     """
     import pyarrow.compute as pc  # slow to import: only with sources
 

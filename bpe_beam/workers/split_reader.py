@@ -24,13 +24,6 @@ from bpe_beam.workers.split_task import SplitTask, rejects_name, require_visible
 class SplitReader:
     """Reads the texts of a split.
 
-    Args:
-        folder: The folder of the run or the window.
-        element: The split, see `split_tasks`.
-        settings: How files become documents.
-        stage: The progress stage, in bytes, that gets reports.
-        lose_changed: See `read_split`.
-
     Attributes:
         task: The split.
         rejects: The writer of its rejects, to be entered while batches are read.
@@ -63,12 +56,7 @@ class SplitReader:
     def batches(
         self, *, labelled: bool = False, batch_bytes: int = BATCH_BYTES
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the documents in batches.
-
-        Args:
-            labelled: Whether with their ids and sources.
-            batch_bytes: See `read_split`.
-        """
+        """Yield the documents in batches."""
         return read_split(
             self._folder.storage,
             self.task.plan,

@@ -46,12 +46,6 @@ class ShardSums(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class SplitShards:
     """Writes the shards of a split. A context manager, which closes or gives up the last writer.
 
-    Args:
-        limit: The most that a shard may have; None: anything.
-        open_writer: Opens the writer of a shard by its name.
-        name: The name of the first shard.
-        by_source: Whether to have sums by the column `source`.
-
     Attributes:
         files: The files of all shards in their order, by names in the folder of the run; complete
             when the `with` block has ended well.
@@ -94,12 +88,8 @@ class SplitShards:
         """Write documents.
 
         Args:
-            batch: The documents.
             ids: uint32[tokens], the ids of all documents one after the other.
             offsets: int64[documents + 1], the first token of each document and the end of the last.
-
-        Raises:
-            DataError: See `ShardWriter.write_documents`, or there are too many sources.
         """
         start = 0
         while (stop := start + self._fitting(offsets[start:])) < batch.num_rows:

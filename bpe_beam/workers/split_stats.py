@@ -32,13 +32,7 @@ class SplitReading(
 
     @staticmethod
     def of(plan: Plan, split: Split, found: Iterable[Boundaries]) -> SplitReading:
-        """Return the reading of a split.
-
-        Args:
-            plan: The plan.
-            split: A split of the plan.
-            found: What the readers of its slices reported.
-        """
+        """Return the reading of a split."""
         tags = tuple(plan.files[part.file].tag for part in split.slices)
         return SplitReading(slices=_slices_of(split), tags=tags, boundaries=tuple(found))
 
@@ -48,12 +42,7 @@ class SplitReading(
         return SplitReading(slices=_slices_of(split), boundaries=None)
 
     def is_of(self, plan: Plan, split: Split) -> bool:
-        """Return whether the split has these slices of these versions of files.
-
-        Args:
-            plan: The plan.
-            split: A split of the plan.
-        """
+        """Return whether the split has these slices of these versions of files."""
         now = SplitReading.of(plan, split, ())
         return self.slices == now.slices and self.tags in (None, now.tags)
 

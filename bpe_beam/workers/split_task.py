@@ -67,15 +67,7 @@ class SplitTask(Struct, frozen=True):
 
 
 def split_tasks(plan: Plan, done: Collection[int] = ()) -> list[str]:
-    """Return the tasks of a plan's splits as the texts that travel to workers.
-
-    Args:
-        plan: The plan.
-        done: The numbers of splits to leave out.
-
-    Returns:
-        The largest split first, so that no worker is left alone with one at the end.
-    """
+    """Return the tasks of a plan's splits as the texts that travel to workers."""
     splits = len(plan.splits)
     left = [split for split in plan.splits if split.index not in done]
     left.sort(key=lambda split: (-split.size, split.index))
@@ -83,15 +75,7 @@ def split_tasks(plan: Plan, done: Collection[int] = ()) -> list[str]:
 
 
 def require_visible(storage: Storage, *folders: str) -> None:
-    """Refuse folders that the process which launched this task sees, and this worker does not.
-
-    Args:
-        storage: The storage client.
-        *folders: Absolute paths or URLs. URLs are not checked: their folders are only names.
-
-    Raises:
-        DataError: A local folder is missing.
-    """
+    """Refuse folders that the process which launched this task sees, and this worker does not."""
     for folder in filter(is_local, folders):
         if not storage.is_folder(folder):
             raise DataError(
@@ -102,23 +86,12 @@ def require_visible(storage: Storage, *folders: str) -> None:
 
 
 def task_name(kind: str, number: int, count: int) -> str:
-    """Return the name of a task, and of its receipt: `counts-00003-of-00012`.
-
-    Args:
-        kind: The kind of task.
-        number: The task's number, from 0.
-        count: The number of tasks of this kind.
-    """
+    """Return the name of a task, and of its receipt: `counts-00003-of-00012`."""
     return f"{kind}-{number:05}-of-{count:05}"
 
 
 def rejects_name(split: int, splits: int) -> str:
-    """Return the name of the file of a split's rejects in a job's folder.
-
-    Args:
-        split: The split's number, from 0.
-        splits: The number of splits of the plan.
-    """
+    """Return the name of the file of a split's rejects in a job's folder."""
     return f"{REJECTS}/{task_name('rejects', split, splits)}.jsonl"
 
 

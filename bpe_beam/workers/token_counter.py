@@ -45,9 +45,6 @@ _NO_SOURCE = ""
 class IdColumns:
     """The columns of a table: the ids of a tokenizer, or their positions if most ids are unused.
 
-    Args:
-        tokenizer: The tokenizer.
-
     Attributes:
         ids: uint32[tokens], all ids, ascending.
         width: The number of columns.
@@ -79,13 +76,7 @@ def id_columns(tokenizer: Tokenizer) -> IdColumns:
 
 
 class TokenCounter:
-    """Counts the tokens of a split.
-
-    Args:
-        columns: The columns of the table.
-        by_source: Whether to count the tokens of each value of the column `source`.
-        table_bytes: The most bytes of the table, but for one row.
-    """
+    """Counts the tokens of a split."""
 
     def __init__(
         self, columns: IdColumns, by_source: bool, *, table_bytes: int | None = None
@@ -103,12 +94,7 @@ class TokenCounter:
         self._new_table()
 
     def add(self, batch: pa.RecordBatch, ids: pa.LargeListArray) -> None:
-        """Add the tokens of documents.
-
-        Args:
-            batch: The documents.
-            ids: The ids of each.
-        """
+        """Add the tokens of documents."""
         values = self._columns.of(ids.values.to_numpy())
         offsets = ids.offsets.to_numpy()
         if not self._by_source:
@@ -131,10 +117,6 @@ class TokenCounter:
 
     def write(self, folder: TaskFolder, task: str) -> FileInfo:
         """Write the file of the split.
-
-        Args:
-            folder: The folder of the run.
-            task: The name of the split's task.
 
         Returns:
             The description of the file.
@@ -172,17 +154,7 @@ def added_up(
     columns: IdColumns,
     sources: Sequence[str] | None,
 ) -> Iterator[SourceCounts]:
-    """Yield how often each id occurs in each source, over all splits.
-
-    Args:
-        folder: The folder of the job.
-        files: The files of all splits.
-        columns: The columns of their tables.
-        sources: All sources, sorted; None without sources.
-
-    Raises:
-        DataError: A file is not the one that was written.
-    """
+    """Yield how often each id occurs in each source, over all splits."""
     names = [_NO_SOURCE] if sources is None else list(sources)
     height = columns.rows_within(TABLE_BYTES)
     for start in range(0, len(names), height):

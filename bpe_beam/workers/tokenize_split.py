@@ -72,12 +72,7 @@ class TokenizeStats(SplitStats, frozen=True, kw_only=True):
 
     @staticmethod
     def of_rows(reading: SplitReading, rows: Sequence[Shard | TokenlessSplit]) -> TokenizeStats:
-        """Return the stats of a split without rejects.
-
-        Args:
-            reading: What it was read from.
-            rows: Its rows in the manifest.
-        """
+        """Return the stats of a split without rejects."""
         sums = [
             ShardSums(
                 documents=row.documents,
@@ -139,15 +134,8 @@ class TokenizeTask:
 def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
     """Write the shard of one split, and its receipt.
 
-    Args:
-        task: The job.
-        element: The split, see `split_tasks`.
-
     Returns:
         The shard's name as the output, and metrics.
-
-    Raises:
-        DataError: Storage fails, a document has no ids, or there are too many sources.
     """
     release_unused_memory(_MOST_UNUSED)
     folder = task.folder
@@ -229,12 +217,7 @@ def _writer(task: TokenizeTask, name: str) -> ShardWriter:
 
 
 def origin_of(encoding: Encoding, columns: tuple[str, ...] = ()) -> ShardOrigin:
-    """Return what formats store of an encoding.
-
-    Args:
-        encoding: The encoding.
-        columns: See `ShardOrigin`.
-    """
+    """Return what formats store of an encoding."""
     tokenizer = encoding.tokenizer()
     prepend, append = encoding.frame_tokens(tokenizer)
     return ShardOrigin(tokenizer.fingerprint, tuple(prepend), tuple(append), columns=columns)

@@ -35,9 +35,6 @@ class _MallocInfo(ctypes.Structure):
 def release_unused_memory(above: int = 0) -> None:
     """Give freed memory back to the system.
 
-    Args:
-        above: Do nothing while malloc keeps no more free bytes than this, if it can say so.
-
     Cost: some milliseconds, and those of getting as much memory again.
     """
     if above and _kept_free() <= above:

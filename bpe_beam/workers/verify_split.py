@@ -44,16 +44,7 @@ class CompareTask:
 def compare_with_split(
     task: CompareTask, element: str, rows: Sequence[Shard | TokenlessSplit]
 ) -> str | None:
-    """Read and encode a split again, and compare it with its shards and the manifest.
-
-    Args:
-        task: The job.
-        element: The split, see `split_tasks`.
-        rows: The split's rows of the manifest.
-
-    Returns:
-        The first difference; None if there is none.
-    """
+    """Read and encode a split again, and compare it with its shards and the manifest."""
     read = _ReadAgain(task, SplitTask.from_json(element))
     shards = [row for row in rows if isinstance(row, Shard)]
     if shards:

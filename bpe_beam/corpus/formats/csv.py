@@ -41,12 +41,7 @@ _TRIED_BYTES = 16 << 20
 
 
 def read_delimited(request: SliceRequest, delimiter: str) -> Iterator[pa.RecordBatch]:
-    """Yield the documents that begin in a slice of a CSV or TSV file.
-
-    Args:
-        request: The slice.
-        delimiter: What separates two fields, one character.
-    """
+    """Yield the documents that begin in a slice of a CSV or TSV file."""
     header = _read_header(request, delimiter)
     if header is not None:
         yield from _DelimitedReader(request, delimiter, *header).read()

@@ -51,15 +51,7 @@ def check_names(schema: pa.Schema) -> None:
 
 
 def useful_paths(request: SliceRequest, schema: pa.Schema) -> list[tuple[str, ...]]:
-    """Return the paths of the columns to be read: text, and id and source if they are usable.
-
-    Args:
-        request: A slice of the file.
-        schema: The file's columns.
-
-    Raises:
-        DataError: No column of texts has the name of the text.
-    """
+    """Return the paths of the columns to be read: text, and id and source if they are usable."""
     text, *names = request.settings.paths
     found = _field_type(schema, text)
     if found is None or not _is_bytes(found):
@@ -106,12 +98,7 @@ def _field_type(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
 
 
 def is_extension(schema: pa.Schema, path: Sequence[str]) -> bool:
-    """Return whether the column that a path leads to has an extension type.
-
-    Args:
-        schema: The file's columns.
-        path: The path.
-    """
+    """Return whether the column that a path leads to has an extension type."""
     return isinstance(_field_type(schema, path), pa.BaseExtensionType)
 
 
@@ -143,17 +130,7 @@ def _is_name(kind: pa.DataType) -> bool:
 
 
 def names_in(column: pa.Array) -> pa.Array | None:
-    """Return the ids or sources in a column as text, large_string.
-
-    Args:
-        column: The column.
-
-    Returns:
-        The texts, null where the column is; None if values of its type cannot be ids or sources.
-
-    Raises:
-        pa.ArrowException: The column is broken, or a text in it is not UTF-8.
-    """
+    """Return the ids or sources in a column as text, large_string."""
     if not _is_name(column.type):
         return None
     names = _names(_resolve(_checked(column)) if _is_bytes(column.type) else _as_text(column))
@@ -166,14 +143,7 @@ def _is_uuid(kind: pa.DataType) -> bool:
 
 
 def lose_file(request: SliceRequest, file: Stored, reason: RejectReason, error: Exception) -> None:
-    """Report a file whose footer cannot be read, once, as a loss of all of it.
-
-    Args:
-        request: A slice of the file.
-        file: The file; an error of storage that it had is raised.
-        reason: The reason.
-        error: The error of pyarrow.
-    """
+    """Report a file whose footer cannot be read, once, as a loss of all of it."""
     file.check(error)
     if isinstance(error, pa.ArrowNotImplementedError):
         reason = RejectReason.NOT_IMPLEMENTED
@@ -187,10 +157,6 @@ def checked_rows(request: SliceRequest, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return the columns of text, id and source, whose memory is safe to read.
 
     They are of bytes, dictionaries of bytes or integers; a column that the file lacks is null.
-
-    Args:
-        request: The slice.
-        rows: Rows of the file; if they are broken, one of BROKEN is raised.
     """
     rows.validate()
     columns = [_column(rows, path) for path in request.settings.paths]
@@ -204,15 +170,7 @@ def checked_rows(request: SliceRequest, rows: pa.RecordBatch) -> pa.RecordBatch:
 def documents_of(
     request: SliceRequest, rows: pa.RecordBatch, place: int, row: int, where: str = ""
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the documents of rows, and reject the others.
-
-    Args:
-        request: The slice.
-        rows: The rows, checked.
-        place: The position of the first row in the file.
-        row: The number of the first row, for rejects.
-        where: What this number counts from, if not from the file's start; for rejects.
-    """
+    """Yield the documents of rows, and reject the others."""
     lengths = np.add.reduce([_lengths(column) for column in rows.columns])
     for start, stop in _runs(lengths, request.batch_bytes, request.max_rows):
         texts, ids, sources = map(_resolve, rows.slice(start, stop - start).columns)

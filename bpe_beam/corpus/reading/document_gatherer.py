@@ -21,14 +21,7 @@ class Gatherer:
     def add(
         self, name: str | None, source: str, offset: int | None, text: bytes
     ) -> Iterator[pa.RecordBatch]:
-        """Yield a batch if a document, which is added, makes it full.
-
-        Args:
-            name: The document's id, if it has one.
-            source: Its source.
-            offset: The byte of the decompressed file at which it begins; None if it is not known.
-            text: The text in UTF-8.
-        """
+        """Yield a batch if a document, which is added, makes it full."""
         request = self._request
         place = None if offset is None else request.number << PLACE_BITS | offset
         self._rows.append((name, source, place, text))

@@ -46,13 +46,7 @@ def _json_hint(record: memoryview, position: int) -> str:
 def read_records(
     request: SliceRequest, separator: bytes, split_window: SplitWindow
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records that begin in a slice.
-
-    Args:
-        request: The slice.
-        separator: What ends a record; empty: the file is one record.
-        split_window: Splits a window into records of the format.
-    """
+    """Yield the records that begin in a slice."""
     start = request.start if request.plain else 0
     base = _search_start(request, separator) if start else 0
     reader = RecordReader(request, base, separator, split_window, overlap=0 if request.plain else 1)
@@ -92,15 +86,6 @@ def _search_start(request: SliceRequest, separator: bytes) -> int:
 
 class RecordReader(SliceReader):
     """The reader of the records of one slice, which native code finds.
-
-    Args:
-        request: The slice.
-        base: The byte of a plain file at which reading begins; 0 in a compressed file.
-        separator: What ends a record; empty: the file is one record.
-        split_window: Splits a window into records of the format.
-        overlap: How many bytes after the slice's end a record of the slice may still begin. In the
-            middle of a compressed file 1: the record that begins with a unit, as any in which one
-            begins, belongs to the slice before.
 
     Attributes:
         line: The number of the next line, from 1; None if it is not known.

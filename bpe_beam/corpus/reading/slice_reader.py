@@ -27,11 +27,6 @@ class SliceReader(ABC):
     Positions are bytes of the decompressed file. In a slice that starts in the middle of a
     compressed file these positions are unknown: there they count from the slice's first unit.
 
-    Args:
-        request: The slice.
-        base: The byte of a plain file at which reading begins; 0 in a compressed file.
-        overlap: How many bytes after the slice's end a record of the slice may still begin.
-
     Attributes:
         window: The part of the file in memory.
         next: The position at which the next record begins.

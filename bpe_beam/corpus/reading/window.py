@@ -21,12 +21,6 @@ _MOST_GROWN = 64 << 10
 class Window:
     """The part of a file that is in memory: its bytes from `base` on.
 
-    Args:
-        source: The bytes, from `base` to the file's end.
-        base: The position at which reading begins.
-        block: How many bytes are read at once.
-        stop: The position after which only the end of the last record is needed.
-
     Attributes:
         base: The position of the first byte in memory.
         data: The bytes in memory.
@@ -79,10 +73,5 @@ class Window:
         self.data = buffer[:filled]
 
     def bytes(self, start: int, end: int) -> bytes:
-        """Return the bytes between two positions, as far as they are in memory.
-
-        Args:
-            start: The position of the first byte, at least `base`.
-            end: The position after the last byte.
-        """
+        """Return the bytes between two positions, as far as they are in memory."""
         return bytes(self.data[start - self.base : end - self.base])

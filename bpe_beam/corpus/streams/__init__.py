@@ -48,16 +48,7 @@ _START_BYTES = 4
 
 
 def decompress(stored: Stored, compression: str, end: int) -> Decompressed | None:
-    """Return the decompressed bytes of a file from the first unit at or after its position on.
-
-    Args:
-        stored: The stored bytes; closed if there is no such unit.
-        compression: One of COMPRESSIONS except "none".
-        end: The stored byte after the slice.
-
-    Returns:
-        The bytes up to the file's end, whatever `end` is; None if no unit begins in the slice.
-    """
+    """Return the decompressed bytes of a file from the first unit at or after its position on."""
     if stored.position:
         unit = None
         try:

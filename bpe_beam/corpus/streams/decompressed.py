@@ -11,12 +11,7 @@ STORED_BLOCK = 256 << 10
 
 
 class BrokenStream(Exception):
-    """Stored data cannot be decompressed further.
-
-    Args:
-        why: The reason, and at which byte.
-        lost: The number of stored bytes of which nothing was returned, or nothing reliable.
-    """
+    """Stored data cannot be decompressed further."""
 
     def __init__(self, why: str, lost: int) -> None:
         super().__init__(why)
@@ -25,9 +20,6 @@ class BrokenStream(Exception):
 
 class Decompressed(ABC):
     """Decompressed bytes of a file, from the unit at the position of the stored bytes on.
-
-    Args:
-        stored: The file.
 
     Attributes:
         first: The stored byte at which reading began.
@@ -54,11 +46,7 @@ class Decompressed(ABC):
         self._returned = 0
 
     def readinto(self, view: memoryview) -> int:
-        """Fill a view from its start; return how many bytes, 0 at the end.
-
-        Raises:
-            BrokenStream: The stored bytes cannot be decompressed further.
-        """
+        """Fill a view from its start; return how many bytes, 0 at the end."""
         while not self._output:
             output = self.advance(len(view))
             if output is None:

@@ -23,13 +23,7 @@ class _Head(Stored):
 
 
 def first_decompressed(head: bytes, compression: str, count: int) -> bytes:
-    """Return the first bytes of a compressed file's content, as far as its head shows them.
-
-    Args:
-        head: The file's first stored bytes.
-        compression: One of COMPRESSIONS except "none".
-        count: The most bytes to return.
-    """
+    """Return the first bytes of a compressed file's content, as far as its head shows them."""
     source = decompress(_Head(head), compression, len(head))
     content = bytearray()
     buffer = memoryview(bytearray(count))

@@ -25,14 +25,6 @@ class Stored:
     DataError. The bytes that are read after opening are of one version, where the store can promise
     that; where it cannot, another length is noticed at the file's end.
 
-    Args:
-        storage: The storage client.
-        url: The file.
-        size: Its planned size in bytes.
-        start: The byte to begin at.
-        tag: Its planned tag, or "".
-        on_read: Called after each read with the number of its bytes.
-
     Attributes:
         size: The planned size in bytes.
         position: The byte that is read next.
@@ -107,9 +99,6 @@ class Stored:
 
         pyarrow raises the same types of errors for a file that is broken and for one that cannot be
         read. The first is a reject, the others end the job.
-
-        Args:
-            error: The error of pyarrow.
         """
         if self._failure is not None:
             raise self._failure

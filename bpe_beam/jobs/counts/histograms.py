@@ -21,11 +21,7 @@ class WordHistograms:
         self._lengths = np.zeros((len(_LENGTHS), 2), object)
 
     def add(self, words: pa.Table) -> None:
-        """Add words that were not added before.
-
-        Args:
-            words: The columns `word` and `count`.
-        """
+        """Add words that were not added before."""
         counts = words["count"].to_numpy()
         _add(self._counts, np.searchsorted(_TENS, counts, "right") - 1, counts)
         lengths = pc.utf8_length(words["word"]).to_numpy()

@@ -33,12 +33,7 @@ from bpe_beam.storage import Storage
 
 
 def run(settings: MergeCountsSettings, progress: Progress) -> shared.NewCountsSummary:
-    """Add counts folders up into a new one.
-
-    Raises:
-        UsageError: The folders cannot be added, which the message explains.
-        DataError: A sum exceeds 64 bits.
-    """
+    """Add counts folders up into a new one."""
     storage = Storage(settings.run.storage_options)
     refuse_twice(settings.folders, "its words would be counted twice")
     refuse_own_folder(settings.output, settings.folders)

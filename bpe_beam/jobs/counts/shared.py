@@ -52,16 +52,6 @@ def make_counts(
 ) -> NewCountsSummary:
     """Write a counts folder, except the parts that an earlier run finished.
 
-    Args:
-        storage: The storage client.
-        settings: The job's settings.
-        job: The job's name and identity.
-        partitions: The number of parts.
-        progress: Shows the progress.
-        make_part: Writes the part of a number, from 0.
-        manifest_of: Returns the manifest of all parts.
-        rows: Returns the rows of the summary that only this job has.
-
     Returns:
         The summary.
     """
@@ -108,15 +98,7 @@ def make_counts(
 
 
 def known_sources(manifest: CountsManifest, wanted: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return the wanted sources in the order of their names.
-
-    Args:
-        manifest: The counts.
-        wanted: The names of sources; None: all.
-
-    Raises:
-        UsageError: A source does not exist, or the counts have none.
-    """
+    """Return the wanted sources in the order of their names."""
     if manifest.sources is None:
         if wanted:
             raise UsageError(

@@ -91,15 +91,6 @@ def most_frequent(
 ) -> list[Word]:
     """Return the most frequent words of a counts folder, ties in the order of their bytes.
 
-    Args:
-        storage: The storage client.
-        folder: The counts folder.
-        manifest: Its manifest.
-        sources: The sources to count.
-        top: The number of words.
-        min_count: The least count of a word.
-        on_words: Called with the words of each part, whatever their counts.
-
     Cost: reads every part; memory for one part.
     """
     factors = {name: int(name in sources) for name in manifest.sources or ()}

@@ -49,12 +49,6 @@ def within(seconds: float, area: str, name: str, check: Callable[[], Check]) -> 
 
     Then an area of NEEDED fails, and any other is unknown. A call that hangs, such as one of a file
     system that does not answer, keeps its thread.
-
-    Args:
-        seconds: The time limit.
-        area: The area of the check.
-        name: The name of the check.
-        check: The check.
     """
     found: list[Check] = []
     otherwise: Status = "fails" if area in NEEDED else "unknown"
@@ -72,18 +66,7 @@ def within(seconds: float, area: str, name: str, check: Callable[[], Check]) -> 
 
 
 def output_of(command: Sequence[str], seconds: float) -> tuple[int | None, str]:
-    """Return the exit code and the output of a program; it and its children end at the time limit.
-
-    Args:
-        command: The program and its arguments.
-        seconds: The time limit.
-
-    Returns:
-        The exit code, None after the time limit; stdout and stderr together.
-
-    Raises:
-        OSError: The program cannot be started.
-    """
+    """Return the exit code and output of a program. It and its children end at the time limit."""
     with tempfile.TemporaryFile() as output:  # a pipe would wait for the children, too
         process = subprocess.Popen(
             command,
@@ -112,15 +95,7 @@ def version_of(package: str) -> str | None:
 
 
 def unmet(package: str, extra: str = "") -> list[str]:
-    """Return the requirements of a package that are not installed, or in another version.
-
-    Args:
-        package: The package, which is installed.
-        extra: One of its extras; empty: what it always requires.
-
-    Returns:
-        A text for each, such as "s3fs>=2025.12 (not installed)".
-    """
+    """Return the requirements of a package that are not installed, or in another version."""
     return sorted(set(_unmet(package, extra, set())))
 
 

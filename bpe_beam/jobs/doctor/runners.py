@@ -63,11 +63,7 @@ def _with_java(runner: str, seconds: float) -> Check:
 
 
 def _java_version(seconds: float) -> tuple[int, str | None]:
-    """Return the version of Java, 0 if it is not known, and what is wrong with it.
-
-    Raises:
-        TimeoutError: Java does not answer.
-    """
+    """Return the version of Java, 0 if it is not known, and what is wrong with it."""
     program = _java()
     if program is None:
         return 0, "no Java"

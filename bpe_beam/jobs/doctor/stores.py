@@ -68,12 +68,7 @@ def checks(options: Mapping[str, Any]) -> Iterator[tuple[str, str, Callable[[], 
 def checks_of_paths(
     paths: Sequence[str], options: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, Callable[[], Check]]]:
-    """Yield the area, the name and the function of a check of each path or URL.
-
-    Args:
-        paths: Paths or URLs.
-        options: The storage options.
-    """
+    """Yield the area, the name and the function of a check of each path or URL."""
     for path in paths:
         yield "paths", redact(path), lambda path=path: _path(path, options)  # type: ignore[misc]
 

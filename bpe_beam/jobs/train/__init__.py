@@ -144,11 +144,7 @@ class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run(settings: TrainSettings, progress: Progress) -> TrainSummary | Estimate:
-    """Train a tokenizer, or with `dry_run` estimate what that takes.
-
-    Raises:
-        DataError: The corpus is empty or has too many rejects.
-    """
+    """Train a tokenizer, or with `dry_run` estimate what that takes."""
     if settings.dry_run:
         return _estimate(plan_training(settings, Storage(settings.run.storage_options)))
     return train(settings, progress)
@@ -157,15 +153,8 @@ def run(settings: TrainSettings, progress: Progress) -> TrainSummary | Estimate:
 def train(settings: TrainSettings, progress: Progress) -> TrainSummary:
     """Train a tokenizer; the summary is also written as `summary.json`.
 
-    Args:
-        settings: The job's settings.
-        progress: Shows the stages and the warnings.
-
     Returns:
         The summary.
-
-    Raises:
-        DataError: The corpus is empty or has too many rejects.
     """
     started = time.monotonic()
     plan = plan_training(settings, Storage(settings.run.storage_options))
@@ -174,11 +163,6 @@ def train(settings: TrainSettings, progress: Progress) -> TrainSummary:
 
 def train_from_parts(settings: TrainSettings, parts: int, progress: Progress) -> TrainSummary:
     """Train as `train` does, but from the first parts of the counts only: a sample of their words.
-
-    Args:
-        settings: The job's settings, with counts.
-        parts: The number of parts, at least 1.
-        progress: See `train`.
 
     Returns:
         The summary.
@@ -228,16 +212,8 @@ def train_in_memory(
 ) -> tuple[Tokenizer, list[str]]:
     """Train a tokenizer from counts in memory, and write nothing.
 
-    Args:
-        settings: The settings; their output and counts are not used.
-        counts: The counts.
-        progress: Shows the progress.
-
     Returns:
         The tokenizer, and warnings about it.
-
-    Raises:
-        UsageError: The settings do not fit the words.
     """
     trainer = Trainer(plan_training(settings, Storage(settings.run.storage_options), counts))
     learned = trainer.train(progress)

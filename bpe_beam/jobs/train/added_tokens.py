@@ -19,9 +19,6 @@ def added_token_warnings(plan: TrainingPlan) -> list[str]:
     A word that has one is divided there when text is encoded, so that merges over it are of no
     use. An added token that the pre-tokenizer divides is not in one word, and is named without a
     number.
-
-    Args:
-        plan: The job's plan, with counts.
     """
     counts = plan.counts
     assert counts is not None

@@ -111,13 +111,7 @@ class _RoundRun(RunFolder):
 
 
 class RoundsFolder(JobFolder):
-    """The folder of words and commits.
-
-    Args:
-        storage: The storage client.
-        url: The folder; `latest` makes it if it does not exist.
-        identity: What the merges depend on, as JSON values.
-    """
+    """The folder of words and commits."""
 
     folders = frozenset({WORK})
 
@@ -156,11 +150,7 @@ class RoundsFolder(JobFolder):
         return found
 
     def commit(self, commit: Commit) -> None:
-        """Write the commit of a round, and remove those before it.
-
-        Raises:
-            DataError: The last commit is not that of the round before: another driver wrote it.
-        """
+        """Write the commit of a round, and remove those before it."""
         there = self._commits()
         if there != [_name(number) for number in (commit.number - 1,) if number]:
             raise DataError(
@@ -218,22 +208,12 @@ def _digest(value: dict[str, Any]) -> str:
 
 
 def holds_merges(storage: Storage, url: str) -> bool:
-    """Return whether a folder has commits, of whatever job.
-
-    Args:
-        storage: The storage client.
-        url: The folder of rounds.
-    """
+    """Return whether a folder has commits, of whatever job."""
     return any(map(_COMMIT.fullmatch, storage.list_names(url)))
 
 
 def remove_rounds(storage: Storage, url: str) -> None:
-    """Remove everything that rounds left in a folder, of whatever job, and nothing else.
-
-    Args:
-        storage: The storage client.
-        url: The folder of rounds.
-    """
+    """Remove everything that rounds left in a folder, of whatever job, and nothing else."""
     if storage.exists(url):
         folder = RoundsFolder(storage, url, {})
         for run in folder.runs():

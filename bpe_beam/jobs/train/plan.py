@@ -156,17 +156,8 @@ def plan_training(
 ) -> TrainingPlan:
     """Resolve everything that is known before the first word is read.
 
-    Args:
-        settings: The job's settings.
-        storage: The storage client.
-        in_memory: Counts in memory, which are used instead of the folder that the settings name.
-
     Returns:
         The plan; with counts, if there are some in memory or the settings name a counts folder.
-
-    Raises:
-        UsageError: Settings exclude each other, or do not fit the counts or the base tokenizer.
-        DataError: A file is damaged, or storage fails.
     """
     base = None
     if settings.continue_from is not None:

@@ -122,12 +122,7 @@ class RoundsJob:
         return isinstance(self.recipe, BpeRecipe)
 
     def learn(self, progress: Progress) -> tuple[TrainingResult, Commit]:
-        """Train from the last commit to the last merge; return the vocabulary and the last commit.
-
-        Raises:
-            UsageError: The recipe does not fit the words, or the memory is too small.
-            OverflowError: The sum of the counts is beyond 64 bits.
-        """
+        """Train from the last commit to the last merge; return the vocabulary and last commit."""
         with progress.stage("learn", None, "rounds") as stage:
             commit = self.folder.latest()
             if commit is None:

@@ -19,14 +19,6 @@ def tokens_by_source(plan: TrainingPlan, tokenizer: Tokenizer) -> dict[str, int 
     """Return the number of tokens that the counted words of each source become.
 
     Special tokens in the text aside, its documents have so many. Each unique word is encoded once.
-
-    Args:
-        plan: The job's plan, with counts.
-        tokenizer: The trained tokenizer.
-
-    Returns:
-        The tokens by source; None for a source with a word that the tokenizer cannot encode. None
-        without sources, or where rare words were dropped from the counts.
     """
     assert plan.counts is not None
     recipe, manifest = plan.recipe, plan.counts.manifest

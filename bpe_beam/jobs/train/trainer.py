@@ -30,17 +30,11 @@ from bpe_beam.workers.unused_memory import release_unused_memory
 class Trainer:
     """Learns a vocabulary from a counts folder.
 
-    Args:
-        plan: The job's plan, with counts.
-
     Attributes:
         plan: The job's plan, its recipe for weighted counts.
         summary: What the job's summary says of the training.
         measured: The rows of the summary about the runner and the metrics of rounds; empty without
             rounds.
-
-    Raises:
-        UsageError: The recipe cannot be trained in rounds, or not in so little memory.
     """
 
     def __init__(self, plan: TrainingPlan) -> None:
@@ -52,12 +46,7 @@ class Trainer:
         self._distributed = self._decide()
 
     def train(self, progress: Progress) -> TrainingResult:
-        """Learn the vocabulary, and show the progress.
-
-        Raises:
-            UsageError: The words do not fit the recipe.
-            DataError: Storage or the runner fails, or counts are beyond 64 bits.
-        """
+        """Learn the vocabulary, and show the progress."""
         with _refuse_overflow(self._counts.weights):
             return self._in_rounds(progress) if self._distributed else self._here(progress)
 

@@ -46,11 +46,7 @@ class WeightRules:
         return {"weights": dict(sorted(self.numerators.items()))} if self.numerators else {}
 
     def weights(self, manifest: CountsManifest) -> Weights | None:
-        """Return the weights of all sources of a counts folder; None without weight rules.
-
-        Raises:
-            UsageError: The weights do not fit the counts.
-        """
+        """Return the weights of all sources of a counts folder; None without weight rules."""
         if not self.identity:
             return None
         if manifest.sources is None:

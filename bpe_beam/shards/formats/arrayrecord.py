@@ -87,14 +87,7 @@ def _tail(rows: NDArray[np.int64]) -> Iterator[NDArray[np.uint8]]:
 
 
 class _Records(RecordFile):
-    """The base of `RecordFile`s. Making it refuses a file whose start or tail is not as expected.
-
-    Args:
-        file: The open file.
-
-    Raises:
-        DataError: The file breaks the layout; names the byte.
-    """
+    """The base of `RecordFile`s. Making it refuses a file with an unexpected start or tail."""
 
     def __init__(self, file: RangeFile | ShardFile) -> None:
         self.url = file.url
@@ -123,12 +116,7 @@ class _Records(RecordFile):
 
     @abstractmethod
     def _find(self, stop: int, spool: RowSpool) -> int:
-        """Add the rows of the records, and return the number of their tokens.
-
-        Args:
-            stop: The position of the index.
-            spool: Takes the rows.
-        """
+        """Add the rows of the records, and return the number of their tokens."""
 
     def __len__(self) -> int:
         return len(self._rows) - 1
@@ -214,12 +202,6 @@ class ArrayRecordAccess(RecordAccess):
     """A `ShardAccess` that reads the index, and then the records that are asked for.
 
     What needs to know where documents begin in the ids reads the whole file, once.
-
-    Args:
-        shard: The shard.
-
-    Raises:
-        DataError: The file is missing, breaks the layout, or is not what the manifest says.
     """
 
     _records: _IndexedRecords

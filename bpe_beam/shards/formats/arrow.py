@@ -14,12 +14,7 @@ from bpe_beam.shards.formats.document_table import native_file, table_format
 
 
 class ArrowWriter:
-    """A `GroupWriter`: a group is a record batch.
-
-    Args:
-        sink: The file, which is empty.
-        schema: The columns.
-    """
+    """A `GroupWriter`: a group is a record batch."""
 
     # Few enough that the ids are still in the processor's cache when they are hashed and written.
     group_bytes: ClassVar[int] = 2 << 20

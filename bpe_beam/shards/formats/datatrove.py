@@ -78,14 +78,6 @@ class DatatroveReader(EndsReader):
 
     Opening reads the whole index once (8 bytes a document) and refuses every violation of the
     layout.
-
-    Args:
-        storage: The storage client.
-        folder: Path or URL of the shard's folder.
-        name: The shard's name, without a suffix.
-
-    Raises:
-        DataError: A file is missing or breaks the layout; names the file and the byte.
     """
 
     def __init__(self, storage: Storage, folder: str, name: str) -> None:

@@ -95,12 +95,7 @@ class TableFile(Protocol):
     groups: int
 
     def read(self, group: int, column: str) -> pa.Array:
-        """Return a column of a group of rows.
-
-        Args:
-            group: The number of the group, from 0.
-            column: The name of the column.
-        """
+        """Return a column of a group of rows."""
 
 
 class GroupWriter(Protocol):
@@ -124,9 +119,7 @@ class GroupWriter(Protocol):
         """Add rows to the group.
 
         Args:
-            ids: The ids of all rows; they are not needed after the call.
             lengths: int32[n], the number of each row's ids.
-            labels: The columns behind LENGTH, of n values each.
         """
 
     def end_group(self) -> None:
@@ -137,20 +130,7 @@ OpenWriter = Callable[[pa.PythonFile, pa.Schema], GroupWriter]
 
 
 class TableWriter(OneFileWriter):
-    """A `ShardWriter`, with the labels of documents.
-
-    Args:
-        storage: The storage client.
-        folder: Path or URL of an existing folder.
-        name: The shard's name, without a suffix.
-        vocab_size: One more than the greatest id, 1 to `MAX_VOCAB_SIZE`.
-        origin: What made the tokens; None if nobody knows it.
-        suffix: The end of the file's name.
-        open_file: Opens the writer of the format for a file that is empty.
-
-    Raises:
-        UsageError: `vocab_size` is out of range.
-    """
+    """A `ShardWriter`, with the labels of documents."""
 
     def __init__(
         self,
@@ -244,18 +224,10 @@ class TableWriter(OneFileWriter):
 class _GroupsOfRows:
     """An open table: where its groups of rows begin, and reading them.
 
-    Args:
-        stored: The file.
-        url: Its path or URL, without secrets.
-        open_file: Opens the file for reading.
-
     Attributes:
         token_count: The number of ids.
         vocab_size: One more than the greatest id allowed, as the metadata say.
         columns: The columns for trainers that it has.
-
-    Raises:
-        DataError: The file breaks the layout.
     """
 
     def __init__(
@@ -342,19 +314,9 @@ class TableReader(_GroupsOfRows):
 
     Opening reads the lengths of all documents once and checks them; a group of rows is read whole.
 
-    Args:
-        storage: The storage client.
-        folder: Path or URL of the shard's folder.
-        name: The shard's name, without a suffix.
-        suffix: The end of the file's name.
-        open_file: Opens the file for reading.
-
     Attributes:
         token_count: See `ShardReader`.
         vocab_size: One more than the greatest id allowed, as the metadata say.
-
-    Raises:
-        DataError: The file is missing or breaks the layout.
     """
 
     def __init__(
@@ -465,17 +427,7 @@ class TableReader(_GroupsOfRows):
 
 
 class TableAccess(_GroupsOfRows):
-    """A `ShardAccess`. Opening reads the lengths of all documents; a group of rows is read whole.
-
-    Args:
-        shard: The shard.
-        suffix: The end of the file's name.
-        open_file: Opens the file for reading.
-        maps: Whether a group of rows of a mapped file is read without a copy.
-
-    Raises:
-        DataError: The file is missing, breaks the layout, or is not what the manifest says.
-    """
+    """A `ShardAccess`. Opening reads the lengths of all documents; row groups are read whole."""
 
     def __init__(
         self,
@@ -576,13 +528,7 @@ class TableAccess(_GroupsOfRows):
 
 
 class TableCheck:
-    """A `ShardCheck` of the ids, and of what the metadata say of the vocabulary.
-
-    Args:
-        name: The shard's name.
-        vocab_size: One more than the greatest id allowed.
-        suffix: The end of the file's name.
-    """
+    """A `ShardCheck` of the ids, and of what the metadata say of the vocabulary."""
 
     def __init__(self, name: str, vocab_size: int, *, suffix: str) -> None:
         self._file = name + suffix
@@ -625,15 +571,7 @@ def table_format(
     *,
     maps: bool = False,
 ) -> ShardFormat:
-    """Return the format of shards that are files of one kind.
-
-    Args:
-        name: The format's name.
-        suffix: The end of the files' names.
-        open_writer: Opens the writer for a file that is empty.
-        open_reader: Opens a file for reading.
-        maps: Whether a group of rows of a mapped file is read without a copy.
-    """
+    """Return the format of shards that are files of one kind."""
     writer = partial(TableWriter, suffix=suffix, open_file=open_writer)
     return ShardFormat(
         name=name,

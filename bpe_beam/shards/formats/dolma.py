@@ -79,14 +79,6 @@ class DolmaReader(EndsReader):
 
     Opening reads all rows once and refuses every violation of the layout. The documents' ends are
     kept in a local temporary file, 8 bytes a document.
-
-    Args:
-        storage: The storage client.
-        folder: Path or URL of the shard's folder.
-        name: The shard's name, without a suffix.
-
-    Raises:
-        DataError: A file is missing or breaks the layout; names the file and the row.
     """
 
     def __init__(self, storage: Storage, folder: str, name: str) -> None:

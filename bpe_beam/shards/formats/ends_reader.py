@@ -21,15 +21,7 @@ class EndsReader(IdStreamReader):
 
     @abstractmethod
     def read_ends(self, start: int, stop: int) -> NDArray[np.int64]:
-        """Return int64[stop - start]: where documents end, in tokens of the shard.
-
-        Args:
-            start: The first document, from 0; within the shard.
-            stop: The document behind the last.
-
-        Raises:
-            DataError: The file cannot be read.
-        """
+        """Return int64[stop - start]: where documents end, in tokens of the shard."""
 
     @abstractmethod
     def describe_end(self, document: int) -> str:

@@ -32,7 +32,6 @@ class ExampleWriter(OneFileWriter):
         """Write documents: about as many tokens as are processed at a time, or one document.
 
         Args:
-            ids: The ids of all documents.
             offsets: int64[documents + 1], the start of each document in `ids`, and the end.
         """
 

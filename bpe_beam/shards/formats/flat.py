@@ -60,14 +60,6 @@ class FlatReader(EndsReader):
     """A `ShardReader` of flat shards.
 
     Opening reads all offsets once (8 bytes a document) and refuses every violation of the layout.
-
-    Args:
-        storage: The storage client.
-        folder: Path or URL of the shard's folder.
-        name: The shard's name, without a suffix.
-
-    Raises:
-        DataError: A file is missing or breaks the layout.
     """
 
     def __init__(self, storage: Storage, folder: str, name: str) -> None:

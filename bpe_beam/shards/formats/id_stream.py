@@ -40,18 +40,7 @@ SPOOL_IN_MEMORY = 4 << 20
 
 
 def fitting_dtype(vocab_size: int, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
-    """Return the type of stored ids: the first that holds every id of the vocabulary.
-
-    Args:
-        vocab_size: One more than the greatest id, 1 to MAX_VOCAB_SIZE.
-        dtypes: Integer types, the narrowest first; the last holds the ids of any vocabulary.
-
-    Returns:
-        One of `dtypes`. The ids of the texts do not matter.
-
-    Raises:
-        UsageError: `vocab_size` is out of range.
-    """
+    """Return the type of stored ids: the first that holds every id of the vocabulary."""
     if not 1 <= vocab_size <= MAX_VOCAB_SIZE:
         raise UsageError(
             f"vocab_size must be 1 to {MAX_VOCAB_SIZE} for token shards, got {vocab_size}"
@@ -64,7 +53,6 @@ def groups_of_documents(bounds: NDArray[np.int64], limit: int) -> Iterator[tuple
 
     Args:
         bounds: int64[documents + 1], where each document begins, and the end of the last.
-        limit: The most tokens, and the most documents, of a group; a larger document is one alone.
     """
     start, documents = 0, bounds.size - 1
     while start < documents:
@@ -77,19 +65,7 @@ def groups_of_documents(bounds: NDArray[np.int64], limit: int) -> Iterator[tuple
 def check_batch(
     ids: NDArray[np.uint32], offsets: NDArray[np.int64], shard: str, first: int, vocab_size: int
 ) -> None:
-    """Refuse a batch of documents that no shard can hold.
-
-    Args:
-        ids: See `ShardWriter.write_documents`.
-        offsets: The same.
-        shard: The shard's name, for errors.
-        first: The number of the shard's documents before the batch, for errors.
-        vocab_size: One more than the greatest id.
-
-    Raises:
-        DataError: A document is too long, or an id is not in the vocabulary.
-        ValueError: The arrays do not belong together.
-    """
+    """Refuse a batch of documents that no shard can hold."""
     if ids.dtype != np.uint32 or ids.ndim != 1:
         raise ValueError(f"ids must be uint32[tokens], got {ids.dtype} of shape {ids.shape}")
     if offsets.dtype != np.int64 or offsets.ndim != 1 or not offsets.size:
@@ -123,20 +99,10 @@ class IdStreamWriter(ABC):
     file behind it could not be published: an attempt never removes a file that another attempt may
     have published.
 
-    Args:
-        storage: The storage client.
-        folder: Path or URL of an existing folder.
-        name: The shard's name, without a suffix.
-        vocab_size: One more than the greatest id, 1 to `MAX_VOCAB_SIZE`; decides the width of an
-            id.
-
     Attributes:
         suffixes: The ends of the files' names: that of the ids, and the others.
         dtypes: The types of ids, see `fitting_dtype`.
         dtype: The one that this vocabulary needs.
-
-    Raises:
-        UsageError: `vocab_size` is out of range.
     """
 
     suffixes: ClassVar[tuple[str, ...]]
@@ -225,16 +191,7 @@ class IdStreamWriter(ABC):
                 self._result = ShardFiles(self._documents, self._tokens, files)
 
     def check_documents(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> None:
-        """Refuse a batch that cannot be written, before any of it is.
-
-        Args:
-            ids: See `ShardWriter.write_documents`.
-            offsets: The same.
-
-        Raises:
-            DataError: A document is too long, or an id is not in the vocabulary.
-            ValueError: The arrays do not belong together.
-        """
+        """Refuse a batch that cannot be written, before any of it is."""
         check_batch(ids, offsets, self._name, self._documents, self._vocab_size)
 
     def ids_file(self) -> HashingFile:
@@ -294,18 +251,7 @@ class IdStreamWriter(ABC):
 
 @contextmanager
 def spool_errors(content: str, size: str) -> Iterator[None]:
-    """Make an OSError of the block a DataError that names a temporary file.
-
-    Args:
-        content: What the file holds.
-        size: The space that it needs.
-
-    Returns:
-        A context manager for the block.
-
-    Raises:
-        DataError: The block raised an OSError.
-    """
+    """Make an OSError of the block a DataError that names a temporary file."""
     try:
         yield
     except OSError as error:
@@ -383,31 +329,13 @@ class IdStreamReader(ABC):
 
 
 def check_range(what: str, start: int, stop: int, count: int) -> None:
-    """Refuse a range of documents or tokens that is not within a shard.
-
-    Args:
-        what: `documents` or `tokens`.
-        start: The first, from 0.
-        stop: The one behind the last.
-        count: How many the shard has.
-
-    Raises:
-        IndexError: The range is not within 0 to `count`.
-    """
+    """Refuse a range of documents or tokens that is not within a shard."""
     if not 0 <= start <= stop <= count:
         raise IndexError(f"{what} must be a range within 0 to {count}, got {start} to {stop}")
 
 
 class IdStreamCheck:
-    """A `ShardCheck` of the ids in their file and of their width.
-
-    Args:
-        name: The shard's name.
-        vocab_size: One more than the greatest id allowed.
-        writer: The class of the format's writer, for its types of ids and its suffixes.
-        ids_at: The byte of the file at which the ids begin.
-        width_at: Where the format says how wide ids are: a file's suffix, or one and the byte.
-    """
+    """A `ShardCheck` of the ids in their file and of their width."""
 
     def __init__(
         self,

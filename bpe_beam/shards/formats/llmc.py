@@ -60,17 +60,7 @@ class LlmcWriter(FlatWriter):
         return self
 
     def check_documents(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> None:
-        """Refuse a batch that cannot be written, before any of it is.
-
-        Args:
-            ids: See `ShardWriter.write_documents`.
-            offsets: The same.
-
-        Raises:
-            DataError: A document is too long, an id is not in the vocabulary, or the file would
-                have more ids than its header can count.
-            ValueError: The arrays do not belong together.
-        """
+        """Refuse a batch that cannot be written, before any of it is."""
         super().check_documents(ids, offsets)
         if self._tokens + ids.size > MAX_FILE_TOKENS:
             raise DataError(

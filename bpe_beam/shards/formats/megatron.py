@@ -87,14 +87,6 @@ class MegatronReader(IdStreamReader):
 
     Opening reads the whole index once (20 bytes a document) and refuses every violation of the
     layout; memory never depends on a number in a file before it was compared with the files' sizes.
-
-    Args:
-        storage: The storage client.
-        folder: Path or URL of the shard's folder.
-        name: The shard's name, without a suffix.
-
-    Raises:
-        DataError: A file is missing or breaks the layout; names the file and the byte.
     """
 
     def __init__(self, storage: Storage, folder: str, name: str) -> None:

@@ -64,20 +64,11 @@ class OffsetsWriter(OneFileWriter):
 
     @abstractmethod
     def sizes_of(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return int64[documents]: the bytes of documents.
-
-        Args:
-            lengths: The tokens of each.
-        """
+        """Return int64[documents]: the bytes of documents."""
 
     @abstractmethod
     def encode(self, ids: NDArray[np.int32], lengths: NDArray[np.int64]) -> Buffer:
-        """Return the bytes of documents.
-
-        Args:
-            ids: The ids of all documents, little endian.
-            lengths: The tokens of each.
-        """
+        """Return the bytes of documents."""
 
     def add(
         self,
@@ -139,15 +130,7 @@ class OffsetsWriter(OneFileWriter):
 
 
 class OffsetsFile(RecordFile):
-    """The base of the `RecordFile`s of such shards. Making it reads the table.
-
-    Args:
-        file: The open file.
-        between: The bytes that are expected between the table and the documents.
-
-    Raises:
-        DataError: The file breaks the layout; names the byte.
-    """
+    """The base of the `RecordFile`s of such shards. Making it reads the table."""
 
     def __init__(self, file: RangeFile | ShardFile, between: bytes = b"") -> None:
         self.url = file.url
@@ -197,12 +180,7 @@ class OffsetsFile(RecordFile):
     def decode(
         self, data: NDArray[np.uint8], lengths: NDArray[np.int64]
     ) -> NDArray[np.uint8] | None:
-        """Return the bytes of the ids of documents; None if they break the layout.
-
-        Args:
-            data: The bytes of the documents.
-            lengths: The tokens of each.
-        """
+        """Return the bytes of the ids of documents; None if they break the layout."""
 
     def ids(self, first: int, stop: int) -> NDArray[np.uint32]:
         """See `RecordFile.ids`."""

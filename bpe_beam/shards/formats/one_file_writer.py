@@ -25,22 +25,12 @@ if TYPE_CHECKING:
 class OneFileWriter(ABC):
     """The base of such `ShardWriter`s. A subclass writes the documents to the file.
 
-    Args:
-        storage: The storage client.
-        folder: Path or URL of an existing folder.
-        name: The shard's name, without a suffix.
-        vocab_size: One more than the greatest id, 1 to `MAX_VOCAB_SIZE`.
-        suffix: The end of the file's name.
-
     Attributes:
         name: The shard's name.
         vocab_size: One more than the greatest id.
         documents: The number of documents before the batch that is written.
         files: What is closed at the end, or given up after an exception: the file, and what a
             subclass opens over it.
-
-    Raises:
-        UsageError: `vocab_size` is out of range.
     """
 
     def __init__(
@@ -68,13 +58,7 @@ class OneFileWriter(ABC):
         offsets: NDArray[np.int64],
         labels: pa.RecordBatch | None,
     ) -> None:
-        """Write documents that were checked.
-
-        Args:
-            ids: See `ShardWriter.write_documents`.
-            offsets: See there.
-            labels: See there.
-        """
+        """Write documents that were checked."""
 
     def finish(self) -> None:
         """Write the end of a shard with tokens; nothing unless overridden."""

@@ -64,13 +64,7 @@ class _Values(IntEnum):
 
 
 class ParquetWriter:
-    """A `GroupWriter`: a group is a row group.
-
-    Args:
-        sink: The file, which is empty.
-        schema: The columns: the first has the ids, the second the number of those of each row, then
-            come those that are no lists, then the others.
-    """
+    """A `GroupWriter`: a group is a row group."""
 
     group_bytes: ClassVar[int] = 16 << 20
 
@@ -117,9 +111,6 @@ class _ListPages:
     A page has whole rows, or a part of one that is longer; which ones, follows from their lengths
     alone. Each page is compressed when it is full, so that the group's ids need not wait in memory.
 
-    Args:
-        name: The column's name.
-
     Attributes:
         name: The same.
     """
@@ -141,7 +132,6 @@ class _ListPages:
         """Add rows.
 
         Args:
-            ids: The values of all lists.
             lengths: int32[n], the number of each row's values; -1 for a null in place of a list.
         """
         values = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.maximum(lengths, 1))))
@@ -235,7 +225,6 @@ def _levels(lengths: NDArray[np.int32], continues: bool) -> bytes:
 
     Args:
         lengths: int32[n], the number of each row's values; -1 for a null.
-        continues: Whether the first row began in the page before.
     """
     values = np.maximum(lengths, 1)
     ends = np.cumsum(values)

@@ -9,16 +9,9 @@ from bpe_beam.storage import Storage, redact
 class RangeFile:
     """A file that is read by ranges; every failure is a DataError that names file and byte.
 
-    Args:
-        storage: The storage client.
-        url: Path or URL of the file.
-
     Attributes:
         url: Path or URL of the file, without secrets.
         size: Its size in bytes, as the storage reports it.
-
-    Raises:
-        DataError: The file is missing or cannot be opened.
     """
 
     def __init__(self, storage: Storage, url: str) -> None:
@@ -31,15 +24,7 @@ class RangeFile:
         self._file.close()
 
     def read(self, start: int, count: int) -> bytes:
-        """Return a range of bytes; ranges that are read in order need no seeking.
-
-        Args:
-            start: The first byte.
-            count: The number of bytes.
-
-        Raises:
-            DataError: The file ends before the range does, or reading fails.
-        """
+        """Return a range of bytes; ranges that are read in order need no seeking."""
         parts = []
         missing = count
         try:

@@ -52,15 +52,7 @@ class RecordFile(ABC):
 
     @abstractmethod
     def ids(self, first: int, stop: int) -> NDArray[np.uint32]:
-        """Return the ids of documents.
-
-        Args:
-            first: The first document.
-            stop: The document behind the last.
-
-        Raises:
-            DataError: The file cannot be read, or breaks the layout.
-        """
+        """Return the ids of documents."""
 
     @property
     def token_count(self) -> int:
@@ -78,12 +70,7 @@ class RecordFile(ABC):
 
 
 class RowSpool:
-    """Rows of numbers, in a local temporary file until all are known. A context manager.
-
-    Args:
-        columns: The numbers of a row.
-        what: What the rows tell, for errors.
-    """
+    """Rows of numbers, in a local temporary file until all are known. A context manager."""
 
     def __init__(self, columns: int, what: str) -> None:
         self._columns, self._what = columns, what
@@ -122,18 +109,8 @@ OpenRecords = Callable[[RangeFile | ShardFile], RecordFile]
 class RecordReader:
     """A `ShardReader`.
 
-    Args:
-        storage: The storage client.
-        folder: Path or URL of the shard's folder.
-        name: The shard's name, without a suffix.
-        suffix: The end of the file's name.
-        open_records: Makes the records of an open file.
-
     Attributes:
         token_count: See `ShardReader`.
-
-    Raises:
-        DataError: The file is missing or breaks the layout; names the byte.
     """
 
     def __init__(
@@ -195,16 +172,7 @@ class RecordReader:
 
 
 class RecordAccess:
-    """A `ShardAccess`.
-
-    Args:
-        shard: The shard.
-        suffix: The end of the file's name.
-        open_records: Makes the records of an open file.
-
-    Raises:
-        DataError: The file is missing, breaks the layout, or is not what the manifest says.
-    """
+    """A `ShardAccess`."""
 
     def __init__(self, shard: StoredShard, *, suffix: str, open_records: OpenRecords) -> None:
         self._records = open_records(shard.file(suffix))
@@ -240,13 +208,7 @@ class RecordAccess:
 
 
 class RecordCheck:
-    """A `ShardCheck` of the ids.
-
-    Args:
-        name: The shard's name.
-        vocab_size: One more than the greatest id allowed.
-        suffix: The end of the file's name.
-    """
+    """A `ShardCheck` of the ids."""
 
     def __init__(self, name: str, vocab_size: int, *, suffix: str) -> None:
         self._file = name + suffix
@@ -283,17 +245,7 @@ def record_format(
     access: Callable[[StoredShard], ShardAccess] | None = None,
     **more: Any,
 ) -> ShardFormat:
-    """Return the format of shards that are files of one kind.
-
-    Args:
-        name: The format's name.
-        suffix: The end of the files' names.
-        writer: Opens a writer: the arguments of `ShardFormat.writer`, and `suffix`.
-        open_records: Makes the records of an open file.
-        max_document_tokens: The most tokens that a document may have.
-        access: See `ShardFormat.access`; by default it opens the records as `reader` does.
-        **more: Other attributes of `ShardFormat`.
-    """
+    """Return the format of shards that are files of one kind."""
     return ShardFormat(
         name=name,
         suffixes=(suffix,),

@@ -18,21 +18,7 @@ if TYPE_CHECKING:
 
 
 class StreamAccess:
-    """A `ShardAccess`.
-
-    Args:
-        shard: The shard.
-        ids: The file of ids.
-        dtype: The type of stored ids.
-        bounds: Where documents begin and end, in the order of the stream: an entry for the start of
-            each, and one for the end of the last.
-        ids_at: The byte of the file at which the ids begin.
-        missing: Which entry of `bounds` is not stored: the first, 0, or the last, the end.
-        unit: The number by which an entry of `bounds` grows with a token.
-
-    Raises:
-        DataError: The ids need another number of bytes than their file has.
-    """
+    """A `ShardAccess`."""
 
     def __init__(
         self,
@@ -135,16 +121,7 @@ class StreamAccess:
 def fitting_width(
     shard: StoredShard, ids: ShardFile, dtypes: Sequence[np.dtype[Any]]
 ) -> np.dtype[Any]:
-    """Return the type of ids in a file that has nothing else.
-
-    Args:
-        shard: The shard.
-        ids: The file.
-        dtypes: The types of the format.
-
-    Raises:
-        DataError: The file's size fits none of them.
-    """
+    """Return the type of ids in a file that has nothing else."""
     for dtype in dtypes:
         if ids.size == shard.entry.tokens * dtype.itemsize:
             return dtype
@@ -156,16 +133,7 @@ def fitting_width(
 
 
 def check_documents(file: ShardFile, count: int, shard: StoredShard) -> None:
-    """Refuse a file that has another number of documents than the manifest says.
-
-    Args:
-        file: The file.
-        count: The number of its documents.
-        shard: The shard.
-
-    Raises:
-        DataError: They differ.
-    """
+    """Refuse a file that has another number of documents than the manifest says."""
     if count != shard.entry.documents:
         raise DataError(
             f"{file.url}: has {count} documents; the manifest says {shard.entry.documents}"

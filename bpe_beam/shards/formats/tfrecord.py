@@ -38,12 +38,6 @@ class _Records(RecordFile):
     Making it reads the whole file once, and refuses every violation of the layout. The ends of the
     documents, in tokens and in bytes, are kept in a local temporary file, 16 bytes a document,
     which is mapped and then removed: it needs no file descriptor.
-
-    Args:
-        file: The open file.
-
-    Raises:
-        DataError: The file breaks the layout; names the byte.
     """
 
     def __init__(self, file: RangeFile | ShardFile) -> None:

@@ -35,16 +35,7 @@ _TYPES = {
 
 
 def require_columns(columns: Sequence[str], format_name: str, *, sequences: bool) -> None:
-    """Refuse columns for which shards have no place.
-
-    Args:
-        columns: Names of TRAINER_COLUMNS.
-        format_name: The format of the shards.
-        sequences: Whether rows are sequences of documents.
-
-    Raises:
-        UsageError: The format is no table, or rows are documents, and a column is of sequences.
-    """
+    """Refuse columns for which shards have no place."""
     require(
         not columns or shard_format(format_name).labelled_writer is not None,
         f"must not be given for shards of {format_name}, which have none",
@@ -80,13 +71,8 @@ def trainer_columns(
     """Return columns of rows.
 
     Args:
-        columns: Their names.
         ids: uint32[tokens], the ids of all rows.
         lengths: int32[rows], the number of each row's ids.
-        documents: The tokens of each document of each row, list<int32>; None: each row is one.
-
-    Raises:
-        ValueError: The documents of a row are not known, or have more tokens than the row.
     """
     rows = _Rows(ids, lengths, documents)
     return [

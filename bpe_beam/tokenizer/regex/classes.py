@@ -71,12 +71,7 @@ class ClassReader:
     """Reads one class, and those in it."""
 
     def __init__(self, reader: Reader, flags: Flags) -> None:
-        """Begin after the opening bracket; `read` ends after the closing one.
-
-        Args:
-            reader: The expression.
-            flags: The flags at that position.
-        """
+        """Begin after the opening bracket; `read` ends after the closing one."""
         self.reader = reader
         self.dialect = reader.dialect
         self.flags = flags
@@ -85,11 +80,7 @@ class ClassReader:
         self.spells_out = False  # whether letters are written in all their cases
 
     def read(self) -> Fragment:
-        """Read the class.
-
-        Raises:
-            UsageError: The two engines read the class differently.
-        """
+        """Read the class."""
         start = self.reader.at - 1
         regex, oniguruma = self._read_set(start, depth=0)
         is_cased = any(item.letters for item in self.items)

@@ -141,12 +141,7 @@ def read_character(reader: Reader) -> str:
 
 
 def spelled(character: str, special: frozenset[str]) -> str:
-    """Return a character's spelling, which both engines read alike.
-
-    Args:
-        character: The character.
-        special: The characters that need a backslash in this context.
-    """
+    """Return a character's spelling, which both engines read alike."""
     if character in special:
         return "\\" + character
     named = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}.get(character)

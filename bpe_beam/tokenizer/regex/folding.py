@@ -28,15 +28,7 @@ def _joined_pairs() -> frozenset[str]:
 
 
 def letters_of_range(low: str, high: str) -> str | None:
-    """Return the characters of a range if some have case, else an empty text.
-
-    Args:
-        low: The first character.
-        high: The last character.
-
-    Returns:
-        The characters; None if they are too many to look at.
-    """
+    """Return the characters of a range if some have case, else an empty text."""
     first, last = ord(low), ord(high)
     if any(begin <= first and last <= end for begin, end in _WITHOUT_CASE):
         return ""
@@ -47,12 +39,7 @@ def letters_of_range(low: str, high: str) -> str | None:
 
 
 def may_join(before: frozenset[str], after: frozenset[str]) -> str | None:
-    """Return two letters that may meet and that are one character in another case, if any.
-
-    Args:
-        before: The letters, folded, that may come first.
-        after: The letters that may come next.
-    """
+    """Return two letters that may meet and that are one character in another case, if any."""
     if not before or not after:
         return None
     met = (pair for pair in _joined_pairs() if pair[0] in before and pair[1] in after)
@@ -60,12 +47,7 @@ def may_join(before: frozenset[str], after: frozenset[str]) -> str | None:
 
 
 def turkish_variants(letter: str, dialect: Dialect) -> str | None:
-    """Return what a letter matches if the engines differ in it; None if they agree.
-
-    Args:
-        letter: One character.
-        dialect: The engine whose rules apply.
-    """
+    """Return what a letter matches if the engines differ in it; None if they agree."""
     if letter not in _TURKISH:
         return None
     if dialect == "regex":
@@ -74,12 +56,7 @@ def turkish_variants(letter: str, dialect: Dialect) -> str | None:
 
 
 def variants(letters: str, dialect: Dialect) -> str:
-    """Return ASCII characters in all their cases, without repetition.
-
-    Args:
-        letters: The characters.
-        dialect: The engine whose rules apply.
-    """
+    """Return ASCII characters in all their cases, without repetition."""
     found = ""
     for letter in letters:
         turkish = turkish_variants(letter, dialect)

@@ -48,12 +48,7 @@ class Fragment(Struct, frozen=True):
 
 
 class Reader:
-    """The text of an expression, and the position up to which it is read.
-
-    Args:
-        text: The expression; it is read from its beginning.
-        dialect: The engine whose rules it follows.
-    """
+    """The text of an expression, and the position up to which it is read."""
 
     def __init__(self, text: str, dialect: Dialect) -> None:
         self.text = text
@@ -77,15 +72,7 @@ class Reader:
         return found
 
     def until(self, end: str, start: int) -> str:
-        """Return the text before the next `end`, and go past that.
-
-        Args:
-            end: What closes the construct.
-            start: Where the construct begins, for the message.
-
-        Raises:
-            UsageError: There is none.
-        """
+        """Return the text before the next `end`, and go past that."""
         close = self.text.find(end, self.at)
         if close < 0:
             self.refuse(start, f"has no {end} at its end")
@@ -94,16 +81,7 @@ class Reader:
         return found
 
     def refuse(self, start: int, why: str, remedy: str = "") -> NoReturn:
-        """Raise UsageError for the construct from `start` to the current position.
-
-        Args:
-            start: Where it begins.
-            why: What is wrong with it, after its name.
-            remedy: What to write instead, if anything.
-
-        Raises:
-            UsageError: Always.
-        """
+        """Raise UsageError for the construct from `start` to the current position."""
         construct = self.text[start : max(self.at, start + 1)] or "the end"
         advice = f"; {remedy}" if remedy else ""
         raise UsageError(

@@ -91,15 +91,7 @@ _VALUES = {
 
 
 def known_property(name: str, dialect: Dialect) -> str | None:
-    """Return the name by which both engines know a property, or None if there is none.
-
-    Args:
-        name: The text between the braces, without `^`: `Lu`, `Script=Greek`, `gc=L`.
-        dialect: The engine whose names are valid; Hugging Face's engine has no `Script=` and `gc=`.
-
-    Returns:
-        The same name, or the value after `Script=` and `gc=`.
-    """
+    """Return the name by which both engines know a property, or None if there is none."""
     key, separator, value = name.replace(":", "=").partition("=")
     if not separator:
         return name if loose(name) in _CATEGORIES | _SCRIPTS | _BINARY else None

@@ -93,17 +93,9 @@ _SIMPLE: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?
 def translate(expression: str, dialect: Dialect) -> Fragment:
     """Spell an expression for both engines.
 
-    Args:
-        expression: A regular expression.
-        dialect: The engine whose rules it follows.
-
     Returns:
         The expression in spellings that match the same in every text, up to the engines' versions
         of Unicode.
-
-    Raises:
-        UsageError: Names the construct that cannot be spelled alike, its position, and what to
-            write instead.
     """
     if len(expression) > _LONGEST:
         raise UsageError(

@@ -162,11 +162,6 @@ def _write_file(task: RoundTask, name: str, data: bytes) -> FileInfo:
 def see_part(task: RoundTask, recipe: BpeRecipe | WordPieceRecipe, element: str) -> TaskResult:
     """Write which symbols the words of a part of the counts have, for the initial vocabulary.
 
-    Args:
-        task: The first round.
-        recipe: What is trained.
-        element: The part's number.
-
     Returns:
         The same number.
     """
@@ -183,16 +178,8 @@ def see_part(task: RoundTask, recipe: BpeRecipe | WordPieceRecipe, element: str)
 def apply_merges(task: RoundTask, element: str) -> TaskResult:
     """Write a word batch with the last round's merges applied, and count its pairs.
 
-    Args:
-        task: The round.
-        element: The word batch, see `WordBatchTask`.
-
     Returns:
         One output, see `Applied`; the word batch is named by its URL.
-
-    Raises:
-        DataError: A file is damaged.
-        UsageError: A word spells a special token.
     """
     word_batch = WordBatchTask.from_json(element)
     number = word_batch.number
@@ -308,15 +295,8 @@ def _packed(
 def sum_pairs(task: RoundTask, element: Blocks) -> TaskResult:
     """Add up the pairs of a shard, and write its frequent pairs and its best ones.
 
-    Args:
-        task: The round.
-        element: The shard.
-
     Returns:
         The shard as it travels to the workers that segment words, see `PairShard`.
-
-    Raises:
-        DataError: A block is there twice, or is damaged.
     """
     pairs = PairCounts()
     shard, references = element[0], _once("pairs", element[1])
@@ -343,17 +323,8 @@ def segment_words(
 ) -> TaskResult:
     """Divide the words of a word batch into segments, and count them.
 
-    Args:
-        task: The round.
-        word_batches: All word batches, as `apply_merges` returned them.
-        shards: All shards of pairs, as `sum_pairs` returned them.
-        element: The number of the word batch, and the word batch.
-
     Returns:
         The blocks of its segments with their shards.
-
-    Raises:
-        DataError: The runner lost a block of pairs, or a file is damaged.
     """
     number, (text, *others) = element
     if others:
@@ -397,16 +368,7 @@ def require_all(
     made: Iterable[WordBatch | SegmentedStats],
     added: Iterable[PairShard | SegmentStats],
 ) -> None:
-    """Check that the runner lost no block: shards must have added up all that were written.
-
-    Args:
-        kind: `pairs` or `segments`.
-        made: The word batches.
-        added: The shards.
-
-    Raises:
-        DataError: The sums of their blocks differ.
-    """
+    """Check that the runner lost no block: shards must have added up all that were written."""
     blocks, sums = sum(row.blocks for row in made), sum(row.blocks for row in added)
     if blocks != sums:
         raise DataError(
@@ -427,11 +389,6 @@ def floor_of(task: RoundTask, words: Size, shards: Iterable[PairShard]) -> int |
     """Return the least count of a frequent pair; None if all words fit the driver undivided.
 
     Every worker and the driver get the same value.
-
-    Args:
-        task: The round.
-        words: The size of all word batches.
-        shards: All shards of pairs.
     """
     if task.room.fits(words):
         return None
@@ -439,13 +396,7 @@ def floor_of(task: RoundTask, words: Size, shards: Iterable[PairShard]) -> int |
 
 
 def read_frequent(task: RoundTask, shards: Iterable[PairShard], floor: int) -> Pairs:
-    """Return all pairs that count at least `floor`: left, right, count.
-
-    Args:
-        task: The round.
-        shards: All shards of pairs.
-        floor: The least count.
-    """
+    """Return all pairs that count at least `floor`: left, right, count."""
     left, right, counts = _joined(_read_pairs(task, row.frequent) for row in shards)
     kept = counts >= floor
     return left[kept], right[kept], counts[kept]
@@ -456,11 +407,6 @@ def read_best(
 ) -> tuple[Pairs, bool]:
     """Return the best pairs in the tie rule's order, as far as it is certain; and whether these are
     all pairs.
-
-    Args:
-        task: The round.
-        files: The files of best pairs of all shards.
-        ranks: See `Vocabulary.ranks`.
     """
     found = [_read_pairs(task, file) for file in files]
     left, right, counts = _joined(found)
@@ -502,10 +448,6 @@ def _frequent_pairs(
 
 def add_segments(task: RoundTask, element: Blocks) -> TaskResult:
     """Add up the segments of a shard, and write them.
-
-    Args:
-        task: The round.
-        element: The shard.
 
     Returns:
         The name of the task.

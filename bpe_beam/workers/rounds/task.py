@@ -240,10 +240,5 @@ def is_round_file(name: str) -> bool:
 
 
 def seen_file(part: int, parts: int) -> str:
-    """Return the name of the file of the symbols of a part's words.
-
-    Args:
-        part: The part's number, from 0.
-        parts: The number of parts of the counts.
-    """
+    """Return the name of the file of the symbols of a part's words."""
     return f"seen/{task_name('seen', part, parts)}.json"

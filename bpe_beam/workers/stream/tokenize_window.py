@@ -76,15 +76,8 @@ class WindowTask(NamedTuple):
 def tokenize_window_split(stream: Stream, element: str) -> TaskResult | None:
     """Write the shard of a window's split, and its receipt.
 
-    Args:
-        stream: The stream.
-        element: The JSON of a `WindowTask`.
-
     Returns:
         The shard's name as the output, and metrics; None if its receipt exists already.
-
-    Raises:
-        DataError: A file has changed since its window was made, or storage fails.
     """
     window = WindowTask(*json.loads(element))
     split_task = SplitTask.from_json(window.split)

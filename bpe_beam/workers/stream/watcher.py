@@ -75,16 +75,8 @@ class Watcher:
     def look(self, now: float, position: int = 0) -> list[tuple[int, str]]:
         """Look once.
 
-        Args:
-            now: The time in seconds; only differences matter.
-            position: The runner's position, see `go_on_from`.
-
         Returns:
             The new tasks, each with a key below KEYS that spreads them.
-
-        Raises:
-            DataError: A window has too many rejects or losses.
-            UsageError: A file's format cannot be read.
         """
         with self._lock:
             self._log.read_on()

@@ -112,11 +112,6 @@ class WindowFolder(TaskFolder):
         """Give the shards their final names, and write the small files and, last, the manifest.
 
         If several watchers finish one window at the same moment, none of them fails.
-
-        Args:
-            publications: All splits of the window.
-            manifest: The bytes of its manifest.
-            small: The content of other files by name, such as the tokenizer.
         """
         storage = self.storage
         try:
@@ -136,12 +131,7 @@ class WindowFolder(TaskFolder):
         self.clear()
 
     def clear(self, *, of_watchers: bool = False) -> None:
-        """Remove from a finished window the files that its workers left.
-
-        Args:
-            of_watchers: Whether to remove the incomplete files of watchers, too. A watcher that is
-                still writing one does not fail, since the window is finished.
-        """
+        """Remove from a finished window the files that its workers left."""
         storage = self.storage
         self.remove(f"{WORK}/{name}" for name in storage.list_names(self.path(WORK)))
         for folder, below in ((self.url, ""), (self.path(REJECTS), f"{REJECTS}/")):
@@ -203,27 +193,13 @@ def window_name(number: int) -> str:
 
 
 def window_numbers(storage: Storage, output: str) -> list[int]:
-    """Return the sorted numbers of the windows that have a folder.
-
-    Args:
-        storage: The storage client.
-        output: The stream's folder.
-    """
+    """Return the sorted numbers of the windows that have a folder."""
     found = (_NAME.fullmatch(name) for name in storage.list_names(output))
     return sorted(int(match[1]) for match in found if match)
 
 
 def has_windows_of(storage: Storage, output: str, stream: str) -> bool:
-    """Return whether a folder has windows, and the first one is of a stream.
-
-    Args:
-        storage: The storage client.
-        output: The stream's folder.
-        stream: The stream's fingerprint.
-
-    Raises:
-        DataError: The record of this window is missing or damaged.
-    """
+    """Return whether a folder has windows, and the first one is of a stream."""
     for number in window_numbers(storage, output)[:1]:
         source = storage.join(output, window_name(number), WINDOW_FILE)
         found = _read_record(storage.read_bytes(source), redact(source))
@@ -235,14 +211,6 @@ def require_root(storage: Storage, output: str, watched: Watched) -> None:
     """Record the root that files are named from, or refuse another root than the recorded one.
 
     Below another root a new file of the same name would be mistaken for one that was read.
-
-    Args:
-        storage: The storage client.
-        output: The stream's folder, which exists.
-        watched: The folder or glob that is watched.
-
-    Raises:
-        UsageError: The folder's windows name files from another root.
     """
     row = {"version": _INPUT_VERSION, "root_sha256": watched.root_fingerprint}
     data = json_bytes(row, indent=1)
@@ -275,12 +243,6 @@ def _is_root(data: bytes) -> bool:
 
 class WindowLog:
     """The windows of a stream that were read so far.
-
-    Args:
-        storage: The storage client.
-        output: The stream's folder.
-        stream: The stream's fingerprint.
-        root: The folder that the files' names start at.
 
     Attributes:
         open: The windows without a manifest, by number.
