@@ -1,10 +1,10 @@
 """Records that cannot be used: their positions, reasons and bytes.
 
-A reader calls back with a `Reject` for each; a `RejectWriter` writes those of one split to a file
-of its own beside the job's output; `Limit` (`limits.py`) decides at the end whether the job fails.
-Lost parts of damaged files, of which nobody knows the number of records, are counted in stored
-bytes and have a limit of their own: the rest of a broken compressed stream or of an archive, a row
-group, a record batch, a file of which nothing can be read.
+A reader calls back with a `Reject` for each. A `RejectWriter` writes those of one split to a file
+next to the job's output. `Limit` (`reject_limits.py`) decides at the end whether the job fails.
+The number of records in the lost parts of damaged files is unknown: the rest of a broken compressed
+stream or of an archive, a row group, a record batch, a file of which nothing can be read. Losses
+are counted in stored bytes, and have their own limit.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError
-from bpe_beam.limits import MAX_ELEMENT_BYTES
 
-BLOCK_BYTES = MAX_ELEMENT_BYTES
-"""A block of words is at most this large, unless it is a single longer word."""
+BLOCK_BYTES = 1_000_000
+"""Maximum bytes of a block of words, and of any element that a pipeline shuffles. Only a block of
+one longer word is larger."""
 
 PARTITIONS = 32
 """Partitions of a counts artifact: fixed, so that equal counts give equal files."""

@@ -17,12 +17,9 @@ from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOpt
 from apache_beam.runners.runner import PipelineState
 from apache_beam.typehints.decorators import no_annotations
 
-from bpe_beam.engines.run import TemplateMade, template_of
 from bpe_beam.engines.runner_errors import was_interrupted
-from bpe_beam.engines.steps import Steps
+from bpe_beam.engines.steps import EngineSettings, Steps, TemplateMade, template_of
 from bpe_beam.errors import DataError
-from bpe_beam.settings.common import RunSettings
-from bpe_beam.settings.dataflow import is_dataflow
 from bpe_beam.transforms.metrics import add_metrics, record
 from bpe_beam.transforms.spread_tasks import CreateElements, SpreadTasks
 from bpe_beam.workers.measured import Measured, TaskResult
@@ -101,7 +98,7 @@ class _RunTask(beam.DoFn):
 
 
 def run_pipeline(
-    run: RunSettings,
+    run: EngineSettings,
     label: str,
     transform: beam.PTransform,
     workers: int,
@@ -205,7 +202,7 @@ def _without_hung_up(args: threading.ExceptHookArgs) -> None:
 
 
 @contextlib.contextmanager
-def _watching(run: RunSettings, watch: Callable[[], None]) -> Iterator[None]:
+def _watching(run: EngineSettings, watch: Callable[[], None]) -> Iterator[None]:
     """Call `watch` every few seconds, unless the runner is in process."""
     ended = threading.Event()
 
@@ -228,7 +225,7 @@ def _watching(run: RunSettings, watch: Callable[[], None]) -> Iterator[None]:
         watch()
 
 
-def _runner(run: RunSettings) -> PipelineRunner:
+def _runner(run: EngineSettings) -> PipelineRunner:
     if not run.in_process:
         return _cached_runner(str(run.runner), run.runner_options)
     # By class, never by the alias DirectRunner, which tries to download another runner first.
@@ -264,11 +261,11 @@ def _cached_runner(name: str, flags: tuple[str, ...]) -> PipelineRunner:
     return runner
 
 
-def _flags(run: RunSettings, workers: int) -> list[str]:
+def _flags(run: EngineSettings, workers: int) -> list[str]:
     """Return the runner's flags."""
     if not run.in_process:
         # Ours first: of two that contradict each other, the user's counts.
-        return [*(_DATAFLOW_FLAGS if is_dataflow(run.runner) else ()), *run.runner_options]
+        return [*(_DATAFLOW_FLAGS if run.is_dataflow else ()), *run.runner_options]
     mode = "multi_threading" if workers > 1 else "in_memory"
     ours = {"--direct_num_workers": str(workers), "--direct_running_mode": mode}
     missing = [f"{name}={value}" for name, value in ours.items() if run.runner_flag(name) is None]

@@ -11,6 +11,36 @@ from typing import Any, Protocol
 
 from bpe_beam.workers.measured import TaskResult
 
+
+class EngineSettings(Protocol):
+    """The settings of a run that decide where its tasks run."""
+
+    @property
+    def runner(self) -> str | None: ...
+    @property
+    def runner_options(self) -> tuple[str, ...]: ...
+    @property
+    def workers(self) -> int | None: ...
+    @property
+    def debug(self) -> bool: ...
+    @property
+    def is_local(self) -> bool: ...
+    @property
+    def in_process(self) -> bool: ...
+    @property
+    def is_dataflow(self) -> bool: ...
+    def runner_flag(self, name: str) -> str | None: ...
+
+
+class TemplateMade(Exception):
+    """The pipeline was only described, and runs later: there is no result."""
+
+
+def template_of(run: EngineSettings) -> str | None:
+    """Return where the job's description goes, if the job is only to be described."""
+    return run.runner_flag("--template_location")
+
+
 Collection = Any
 """The elements of a step: a list, or a PCollection, whose elements exist only when it runs."""
 

@@ -7,9 +7,9 @@ from dataclasses import fields
 from typing import Any
 
 from bpe_beam.corpus.first_records import TRIED_RECORDS, documents_without_id, tried_in_vain
-from bpe_beam.corpus.limits import Limit
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.reject_limits import Limit
 from bpe_beam.corpus.rejects import names_in
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.errors import DataError, UsageError
@@ -20,7 +20,7 @@ from bpe_beam.jobs.standard_streams import STDOUT
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.field import identity_of
 from bpe_beam.storage import Storage, redact
-from bpe_beam.workers.corpus_limits import ARRAYS, CorpusTotals, check_limits, most_rejects
+from bpe_beam.workers.corpus_totals import ARRAYS, CorpusTotals, check_limits, most_rejects
 from bpe_beam.workers.split_task import rejects_name
 
 _SHOWN_BYTES = 80

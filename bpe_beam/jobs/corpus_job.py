@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
@@ -17,9 +19,9 @@ from bpe_beam.corpus.boundaries import files_with_gaps, without_units
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.corpus.split_planning import can_be_cut
-from bpe_beam.engines.run import TemplateMade, run_steps, run_summary, template_of
-from bpe_beam.engines.steps import Steps
-from bpe_beam.errors import DataError
+from bpe_beam.engines.run import run_steps, run_summary
+from bpe_beam.engines.steps import Steps, TemplateMade, template_of
+from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, REJECTS
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder
@@ -34,12 +36,14 @@ from bpe_beam.jobs.corpus_summary import (
 )
 from bpe_beam.messages import list_few
 from bpe_beam.progress import Progress, Work
+from bpe_beam.settings.common import RunSettings
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.shards.numbering import TOKEN_COUNTS_SUFFIX
 from bpe_beam.storage import Storage
-from bpe_beam.workers.corpus_limits import CorpusTotals
+from bpe_beam.storage.names import is_local
+from bpe_beam.workers.corpus_totals import CorpusTotals
 from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.split_stats import SplitReading, SplitStats
 from bpe_beam.workers.split_task import split_tasks, task_name
@@ -398,7 +402,7 @@ class CorpusJob(ABC, Generic[S, M]):
                 min_ram=self.min_ram,
                 holds_gil=self.holds_gil,
                 spare=self.spare,
-                finish=(self.name, self.worker_settings()),
+                finish=self._finish_template() if template_of(self.settings.run) else None,
             )
 
     def work(self, left: SplitsLeft) -> Work | None:
@@ -408,6 +412,21 @@ class CorpusJob(ABC, Generic[S, M]):
     def worker_settings(self) -> S:
         """Return the settings for the worker that finishes a job started from a template."""
         return self.settings
+
+    @staticmethod
+    def run_from(settings: S, progress: Progress) -> object:
+        """Run this job from its settings, as a worker does that finishes a template's job."""
+        raise NotImplementedError
+
+    def _finish_template(self) -> Callable[[], str]:
+        """Return a function that a worker calls to finish the job, which returns its folder."""
+        settings = self.worker_settings()
+        for name in settings.input.inputs:
+            if name.startswith("@") and is_local(name[1:]):
+                raise UsageError(f"must be lists at URLs for a template, got {name}", ("inputs",))
+        # No setting of the launching machine; --overwrite must not remove the results.
+        run = RunSettings(quiet=True, storage_options=settings.run.storage_options)
+        return partial(_finish, type(self), replace(settings, run=run))
 
     def _split_tasks(self, plan: Plan) -> list[str]:
         """Return the names of the tasks of all splits of a plan, in order."""
@@ -445,6 +464,11 @@ class CorpusJob(ABC, Generic[S, M]):
         }
         alone = without_units(plan, _boundaries(readings), _proven(readings))
         return sorted({*large, *as_one, *alone})
+
+
+def _finish(job: type[CorpusJob[S, M]], settings: S) -> str:
+    job.run_from(settings, Progress("none"))
+    return settings.output
 
 
 def _same_as_restored(folder: OutputFolder, receipts: Mapping[str, Receipt]) -> bool:

@@ -30,7 +30,7 @@ from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.workers import metric_names
-from bpe_beam.workers.corpus_limits import CorpusTotals
+from bpe_beam.workers.corpus_totals import CorpusTotals
 from bpe_beam.workers.count_split import (
     CountStats,
     CountTask,
@@ -126,6 +126,10 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
         rejects = tuple(file for file in found.files if file.name != _PLAN)
         tasks[REJECTS] = RestoredTask(rejects, None)
         return RestoredFolder(found.job_fingerprint, tasks)
+
+    @staticmethod
+    def run_from(settings: CountSettings, progress: Progress) -> object:
+        return run(settings, progress)
 
     def prepare(self) -> None:
         self.folder.write(_PLAN, self._plan_bytes)

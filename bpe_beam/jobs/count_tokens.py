@@ -29,7 +29,7 @@ from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import Count, Sha256, read_signed, to_struct, with_checksum
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers import metric_names
-from bpe_beam.workers.corpus_limits import CorpusTotals
+from bpe_beam.workers.corpus_totals import CorpusTotals
 from bpe_beam.workers.count_tokens import KIND, count_tokens
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.split_stats import lost_files, reject_reasons

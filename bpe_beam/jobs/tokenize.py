@@ -45,7 +45,7 @@ from bpe_beam.shards.token_counts import write_token_counts
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers import metric_names
-from bpe_beam.workers.corpus_limits import CorpusTotals
+from bpe_beam.workers.corpus_totals import CorpusTotals
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.shard_manifest import final_names, manifest_of
 from bpe_beam.workers.shard_manifest import plan_of as manifest_plan
@@ -337,6 +337,10 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
                 TokenizeStats.of_rows(reading, rows) if rejected is None else None,
             )
         return RestoredFolder(found.job_fingerprint or None, tasks)
+
+    @staticmethod
+    def run_from(settings: TokenizeSettings, progress: Progress) -> object:
+        return run(settings, progress)
 
     def prepare(self) -> None:
         folder, data = self.folder, self._tokenizer.json_bytes

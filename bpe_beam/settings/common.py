@@ -13,11 +13,11 @@ from functools import partial
 from typing import Any
 
 from bpe_beam.corpus.formats import INPUT_FORMAT_CHOICES
-from bpe_beam.corpus.limits import Limit
 from bpe_beam.corpus.read_settings import FieldOfFiles
+from bpe_beam.corpus.reject_limits import Limit
 from bpe_beam.errors import require
 from bpe_beam.progress import MODES as PROGRESS_MODES
-from bpe_beam.settings.dataflow import require_no_secrets
+from bpe_beam.settings.dataflow import is_dataflow, require_no_secrets
 from bpe_beam.settings.field import MAIN, Option, Settings, option
 from bpe_beam.settings.parsing import (
     BadValueError,
@@ -186,6 +186,11 @@ class RunSettings(Settings):
         """Whether the local engine runs the job. A flag of a runner, without one, means Beam's own
         runner in this process."""
         return self.runner is None and not self.runner_options
+
+    @property
+    def is_dataflow(self) -> bool:
+        """Whether Dataflow runs the job."""
+        return is_dataflow(self.runner)
 
     @property
     def in_process(self) -> bool:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from bpe_beam.errors import UsageError, require
-from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.settings.common import MESSAGES, InputSettings, RunSettings, pretokenizer_option
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import Settings, option, part
 from bpe_beam.settings.parsing import BadValueError, parse_integers
+from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
 
 FORMATS = ("html", "json", "csv", "text")
 _ENDINGS = {".html": "html", ".json": "json", ".csv": "csv", ".txt": "text"}

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bpe_beam.corpus.limits import Limit
+from bpe_beam.corpus.reject_limits import Limit
 from bpe_beam.errors import require
-from bpe_beam.limits import MAX_DOCUMENT_TOKENS, MAX_SEED
 from bpe_beam.settings.common import InputSettings, RunSettings, output_option, tokenizer_option
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import Settings, option, own_options, part
@@ -18,8 +17,9 @@ from bpe_beam.settings.parsing import (
     parse_columns,
     parse_length,
 )
-from bpe_beam.shards.arrangement import MAX_SEQUENCE_LENGTH, SHARD_TOKENS, Arrangement
+from bpe_beam.shards.arrangement import MAX_SEED, MAX_SEQUENCE_LENGTH, SHARD_TOKENS, Arrangement
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS, TRAINER_COLUMNS
+from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS
 
 AllowedSpecial = Literal["none", "all"] | tuple[str, ...]
 

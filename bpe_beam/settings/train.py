@@ -8,7 +8,6 @@ from typing import Any
 
 from bpe_beam.counts.weights import parse_temperature, parse_weight
 from bpe_beam.errors import UsageError, require
-from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.settings.common import (
     DRY_RUN,
     InputSettings,
@@ -23,6 +22,7 @@ from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import MAX_INT64, Settings, option, own_options, part
 from bpe_beam.settings.parsing import parse_length, parse_size, parse_weights
 from bpe_beam.training.recipe import ALPHABETS, MODELS, SYMBOLS, TIE_BREAKS
+from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
 
 MERGE_ROUNDS = ("auto", "local", "distributed")
 """Where merges are learned: see the option."""

@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from bpe_beam.folders.artifact_names import PARTS
-from bpe_beam.limits import MAX_SEED
+
+MAX_SEED = 2**32 - 1
+"""The greatest seed of an order."""
 
 SHARD_TOKENS = 1 << 25
 """The most tokens of a shard, unless it is one unit; a worker has them in memory."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bpe_beam.errors import require, require_whole
-from bpe_beam.limits import MAX_SEED
+from bpe_beam.shards.arrangement import MAX_SEED
 from bpe_beam.shards.folder_reader import FolderReader
 from bpe_beam.shards.order import Order
 from bpe_beam.shards.stored_shard import Ids, IdType

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bpe_beam.limits import MAX_SEED
+from bpe_beam.shards.arrangement import MAX_SEED
 
 ROUNDS = 4
 """The rounds of the cipher, as grain's `MapDataset.shuffle` has them."""

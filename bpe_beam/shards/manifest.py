@@ -29,7 +29,6 @@ from bpe_beam.folders.artifact_names import (
 )
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.folder_kind import SHARDS, refuse_other
-from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.messages import shortened
 from bpe_beam.shards.arrangement import Arrangement
 from bpe_beam.shards.formats import SHARD_FORMATS, TRAINER_COLUMNS, shard_format
@@ -46,6 +45,7 @@ from bpe_beam.shards.shard_rows import (
 )
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.json_file import Count, Sha256, read_signed, to_struct, with_checksum
+from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
 
 VERSION = 3
 """The version of manifests. Versions 1 (without sources) and 2 (with them) are read, too: they have

@@ -11,7 +11,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct
 
 from bpe_beam.errors import UsageError, require_choice
-from bpe_beam.limits import MAX_VOCAB_SIZE
+from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
 
 TokenId = Annotated[int, Meta(ge=0, lt=MAX_VOCAB_SIZE)]
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from bpe_beam.errors import UsageError, require_choice
-from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.component import Component, Count
+from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
 
 if TYPE_CHECKING:
     from bpe_beam import _native

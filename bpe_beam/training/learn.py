@@ -11,7 +11,7 @@ import numpy as np
 from bpe_beam import _native
 from bpe_beam.errors import require
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training import trainer_limits
+from bpe_beam.training import trainer_memory
 from bpe_beam.training.initial_vocabulary import (
     assign_ids,
     begin_vocabulary,
@@ -28,7 +28,7 @@ from bpe_beam.training.native_trainer import (
 )
 from bpe_beam.training.recipe import BpeRecipe, MergingRecipe, Recipe, WordLevelRecipe
 from bpe_beam.training.seen_symbols import find_symbols
-from bpe_beam.training.trainer_limits import size_of
+from bpe_beam.training.trainer_memory import size_of
 from bpe_beam.training.words import Words
 
 # Fewer merges leave most words split, whatever the score.
@@ -69,7 +69,7 @@ def learn(
     vocabulary = Vocabulary(start, recipe)
     symbols = start.symbols(words)
     size = size_of(symbols)
-    positions, most = size.positions, trainer_limits.MAX_POSITIONS
+    positions, most = size.positions, trainer_memory.MAX_POSITIONS
     require(
         positions <= most,
         f"the words have {positions:,} symbols and ends, and one trainer can process {most:,}",

@@ -27,7 +27,7 @@ from bpe_beam.training.native_trainer import (
 )
 from bpe_beam.training.recipe import TieBreak
 from bpe_beam.training.symbols import WordSymbols
-from bpe_beam.training.trainer_limits import Room, Size, size_of
+from bpe_beam.training.trainer_memory import Room, Size, size_of
 
 DIVISOR = 4
 """The threshold of a round is the best count over this, unless that turns out too low."""

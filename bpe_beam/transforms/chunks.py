@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 
+from bpe_beam.counts.word_table import BLOCK_BYTES
 from bpe_beam.errors import DataError
-from bpe_beam.limits import MAX_ELEMENT_BYTES
 
-CHUNK_BYTES = MAX_ELEMENT_BYTES - 100
-"""The most bytes of a chunk; its key and its numbers need less than the other 100."""
+CHUNK_BYTES = BLOCK_BYTES - 100
+"""Maximum bytes of a chunk; its key and its numbers need less than the other 100."""
 
 Chunk = tuple[bytes, int, int, bytes]
 """A hash of the whole value (empty for a value of one chunk), the number of the chunk, the number

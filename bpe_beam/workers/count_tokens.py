@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import ExitStack
 
-from bpe_beam.limits import MAX_DOCUMENT_TOKENS
+from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS
 from bpe_beam.shards.shard_rows import SourceTotals
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.encode_documents import encode_documents

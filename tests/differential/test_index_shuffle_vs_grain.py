@@ -5,7 +5,7 @@ import importlib
 import numpy as np
 import pytest
 
-from bpe_beam.limits import MAX_SEED
+from bpe_beam.shards.arrangement import MAX_SEED
 from bpe_beam.shards.index_shuffle import IndexShuffle
 
 pytestmark = pytest.mark.trainers

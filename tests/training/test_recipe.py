@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from bpe_beam.errors import UsageError
-from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.training.recipe import (
     BpeRecipe,
     WordLevelRecipe,
     WordPieceRecipe,
 )
+from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
 
 pytestmark = pytest.mark.quick
 

@@ -33,7 +33,7 @@ from bpe_beam.progress import Progress, Stage
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training import trainer_limits
+from bpe_beam.training import trainer_memory
 from bpe_beam.training.initial_vocabulary import InitialVocabulary, begin_vocabulary, needs_seen
 from bpe_beam.training.native_trainer import NewMerges, TrainingResult, Vocabulary, WordTotals
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
@@ -49,7 +49,7 @@ from bpe_beam.training.rounds import (
 )
 from bpe_beam.training.seen_symbols import SeenSymbols, ambiguous_tokens
 from bpe_beam.training.symbols import WordSymbols
-from bpe_beam.training.trainer_limits import DRIVER_SHARE, Room
+from bpe_beam.training.trainer_memory import DRIVER_SHARE, Room
 from bpe_beam.training.words import memory_needed
 from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.rounds.merge_steps import (
@@ -115,7 +115,7 @@ class RoundsJob:
 
     @property
     def _room(self) -> Room:
-        return Room(self.memory, trainer_limits.MAX_POSITIONS)
+        return Room(self.memory, trainer_memory.MAX_POSITIONS)
 
     @property
     def _by_count(self) -> bool:

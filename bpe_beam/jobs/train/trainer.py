@@ -22,7 +22,7 @@ from bpe_beam.training.learning_work import LearningWork
 from bpe_beam.training.native_trainer import TrainingResult
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.training.seen_symbols import ambiguous_tokens, refuse_spelled
-from bpe_beam.training.trainer_limits import DRIVER_SHARE, too_many
+from bpe_beam.training.trainer_memory import DRIVER_SHARE, too_many
 from bpe_beam.training.words import gather_words, memory_needed
 from bpe_beam.workers.unused_memory import release_unused_memory
 

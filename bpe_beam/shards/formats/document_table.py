@@ -46,12 +46,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, lacks_memory
-from bpe_beam.limits import MAX_DOCUMENT_TOKENS
 from bpe_beam.shards.formats import TRAINER_COLUMNS
 from bpe_beam.shards.formats.id_stream import (
     check_range,
 )
-from bpe_beam.shards.formats.interface import ShardFormat, ShardOrigin, ShardReader
+from bpe_beam.shards.formats.interface import (
+    MAX_DOCUMENT_TOKENS,
+    ShardFormat,
+    ShardOrigin,
+    ShardReader,
+)
 from bpe_beam.shards.formats.one_file_writer import OneFileWriter
 from bpe_beam.shards.formats.trainer_columns import (
     bytes_of_token,

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from bpe_beam.errors import DataError
-from bpe_beam.limits import MAX_DOCUMENT_TOKENS
 from bpe_beam.shards.formats.ends_reader import EndsReader
 from bpe_beam.shards.formats.id_stream import (
     SPOOL_IN_MEMORY,
@@ -38,7 +37,7 @@ from bpe_beam.shards.formats.id_stream import (
     IdStreamWriter,
     spool_errors,
 )
-from bpe_beam.shards.formats.interface import ShardFormat
+from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFormat
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.formats.stream_access import StreamAccess, check_documents, fitting_width
 from bpe_beam.shards.stored_shard import MappedFile, ShardFile, StoredShard

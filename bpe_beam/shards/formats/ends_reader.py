@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
-from bpe_beam.limits import MAX_DOCUMENT_TOKENS
 from bpe_beam.shards.formats.id_stream import (
     BLOCK,
     IdStreamReader,
     check_range,
 )
+from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS
 
 
 class EndsReader(IdStreamReader):

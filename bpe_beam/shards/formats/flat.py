@@ -21,10 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
-from bpe_beam.limits import MAX_DOCUMENT_TOKENS
 from bpe_beam.shards.formats.ends_reader import EndsReader
 from bpe_beam.shards.formats.id_stream import IdStreamCheck, IdStreamWriter
-from bpe_beam.shards.formats.interface import ShardFormat
+from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFormat
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.formats.stream_access import (
     StreamAccess,

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.limits import MAX_DOCUMENT_TOKENS, MAX_VOCAB_SIZE
-from bpe_beam.shards.formats.interface import ShardFiles, ShardReader
+from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFiles, ShardReader
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile
+from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -25,10 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
-from bpe_beam.limits import MAX_DOCUMENT_TOKENS
 from bpe_beam.shards.formats.flat import FlatReader, FlatWriter, offsets_of
 from bpe_beam.shards.formats.id_stream import IdStreamCheck, spool_errors
-from bpe_beam.shards.formats.interface import ShardFormat
+from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFormat
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.formats.stream_access import StreamAccess
 

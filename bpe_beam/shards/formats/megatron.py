@@ -29,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
-from bpe_beam.limits import MAX_DOCUMENT_TOKENS
 from bpe_beam.shards.formats.id_stream import (
     BLOCK,
     IdStreamCheck,
@@ -38,7 +37,7 @@ from bpe_beam.shards.formats.id_stream import (
     check_range,
     fitting_dtype,
 )
-from bpe_beam.shards.formats.interface import ShardFormat
+from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFormat
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.formats.stream_access import StreamAccess, check_documents
 from bpe_beam.storage import Storage

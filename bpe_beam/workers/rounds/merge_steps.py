@@ -44,7 +44,7 @@ from bpe_beam.training.initial_vocabulary import InitialVocabulary
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.rounds import ShardPairs, threshold
 from bpe_beam.training.seen_symbols import find_symbols, refuse_spelled
-from bpe_beam.training.trainer_limits import Size
+from bpe_beam.training.trainer_memory import Size
 from bpe_beam.training.words import gather_words, weighted_total
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.measured import TaskResult

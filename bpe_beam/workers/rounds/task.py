@@ -23,7 +23,7 @@ from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.storage.json_file import Count, Sha256
-from bpe_beam.training.trainer_limits import Room, Size
+from bpe_beam.training.trainer_memory import Room, Size
 from bpe_beam.workers.split_task import task_name
 
 if TYPE_CHECKING:

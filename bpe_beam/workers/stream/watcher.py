@@ -19,7 +19,7 @@ from bpe_beam.folders.receipts import Publication
 from bpe_beam.shards.manifest import small_files, with_files
 from bpe_beam.storage import StoredFile
 from bpe_beam.workers import metric_names
-from bpe_beam.workers.corpus_limits import CorpusTotals, check_limits
+from bpe_beam.workers.corpus_totals import CorpusTotals, check_limits
 from bpe_beam.workers.shard_manifest import manifest_of
 from bpe_beam.workers.split_task import SplitTask, split_tasks
 from bpe_beam.workers.stream.tokenize_window import Stream, WindowTask

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bpe_beam.corpus.limits import Limit
 from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.reject_limits import Limit
 from bpe_beam.corpus.rejects import FileLoss, RejectReason, lost_records, names_in
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import REJECTS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bpe_beam.corpus.limits import Limit
+from bpe_beam.corpus.reject_limits import Limit
 from bpe_beam.errors import UsageError
 
 pytestmark = pytest.mark.quick
