@@ -19,7 +19,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from bpe_beam.counts.word_counter import WordCounter, WordRules
-from bpe_beam.tokenizer.patterns import NAMED_PATTERNS
+from bpe_beam.tokenizer.components.patterns import NAMED_PATTERNS
 
 
 def texts_of(path: Path, most: int) -> pa.Array:

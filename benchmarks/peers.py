@@ -76,7 +76,7 @@ def published_json(published: Any, folder: Path) -> str:
     """
     from bpe_beam import Tokenizer
     from bpe_beam.errors import UsageError
-    from bpe_beam.tokenizer.byte_level import BYTE_TO_CHAR
+    from bpe_beam.tokenizer.components.byte_level import BYTE_TO_CHAR
 
     def tokenizer(ranks: dict[bytes, int]) -> Tokenizer:
         path = folder / "ranks.tiktoken"

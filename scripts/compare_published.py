@@ -29,7 +29,7 @@ import tiktoken
 import tokenizers
 
 from bpe_beam import Tokenizer
-from bpe_beam.tokenizer.patterns import NAMED_PATTERNS
+from bpe_beam.tokenizer.components.patterns import NAMED_PATTERNS
 
 HARD = [
     "a" * 100_000,

@@ -25,7 +25,7 @@ from tokenizers import models, pre_tokenizers, trainers
 
 from bpe_beam import Tokenizer, _native
 from bpe_beam.cli import main as cli
-from bpe_beam.tokenizer.byte_level import to_chars
+from bpe_beam.tokenizer.components.byte_level import to_chars
 
 _CONTEXTS = ("a{}b", " {} ", "1{}2", "!{0}{0}!")
 

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 import bpe_beam
-from bpe_beam.tokenizer import (
+from bpe_beam.tokenizer.components import (
     decoders,
     models,
     normalizers,
     postprocessors,
     pretokenizers,
-    tokenizer_json,
 )
-from bpe_beam.tokenizer.component import Component
+from bpe_beam.tokenizer.components.component import Component
+from bpe_beam.tokenizer.files import tokenizer_json
 
 pytestmark = pytest.mark.quick
 

@@ -12,7 +12,7 @@ import pytest
 
 import bpe_beam
 from bpe_beam import Tokenizer
-from bpe_beam.tokenizer.byte_level import BYTE_TO_CHAR
+from bpe_beam.tokenizer.components.byte_level import BYTE_TO_CHAR
 
 pytestmark = pytest.mark.quick
 

@@ -17,8 +17,8 @@ from bpe_beam.errors import UsageError
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
+from bpe_beam.tokenizer.files.transformers_files import CONFIG_FILE
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.tokenizer.transformers_files import CONFIG_FILE
 
 
 @documented(TokenizeSettings, writes=True)

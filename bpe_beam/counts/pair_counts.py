@@ -22,7 +22,7 @@ from bpe_beam.counts.word_table import (
     string_buffers,
 )
 from bpe_beam.errors import DataError
-from bpe_beam.tokenizer.byte_level import to_chars
+from bpe_beam.tokenizer.components.byte_level import to_chars
 
 PAIR_SCHEMA = pa.schema([("left", pa.uint32()), ("right", pa.uint32()), ("count", pa.int64())])
 

@@ -17,10 +17,10 @@ from bpe_beam.counts.word_table import (
     string_buffers,
 )
 from bpe_beam.tokenizer import text_input
-from bpe_beam.tokenizer.added_tokens import AddedToken
-from bpe_beam.tokenizer.native_encoder import holds_gil, pipeline_of
-from bpe_beam.tokenizer.normalizers import normalizer_from_name
-from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
+from bpe_beam.tokenizer.components.added_tokens import AddedToken
+from bpe_beam.tokenizer.components.normalizers import normalizer_from_name
+from bpe_beam.tokenizer.components.pretokenizers import pretokenizer_from_name
+from bpe_beam.tokenizer.encoding.native_encoder import holds_gil, pipeline_of
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from bpe_beam import _native
 from bpe_beam.errors import UsageError
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Flags, Integers, Vocabulary
-from bpe_beam.tokenizer.models import BPE
+from bpe_beam.tokenizer.components.models import BPE
 
 
 class Made(NamedTuple):

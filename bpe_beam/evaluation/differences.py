@@ -21,9 +21,9 @@ from bpe_beam.evaluation.counted import CountedParts, encoded_words
 from bpe_beam.evaluation.vocabulary import Flags, Integers, Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.messages import shortened
-from bpe_beam.tokenizer.added_tokens import AddedToken
+from bpe_beam.tokenizer.components.added_tokens import AddedToken
+from bpe_beam.tokenizer.components.models import BPE, SentencePiece, Unigram
 from bpe_beam.tokenizer.display import describe, model_in_words, text_of
-from bpe_beam.tokenizer.models import BPE, SentencePiece, Unigram
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 VERSION = 1

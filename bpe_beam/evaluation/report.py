@@ -18,7 +18,7 @@ from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.unused_tokens import UnusedTokens, unused_tokens
 from bpe_beam.evaluation.vocabulary import Vocabulary, tokens_by_script
 from bpe_beam.messages import list_few
-from bpe_beam.tokenizer.models import BPE
+from bpe_beam.tokenizer.components.models import BPE
 
 VERSION = 1
 """The version of the report's JSON."""

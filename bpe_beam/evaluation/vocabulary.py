@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_beam.messages import shortened
-from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.models import BPE, SentencePiece, Unigram, WordPiece
+from bpe_beam.tokenizer.components import byte_level
+from bpe_beam.tokenizer.components.models import BPE, SentencePiece, Unigram, WordPiece
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 Integers = npt.NDArray[np.int64]

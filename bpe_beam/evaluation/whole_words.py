@@ -18,9 +18,9 @@ from bpe_beam import _native
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
-from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.models import BPE
-from bpe_beam.tokenizer.pretokenizers import ByteLevelPreTokenizer, Digits, Split, flat
+from bpe_beam.tokenizer.components import byte_level
+from bpe_beam.tokenizer.components.models import BPE
+from bpe_beam.tokenizer.components.pretokenizers import ByteLevelPreTokenizer, Digits, Split, flat
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
 

@@ -13,14 +13,14 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from bpe_beam.counts.word_counter import WordRules
-from bpe_beam.tokenizer.normalizers import (
+from bpe_beam.tokenizer.components.normalizers import (
     NORMALIZERS,
     Normalizer,
     NormalizerSequence,
     Prepend,
     normalizer_from_name,
 )
-from bpe_beam.tokenizer.pretokenizers import (
+from bpe_beam.tokenizer.components.pretokenizers import (
     PRETOKENIZERS,
     ByteLevelPreTokenizer,
     Metaspace,

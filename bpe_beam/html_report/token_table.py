@@ -17,7 +17,7 @@ import numpy as np
 from bpe_beam.evaluation.derivations import Derivations
 from bpe_beam.evaluation.unused_tokens import STEP_SHARE, unreachable_tokens
 from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
-from bpe_beam.tokenizer.models import BPE
+from bpe_beam.tokenizer.components.models import BPE
 
 KINDS = {
     "added": "added, such as special tokens",

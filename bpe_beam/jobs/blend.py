@@ -14,7 +14,7 @@ from bpe_beam.jobs.input_folders import kind_of_tokens, refuse_unlike
 from bpe_beam.jobs.output_file import prepare_file, write_json
 from bpe_beam.jobs.standard_streams import write_stdout
 from bpe_beam.progress import Progress
-from bpe_beam.settings.blend import BlendSettings
+from bpe_beam.settings.tools import BlendSettings
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.storage import Storage, redact

@@ -28,7 +28,7 @@ from bpe_beam.settings.count import CountSettings
 from bpe_beam.shards.numbering import reject_files
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes
-from bpe_beam.tokenizer.added_tokens import AddedToken
+from bpe_beam.tokenizer.components.added_tokens import AddedToken
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.corpus_totals import CorpusTotals
 from bpe_beam.workers.count_split import (

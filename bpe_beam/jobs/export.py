@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from bpe_beam.jobs.standard_streams import write_stdout
 from bpe_beam.progress import Progress
-from bpe_beam.settings.export import ExportSettings
+from bpe_beam.settings.tools import ExportSettings
 from bpe_beam.storage import Storage
-from bpe_beam.tokenizer import sentencepiece_writing, tiktoken_file, transformers_files
-from bpe_beam.tokenizer.hugging_face_ids import check_ids
+from bpe_beam.tokenizer.files import sentencepiece_writing, tiktoken_file, transformers_files
+from bpe_beam.tokenizer.files.hugging_face_ids import check_ids
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 

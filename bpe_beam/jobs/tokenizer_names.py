@@ -9,8 +9,8 @@ from bpe_beam.folders.artifact_names import SUMMARY_FILE, TOKENIZER_FILE
 from bpe_beam.messages import did_you_mean
 from bpe_beam.settings.evaluate import VocabSize
 from bpe_beam.storage import Storage, redact
-from bpe_beam.tokenizer import tokenizer_json
-from bpe_beam.tokenizer.tiktoken_file import pretokenizer_of
+from bpe_beam.tokenizer.files import tokenizer_json
+from bpe_beam.tokenizer.files.tiktoken_file import pretokenizer_of
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 _TIKTOKEN = ".tiktoken"

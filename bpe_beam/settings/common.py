@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from bpe_beam.corpus.formats import INPUT_FORMAT_CHOICES
 from bpe_beam.corpus.read_settings import FieldOfFiles
@@ -25,8 +25,6 @@ from bpe_beam.settings.parsing import (
     check_not_empty,
     check_storage_options,
     check_text,
-    parse_allowed_special,
-    parse_columns,
     parse_field,
     parse_pairs,
     parse_separator,
@@ -34,9 +32,8 @@ from bpe_beam.settings.parsing import (
     parse_size,
     parse_storage_options,
 )
-from bpe_beam.shards.formats import TRAINER_COLUMNS
-from bpe_beam.tokenizer.normalizers import NORMALIZERS, normalizer_from_name
-from bpe_beam.tokenizer.pretokenizers import PRETOKENIZERS, pretokenizer_from_name
+from bpe_beam.tokenizer.components.normalizers import NORMALIZERS, normalizer_from_name
+from bpe_beam.tokenizer.components.pretokenizers import PRETOKENIZERS, pretokenizer_from_name
 
 # Beam's DirectRunner tries to download another runner and falls back silently, so jobs run
 # FnApiRunner itself under either name. In lower case, without "runner", as Beam allows.
@@ -47,11 +44,6 @@ MAX_RANGE_BYTES = 2**44
 
 MAX_WORKERS = 1024
 """The most threads of a job in this process."""
-
-OUTPUT_FORMATS = ("text", "json")
-"""Forms of a result on stdout."""
-
-AllowedSpecial = Literal["none", "all"] | tuple[str, ...]
 
 READING = "reading text"
 RUNNING = "running"
@@ -393,37 +385,3 @@ def special_tokens_option(help: str, **more: Any) -> Any:
         check=_check_special_tokens,
         **more,
     )
-
-
-def allowed_special_option(**more: Any) -> Any:
-    """Return the option `--allowed-special`, with other attributes of Option."""
-    return option(
-        "none",
-        metavar="none|all|T,T",
-        kind="list",
-        help="Special tokens that are recognised in the text; the others are plain text. Write "
-        "\\, for a comma in a token, and \\none for a token that is called none.",
-        parse=parse_allowed_special,
-        check=_check_allowed_special,
-        **more,
-    )
-
-
-def columns_option(default: Any, help: str, **more: Any) -> Any:
-    """Return the option `--columns`."""
-    return option(
-        default,
-        metavar="NAME,NAME",
-        kind="list",
-        help=help,
-        choices=TRAINER_COLUMNS,
-        parse=parse_columns,
-        **more,
-    )
-
-
-def _check_allowed_special(allowed: AllowedSpecial) -> None:
-    if isinstance(allowed, tuple):
-        check_text(allowed)
-    elif allowed not in ("none", "all"):
-        raise BadValueError(f"must be one of none, all, got {allowed!r}")

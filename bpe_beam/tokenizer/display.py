@@ -14,10 +14,10 @@ from msgspec import UNSET
 from msgspec.structs import asdict, fields
 
 from bpe_beam.messages import list_few, shortened
-from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.component import Component
-from bpe_beam.tokenizer.patterns import Pattern
-from bpe_beam.tokenizer.postprocessors import TemplatePiece
+from bpe_beam.tokenizer.components import byte_level
+from bpe_beam.tokenizer.components.component import Component
+from bpe_beam.tokenizer.components.patterns import Pattern
+from bpe_beam.tokenizer.components.postprocessors import TemplatePiece
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
 _LONG_TEXT = 100  # characters

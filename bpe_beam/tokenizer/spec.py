@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import shortened
-from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.added_tokens import AddedToken
-from bpe_beam.tokenizer.decoders import ByteLevelDecoder, Decoder
-from bpe_beam.tokenizer.lengths import Padding, Truncation
-from bpe_beam.tokenizer.models import (
+from bpe_beam.tokenizer.components import byte_level
+from bpe_beam.tokenizer.components.added_tokens import AddedToken
+from bpe_beam.tokenizer.components.decoders import ByteLevelDecoder, Decoder
+from bpe_beam.tokenizer.components.lengths import Padding, Truncation
+from bpe_beam.tokenizer.components.models import (
     BPE,
     MAX_CONTENT_CHARS,
     MAX_TOKEN_CHARS,
@@ -22,9 +22,13 @@ from bpe_beam.tokenizer.models import (
     check_id,
     tokens_by_id,
 )
-from bpe_beam.tokenizer.normalizers import Normalizer
-from bpe_beam.tokenizer.postprocessors import PostProcessor
-from bpe_beam.tokenizer.pretokenizers import ByteLevelPreTokenizer, PreTokenizer, ends_in_bytes
+from bpe_beam.tokenizer.components.normalizers import Normalizer
+from bpe_beam.tokenizer.components.postprocessors import PostProcessor
+from bpe_beam.tokenizer.components.pretokenizers import (
+    ByteLevelPreTokenizer,
+    PreTokenizer,
+    ends_in_bytes,
+)
 
 
 class TokenizerSpec(Struct, frozen=True):
@@ -68,7 +72,7 @@ class TokenizerSpec(Struct, frozen=True):
     def file_warning(self) -> str | None:
         """What to tell users of a written `tokenizer.json`; None: nothing."""
         if not isinstance(self.model, SentencePiece):
-            from bpe_beam.tokenizer.hugging_face_ids import why_renumbered
+            from bpe_beam.tokenizer.files.hugging_face_ids import why_renumbered
 
             why = why_renumbered(self)
             known = "the tokenizer.json is for bpe-beam alone; read by Hugging Face's libraries, "

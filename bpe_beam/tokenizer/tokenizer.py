@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import shortened
-from bpe_beam.tokenizer import text_input, tokenizer_json
-from bpe_beam.tokenizer.added_tokens import AddedToken, AddedTokens
+from bpe_beam.tokenizer import text_input
+from bpe_beam.tokenizer.components.added_tokens import AddedToken, AddedTokens
+from bpe_beam.tokenizer.components.models import BPE, OF_ARGUMENTS, Unigram
 from bpe_beam.tokenizer.deadline import deadline_of
-from bpe_beam.tokenizer.models import BPE, OF_ARGUMENTS, Unigram
-from bpe_beam.tokenizer.native_encoder import holds_gil
+from bpe_beam.tokenizer.encoding.native_encoder import holds_gil
+from bpe_beam.tokenizer.encoding.text_encoder import TextEncoder
+from bpe_beam.tokenizer.files import tokenizer_json
 from bpe_beam.tokenizer.spec import TokenizerSpec, byte_level_spec
-from bpe_beam.tokenizer.text_encoder import TextEncoder
 
 # Modules for other files, for batches and for fingerprints are imported where they are used: most
 # processes load one `tokenizer.json`, and start faster without them.
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
 
     from bpe_beam.api.evaluate import TextsOrCounts
     from bpe_beam.storage import PathName, Storage
-    from bpe_beam.tokenizer.batch_output import Output
-    from bpe_beam.tokenizer.id_decoder import IdDecoder
-    from bpe_beam.tokenizer.transformers_files import ModelInput
+    from bpe_beam.tokenizer.encoding.batch_output import Output
+    from bpe_beam.tokenizer.encoding.id_decoder import IdDecoder
+    from bpe_beam.tokenizer.files.transformers_files import ModelInput
 
 
 class _Role:
@@ -113,11 +114,11 @@ class Tokenizer:
         beside = _reader_beside(path, storage)
         beginning = data[:4096]
         if beginning[:1] == b"\n" and b"\0" in beginning:  # messages begin so, and no JSON
-            from bpe_beam.tokenizer import sentencepiece_file
+            from bpe_beam.tokenizer.files import sentencepiece_file
 
             return cls(sentencepiece_file.read(data, source), beside)
         if b'"token_bytes"' in beginning:
-            from bpe_beam.tokenizer import tekken_file
+            from bpe_beam.tokenizer.files import tekken_file
 
             if tekken_file.is_tekken(beginning):
                 return cls(tekken_file.read(data, source), beside)
@@ -162,7 +163,7 @@ class Tokenizer:
     ) -> Tokenizer:
         """See `from_pretrained`; jobs show the warning by themselves."""
         from bpe_beam.storage import Storage, path_name
-        from bpe_beam.tokenizer import published_folder
+        from bpe_beam.tokenizer.files import published_folder
 
         storage, name = storage or Storage(), path_name(name, "name")
         folder = published_folder.find(name, revision, storage)
@@ -197,7 +198,7 @@ class Tokenizer:
             UsageError: A file is missing or invalid, or the two do not match; the message has the
                 file and the position.
         """
-        from bpe_beam.tokenizer import vocab_files
+        from bpe_beam.tokenizer.files import vocab_files
 
         vocab = tokenizer_json.read_file(vocab_path, storage, "vocab.json")
         merges = tokenizer_json.read_file(merges_path, storage, "merges.txt")
@@ -225,7 +226,7 @@ class Tokenizer:
             UsageError: The file is missing or invalid, or a special token conflicts with it; the
                 message has the line.
         """
-        from bpe_beam.tokenizer import tiktoken_file
+        from bpe_beam.tokenizer.files import tiktoken_file
 
         data, source = tokenizer_json.read_file(path, storage, ".tiktoken")
         known = pretokenizer or tiktoken_file.pretokenizer_of(data)
@@ -254,7 +255,7 @@ class Tokenizer:
             UsageError: The file is missing or damaged, or has a setting that is not supported; the
                 message has the position of the byte or the number of the piece.
         """
-        from bpe_beam.tokenizer import sentencepiece_file
+        from bpe_beam.tokenizer.files import sentencepiece_file
 
         file = tokenizer_json.read_file(path, storage, "tokenizer.model")
         return cls(sentencepiece_file.read(*file), _reader_beside(path, storage))
@@ -270,7 +271,7 @@ class Tokenizer:
         Raises:
             UsageError: The file is missing or invalid; the message has the JSON path.
         """
-        from bpe_beam.tokenizer import tekken_file
+        from bpe_beam.tokenizer.files import tekken_file
 
         file = tokenizer_json.read_file(path, storage, "tekken.json")
         return cls(tekken_file.read(*file), _reader_beside(path, storage))
@@ -286,7 +287,7 @@ class Tokenizer:
             UsageError: The file cannot represent this tokenizer; the message has the reason.
         """
         from bpe_beam.storage import Storage, path_name
-        from bpe_beam.tokenizer import tiktoken_file
+        from bpe_beam.tokenizer.files import tiktoken_file
 
         (storage or Storage()).write_bytes(path_name(path), tiktoken_file.write(self._spec))
 
@@ -315,7 +316,7 @@ class Tokenizer:
             UsageError: The file cannot represent this tokenizer; the message has the reason.
         """
         from bpe_beam.storage import Storage, path_name
-        from bpe_beam.tokenizer import sentencepiece_writing
+        from bpe_beam.tokenizer.files import sentencepiece_writing
 
         named = {"bos_token": bos_token, "eos_token": eos_token, "pad_token": pad_token}
         roles = {role: self.roles[role] for role in named if role in self.roles}
@@ -373,7 +374,7 @@ class Tokenizer:
             UsageError: Hugging Face's libraries would give added tokens other ids.
         """
         from bpe_beam.storage import Storage, path_name
-        from bpe_beam.tokenizer.hugging_face_ids import check_ids
+        from bpe_beam.tokenizer.files.hugging_face_ids import check_ids
 
         check_ids(self._spec)
         (storage or Storage()).write_bytes(path_name(path), self.json_bytes)
@@ -408,7 +409,7 @@ class Tokenizer:
                 its token is not a special token of the tokenizer, or another value is invalid.
         """
         from bpe_beam.storage import Storage, path_name
-        from bpe_beam.tokenizer.transformers_files import write_folder
+        from bpe_beam.tokenizer.files.transformers_files import write_folder
 
         files = self.pretrained_files(model_max_length, chat_template, roles)
         write_folder(path_name(folder, "folder"), files, storage or Storage())
@@ -429,7 +430,7 @@ class Tokenizer:
         Raises:
             UsageError: As in `save_pretrained`.
         """
-        from bpe_beam.tokenizer import transformers_files
+        from bpe_beam.tokenizer.files import transformers_files
 
         known = self.model_input
         templates = known.chat_templates if chat_template is None else {"default": chat_template}
@@ -452,7 +453,7 @@ class Tokenizer:
 
     def vocab_json(self) -> bytes:
         """Return the model's vocabulary as GPT-2's `vocab.json`."""
-        from bpe_beam.tokenizer import vocab_files
+        from bpe_beam.tokenizer.files import vocab_files
 
         return vocab_files.vocab_json(self._spec.model)
 
@@ -462,7 +463,7 @@ class Tokenizer:
         Raises:
             UsageError: The model has no merges, or one that the file cannot represent.
         """
-        from bpe_beam.tokenizer import vocab_files
+        from bpe_beam.tokenizer.files import vocab_files
 
         return vocab_files.merges_txt(self._spec.model)
 
@@ -539,7 +540,7 @@ class Tokenizer:
     @cached_property
     def model_input(self) -> ModelInput:
         """The roles of special tokens, the length of the model's input, and chat templates."""
-        from bpe_beam.tokenizer.transformers_files import ModelInput
+        from bpe_beam.tokenizer.files.transformers_files import ModelInput
 
         source = self._source_of_input
         return source() if callable(source) else source or ModelInput()
@@ -551,7 +552,7 @@ class Tokenizer:
         They are those of `train`, of the files beside the one that was read, and of the unknown
         token and the padding of `tokenizer.json`.
         """
-        from bpe_beam.tokenizer.transformers_files import roles_of
+        from bpe_beam.tokenizer.files.transformers_files import roles_of
 
         return roles_of(self._spec, self.model_input)
 
@@ -660,8 +661,8 @@ class Tokenizer:
             DataError: As in `encode`, or the Arrow data has a null or invalid UTF-8; the message
                 has the number of the text, from 0, and the position.
         """
-        from bpe_beam.tokenizer.batch_output import check_output, lists_as
-        from bpe_beam.tokenizer.postprocessors import framed
+        from bpe_beam.tokenizer.components.postprocessors import framed
+        from bpe_beam.tokenizer.encoding.batch_output import check_output, lists_as
 
         check_output(output)
         rules = self._encoder.rules(allowed_special, disallowed_special)
@@ -706,7 +707,7 @@ class Tokenizer:
             DataError: As in `encode_batch`.
         """
         rules = self._encoder.rules(allowed_special, disallowed_special)
-        from bpe_beam.tokenizer.batch_output import padded
+        from bpe_beam.tokenizer.encoding.batch_output import padded
 
         ids = self._encoder.encode_batch(texts, rules)
         return padded(ids, *self._frame(add_special_tokens), pad_id, max_length)
@@ -849,7 +850,7 @@ class Tokenizer:
             DataError: The tokenizer does not have an id; the message has the number of the text,
                 from 0, and the number of the id.
         """
-        from bpe_beam.tokenizer.batch_output import check_output, texts_as
+        from bpe_beam.tokenizer.encoding.batch_output import check_output, texts_as
 
         check_output(output)
         texts = self._decoder.decode_texts(ids, self._skipped(skip_special_tokens))
@@ -876,7 +877,7 @@ class Tokenizer:
             UsageError: As in `decode_batch`.
             DataError: As in `decode_batch`.
         """
-        from bpe_beam.tokenizer.batch_output import check_output, texts_as
+        from bpe_beam.tokenizer.encoding.batch_output import check_output, texts_as
 
         check_output(output)
         return texts_as(self._decoder.decode_batch(ids, self._skipped(skip_special_tokens)), output)
@@ -931,7 +932,7 @@ class Tokenizer:
 
     @cached_property
     def _decoder(self) -> IdDecoder:
-        from bpe_beam.tokenizer.id_decoder import IdDecoder
+        from bpe_beam.tokenizer.encoding.id_decoder import IdDecoder
 
         return IdDecoder(self._spec, self._tokens)
 
@@ -964,7 +965,7 @@ def _reader_beside(path: PathName, storage: Storage | None) -> Callable[[], Mode
 
     def read() -> ModelInput:
         from bpe_beam.storage import Storage, path_name
-        from bpe_beam.tokenizer.transformers_files import read_model_input
+        from bpe_beam.tokenizer.files.transformers_files import read_model_input
 
         return read_model_input(path_name(path), storage or Storage())
 

@@ -6,10 +6,14 @@ import numpy as np
 from msgspec.structs import replace
 
 from bpe_beam.errors import require
-from bpe_beam.tokenizer.added_tokens import AddedToken
-from bpe_beam.tokenizer.models import BPE, ErrorLocation
-from bpe_beam.tokenizer.normalizers import normalizer_from_name
-from bpe_beam.tokenizer.pretokenizers import ends_in_bytes, pretokenizer_from_name, steps_of
+from bpe_beam.tokenizer.components.added_tokens import AddedToken
+from bpe_beam.tokenizer.components.models import BPE, ErrorLocation
+from bpe_beam.tokenizer.components.normalizers import normalizer_from_name
+from bpe_beam.tokenizer.components.pretokenizers import (
+    ends_in_bytes,
+    pretokenizer_from_name,
+    steps_of,
+)
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.initial_vocabulary import assign_ids
 from bpe_beam.training.native_trainer import TrainingResult

@@ -17,9 +17,9 @@ from msgspec.structs import astuple, replace
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError, UsageError, require
-from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.models import BPE, MAX_ID, byte_token
-from bpe_beam.tokenizer.native_encoder import make_model
+from bpe_beam.tokenizer.components import byte_level
+from bpe_beam.tokenizer.components.models import BPE, MAX_ID, byte_token
+from bpe_beam.tokenizer.encoding.native_encoder import make_model
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.recipe import BpeRecipe, MergingRecipe, Recipe, WordLevelRecipe
 from bpe_beam.training.seen_symbols import SeenSymbols

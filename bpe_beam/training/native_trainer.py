@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_beam import _native
-from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.models import is_byte_token
+from bpe_beam.tokenizer.components import byte_level
+from bpe_beam.tokenizer.components.models import is_byte_token
 from bpe_beam.training.initial_vocabulary import InitialVocabulary, require_room
 from bpe_beam.training.recipe import BpeRecipe, MergingRecipe
 from bpe_beam.training.symbols import WordSymbols

@@ -13,8 +13,8 @@ import msgspec
 
 from bpe_beam.errors import UsageError, require, require_between, require_choice
 from bpe_beam.messages import shortened
-from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.models import MAX_TOKEN_CHARS, byte_token, is_byte_token
+from bpe_beam.tokenizer.components import byte_level
+from bpe_beam.tokenizer.components.models import MAX_TOKEN_CHARS, byte_token, is_byte_token
 from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
 
 Model = Literal["bpe", "wordpiece", "prefix_bpe", "word_level"]

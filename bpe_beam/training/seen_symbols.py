@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bpe_beam.errors import UsageError
-from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.recipe import MergingRecipe, Recipe
 from bpe_beam.training.symbols import KINDS, Spelling, StoredSymbols, chunks, spelling_of

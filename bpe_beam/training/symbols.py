@@ -16,7 +16,7 @@ import numpy.typing as npt
 from bpe_beam import json_structs
 from bpe_beam.errors import DataError
 from bpe_beam.messages import shortened
-from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
 from bpe_beam.training.words import Words

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from bpe_beam.errors import require
-from bpe_beam.tokenizer.added_tokens import AddedToken
-from bpe_beam.tokenizer.decoders import (
+from bpe_beam.tokenizer.components.added_tokens import AddedToken
+from bpe_beam.tokenizer.components.decoders import (
     BPEDecoder,
     ByteFallback,
     ByteLevelDecoder,
@@ -21,23 +21,23 @@ from bpe_beam.tokenizer.decoders import (
     StripDecoder,
     WordPieceDecoder,
 )
-from bpe_beam.tokenizer.models import BPE, OF_ARGUMENTS, Model, WordLevel, WordPiece
-from bpe_beam.tokenizer.normalizers import (
+from bpe_beam.tokenizer.components.models import BPE, OF_ARGUMENTS, Model, WordLevel, WordPiece
+from bpe_beam.tokenizer.components.normalizers import (
     WORD_END,
     Normalizer,
     NormalizerSequence,
     Replace,
     normalizer_from_name,
 )
-from bpe_beam.tokenizer.patterns import Pattern
-from bpe_beam.tokenizer.postprocessors import (
+from bpe_beam.tokenizer.components.patterns import Pattern
+from bpe_beam.tokenizer.components.postprocessors import (
     PostProcessor,
     SpecialToken,
     TemplatePiece,
     TemplateProcessing,
     TemplateReference,
 )
-from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
+from bpe_beam.tokenizer.components.pretokenizers import pretokenizer_from_name
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.initial_vocabulary import assign_ids

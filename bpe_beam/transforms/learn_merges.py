@@ -13,8 +13,8 @@ from apache_beam.transforms import trigger
 
 from bpe_beam.counts.word_table import WordTable, decode_block, encode_block, schema_of
 from bpe_beam.errors import DataError, UsageError, require_between
-from bpe_beam.tokenizer.normalizers import normalizer_from_name
-from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
+from bpe_beam.tokenizer.components.normalizers import normalizer_from_name
+from bpe_beam.tokenizer.components.pretokenizers import pretokenizer_from_name
 from bpe_beam.training.learn import learn
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.training.seen_symbols import ambiguous_tokens, refuse_spelled

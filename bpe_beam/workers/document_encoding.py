@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Storage
-from bpe_beam.tokenizer.postprocessors import Frame, framed
+from bpe_beam.tokenizer.components.postprocessors import Frame, framed
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers.document_rules import DocumentRules
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bpe_beam.counts.word_table import string_buffers
 from bpe_beam.shards.shard_rows import DocumentChanges
-from bpe_beam.tokenizer.postprocessors import framed
+from bpe_beam.tokenizer.components.postprocessors import framed
 
 
 class DocumentRules(Struct, frozen=True):

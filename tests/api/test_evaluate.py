@@ -19,8 +19,8 @@ import bpe_beam
 from bpe_beam import Tokenizer
 from bpe_beam.api import text_batches
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.pretokenizers import ByteLevelPreTokenizer
+from bpe_beam.tokenizer.components import byte_level
+from bpe_beam.tokenizer.components.pretokenizers import ByteLevelPreTokenizer
 
 TEXTS = SAMPLE.splitlines(keepends=True)
 TOKENIZER = learn("bytes", ("<s>",), 120)

@@ -23,7 +23,7 @@ from bpe_beam.counts.pair_counts import (
 )
 from bpe_beam.counts.word_table import BLOCK_BYTES, PARTITIONS, encode_block
 from bpe_beam.errors import DataError
-from bpe_beam.tokenizer.byte_level import to_chars
+from bpe_beam.tokenizer.components.byte_level import to_chars
 
 pytestmark = pytest.mark.quick
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from some_of import SomeOf
 
-from bpe_beam.tokenizer.decoders import (
+from bpe_beam.tokenizer.components.decoders import (
     CTC,
     BPEDecoder,
     ByteFallback,
@@ -21,8 +21,8 @@ from bpe_beam.tokenizer.decoders import (
     StripDecoder,
     WordPieceDecoder,
 )
-from bpe_beam.tokenizer.patterns import Pattern
-from bpe_beam.tokenizer.postprocessors import (
+from bpe_beam.tokenizer.components.patterns import Pattern
+from bpe_beam.tokenizer.components.postprocessors import (
     BertProcessing,
     ByteLevelPostProcessor,
     PostProcessor,

@@ -18,7 +18,7 @@ from random_tokenizers import ROLES, BytesFile, RandomFile, SpacesFile
 
 from bpe_beam import Tokenizer
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.tokenizer.patterns import NAMED_PATTERNS
+from bpe_beam.tokenizer.components.patterns import NAMED_PATTERNS
 
 tokenizers = pytest.importorskip("tokenizers")
 

@@ -43,9 +43,9 @@ from tokenizers import (
 from tokenizers import Tokenizer as HuggingFace
 
 from bpe_beam import Tokenizer
-from bpe_beam.tokenizer.models import Model
-from bpe_beam.tokenizer.patterns import NAMED_PATTERNS
-from bpe_beam.tokenizer.tokenizer_json import FAMILIES
+from bpe_beam.tokenizer.components.models import Model
+from bpe_beam.tokenizer.components.patterns import NAMED_PATTERNS
+from bpe_beam.tokenizer.files.tokenizer_json import FAMILIES
 
 SHOWN = 5
 

@@ -30,11 +30,12 @@ from tokenizers import Tokenizer as HuggingFace
 
 from bpe_beam import Tokenizer
 from bpe_beam.errors import UsageError
-from bpe_beam.tokenizer import models, sentencepiece_file, sentencepiece_writing
-from bpe_beam.tokenizer.added_tokens import AddedToken
-from bpe_beam.tokenizer.normalizers import NormalizerSequence, Prepend, Replace
-from bpe_beam.tokenizer.patterns import Pattern
-from bpe_beam.tokenizer.pretokenizers import Metaspace
+from bpe_beam.tokenizer.components import models
+from bpe_beam.tokenizer.components.added_tokens import AddedToken
+from bpe_beam.tokenizer.components.normalizers import NormalizerSequence, Prepend, Replace
+from bpe_beam.tokenizer.components.patterns import Pattern
+from bpe_beam.tokenizer.components.pretokenizers import Metaspace
+from bpe_beam.tokenizer.files import sentencepiece_file, sentencepiece_writing
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
 CHARSMAP = Path(sentencepiece.__file__).parent / "package_data" / "nmt_nfkc.bin"

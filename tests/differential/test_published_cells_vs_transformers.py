@@ -27,8 +27,8 @@ from sentencepiece_models import BPE, BYTES, SPECIAL, made_model
 
 from bpe_beam import Tokenizer
 from bpe_beam.errors import UsageError
-from bpe_beam.tokenizer.published_classes import CLASSES
-from bpe_beam.tokenizer.sentencepiece_file import merges_of, read_pieces
+from bpe_beam.tokenizer.files.published_classes import CLASSES
+from bpe_beam.tokenizer.files.sentencepiece_file import merges_of, read_pieces
 
 pytestmark = pytest.mark.transformers
 

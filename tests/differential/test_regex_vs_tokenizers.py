@@ -15,7 +15,7 @@ from regex_samples import FOR_HUGGING_FACE, FOR_REGEX
 
 from bpe_beam import Tokenizer
 from bpe_beam.errors import UsageError
-from bpe_beam.tokenizer.patterns import Pattern
+from bpe_beam.tokenizer.components.patterns import Pattern
 from bpe_beam.tokenizer.regex.fragment import Dialect
 from bpe_beam.tokenizer.regex.syntax import translate
 

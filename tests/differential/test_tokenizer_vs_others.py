@@ -12,8 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bpe_beam import _native
-from bpe_beam.tokenizer import byte_level, text_chunks
-from bpe_beam.tokenizer.patterns import GPT2_PATTERN
+from bpe_beam.tokenizer.components import byte_level
+from bpe_beam.tokenizer.components.patterns import GPT2_PATTERN
+from bpe_beam.tokenizer.encoding import text_chunks
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 # The scanner follows Unicode 18.0, the engine in `tokenizers` 0.20 to 0.23 Unicode 15.1 to 16.0.

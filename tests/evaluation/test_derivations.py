@@ -16,8 +16,8 @@ from bpe_beam.evaluation.derivations import Derivations
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
-from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.models import BPE
+from bpe_beam.tokenizer.components import byte_level
+from bpe_beam.tokenizer.components.models import BPE
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 

@@ -15,8 +15,8 @@ from bpe_beam.errors import DataError
 from bpe_beam.evaluation.counted import CountedParts
 from bpe_beam.evaluation.differences import Pair, differences, word_differences
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.tokenizer.models import BPE, Unigram, WordLevel
-from bpe_beam.tokenizer.normalizers import normalizer_from_name
+from bpe_beam.tokenizer.components.models import BPE, Unigram, WordLevel
+from bpe_beam.tokenizer.components.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 

@@ -11,7 +11,7 @@ from bpe_beam.evaluation import summaries
 from bpe_beam.evaluation.report import VocabularySummary, summarize
 from bpe_beam.evaluation.summaries import Summaries
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.tokenizer.models import BPE
+from bpe_beam.tokenizer.components.models import BPE
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
 

@@ -11,9 +11,9 @@ from small_tokenizers import learn
 from bpe_beam.evaluation.derivations import Derivations
 from bpe_beam.evaluation.unused_tokens import MOST_LISTED, unreachable_tokens, unused_tokens
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.models import WordPiece
-from bpe_beam.tokenizer.pretokenizers import BertPreTokenizer
+from bpe_beam.tokenizer.components import byte_level
+from bpe_beam.tokenizer.components.models import WordPiece
+from bpe_beam.tokenizer.components.pretokenizers import BertPreTokenizer
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 

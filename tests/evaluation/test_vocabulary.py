@@ -9,9 +9,9 @@ import pytest
 import reference_evaluation as reference
 
 from bpe_beam.evaluation.vocabulary import Vocabulary, is_within_utf8, tokens_by_script
-from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.models import BPE, Unigram, WordPiece
-from bpe_beam.tokenizer.pretokenizers import ByteLevelPreTokenizer
+from bpe_beam.tokenizer.components import byte_level
+from bpe_beam.tokenizer.components.models import BPE, Unigram, WordPiece
+from bpe_beam.tokenizer.components.pretokenizers import ByteLevelPreTokenizer
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 

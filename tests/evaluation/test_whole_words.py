@@ -18,11 +18,11 @@ from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.whole_words import whole_words
 from bpe_beam.evaluation.word_encoding import WordEncoder
-from bpe_beam.tokenizer.added_tokens import AddedToken
-from bpe_beam.tokenizer.models import BPE, WordPiece
-from bpe_beam.tokenizer.normalizers import Lowercase
-from bpe_beam.tokenizer.patterns import Pattern
-from bpe_beam.tokenizer.pretokenizers import (
+from bpe_beam.tokenizer.components.added_tokens import AddedToken
+from bpe_beam.tokenizer.components.models import BPE, WordPiece
+from bpe_beam.tokenizer.components.normalizers import Lowercase
+from bpe_beam.tokenizer.components.patterns import Pattern
+from bpe_beam.tokenizer.components.pretokenizers import (
     ByteLevelPreTokenizer,
     Digits,
     PreTokenizer,

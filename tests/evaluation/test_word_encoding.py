@@ -13,10 +13,9 @@ from bpe_beam import _native
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.errors import TextError
 from bpe_beam.evaluation.word_encoding import WordEncoder
-from bpe_beam.tokenizer import native_encoder
-from bpe_beam.tokenizer.added_tokens import AddedToken
-from bpe_beam.tokenizer.models import BPE, WordPiece
-from bpe_beam.tokenizer.normalizers import (
+from bpe_beam.tokenizer.components.added_tokens import AddedToken
+from bpe_beam.tokenizer.components.models import BPE, WordPiece
+from bpe_beam.tokenizer.components.normalizers import (
     BertNormalizer,
     Lowercase,
     NormalizerSequence,
@@ -24,14 +23,15 @@ from bpe_beam.tokenizer.normalizers import (
     Replace,
     normalizer_from_name,
 )
-from bpe_beam.tokenizer.patterns import Pattern
-from bpe_beam.tokenizer.pretokenizers import (
+from bpe_beam.tokenizer.components.patterns import Pattern
+from bpe_beam.tokenizer.components.pretokenizers import (
     ByteLevelPreTokenizer,
     Metaspace,
     PreTokenizerSequence,
     WhitespaceSplit,
     pretokenizer_from_name,
 )
+from bpe_beam.tokenizer.encoding import native_encoder
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import regex
 
 from bpe_beam import _native
-from bpe_beam.tokenizer.patterns import GPT2_PATTERN
+from bpe_beam.tokenizer.components.patterns import GPT2_PATTERN
 
 PATTERN = regex.compile(GPT2_PATTERN)
 

@@ -18,7 +18,7 @@ from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.html_report.page import Evaluated, page
 from bpe_beam.html_report.samples import SAMPLES
-from bpe_beam.tokenizer.models import WordLevel
+from bpe_beam.tokenizer.components.models import WordLevel
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 

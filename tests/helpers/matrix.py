@@ -22,7 +22,7 @@ from tokenizers import (
     trainers,
 )
 
-from bpe_beam.tokenizer.patterns import DEEPSEEK_V3_PATTERNS, NAMED_PATTERNS
+from bpe_beam.tokenizer.components.patterns import DEEPSEEK_V3_PATTERNS, NAMED_PATTERNS
 
 BEHAVIORS = ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous")
 

@@ -10,8 +10,8 @@ from typing import Any
 import sentencepiece as library
 from sentencepiece_models import BPE, BYTES, CONTROL, UNIGRAM, UNKNOWN, Piece, made_model, message
 
-from bpe_beam.tokenizer import sentencepiece_file
-from bpe_beam.tokenizer.published_classes import CLASSES, SPECIAL_LISTS
+from bpe_beam.tokenizer.files import sentencepiece_file
+from bpe_beam.tokenizer.files.published_classes import CLASSES, SPECIAL_LISTS
 
 Files = dict[str, Any]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bpe_beam import Tokenizer
-from bpe_beam.tokenizer.patterns import NAMED_PATTERNS
+from bpe_beam.tokenizer.components.patterns import NAMED_PATTERNS
 
 ARANIZER = "pip aranizer==0.2.5"
 MISTRAL = "pip mistral-common==1.13.1"

@@ -10,7 +10,7 @@ from tokenizer_files import BPE as ONE_MERGE
 from tokenizer_files import BYTE_LEVEL as PREFIXED
 from tokenizer_files import WORDPIECE, added
 
-from bpe_beam.tokenizer.byte_level import CHAR_TO_BYTE
+from bpe_beam.tokenizer.components.byte_level import CHAR_TO_BYTE
 
 CONTENTS = [
     *("<s>", "</s>", "<pad>", "[CLS]", "[SEP]", "[X]", "[x]", "<unk>", "<0x41>", "xyz", "XYZ"),

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from bpe_beam.errors import UsageError, require_choice
-from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.training.recipe import ALPHABETS, TIE_BREAKS
 
 Pair = tuple[str, str]

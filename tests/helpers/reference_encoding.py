@@ -13,8 +13,8 @@ from itertools import pairwise
 import regex
 
 from bpe_beam.errors import DataError
-from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.patterns import GPT2_PATTERN
+from bpe_beam.tokenizer.components import byte_level
+from bpe_beam.tokenizer.components.patterns import GPT2_PATTERN
 
 
 def pretokenize(text: str, pattern: str = GPT2_PATTERN) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reference_bpe import learn_bpe
 from reference_encoding import pretokenize
 
-from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 # Some of everything: contractions, digits, runs of spaces and signs, several scripts.

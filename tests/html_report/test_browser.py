@@ -20,7 +20,7 @@ from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.html_report.page import Evaluated, page
 from bpe_beam.html_report.samples import SAMPLES
 from bpe_beam.html_report.visible import visible
-from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 pytestmark = pytest.mark.browser

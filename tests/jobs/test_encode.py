@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from command_line import run_for_output as run
 
-from bpe_beam.tokenizer.models import WordLevel
-from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
+from bpe_beam.tokenizer.components.models import WordLevel
+from bpe_beam.tokenizer.components.pretokenizers import pretokenizer_from_name
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 

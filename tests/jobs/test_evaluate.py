@@ -25,7 +25,7 @@ from bpe_beam.jobs import evaluate
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.evaluate import EvaluateSettings
-from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.components import byte_level
 
 SIZES = (300, 330, 400)
 

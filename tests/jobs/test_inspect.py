@@ -15,7 +15,7 @@ from counted_sources import words
 
 from bpe_beam import Tokenizer, shards
 from bpe_beam.cli import main as cli
-from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.transforms import Tokenize, WriteTokens
 
 pytestmark = pytest.mark.quick

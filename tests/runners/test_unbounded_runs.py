@@ -22,7 +22,7 @@ from made_text import documents
 
 from bpe_beam import Tokenizer
 from bpe_beam.engines.runner_flags import from_mapping
-from bpe_beam.tokenizer.patterns import GPT2_PATTERN
+from bpe_beam.tokenizer.components.patterns import GPT2_PATTERN
 from bpe_beam.transforms import CountWords, Tokenize
 
 pytestmark = pytest.mark.runners

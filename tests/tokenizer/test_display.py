@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bpe_beam.tokenizer.decoders import WordPieceDecoder
-from bpe_beam.tokenizer.display import describe, text_of
-from bpe_beam.tokenizer.normalizers import (
+from bpe_beam.tokenizer.components.decoders import WordPieceDecoder
+from bpe_beam.tokenizer.components.normalizers import (
     NFKC,
     BertNormalizer,
     NormalizerSequence,
@@ -14,9 +13,15 @@ from bpe_beam.tokenizer.normalizers import (
     Replace,
     SentencePieceNormalizer,
 )
-from bpe_beam.tokenizer.patterns import NAMED_PATTERNS, Pattern
-from bpe_beam.tokenizer.postprocessors import BertProcessing
-from bpe_beam.tokenizer.pretokenizers import Metaspace, PreTokenizerSequence, Split, Whitespace
+from bpe_beam.tokenizer.components.patterns import NAMED_PATTERNS, Pattern
+from bpe_beam.tokenizer.components.postprocessors import BertProcessing
+from bpe_beam.tokenizer.components.pretokenizers import (
+    Metaspace,
+    PreTokenizerSequence,
+    Split,
+    Whitespace,
+)
+from bpe_beam.tokenizer.display import describe, text_of
 
 pytestmark = pytest.mark.quick
 

@@ -12,7 +12,7 @@ import pytest
 
 from bpe_beam import Tokenizer
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.tokenizer.patterns import Pattern
+from bpe_beam.tokenizer.components.patterns import Pattern
 
 pytestmark = pytest.mark.quick
 

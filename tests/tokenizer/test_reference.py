@@ -6,7 +6,7 @@ import pytest
 from reference_encoding import decode, encode, encode_word, pretokenize, split_specials
 
 from bpe_beam.errors import DataError
-from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.components import byte_level
 
 pytestmark = pytest.mark.quick
 

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from bpe_beam import _native
-from bpe_beam.tokenizer.text_chunks import safe_cuts
+from bpe_beam.tokenizer.encoding.text_chunks import safe_cuts
 
 pytestmark = pytest.mark.quick
 

@@ -13,10 +13,10 @@ import pytest
 from bpe_beam import Tokenizer
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.errors import DataError
+from bpe_beam.tokenizer.components.models import WordLevel
+from bpe_beam.tokenizer.components.patterns import Pattern
+from bpe_beam.tokenizer.components.pretokenizers import Split
 from bpe_beam.tokenizer.deadline import VARIABLE
-from bpe_beam.tokenizer.models import WordLevel
-from bpe_beam.tokenizer.patterns import Pattern
-from bpe_beam.tokenizer.pretokenizers import Split
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.workers.unused_memory import release_unused_memory
 

@@ -13,7 +13,7 @@ import pytest
 import reference_encoding as reference
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 pytestmark = pytest.mark.quick

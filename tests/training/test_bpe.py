@@ -15,7 +15,7 @@ from reference_encoding import pretokenize
 
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.errors import UsageError
-from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.training.learn import learn
 from bpe_beam.training.recipe import ALPHABETS, TIE_BREAKS, Alphabet, BpeRecipe, TieBreak
 from bpe_beam.training.tokenizer_parts import tokenizer_of

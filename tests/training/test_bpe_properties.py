@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from bpe_checks import check
 
-from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.training.recipe import ALPHABETS, TIE_BREAKS, BpeRecipe
 
 hypothesis = pytest.importorskip("hypothesis")

@@ -12,11 +12,11 @@ from counted_words import random_words, words_of
 from msgspec import structs
 
 from bpe_beam.errors import UsageError
-from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.added_tokens import AddedToken
-from bpe_beam.tokenizer.decoders import BPEDecoder
-from bpe_beam.tokenizer.models import BPE, WordLevel
-from bpe_beam.tokenizer.pretokenizers import WhitespaceSplit
+from bpe_beam.tokenizer.components import byte_level
+from bpe_beam.tokenizer.components.added_tokens import AddedToken
+from bpe_beam.tokenizer.components.decoders import BPEDecoder
+from bpe_beam.tokenizer.components.models import BPE, WordLevel
+from bpe_beam.tokenizer.components.pretokenizers import WhitespaceSplit
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.continue_training import (

@@ -13,7 +13,7 @@ import pytest
 from counted_words import random_words, words_of
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.continue_training import recipe_like
 from bpe_beam.training.initial_vocabulary import (

@@ -14,7 +14,7 @@ from reference_bpe import (
 from reference_encoding import encode_word, pretokenize
 
 from bpe_beam.errors import UsageError
-from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.training.recipe import TIE_BREAKS
 
 pytestmark = pytest.mark.quick

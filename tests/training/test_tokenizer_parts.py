@@ -8,7 +8,7 @@ import pytest
 from counted_words import words_of
 
 from bpe_beam.errors import UsageError
-from bpe_beam.tokenizer.decoders import (
+from bpe_beam.tokenizer.components.decoders import (
     BPEDecoder,
     ByteFallback,
     ByteLevelDecoder,
@@ -19,10 +19,10 @@ from bpe_beam.tokenizer.decoders import (
     StripDecoder,
     WordPieceDecoder,
 )
-from bpe_beam.tokenizer.models import BPE, WordLevel, WordPiece
-from bpe_beam.tokenizer.normalizers import NFC, NormalizerSequence, Replace
-from bpe_beam.tokenizer.patterns import Pattern
-from bpe_beam.tokenizer.pretokenizers import (
+from bpe_beam.tokenizer.components.models import BPE, WordLevel, WordPiece
+from bpe_beam.tokenizer.components.normalizers import NFC, NormalizerSequence, Replace
+from bpe_beam.tokenizer.components.patterns import Pattern
+from bpe_beam.tokenizer.components.pretokenizers import (
     BertPreTokenizer,
     ByteLevelPreTokenizer,
     Digits,

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from bpe_beam.counts.pair_counts import PairCounts
 from bpe_beam.counts.word_table import BLOCK_BYTES
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.tokenizer.byte_level import to_chars
+from bpe_beam.tokenizer.components.byte_level import to_chars
 from bpe_beam.transforms import CountPairs, CountWords, PairCountsFn, count_pairs
 from bpe_beam.transforms.coders import PairCountsCoder, RecordBatchCoder
 from bpe_beam.transforms.window_tables import WindowTables

@@ -12,7 +12,7 @@ from apache_beam.transforms.window import FixedWindows, TimestampedValue
 
 from bpe_beam.counts.word_table import BLOCK_BYTES, encode_block
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.tokenizer.patterns import GPT2_PATTERN
+from bpe_beam.tokenizer.components.patterns import GPT2_PATTERN
 from bpe_beam.transforms import CountWords
 from bpe_beam.transforms.elements import utf8_of
 

@@ -16,8 +16,8 @@ from sentences import TEXT, sentences
 from bpe_beam import Tokenizer
 from bpe_beam.counts.word_table import WORD_SCHEMA
 from bpe_beam.errors import UsageError
-from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.patterns import GPT2_PATTERN
+from bpe_beam.tokenizer.components import byte_level
+from bpe_beam.tokenizer.components.patterns import GPT2_PATTERN
 from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.transforms import (
     CountWords,

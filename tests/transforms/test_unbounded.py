@@ -28,7 +28,7 @@ from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.counts.word_counter import WordCounter
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage
-from bpe_beam.tokenizer.patterns import GPT2_PATTERN
+from bpe_beam.tokenizer.components.patterns import GPT2_PATTERN
 from bpe_beam.transforms import CountWords, Tokenize, count_words, document_fn, tokenize
 from bpe_beam.transforms.tokenize_new_files import TokenizeNewFiles
 from bpe_beam.transforms.window_tables import WindowTables

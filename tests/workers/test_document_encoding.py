@@ -11,7 +11,7 @@ import pytest
 from bpe_beam import Tokenizer
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Storage
-from bpe_beam.tokenizer.byte_level import BYTE_TO_CHAR
+from bpe_beam.tokenizer.components.byte_level import BYTE_TO_CHAR
 from bpe_beam.workers.document_encoding import Encoding, cached_tokenizer
 
 pytestmark = pytest.mark.quick

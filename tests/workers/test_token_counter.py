@@ -14,7 +14,7 @@ from small_tokenizers import learn
 from bpe_beam.errors import DataError
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.storage import Storage
-from bpe_beam.tokenizer.models import WordLevel
+from bpe_beam.tokenizer.components.models import WordLevel
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers import token_counter

@@ -40,10 +40,9 @@ from bpe_beam.settings.field import typed_options
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import Sha256, read_signed, to_struct, with_checksum
-from bpe_beam.tokenizer import sentencepiece_writing
-from bpe_beam.tokenizer.sentencepiece_writing import ROLES, SENTENCEPIECE_FILE
-from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.tokenizer.transformers_files import (
+from bpe_beam.tokenizer.files import sentencepiece_writing
+from bpe_beam.tokenizer.files.sentencepiece_writing import ROLES, SENTENCEPIECE_FILE
+from bpe_beam.tokenizer.files.transformers_files import (
     CHAT_TEMPLATE_FILE,
     CONFIG_FILE,
     SPECIAL_TOKENS_FILE,
@@ -51,7 +50,8 @@ from bpe_beam.tokenizer.transformers_files import (
     special_tokens_map,
     tokenizer_config,
 )
-from bpe_beam.tokenizer.vocab_files import vocab_txt
+from bpe_beam.tokenizer.files.vocab_files import vocab_txt
+from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.continue_training import continued
 from bpe_beam.training.learn import is_nearly_characters
 from bpe_beam.training.native_trainer import MAX_TEXT, TrainingResult

@@ -21,8 +21,8 @@ from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.names import absolute
-from bpe_beam.tokenizer.added_tokens import AddedToken
-from bpe_beam.tokenizer.pretokenizers import is_byte_level_name
+from bpe_beam.tokenizer.components.added_tokens import AddedToken
+from bpe_beam.tokenizer.components.pretokenizers import is_byte_level_name
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.continue_training import check_continued, check_same_words, recipe_like
 from bpe_beam.training.initial_vocabulary import check_distributed

@@ -9,7 +9,7 @@ from bpe_beam import _native
 from bpe_beam.counts.artifact import read_part
 from bpe_beam.counts.word_table import string_buffers
 from bpe_beam.jobs.train.plan import TrainingPlan
-from bpe_beam.tokenizer.native_encoder import make_model
+from bpe_beam.tokenizer.encoding.native_encoder import make_model
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.training.words import weighted_total

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 import bpe_beam
-from bpe_beam.tokenizer.added_tokens import AddedToken
+from bpe_beam.tokenizer.components.added_tokens import AddedToken
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 TEXTS = ["xfoox xfoox afoo foob", "zy zy <s>"]

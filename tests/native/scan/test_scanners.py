@@ -18,7 +18,7 @@ from code_points import of_used_planes
 from gpt2_scanner_checks import left_out
 
 from bpe_beam import _native
-from bpe_beam.tokenizer.patterns import NAMED_PATTERNS
+from bpe_beam.tokenizer.components.patterns import NAMED_PATTERNS
 
 PATTERNS = {pattern.scanner: pattern.expression for pattern in NAMED_PATTERNS.values()}
 PUNCTUATION = r"\p{P}$+<=>^`|~"

@@ -1,0 +1,361 @@
+"""Decoders: how tokens become text again. Several form a chain, as `SequenceDecoder`."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+
+from bpe_beam import _native
+from bpe_beam.errors import DataError, require_choice
+from bpe_beam.tokenizer.components import byte_level
+from bpe_beam.tokenizer.components.component import (
+    Component,
+    MetaspaceComponent,
+    TokenId,
+    check_character,
+)
+from bpe_beam.tokenizer.components.patterns import Pattern
+
+_REPLACEMENT = "\ufffd".encode()
+_ESCAPED_SPACE = "\u2581".encode()
+# The token of a byte in vocabularies with byte fallback. Hugging Face's parser of numbers accepts
+# a plus sign.
+_BYTE_TOKEN = re.compile(rb"<0x([0-9A-Fa-f]{2}|\+[0-9A-Fa-f])>")
+# A decoder may lengthen a text, but a chain of a few could lengthen it without a limit.
+_MAX_GROWTH = 100
+_SPARE_BYTES = 1 << 20
+
+
+class _Decoder(Component, frozen=True):
+    """The method of all decoders."""
+
+    def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
+        """Return the decoded strings of one text, in linear time."""
+        raise NotImplementedError
+
+
+class ByteLevelDecoder(_Decoder, frozen=True, tag="ByteLevel"):
+    """Joins the bytes of tokens in the byte-level alphabet.
+
+    The bytes of a token with a character outside of the alphabet are its own text. The settings
+    have no effect, as in Hugging Face.
+    """
+
+    add_prefix_space: bool = False
+    trim_offsets: bool = True
+    use_regex: bool = True
+
+    def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
+        data = b"".join(map(bytes_of_token, tokens))
+        return [data.decode(errors="replace").encode() if lossy else data]
+
+
+class BPEDecoder(_Decoder, frozen=True):
+    """Replaces the mark of the end of a word by a space, except after the last token.
+
+    Attributes:
+        suffix: The mark of the end of a word.
+    """
+
+    suffix: str = "</w>"
+
+    def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
+        decoded = [_replace(token, self.suffix, b" ") for token in tokens[:-1]]
+        return decoded + [_replace(token, self.suffix, b"") for token in tokens[-1:]]
+
+
+# Applied in this order, each to the result of the one before.
+_CLEANUP = (
+    (b" .", b"."),
+    (b" ?", b"?"),
+    (b" !", b"!"),
+    (b" ,", b","),
+    (b" ' ", b"'"),
+    (b" n't", b"n't"),
+    (b" 'm", b"'m"),
+    (b" do not", b" don't"),
+    (b" 's", b"'s"),
+    (b" 've", b"'ve"),
+    (b" 're", b"'re"),
+)
+
+
+class WordPieceDecoder(_Decoder, frozen=True, tag="WordPiece"):
+    """Adds a space before each token that begins a word, except the first.
+
+    Attributes:
+        prefix: The mark of a token that continues a word.
+        cleanup: Whether to remove the spaces before punctuation and English contractions, within
+            each token.
+    """
+
+    prefix: str = "##"
+    cleanup: bool = True
+
+    def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
+        prefix = self.prefix.encode()
+        decoded = tokens[:1]
+        for token in tokens[1:]:
+            decoded.append(token[len(prefix) :] if token.startswith(prefix) else b" " + token)
+        return [_cleaned_up(token) for token in decoded] if self.cleanup else decoded
+
+
+class MetaspaceDecoder(MetaspaceComponent, frozen=True, tag="Metaspace"):
+    """Replaces a visible character by a space; in the first token, removes it."""
+
+    def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
+        """See `_Decoder.apply`."""
+        replacement = self.replacement.encode()
+        first = b" " if self.prepend_scheme == "never" else b""
+        decoded = [token.replace(replacement, first) for token in tokens[:1]]
+        return decoded + [token.replace(replacement, b" ") for token in tokens[1:]]
+
+
+class ByteFallback(_Decoder, frozen=True):
+    """Joins runs of the tokens `<0x00>` to `<0xFF>` to bytes.
+
+    With `lossy` a run that is not UTF-8 becomes one U+FFFD for each of its bytes.
+    """
+
+    def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
+        decoded: list[bytes] = []
+        for is_bytes, group in groupby(tokens, lambda token: bool(_BYTE_TOKEN.fullmatch(token))):
+            run = [*group]
+            decoded += _joined_bytes(run, lossy) if is_bytes else run
+        return decoded
+
+
+class Fuse(_Decoder, frozen=True):
+    """Joins all strings to one."""
+
+    def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
+        return [b"".join(tokens)]
+
+
+class StripDecoder(_Decoder, frozen=True, tag="Strip"):
+    """Removes a character from both ends of each string.
+
+    Attributes:
+        content: The character.
+        start: The most characters to remove at the start, at least 0.
+        stop: The most characters to remove at the end, at least 0.
+    """
+
+    content: str
+    start: TokenId
+    stop: TokenId
+
+    def __post_init__(self) -> None:
+        check_character("content", self.content)
+
+    def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
+        return [self._strip(token) for token in tokens]
+
+    def _strip(self, token: bytes) -> bytes:
+        content = self.content.encode()
+        size = len(content)
+        begin, end = 0, len(token)
+        while begin < self.start * size and token.startswith(content, begin):
+            begin += size
+        while len(token) - end < self.stop * size and token.endswith(content, begin, end):
+            end -= size
+        return token[begin:end]
+
+
+class ReplaceDecoder(_Decoder, frozen=True, tag="Replace"):
+    """Replaces every match of a pattern, in each string by itself.
+
+    Attributes:
+        pattern: The pattern.
+        content: The replacement, without references to groups.
+    """
+
+    pattern: Pattern
+    content: str
+
+    def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
+        content = self.content.encode()
+        limit = _max_bytes(tokens)
+        decoded = []
+        for token in tokens:
+            if self.pattern.text:
+                kept = token.split(self.pattern.text.encode())
+            else:
+                kept = _between(token, self.pattern.byte_spans(token))
+            limit -= sum(map(len, kept)) + len(content) * (len(kept) - 1)
+            _check_growth(limit)
+            decoded.append(content.join(kept))
+        return decoded
+
+
+class CTC(_Decoder, frozen=True):
+    """Joins the tokens of speech recognition: a token that follows itself is dropped.
+
+    Attributes:
+        pad_token: The token between two equal ones, removed from each token.
+        word_delimiter_token: The token that stands for a space.
+        cleanup: Whether to put spaces for it, and to clean up each token as `WordPieceDecoder`.
+    """
+
+    pad_token: str = "<pad>"
+    word_delimiter_token: str = "|"
+    cleanup: bool = True
+
+    def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
+        decoded = [token.replace(self.pad_token.encode(), b"") for token, _ in groupby(tokens)]
+        if not self.pad_token:
+            decoded = [token for token, _ in groupby(tokens)]
+        if self.cleanup:
+            decoded = [
+                _replace(_cleaned_up(token), self.word_delimiter_token, b" ") for token in decoded
+            ]
+        return decoded
+
+
+class SentencePieceDecoder(_Decoder, frozen=True, tag="SentencePiece"):
+    """Decodes as SentencePiece does, which Hugging Face's decoders cannot in all cases.
+
+    Attributes:
+        strip_first: Whether a U+2581 at the beginning of the text is dropped: `one`, `all` of the
+            first tokens that have nothing else, or `none`.
+        byte_fallback: Whether the tokens `<0x00>` to `<0xFF>` are bytes. Each byte that is not
+            UTF-8 becomes U+FFFD.
+        control: The tokens that have no text.
+        unknown: The unknown token.
+        unknown_surface: Its text.
+    """
+
+    strip_first: str
+    byte_fallback: bool
+    control: tuple[str, ...]
+    unknown: str
+    unknown_surface: str
+
+    def __post_init__(self) -> None:
+        require_choice("strip_first", self.strip_first, ("one", "all", "none"))
+
+    def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
+        silent = {token.encode() for token in self.control}
+        unknown, surface = self.unknown.encode(), self.unknown_surface.encode()
+        decoded: list[bytes] = []
+        begun = self.strip_first == "none"
+        for is_bytes, group in groupby(tokens, self._is_byte):
+            if is_bytes:
+                data = bytes(int(token[3:-1], 16) for token in group)
+                decoded.append(_each_byte_replaced(data) if lossy else data)
+                begun = True
+                continue
+            for token in group:
+                text, stripped = b"", False
+                if token == unknown:
+                    text = surface
+                elif token not in silent:
+                    kept = token if begun else token.removeprefix(_ESCAPED_SPACE)
+                    stripped = self.strip_first == "one" and len(kept) < len(token)
+                    text = kept.replace(_ESCAPED_SPACE, b" ")
+                begun = begun or stripped or bool(text)
+                decoded.append(text)
+        return decoded
+
+    def _is_byte(self, token: bytes) -> bool:
+        return self.byte_fallback and _BYTE_TOKEN.fullmatch(token) is not None
+
+
+class SequenceDecoder(_Decoder, frozen=True, tag="Sequence"):
+    """Decoders one after the other.
+
+    Attributes:
+        decoders: The decoders in the order in which they are applied.
+    """
+
+    decoders: tuple[Decoder, ...]
+
+    def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
+        limit = _max_bytes(tokens)
+        for decoder in self.decoders:
+            _native.check_deadline()
+            tokens = decoder.apply(tokens, lossy=lossy)
+            _check_growth(limit - sum(map(len, tokens)))
+        return tokens
+
+
+Decoder = (
+    BPEDecoder
+    | ByteFallback
+    | ByteLevelDecoder
+    | CTC
+    | Fuse
+    | MetaspaceDecoder
+    | ReplaceDecoder
+    | SentencePieceDecoder
+    | SequenceDecoder
+    | StripDecoder
+    | WordPieceDecoder
+)
+
+
+def bytes_of_token(token: bytes) -> bytes:
+    """Return the bytes of a token in the byte-level alphabet; of another token, its text."""
+    try:
+        return bytes([byte_level.CHAR_TO_BYTE[char] for char in token.decode()])
+    except (KeyError, UnicodeDecodeError):
+        return token
+
+
+def _replace(token: bytes, mark: str, by: bytes) -> bytes:
+    """Return the token with `by` for each mark; an empty mark matches around every character."""
+    if mark:
+        return token.replace(mark.encode(), by)
+    text = token.decode("utf-8", "surrogateescape").replace("", by.decode())
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _cleaned_up(token: bytes) -> bytes:
+    """Return the token without the spaces before punctuation and English contractions."""
+    for text, replacement in _CLEANUP:
+        token = token.replace(text, replacement)
+    return token
+
+
+def _joined_bytes(run: list[bytes], lossy: bool) -> list[bytes]:
+    """Return the strings of a run of byte tokens."""
+    data = bytes(int(token[3:-1], 16) for token in run)
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return [_REPLACEMENT] * len(run) if lossy else [data]
+    return [data]
+
+
+def _each_byte_replaced(data: bytes) -> bytes:
+    """Return UTF-8 with U+FFFD for each byte that is not UTF-8."""
+    kept = []
+    while True:
+        try:
+            data.decode()
+        except UnicodeDecodeError as error:
+            kept += [data[: error.start], _REPLACEMENT * (error.end - error.start)]
+            data = data[error.end :]
+        else:
+            return b"".join([*kept, data])
+
+
+def _between(token: bytes, spans: list[tuple[int, int]]) -> list[bytes]:
+    """Return the parts of a token before, between and after spans."""
+    begins = [0, *(end for _, end in spans)]
+    ends = [*(start for start, _ in spans), len(token)]
+    return [token[begin:end] for begin, end in zip(begins, ends, strict=True)]
+
+
+def _max_bytes(tokens: list[bytes]) -> int:
+    """Return the most bytes of the text of these tokens."""
+    return _SPARE_BYTES + _MAX_GROWTH * sum(map(len, tokens))
+
+
+def _check_growth(left: int) -> None:
+    """Refuse a text that exceeds its limit by -`left` bytes."""
+    if left < 0:
+        raise DataError(
+            f"the tokenizer's decoder makes the text over {_MAX_GROWTH} times as long as its "
+            "tokens; check the Replace decoders in its file"
+        )

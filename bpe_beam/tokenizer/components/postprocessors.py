@@ -1,0 +1,244 @@
+"""Post-processors: how the tokens of an encoded text are changed.
+
+`trim` changes the offsets of each token. `frame` gives the special tokens around those of the text,
+which are added on request and have the offsets (0, 0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET, Struct, UnsetType
+
+from bpe_beam import _native
+from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer.components import byte_level
+from bpe_beam.tokenizer.components.component import Component, Count, OneKey, TokenId
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Frame = tuple[list[tuple[str, int]], list[tuple[str, int]]]
+"""The tokens before a text and those after it, each with its id."""
+
+
+_TOKENS_BETWEEN_CHECKS = 1_000  # of the deadline
+# Unicode's White_Space: the spaces of Rust's char::is_whitespace, and so of Hugging Face; str.strip
+# alone would add U+001C to U+001F. Then the space of the byte-level alphabet.
+_SPACES = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000" + byte_level.BYTE_TO_CHAR[0x20]
+)
+
+
+class _PostProcessor(Component, frozen=True):
+    """A post-processor that adds no tokens; with the setting `trim_offsets` it trims offsets."""
+
+    def trim(self, index: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
+        """Return the offsets of one token."""
+        if not getattr(self, "trim_offsets", False):
+            return offsets
+        start, end = offsets
+        leading = len(token) - len(token.lstrip(_SPACES))
+        trailing = len(token) - len(token.rstrip(_SPACES))
+        if leading == 1 and getattr(self, "add_prefix_space", False) and 0 in (index, start):
+            leading = 0
+        start = min(start + leading, end)
+        if trailing and end >= trailing:
+            end = max(end - trailing, start)
+        return start, end
+
+    def frame(self) -> Frame:
+        """Return the special tokens before and after a text."""
+        return [], []
+
+
+class ByteLevelPostProcessor(_PostProcessor, frozen=True, tag="ByteLevel"):
+    """Hugging Face's ByteLevel post-processor: removes spaces from the offsets.
+
+    Attributes:
+        add_prefix_space: Whether to keep one space at the start of the text in the offsets, as if
+            it had been added.
+        trim_offsets: Whether to remove spaces at all.
+        use_regex: Only stored; has no effect.
+    """
+
+    add_prefix_space: bool = True
+    trim_offsets: bool = True
+    use_regex: bool = True
+
+
+class BertProcessing(_PostProcessor, frozen=True):
+    """BERT's frame: one token before a text and one after it.
+
+    Attributes:
+        sep: The token after the text, and its id.
+        cls: The token before it, and its id.
+    """
+
+    sep: tuple[str, TokenId] = ("[SEP]", 102)
+    cls: tuple[str, TokenId] = ("[CLS]", 101)
+
+    def frame(self) -> Frame:
+        return [self.cls], [self.sep]
+
+
+class RobertaProcessing(BertProcessing, frozen=True):
+    """RoBERTa's: BERT's frame, and offsets trimmed as by ByteLevel's post-processor.
+
+    Attributes:
+        trim_offsets: Whether to trim the offsets.
+        add_prefix_space: As in `ByteLevelPostProcessor`.
+    """
+
+    sep: tuple[str, TokenId] = ("</s>", 2)
+    cls: tuple[str, TokenId] = ("<s>", 0)
+    trim_offsets: bool = True
+    add_prefix_space: bool = True
+
+
+class TemplateReference(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a template piece refers to.
+
+    Attributes:
+        id: Which text, "A" or "B"; or the name of special tokens.
+        type_id: Only stored; has no effect.
+    """
+
+    id: str
+    type_id: Count
+
+
+class TemplatePiece(OneKey, frozen=True, rename={"text": "Sequence", "special": "SpecialToken"}):
+    """A text or special tokens in a template: one of the two.
+
+    Attributes:
+        text: The text.
+        special: The special tokens that are added.
+    """
+
+    text: TemplateReference | UnsetType = UNSET
+    special: TemplateReference | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.text is not UNSET and self.text.id not in ("A", "B"):
+            raise UsageError(f'a text of a template must be "A" or "B", got {self.text.id!r}')
+
+
+class SpecialToken(Struct, frozen=True, forbid_unknown_fields=True):
+    """The tokens of a name in a template.
+
+    Attributes:
+        id: The name.
+        ids: The tokens' ids.
+        tokens: The tokens, one for each id.
+    """
+
+    id: str
+    ids: tuple[TokenId, ...]
+    tokens: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.ids) != len(self.tokens):
+            raise UsageError(
+                f"template: special token {self.id!r} has {len(self.ids)} ids and "
+                f"{len(self.tokens)} tokens: give one id for each token"
+            )
+
+
+class TemplateProcessing(_PostProcessor, frozen=True):
+    """Special tokens around a text, by a template.
+
+    Attributes:
+        single: The template of one text; it has the text A once.
+        pair: The template of two texts; only stored.
+        special_tokens: The special tokens by their names in the templates.
+    """
+
+    single: tuple[TemplatePiece, ...]
+    pair: tuple[TemplatePiece, ...]
+    special_tokens: Mapping[str, SpecialToken]
+
+    def __post_init__(self) -> None:
+        texts = [piece.text.id for piece in self.single if piece.text is not UNSET]
+        if texts != ["A"]:
+            found = " ".join(f"${name}" for name in texts[:5]) or "none"
+            raise UsageError(f"template single must have the text $A exactly once, got {found}")
+        for piece in self.single:
+            if piece.special is not UNSET and piece.special.id not in self.special_tokens:
+                raise UsageError(
+                    f"template single: {piece.special.id!r} is not in special_tokens: add it there"
+                )
+
+    def frame(self) -> Frame:
+        before: list[tuple[str, int]] = []
+        after: list[tuple[str, int]] = []
+        side = before
+        for piece in self.single:
+            if piece.special is UNSET:
+                side = after
+                continue
+            special = self.special_tokens[piece.special.id]
+            side += zip(special.tokens, special.ids, strict=True)
+        return before, after
+
+
+class SequencePostProcessor(_PostProcessor, frozen=True, tag="Sequence"):
+    """Post-processors one after the other.
+
+    Attributes:
+        processors: The post-processors in the order in which they are applied.
+    """
+
+    processors: tuple[PostProcessor, ...]
+
+    def __post_init__(self) -> None:
+        framing = [part.json_type for part in self.processors if part.frame() != ([], [])]
+        if len(framing) > 1:
+            raise UsageError(
+                "only one post-processor of a sequence may add special tokens, got "
+                f"{', '.join(framing)}"
+            )
+
+    def trim(self, index: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
+        if index % _TOKENS_BETWEEN_CHECKS == 0:
+            _native.check_deadline()
+        for processor in self.processors:
+            offsets = processor.trim(index, token, offsets)
+        return offsets
+
+    def frame(self) -> Frame:
+        frames = (processor.frame() for processor in self.processors)
+        return next((frame for frame in frames if frame != ([], [])), ([], []))
+
+
+PostProcessor = (
+    BertProcessing
+    | ByteLevelPostProcessor
+    | RobertaProcessing
+    | SequencePostProcessor
+    | TemplateProcessing
+)
+
+
+def framed(
+    ids: pa.LargeListArray, before: Sequence[int], after: Sequence[int]
+) -> pa.LargeListArray:
+    """Return each list with `before` and `after` around it; the same lists if both are empty."""
+    if not before and not after:
+        return ids
+    import numpy as np
+    import pyarrow as pa
+
+    offsets = ids.offsets.to_numpy()
+    values = ids.values.to_numpy()[offsets[0] : offsets[-1]]
+    offsets = offsets - offsets[0]
+    # For each list the positions of its added ids: first those before it, then those after it.
+    ends = np.stack([offsets[:-1], offsets[1:]], axis=1)
+    positions = np.repeat(ends, [len(before), len(after)], axis=1)
+    added = np.tile(np.array([*before, *after], np.uint32), len(ids))
+    result = np.insert(values, positions.ravel(), added)
+    bounds = offsets + positions.shape[1] * np.arange(len(offsets))
+    return pa.LargeListArray.from_arrays(pa.array(bounds), pa.array(result))

@@ -1,0 +1,203 @@
+"""The files beside a `tokenizer.json` by which `transformers` opens a folder.
+
+They contain the purpose of each special token, and how long the input of a model may be: what
+`tokenizer.json` has no place for.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bpe_beam.errors import UsageError, require, require_whole
+from bpe_beam.messages import did_you_mean, shortened
+from bpe_beam.storage.names import redact
+from bpe_beam.tokenizer.components.added_tokens import AddedToken
+from bpe_beam.tokenizer.components.models import WordPiece
+from bpe_beam.tokenizer.files.json_node import Node, parse
+from bpe_beam.tokenizer.spec import TokenizerSpec
+
+if TYPE_CHECKING:
+    from bpe_beam.storage import Storage
+
+TOKENIZER_FILE = "tokenizer.json"
+CONFIG_FILE = "tokenizer_config.json"
+SPECIAL_TOKENS_FILE = "special_tokens_map.json"
+CHAT_TEMPLATE_FILE = "chat_template.jinja"
+
+_MORE_TEMPLATES = "additional_chat_templates"
+_JINJA = ".jinja"
+
+CHAT_TEMPLATES = (CHAT_TEMPLATE_FILE, f"{_MORE_TEMPLATES}/*{_JINJA}")
+"""Patterns of the names of chat templates in a folder."""
+
+ROLES = (
+    *("bos_token", "eos_token", "pad_token"),
+    *("sep_token", "cls_token", "mask_token", "unk_token"),
+)
+"""What a special token may be for."""
+
+
+class ModelInput(Struct, frozen=True):
+    """What a model expects of a tokenizer, besides ids.
+
+    Attributes:
+        roles: Special tokens by their role, such as `eos_token`, in the names of `transformers`.
+        max_length: The most tokens of the model's input; None: no limit.
+        chat_templates: Jinja templates of conversations, by name; that of all models is `default`.
+    """
+
+    roles: dict[str, str] = {}
+    max_length: int | None = None
+    chat_templates: dict[str, str] = {}
+
+
+def roles_of(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, str]:
+    """Return the special tokens by role, also those that the model and the padding name."""
+    padding = spec.padding.pad_token if spec.padding is not None else None
+    named = {"unk_token": getattr(spec.model, "unk_token", None), "pad_token": padding}
+    special = {token.content for token in spec.added_tokens if token.special}
+    return {role: token for role, token in named.items() if token in special} | model_input.roles
+
+
+def read_model_input(path: str, storage: Storage) -> ModelInput:
+    """Return what the files beside a tokenizer's file tell of the model's input."""
+    from bpe_beam.tokenizer.files import published_folder
+
+    folder = path
+    if not storage.is_folder(path):
+        folder, slash, name = path.rpartition("/")
+        if name not in published_folder.FILES or folder.endswith("/"):
+            return ModelInput()
+        folder = (folder or "/") if slash else "."
+        if name not in storage.list_names(folder):
+            warnings.warn(
+                f"{redact(folder)} cannot be listed, so the files beside {name} are not read: it "
+                "has no roles of special tokens, length of the input and chat template",
+                stacklevel=2,
+            )
+            return ModelInput()
+    found = published_folder.model_input(folder, storage)
+    return replace(found, chat_templates=read_chat_templates(folder, storage))
+
+
+def read_chat_templates(folder: str, storage: Storage) -> dict[str, str]:
+    """Return the chat templates in a tokenizer's folder, by name, as `transformers` finds them."""
+    names = storage.list_names(folder)
+    paths = {}
+    if CHAT_TEMPLATE_FILE in names:
+        paths["default"] = storage.join(folder, CHAT_TEMPLATE_FILE)
+    if _MORE_TEMPLATES in names:
+        more = storage.join(folder, _MORE_TEMPLATES)
+        for name in storage.list_names(more):
+            if name.endswith(_JINJA):
+                paths[name.removesuffix(_JINJA)] = storage.join(more, name)
+    if paths:
+        return {name: _text(storage.read_bytes(path), path) for name, path in paths.items()}
+    if CONFIG_FILE not in names:
+        return {}
+    config = storage.join(folder, CONFIG_FILE)
+    node = Node(config, "", parse(storage.read_bytes(config), config)).field("chat_template")
+    if node.value is None or isinstance(node.value, str):
+        return {} if node.value is None else {"default": node.value}
+    return {row.field("name").string(): row.field("template").string() for row in node.items()}
+
+
+def _text(data: bytes, path: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{redact(path)}: byte {error.start:,}: not UTF-8") from None
+
+
+def tokenizer_config(spec: TokenizerSpec, model_input: ModelInput) -> bytes:
+    """Return the bytes of `tokenizer_config.json`."""
+    length = model_input.max_length
+    names = ["input_ids", "attention_mask"]
+    if isinstance(spec.model, WordPiece):  # BERT and its like tell two texts apart
+        names.insert(1, "token_type_ids")
+    pre_tokenizer = spec.pre_tokenizer
+    by_role = _by_role(spec, model_input)
+    if spec.padding is not None:  # without a role, transformers takes its token, even a new one
+        by_role.setdefault("pad_token", None)
+    config = {
+        **({"add_prefix_space": True} if getattr(pre_tokenizer, "add_prefix_space", 0) else {}),
+        "added_tokens_decoder": {str(token.id): _settings(token) for token in spec.added_tokens},
+        "clean_up_tokenization_spaces": False,  # the decoder does all
+        **({} if length is None else {"model_max_length": int(length)}),
+        "model_input_names": names,
+        # The class that reads a tokenizer.json as it is: others build parts of it by themselves.
+        "tokenizer_class": "PreTrainedTokenizerFast",
+    }
+    return _written(config | by_role)
+
+
+def special_tokens_map(spec: TokenizerSpec, model_input: ModelInput) -> bytes:
+    """Return the bytes of `special_tokens_map.json`."""
+    return _written(_by_role(spec, model_input))
+
+
+def written_beside(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, bytes]:
+    """Return the files to write beside a `tokenizer.json`: their bytes by name."""
+    if spec.file_warning is not None:
+        raise UsageError(f"transformers: cannot read this tokenizer: {spec.file_warning}")
+    for role in model_input.roles:
+        require(role in ROLES, f"is not a role of special tokens{did_you_mean(role, ROLES)}", role)
+    if model_input.max_length is not None:
+        require_whole("model_max_length", model_input.max_length, 1)
+    for name, template in model_input.chat_templates.items():
+        sound = bool(name) and "/" not in name and "\0" not in name
+        require(sound, f"must be a file's name, got {name!r}", "chat_template")
+        try:
+            template.encode()
+        except UnicodeEncodeError:
+            why = f"must be valid Unicode, got {shortened(template)}"
+            raise UsageError(why, ("chat_template",)) from None
+    templates = {
+        CHAT_TEMPLATE_FILE if name == "default" else f"{_MORE_TEMPLATES}/{name}{_JINJA}": template
+        for name, template in model_input.chat_templates.items()
+    }
+    return {
+        CONFIG_FILE: tokenizer_config(spec, model_input),
+        SPECIAL_TOKENS_FILE: special_tokens_map(spec, model_input),
+        **{path: template.encode() for path, template in templates.items()},
+    }
+
+
+def write_folder(folder: str, files: dict[str, bytes], storage: Storage) -> dict[str, bytes]:
+    """Write the files of a folder, each atomically.
+
+    Returns:
+        The bytes of the files by path.
+    """
+    for parent in sorted({name.rpartition("/")[0] for name in files}):
+        storage.make_folder(storage.join(folder, parent) if parent else folder)
+    paths = {storage.join(folder, name): data for name, data in files.items()}
+    for path, data in paths.items():
+        storage.write_bytes(path, data)
+    return paths
+
+
+def _by_role(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, Any]:
+    """Return the special tokens by role, and those without a role."""
+    special = [token.content for token in spec.added_tokens if token.special]
+    roles = roles_of(spec, model_input)
+    for role, token in roles.items():
+        require(token in special, f"must be a special token, got {token!r}", role)
+    others = [token for token in special if token not in roles.values()]
+    return {**roles, **({"additional_special_tokens": others} if others else {})}
+
+
+def _settings(token: AddedToken) -> dict[str, Any]:
+    settings = msgspec.structs.asdict(token)
+    del settings["id"]
+    return settings
+
+
+def _written(value: dict[str, Any]) -> bytes:
+    """Return the bytes of a JSON file as `transformers` writes it."""
+    return msgspec.json.format(msgspec.json.encode(value, order="sorted"), indent=2) + b"\n"
