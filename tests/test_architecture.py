@@ -79,9 +79,9 @@ STILL_THERE = {
     ("bpe_beam.tokenizer.spec", "bpe_beam.tokenizer.files.hugging_face_ids"),
     ("bpe_beam.tokenizer.files.transformers_files", "bpe_beam.tokenizer.files.published_folder"),
     ("bpe_beam.tokenizer.tokenizer", "bpe_beam.api.evaluate"),
-    ("bpe_beam.jobs.count", "bpe_beam.jobs.estimate"),
-    ("bpe_beam.jobs.tokenize", "bpe_beam.jobs.estimate"),
-    ("bpe_beam.jobs.train", "bpe_beam.jobs.estimate"),
+    ("bpe_beam.jobs.count", "bpe_beam.jobs.dry_run"),
+    ("bpe_beam.jobs.tokenize", "bpe_beam.jobs.dry_run"),
+    ("bpe_beam.jobs.train", "bpe_beam.jobs.dry_run"),
     ("bpe_beam.shards.dataset", "bpe_beam.shards.torch_dataset"),
 }
 

@@ -121,8 +121,7 @@ def _run_job(job: str, settings: Any) -> int:
     import msgspec
 
     from bpe_beam.cli.summary import for_people, format_summary
-    from bpe_beam.jobs.output_file import prepare_file, write_json
-    from bpe_beam.jobs.standard_streams import require_stdout
+    from bpe_beam.jobs.output import prepare_file, require_stdout, write_json
     from bpe_beam.progress import Progress
     from bpe_beam.terminal import Terminal
 

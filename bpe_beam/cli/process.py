@@ -20,7 +20,7 @@ from typing import Any, NoReturn, TextIO, cast
 from bpe_beam.cli import interrupts
 from bpe_beam.cli.error_reporting import WithoutTracebacks
 from bpe_beam.errors import DataError
-from bpe_beam.jobs.standard_streams import stdout_errors
+from bpe_beam.jobs.output import stdout_errors
 from bpe_beam.unused_packages import hide_unused_packages
 
 READER_GONE = 141

@@ -11,8 +11,7 @@ from msgspec import Struct
 from bpe_beam.counts.weights import parse_weight
 from bpe_beam.errors import UsageError, require
 from bpe_beam.jobs.input_folders import kind_of_tokens, refuse_unlike
-from bpe_beam.jobs.output_file import prepare_file, write_json
-from bpe_beam.jobs.standard_streams import write_stdout
+from bpe_beam.jobs.output import prepare_file, write_json, write_stdout
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tools import BlendSettings
 from bpe_beam.shards.formats import shard_format

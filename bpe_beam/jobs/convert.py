@@ -30,14 +30,15 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder, RestoredTask
 from bpe_beam.folders.receipts import WORK, Receipt
 from bpe_beam.folders.run_folder import RunFolder
-from bpe_beam.jobs.corpus_summary import shard_source_facts
+from bpe_beam.jobs.corpus.summary import shard_source_facts
 from bpe_beam.jobs.input_folders import (
     kind_of_tokens,
     refuse_own_folder,
     refuse_twice,
     refuse_unlike,
+    restored_files,
+    write_small_files,
 )
-from bpe_beam.jobs.shards_folder import restored_files, write_small_files
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress
 from bpe_beam.settings.convert import ConvertSettings

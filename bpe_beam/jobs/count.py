@@ -18,9 +18,9 @@ from bpe_beam.folders.artifact_names import MANIFEST_FILE, REJECTS
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import RestoredFolder, RestoredTask
 from bpe_beam.folders.receipts import Receipt
-from bpe_beam.jobs import corpus_input
-from bpe_beam.jobs.corpus_job import CorpusJob, CorpusSummary, Receipts, SplitsLeft, TemplateSummary
-from bpe_beam.jobs.corpus_summary import source_facts
+from bpe_beam.jobs.corpus import input as corpus_input
+from bpe_beam.jobs.corpus.job import CorpusJob, CorpusSummary, Receipts, SplitsLeft, TemplateSummary
+from bpe_beam.jobs.corpus.summary import source_facts
 from bpe_beam.jobs.counting_work import CountingWork
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress, Work
@@ -44,7 +44,7 @@ from bpe_beam.workers.split_stats import lost_files, reject_reasons
 from bpe_beam.workers.split_task import task_name
 
 if TYPE_CHECKING:
-    from bpe_beam.jobs.estimate import Estimate
+    from bpe_beam.jobs.dry_run import Estimate
 
 _PLAN = "__plan"
 _PARTS = [task_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
@@ -66,7 +66,7 @@ def run(
         with_places=settings.with_places,
     )
     if settings.dry_run:
-        from bpe_beam.jobs.estimate import estimate_counting
+        from bpe_beam.jobs.dry_run import estimate_counting
 
         return estimate_counting(plan, settings)
     return CountJob(settings, storage, plan, added_tokens).run(progress)

@@ -24,8 +24,8 @@ from bpe_beam.evaluation.differences import (
     word_differences,
 )
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.jobs.output_file import write_json
-from bpe_beam.jobs.tokenizer_names import short_names
+from bpe_beam.jobs.input_folders import short_names
+from bpe_beam.jobs.output import write_json
 from bpe_beam.messages import and_more
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tools import DiffSettings

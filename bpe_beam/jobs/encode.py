@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from bpe_beam.errors import DataError
-from bpe_beam.jobs.standard_streams import prompt_on_terminal, read_stdin
+from bpe_beam.jobs.output import prompt_on_terminal, read_stdin
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tools import EncodeSettings
 from bpe_beam.storage import Storage

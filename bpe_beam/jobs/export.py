@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from bpe_beam.jobs.standard_streams import write_stdout
+from bpe_beam.jobs.output import write_stdout
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tools import ExportSettings
 from bpe_beam.storage import Storage

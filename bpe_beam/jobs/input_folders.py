@@ -1,4 +1,4 @@
-"""Folders that a job reads to make one thing: none twice, none the output, and all of one kind."""
+"""Folders that a job reads: each once, none the output, all of one kind; files of shard folders."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from bpe_beam.errors import UsageError
+from bpe_beam.folders.artifact_names import TOKENIZER_FILE
+from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
 from bpe_beam.storage import redact
 from bpe_beam.storage.names import is_local, local_path, real_path
 
@@ -83,3 +87,39 @@ def _shown(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(value)
     return "none" if value is None else str(value)
+
+
+def restored_files(manifest: Manifest, part: str = "") -> dict[str, RestoredTask]:
+    """Return the files of a finished folder that are made of all its shards."""
+    file = manifest.token_counts
+    if file is None:
+        return {}
+    file = replace(file, name=inside(part, file.name))
+    return {file.name: RestoredTask((file,), None)}
+
+
+def write_small_files(
+    folder: OutputFolder, manifest: Manifest, tokenizer: bytes, part: str = ""
+) -> None:
+    """Write the files of a folder that follow from its manifest and its tokenizer."""
+    from bpe_beam.shards.manifest import small_files  # not needed for counts
+
+    for name, data in small_files(manifest, tokenizer).items():
+        folder.write(inside(part, name), data)
+
+
+def inside(part: str, name: str) -> str:
+    """Return the name of a file of a part, relative to the output."""
+    return f"{part}/{name}" if part else name
+
+
+def short_names(paths: Sequence[str]) -> list[str]:
+    """Return a name for each tokenizer: its folder; the whole paths where those are equal."""
+    whole = [redact(path) for path in paths]
+    short = []
+    for path in whole:
+        parts = [part for part in path.split("/") if part]
+        if len(parts) > 1 and parts[-1] == TOKENIZER_FILE:
+            parts.pop()
+        short.append(parts[-1] if parts else path)
+    return short if len(set(short)) == len(short) else whole

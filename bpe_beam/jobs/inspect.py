@@ -178,7 +178,7 @@ def _counts_figures(storage: Storage, path: str) -> Figures:
     from bpe_beam.counts.manifest import read_manifest
 
     # These import pyarrow: a tokenizer is shown without them.
-    from bpe_beam.jobs.corpus_summary import losses_summary, source_facts
+    from bpe_beam.jobs.corpus.summary import losses_summary, source_facts
     from bpe_beam.jobs.counts.histograms import WordHistograms
     from bpe_beam.jobs.counts.show import most_frequent
 
@@ -222,7 +222,7 @@ def _left_out(row: Filtered) -> str:
 def _shards_figures(storage: Storage, path: str) -> Figures:
     """Return the settings, the totals and the first documents of a folder of shards."""
     from bpe_beam.folders.receipts import require_files, to_hash
-    from bpe_beam.jobs.corpus_summary import losses_summary, shard_source_facts
+    from bpe_beam.jobs.corpus.summary import losses_summary, shard_source_facts
     from bpe_beam.shards.formats import shard_format
     from bpe_beam.shards.manifest import read_manifest
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from bpe_beam.corpus.plan import InputFile, Plan, Split
 from bpe_beam.corpus.split_planning import can_be_cut
-from bpe_beam.jobs import corpus_input
-from bpe_beam.jobs.corpus_summary import inputs_summary
-from bpe_beam.jobs.output_file import prepare_file, write_json
+from bpe_beam.jobs.corpus import input as corpus_input
+from bpe_beam.jobs.corpus.summary import inputs_summary
+from bpe_beam.jobs.output import prepare_file, write_json
 from bpe_beam.messages import first_few, format_bytes, quoted
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tools import PlanSettings

@@ -12,7 +12,7 @@ from msgspec import Struct, UnsetType
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.jobs import tokenize, train, verify
-from bpe_beam.jobs.corpus_job import CorpusSummary
+from bpe_beam.jobs.corpus.job import CorpusSummary
 from bpe_beam.jobs.train import TrainSummary
 from bpe_beam.jobs.verify import VerifySummary
 from bpe_beam.messages import command

@@ -21,7 +21,7 @@ from command_line import Ran, run, run_process, run_whole
 from made_text import documents, write
 from read_back import read_shards, tree
 
-from bpe_beam.jobs import corpus_job
+from bpe_beam.jobs.corpus import job as corpus_job
 from bpe_beam.workers import split_reader
 
 END = "<|endoftext|>"

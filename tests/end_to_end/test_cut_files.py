@@ -19,7 +19,7 @@ from read_back import read_shards, tree
 
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.folders.receipts import TaskFolder
-from bpe_beam.jobs import corpus_job
+from bpe_beam.jobs.corpus import job as corpus_job
 from bpe_beam.storage import Storage
 from bpe_beam.transforms import CountWords, ReadDocuments
 

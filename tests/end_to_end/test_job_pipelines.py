@@ -12,7 +12,7 @@ from command_line import run, run_whole
 from made_text import write
 from read_back import tree
 
-from bpe_beam.jobs import corpus_job
+from bpe_beam.jobs.corpus import job as corpus_job
 
 STRICT = ("--type_check_strictness=ALL_REQUIRED", "--runtime_type_check")
 RUNNER = ("--runner", "recording_runner.RecordingRunner")

@@ -22,8 +22,8 @@ from read_back import tree
 from bpe_beam.errors import DataError
 from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.folders.output_folder import OutputFolder
-from bpe_beam.jobs.arrange import _Arranging
 from bpe_beam.jobs.tokenize import _TokenizeJob
+from bpe_beam.jobs.tokenize.arrange import _Arranging
 from bpe_beam.shards.formats import SHARD_FORMATS
 
 END = "<|end|>"

@@ -13,7 +13,7 @@ from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name, read
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder, RestoredTask
-from bpe_beam.jobs.corpus_summary import source_facts
+from bpe_beam.jobs.corpus.summary import source_facts
 from bpe_beam.messages import command, list_few
 from bpe_beam.progress import Progress
 from bpe_beam.settings.counts import FilterCountsSettings, MergeCountsSettings

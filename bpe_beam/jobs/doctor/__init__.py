@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from bpe_beam.jobs.doctor import machine, runners, stores
 from bpe_beam.jobs.doctor.checks import Check, within
-from bpe_beam.jobs.output_file import write_json
+from bpe_beam.jobs.output import write_json
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tools import DoctorSettings
 from bpe_beam.terminal import Terminal, visible

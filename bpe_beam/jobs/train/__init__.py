@@ -21,7 +21,7 @@ from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import SUMMARY_FILE, TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import COUNTS, OutputFolder, RestoredFolder, RestoredTask
-from bpe_beam.jobs.corpus_summary import (
+from bpe_beam.jobs.corpus.summary import (
     loss_warnings,
     losses_summary,
     source_facts,
@@ -59,7 +59,7 @@ from bpe_beam.training.recipe import BpeRecipe, Recipe
 from bpe_beam.training.tokenizer_parts import tokenizer_of
 
 if TYPE_CHECKING:
-    from bpe_beam.jobs.estimate import Estimate
+    from bpe_beam.jobs.dry_run import Estimate
 
 _LONG_TOKEN = 1_000
 """A token of more characters than this is worth a warning."""
@@ -392,7 +392,8 @@ def _read_summary(data: bytes) -> TrainSummary:
 def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder, dict[str, Any]]:
     """Claim the output, count the corpus into it, and return rows of the count job's summary."""
     # Imported here because training from counts needs none of them.
-    from bpe_beam.jobs import corpus_input, count
+    from bpe_beam.jobs import count
+    from bpe_beam.jobs.corpus import input as corpus_input
 
     settings, storage = plan.settings, plan.storage
     assert settings.input is not None
@@ -435,8 +436,8 @@ def _count_settings(plan: TrainingPlan) -> CountSettings:
 
 def _estimate(plan: TrainingPlan) -> Estimate:
     """Return what the job would take; nothing is written."""
-    from bpe_beam.jobs import corpus_input
-    from bpe_beam.jobs.estimate import estimate_training, estimate_training_from_counts
+    from bpe_beam.jobs.corpus import input as corpus_input
+    from bpe_beam.jobs.dry_run import estimate_training, estimate_training_from_counts
 
     settings, storage = plan.settings, plan.storage
     if plan.counts is not None:

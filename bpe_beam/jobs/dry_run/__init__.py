@@ -36,7 +36,7 @@ from bpe_beam.counts.manifest import CountsManifest, read_manifest
 from bpe_beam.engines.local import scattered
 from bpe_beam.engines.run import workers_of
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
-from bpe_beam.jobs.corpus_summary import inputs_summary
+from bpe_beam.jobs.corpus.summary import inputs_summary
 from bpe_beam.progress import Progress, Stage
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.settings.count import CountSettings

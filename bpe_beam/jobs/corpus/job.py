@@ -27,8 +27,8 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.folders.run_folder import RunFolder
-from bpe_beam.jobs import corpus_input
-from bpe_beam.jobs.corpus_summary import (
+from bpe_beam.jobs.corpus import input as corpus_input
+from bpe_beam.jobs.corpus.summary import (
     inputs_summary,
     loss_warnings,
     losses_summary,

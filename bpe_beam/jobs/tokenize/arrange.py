@@ -40,8 +40,8 @@ from bpe_beam.folders.output_folder import (
     recorded_job,
 )
 from bpe_beam.folders.receipts import WORK, Publication, Receipt
-from bpe_beam.jobs import corpus_input
-from bpe_beam.jobs.shards_folder import inside, restored_files, write_small_files
+from bpe_beam.jobs.corpus import input as corpus_input
+from bpe_beam.jobs.input_folders import inside, restored_files, write_small_files
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tokenize import ArrangementSettings, TokenizeSettings
 from bpe_beam.shards.arrangement import Arrangement

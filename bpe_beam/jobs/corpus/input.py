@@ -16,7 +16,7 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, REJECTS
 from bpe_beam.folders.folder_kind import kind_of
 from bpe_beam.folders.receipts import TaskFolder
-from bpe_beam.jobs.standard_streams import STDOUT
+from bpe_beam.jobs.output import STDOUT
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.field import identity_of
 from bpe_beam.storage import Storage, redact

@@ -1,4 +1,7 @@
-"""Standard input and output of jobs whose input or result a person types or reads."""
+"""Standard streams, and the files that a job writes next to its folder: a report, its summary.
+
+The command line imports this module at its start: only what writes files imports the storage.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,13 @@ import contextlib
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
-from bpe_beam.errors import DataError
+from bpe_beam.errors import DataError, require
+
+if TYPE_CHECKING:
+    from bpe_beam.storage import Storage
 
 STDOUT = "-"
 """The name of stdout in place of a path."""
@@ -59,3 +66,30 @@ def require_stdout() -> None:
         return
     with stdout_errors():
         os.write(number, b"")
+
+
+def prepare_file(storage: Storage, target: str, parameter: str) -> None:
+    """Make the folder of a file, and find out before the job works whether it can be written."""
+    if target == STDOUT:
+        require_stdout()
+        return
+    from bpe_beam.storage.names import parent
+
+    require(not storage.is_folder(target), f"must be a file, got the folder {target!r}", parameter)
+    storage.make_folder(parent(target))
+    storage.check_writable(target)
+
+
+def write_json(
+    value: Mapping[str, Any], target: str, storage_options: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Write a value as JSON to a path, a URL, or stdout."""
+    from bpe_beam.storage.json_file import json_bytes
+
+    data = json_bytes(dict(value))
+    if target == STDOUT:
+        write_stdout(data)
+        return
+    from bpe_beam.storage import Storage  # imports fsspec, which stdout does not need
+
+    Storage(storage_options).write_bytes(target, data)

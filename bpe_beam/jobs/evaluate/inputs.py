@@ -1,11 +1,12 @@
-"""The tokenizers that a command compares, and short names of them."""
+"""The tokenizers that `evaluate` compares: their names, and the sizes of their vocabularies."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from bpe_beam.errors import UsageError, parameter_renamed, require
-from bpe_beam.folders.artifact_names import SUMMARY_FILE, TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import SUMMARY_FILE
+from bpe_beam.jobs.input_folders import short_names
 from bpe_beam.messages import did_you_mean
 from bpe_beam.settings.evaluate import VocabSize
 from bpe_beam.storage import Storage, redact
@@ -15,18 +16,6 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 _TIKTOKEN = ".tiktoken"
 _PRETOKENIZERS = "tiktoken_pretokenizers"
-
-
-def short_names(paths: Sequence[str]) -> list[str]:
-    """Return a name for each tokenizer: its folder; the whole paths where those are equal."""
-    whole = [redact(path) for path in paths]
-    short = []
-    for path in whole:
-        parts = [part for part in path.split("/") if part]
-        if len(parts) > 1 and parts[-1] == TOKENIZER_FILE:
-            parts.pop()
-        short.append(parts[-1] if parts else path)
-    return short if len(set(short)) == len(short) else whole
 
 
 def unique(values: Sequence[str], parameter: str) -> None:

@@ -34,11 +34,13 @@ from bpe_beam.evaluation.summaries import Summaries
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import is_exact
-from bpe_beam.jobs.corpus_summary import source_warnings
-from bpe_beam.jobs.evaluated import CountedWords, Texts, TokensFolder, folder_for_texts
+from bpe_beam.jobs.corpus.summary import source_warnings
+from bpe_beam.jobs.evaluate.inputs import read_tokenizers, sizes_of, unique
+from bpe_beam.jobs.evaluate.output import ReportOutput
+from bpe_beam.jobs.evaluate.tokens import TokensFolder
+from bpe_beam.jobs.evaluate.words import CountedWords
 from bpe_beam.jobs.evaluation_work import EvaluationWork
-from bpe_beam.jobs.report_output import ReportOutput
-from bpe_beam.jobs.tokenizer_names import read_tokenizers, short_names, sizes_of, unique
+from bpe_beam.jobs.input_folders import short_names
 from bpe_beam.progress import Progress
 from bpe_beam.settings.evaluate import EvaluateSettings
 from bpe_beam.storage import Storage, redact
@@ -204,6 +206,9 @@ def _words(
         manifest = read_manifest(storage, settings.counts)
         workers = workers_of(settings.run)
         return CountedWords(CountedParts.of_folder(storage, settings.counts, manifest, workers))
+    # Counts need none of its imports.
+    from bpe_beam.jobs.evaluate.texts import Texts, folder_for_texts
+
     assert settings.input is not None
     for name, tokenizer in tokenizers.items():
         if sizes[name]:

@@ -29,7 +29,7 @@ from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.folders.output_folder import COUNTS as COUNTS_FOLDER
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.folders.trained_files import TrainedFiles, read_trained_files
-from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.messages import and_more
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings
@@ -264,7 +264,7 @@ def _compare_with_corpus(
     input_settings = replace(input_settings, exclude=(*input_settings.exclude, *outputs))
     if manifest.can_be_arranged_again and settings.full:
         # An import that other folders do not need.
-        from bpe_beam.jobs.verify_arranged import differences_from_text
+        from bpe_beam.jobs.verify.arranged import differences_from_text
 
         found = tuple(
             differences_from_text(storage, folder, manifest, input_settings, settings.run, progress)

@@ -13,8 +13,7 @@ from bpe_beam.evaluation.metrics import Metrics
 from bpe_beam.evaluation.report import Report, to_csv
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.jobs.output_file import prepare_file
-from bpe_beam.jobs.standard_streams import STDOUT, write_stdout
+from bpe_beam.jobs.output import STDOUT, prepare_file, write_stdout
 from bpe_beam.messages import quoted
 from bpe_beam.progress import Progress
 from bpe_beam.settings.evaluate import EvaluateSettings

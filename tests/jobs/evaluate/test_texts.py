@@ -12,8 +12,8 @@ from command_line import run, run_whole
 from counted_sources import SOURCES, write_corpus
 
 from bpe_beam import Tokenizer
-from bpe_beam.jobs import count_in_memory
-from bpe_beam.jobs.evaluated import Texts
+from bpe_beam.jobs.evaluate import texts
+from bpe_beam.jobs.evaluate.texts import Texts
 from bpe_beam.shards.token_counts import SourceCounts
 
 
@@ -47,9 +47,9 @@ def test_words_in_memory_have_the_figures_of_a_folder(
     passes: list[str] = []
     tokens_of = Texts.tokens
 
-    def in_a_pass(texts: Texts, tokenizer: Tokenizer) -> Iterator[SourceCounts]:
+    def in_a_pass(corpus: Texts, tokenizer: Tokenizer) -> Iterator[SourceCounts]:
         passes.append(tokenizer.fingerprint)
-        return tokens_of(texts, tokenizer)
+        return tokens_of(corpus, tokenizer)
 
     monkeypatch.setattr(Texts, "tokens", in_a_pass)
     for sources in ((), SOURCES):
@@ -61,7 +61,7 @@ def test_words_in_memory_have_the_figures_of_a_folder(
         assert len(passes) == 1  # of the pattern without a name
         for limit in ("MOST_STORED_BYTES", "TABLE_BYTES"):
             with monkeypatch.context() as patch:
-                patch.setattr(count_in_memory, limit, 1_000)
+                patch.setattr(texts, limit, 1_000)
                 passes.clear()
                 assert evaluated(*arguments) == expected
                 assert len(passes) == 4

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from command_line import run
 
-from bpe_beam.jobs.output_file import write_json
+from bpe_beam.jobs.output import write_json
 
 pytestmark = pytest.mark.quick
 
@@ -27,7 +27,7 @@ def test_json_is_written_in_its_order(tmp_path: Path) -> None:
 
 
 def test_a_dash_is_stdout() -> None:
-    module = "bpe_beam.jobs.output_file"
+    module = "bpe_beam.jobs.output"
     code = f"from {module} import write_json as w; print('x'); w({{'ü': 1}}, '-', {{}})"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, check=True, timeout=600

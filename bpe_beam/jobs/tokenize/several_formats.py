@@ -15,7 +15,7 @@ from msgspec import structs
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE
 from bpe_beam.jobs import convert
-from bpe_beam.jobs.corpus_job import CorpusSummary
+from bpe_beam.jobs.corpus.job import CorpusSummary
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress
 from bpe_beam.settings.convert import ConvertSettings

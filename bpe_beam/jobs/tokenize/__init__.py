@@ -21,10 +21,10 @@ from bpe_beam.folders.artifact_names import SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import RestoredFolder, RestoredTask
 from bpe_beam.folders.receipts import WORK, Receipt
-from bpe_beam.jobs import corpus_input
-from bpe_beam.jobs.corpus_job import CorpusJob, CorpusSummary, SplitsLeft, TemplateSummary
-from bpe_beam.jobs.corpus_summary import inputs_summary, losses_summary, shard_source_facts
-from bpe_beam.jobs.shards_folder import restored_files, write_small_files
+from bpe_beam.jobs.corpus import input as corpus_input
+from bpe_beam.jobs.corpus.job import CorpusJob, CorpusSummary, SplitsLeft, TemplateSummary
+from bpe_beam.jobs.corpus.summary import inputs_summary, losses_summary, shard_source_facts
+from bpe_beam.jobs.input_folders import restored_files, write_small_files
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress
 from bpe_beam.settings.field import identity_of
@@ -55,8 +55,8 @@ from bpe_beam.workers.token_counter import added_up, id_columns, token_counts_na
 from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask, origin_of, tokenize_split
 
 if TYPE_CHECKING:
-    from bpe_beam.jobs.arrange import Arranged
-    from bpe_beam.jobs.estimate import Estimate
+    from bpe_beam.jobs.dry_run import Estimate
+    from bpe_beam.jobs.tokenize.arrange import Arranged
 
 _IMPORT_AFTER = 0.05
 """The seconds after which the tasks of a job have begun to encode."""
@@ -82,12 +82,12 @@ def run(
         storage, settings.input, outputs=(settings.output, settings.run.summary_file)
     )
     if settings.arranging.dry_run and settings.arranging.arrangement is None:
-        from bpe_beam.jobs.estimate import estimate_tokenizing
+        from bpe_beam.jobs.dry_run import estimate_tokenizing
 
         return estimate_tokenizing(plan, settings)
     if len(settings.formats) > 1:
         # Imports that one format does not need.
-        from bpe_beam.jobs.several_formats import tokenize_to_each
+        from bpe_beam.jobs.tokenize.several_formats import tokenize_to_each
 
         return tokenize_to_each(
             settings,
@@ -134,7 +134,7 @@ def _arrange(
 ) -> CorpusSummary:
     """Tokenize the corpus, and arrange the documents."""
     # Imports that documents in the order of the corpus do not need.
-    from bpe_beam.jobs.arrange import ArrangeJob, arrange
+    from bpe_beam.jobs.tokenize.arrange import ArrangeJob, arrange
 
     started = time.monotonic()
 

@@ -1,0 +1,352 @@
+"""The texts of a corpus: counts of their words and of their tokens.
+
+The words are counted first, by `count`: in memory if they are few, else into a folder. In memory,
+the words by the rules of other tokenizers are counted in the same pass. The tokens of a tokenizer
+whose rules have no name, or whose words are too many for memory, need another pass over the texts:
+`tokenize` without shards. Its folder has `__token_counts` and a small manifest. A killed job
+resumes from the folders.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
+
+import pyarrow as pa
+from msgspec import Struct, structs
+
+from bpe_beam.corpus.plan import Plan
+from bpe_beam.corpus.rejects import FileLoss
+from bpe_beam.counts.manifest import CountsManifest, read_manifest
+from bpe_beam.counts.word_counter import WordRules
+from bpe_beam.counts.word_counts import WordCounts
+from bpe_beam.counts.word_table import WordTable
+from bpe_beam.engines.run import workers_of
+from bpe_beam.engines.steps import Steps
+from bpe_beam.errors import parameter_renamed
+from bpe_beam.evaluation.counted import CountedParts
+from bpe_beam.evaluation.word_encoding import is_exact, rules_of_words
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.output_folder import COUNTS, RestoredFolder, RestoredTask
+from bpe_beam.folders.receipts import Receipt
+from bpe_beam.jobs import count
+from bpe_beam.jobs.corpus import input as corpus_input
+from bpe_beam.jobs.corpus.job import CorpusJob, Receipts, SplitsLeft
+from bpe_beam.jobs.evaluate.words import CountedWords
+from bpe_beam.progress import Progress, Work
+from bpe_beam.settings.common import InputSettings, RunSettings
+from bpe_beam.settings.count import CountSettings
+from bpe_beam.settings.tokenize import TokenizeSettings
+from bpe_beam.shards.numbering import token_counts_file
+from bpe_beam.shards.token_counts import SourceCounts, read_token_counts, write_token_counts
+from bpe_beam.storage import Storage
+from bpe_beam.storage.json_file import Count, Sha256, read_signed, to_struct, with_checksum
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.workers import metric_names
+from bpe_beam.workers.corpus_totals import CorpusTotals
+from bpe_beam.workers.count_in_memory import NotInMemoryError, WordsInMemory, count_in_memory
+from bpe_beam.workers.count_tokens import KIND, count_tokens
+from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.split_stats import lost_files, reject_reasons
+from bpe_beam.workers.split_task import task_name
+from bpe_beam.workers.token_counter import added_up, id_columns, token_counts_name
+from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask
+
+MOST_STORED_BYTES = 1 << 29
+"""The most stored bytes of a corpus that is counted in memory, so that little is read twice if its
+words take too much."""
+
+TABLE_BYTES = 400_000_000
+"""The most memory of the words."""
+
+
+@contextmanager
+def folder_for_texts(chosen: str | None) -> Iterator[str]:
+    """Yield the chosen folder, or a temporary one, which is removed."""
+    if chosen is not None:
+        yield chosen
+        return
+    with tempfile.TemporaryDirectory(prefix="bpe-beam-evaluate-") as folder:
+        yield folder
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The texts of a corpus, and the folder for what is counted of them.
+
+    Attributes:
+        storage: The storage client.
+        input: Where the texts are.
+        run: How their jobs run.
+        folder: The folder.
+        progress: Shows the progress of the jobs.
+        in_memory: Whether words may be counted in memory: nothing is to be kept in the folder.
+    """
+
+    storage: Storage
+    input: InputSettings
+    run: RunSettings
+    folder: str
+    progress: Progress
+    in_memory: bool
+
+    def words(self, pretokenizer: str, tokenizers: Sequence[Tokenizer]) -> CountedWords:
+        """Count the words, in memory if that is possible, else into a folder.
+
+        In memory the words of tokenizers that split texts in another way are counted in the same
+        pass.
+
+        Returns:
+            The words.
+        """
+        workers = workers_of(self.run)
+        output = self.storage.join(self.folder, COUNTS)
+        settings = CountSettings(self.input, output, self.run, pretokenizer=pretokenizer)
+        found = None
+        if self.in_memory:
+            others = _other_rules(tokenizers, pretokenizer)
+            there = self.storage.join(self.folder, "in-memory")
+            in_memory = replace(settings, output=there)
+            found = words_in_memory(in_memory, others, self.storage, self.progress)
+        if found is not None:
+            parts, *rest = [CountedParts.in_memory(counts, workers) for counts in found]
+            return CountedWords(parts, self.tokens, rest)
+        with parameter_renamed("output", "work"):
+            count.run(settings, self.progress)
+        manifest = read_manifest(self.storage, output)
+        parts = CountedParts.of_folder(self.storage, output, manifest, workers)
+        return CountedWords(parts, self.tokens)
+
+    def tokens(self, tokenizer: Tokenizer) -> Iterator[SourceCounts]:
+        """Return how often each id occurs in each source, by a pass over the texts."""
+        output = self.storage.join(self.folder, f"tokens-{tokenizer.fingerprint[:16]}")
+        tokenizer_file = self.storage.join(output, SHARDS_TOKENIZER_FILE)
+        settings = TokenizeSettings(self.input, tokenizer_file, output, self.run)
+        with parameter_renamed("output", "work"):
+            return token_counts(settings, self.storage, tokenizer, self.progress)
+
+
+def _other_rules(tokenizers: Sequence[Tokenizer], pretokenizer: str) -> list[WordRules]:
+    """Return the rules of tokenizers that split texts in another way, as far as they are known."""
+    found = (rules_of_words(one) for one in tokenizers if not is_exact(one, "none", pretokenizer))
+    return [*dict.fromkeys(rules for rules in found if rules is not None)]
+
+
+# ---- words in memory ----
+
+
+def words_in_memory(
+    settings: CountSettings, others: Sequence[WordRules], storage: Storage, progress: Progress
+) -> list[WordCounts] | None:
+    """Return the words of a corpus, or None if they should be counted into a folder."""
+    rules = [count.rules_of(settings), *others]
+    if not settings.run.is_local or any(one.hold_gil for one in rules):
+        return None
+    plan = corpus_input.plan_of(
+        storage, settings.input, outputs=(settings.output, settings.run.summary_file)
+    )
+    if plan.size > MOST_STORED_BYTES:
+        return None
+    words = WordsInMemory(rules, TABLE_BYTES)
+    job = _CountInMemoryJob(settings, storage, plan)
+    job.words = words
+    try:
+        job.run(progress)
+    except NotInMemoryError:
+        return None
+    data = storage.read_bytes(storage.join(settings.output, MANIFEST_FILE))
+    manifest = job.read_manifest(data)
+    with ThreadPoolExecutor(workers_of(settings.run)) as pool:
+        numbers = range(len(rules))
+        return [*pool.map(lambda one: _counts(manifest, rules[one], words.take(one)), numbers)]
+
+
+def _counts(manifest: CountsManifest, rules: WordRules, tables: dict[str, WordTable]) -> WordCounts:
+    """Return the counts by one of the rules; empties the tables."""
+    unique = WordTable()
+    for table in tables.values() if len(tables) > 1 else ():
+        unique.add(table)
+    found: dict[str | None, pa.Table] = {}
+    sizes = {source: len(table) for source, table in tables.items()}
+    for source in sorted(tables):
+        table = tables.pop(source)
+        name = None if manifest.sources is None else source
+        found[name] = pa.Table.from_batches([table.unsorted()])
+    totals = None
+    if manifest.sources is not None:
+        totals = {
+            name: structs.replace(row, unique_words=sizes.get(name, 0))
+            for name, row in manifest.sources.items()
+        }
+    number = len(unique) or max(sizes.values(), default=0)
+    own = structs.replace(manifest, **rules.of_counts, unique_words=number, sources=totals)
+    return WordCounts(own, found)
+
+
+class _CountInMemoryJob(count.CountJob):
+    """Counts each split into tables in memory.
+
+    Attributes:
+        words: Gets the words.
+    """
+
+    merged: ClassVar[Sequence[str]] = ()
+    words: WordsInMemory
+
+    def steps(self, left: SplitsLeft) -> Steps | None:
+        if not left.tasks:
+            return None
+        run = partial(count_in_memory, self.task(left), self.words)
+        return lambda engine: engine.run("CountSplit", run, engine.tasks("Splits", left.tasks), str)
+
+    def work(self, left: SplitsLeft) -> Work | None:
+        return None
+
+    def stale(self, receipts: Receipts) -> list[str]:
+        return []
+
+
+# ---- tokens ----
+
+
+class CorpusTokens(Struct, frozen=True):
+    """The manifest of the tokens of a corpus.
+
+    Attributes:
+        documents: The number of documents.
+        rejects: The number of rejected records by reason.
+        lost: What is lost of damaged files.
+        tokens: The number of tokens.
+        sources: The number of tokens of each source, sorted by name; None without sources.
+        job_fingerprint: The fingerprint of the job in `__job`.
+        file: The token counts.
+    """
+
+    documents: Count
+    rejects: dict[str, Count]
+    lost: tuple[FileLoss, ...]
+    tokens: Count
+    sources: dict[str, Count] | None
+    job_fingerprint: Sha256
+    file: FileInfo | None = None
+
+    @property
+    def tokens_by_source(self) -> Mapping[str | None, int]:
+        """The number of tokens of each source; without sources, of None."""
+        if self.sources is None:
+            return {None: self.tokens}
+        return dict(self.sources.items())
+
+
+def token_counts(
+    settings: TokenizeSettings, storage: Storage, tokenizer: Tokenizer, progress: Progress
+) -> Iterator[SourceCounts]:
+    """Return how often each id occurs in each source of a corpus; without sources, of None."""
+    plan = corpus_input.plan_of(
+        storage, settings.input, outputs=(settings.output, settings.run.summary_file)
+    )
+    job = _CountTokensJob(settings, storage, plan, tokenizer)
+    job.run(progress)
+    data = storage.read_bytes(storage.join(settings.output, MANIFEST_FILE))
+    found = job.read_manifest(data)
+    assert found.file is not None
+    tokens = found.tokens_by_source
+    return read_token_counts(storage, settings.output, tokenizer.fingerprint, tokens, found.file)
+
+
+class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
+    """Counts the tokens of each split, and adds them up."""
+
+    name = "count_tokens"
+    kind = KIND
+    made = "splits"
+    stats: ClassVar = TokenizeStats
+    text_counter = metric_names.TEXT_BYTES_TOKENIZED
+    min_ram = "1GB"
+    next_commands = ()
+
+    def __init__(
+        self, settings: TokenizeSettings, storage: Storage, plan: Plan, tokenizer: Tokenizer
+    ) -> None:
+        super().__init__(settings, storage, plan)
+        self._tokenizer = tokenizer
+        self.holds_gil = tokenizer.holds_gil
+        self.identity = {"tokenizer": tokenizer.fingerprint}
+        splits = [task_name(KIND, split.index, len(plan.splits)) for split in plan.splits]
+        self.names = [SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE, *map(token_counts_name, splits)]
+
+    @staticmethod
+    def restore(manifest: bytes) -> RestoredFolder:
+        found = _manifest_of(manifest)
+        files = () if found.file is None else (found.file,)
+        return RestoredFolder(found.job_fingerprint, {KIND: RestoredTask(files, None)})
+
+    def prepare(self) -> None:
+        self.folder.write(SHARDS_TOKENIZER_FILE, self._tokenizer.json_bytes)
+
+    def steps(self, left: SplitsLeft) -> Steps | None:
+        if not left.tasks:
+            return None
+        task = TokenizeTask(
+            folder=left.run.for_workers(),
+            reading=corpus_input.read_settings(self.settings.input),
+            encoding=Encoding.of(self._tokenizer).kept_at(
+                self.storage, self.folder.path(SHARDS_TOKENIZER_FILE)
+            ),
+            splits=len(left.plan.splits),
+            stage=self.name,
+        )
+        return lambda engine: engine.run(
+            "CountTokens",
+            partial(count_tokens, task),
+            engine.tasks("Splits", left.tasks),
+            str,
+        )
+
+    def manifest(self, plan: Plan, splits: list[Receipt], merged: list[Receipt]) -> CorpusTokens:
+        stats = [receipt.read_stats(TokenizeStats) for receipt in splits]
+        sources: Counter[str] = Counter()
+        for each in stats:
+            for source, totals in (each.sources or {}).items():
+                sources[source] += totals.tokens
+        return CorpusTokens(
+            documents=sum(each.documents for each in stats),
+            rejects=reject_reasons(stats),
+            lost=lost_files(stats),
+            tokens=sum(each.tokens for each in stats),
+            sources=dict(sorted(sources.items())) if self.settings.input.by_source else None,
+            job_fingerprint=self.folder.fingerprint,
+        )
+
+    def publish(
+        self, manifest: CorpusTokens, splits: list[Receipt], merged: list[Receipt]
+    ) -> bytes:
+        self.folder.require_whole(splits)
+        files = [file for receipt in splits if (file := token_counts_file(receipt)) is not None]
+        columns = id_columns(self._tokenizer)
+        sources = None if manifest.sources is None else list(manifest.sources)
+        counts = added_up(self.folder, files, columns, sources)
+        file = write_token_counts(
+            self.storage, self.folder.url, self._tokenizer.fingerprint, counts
+        )
+        return with_checksum(structs.replace(manifest, file=file))
+
+    def read_manifest(self, data: bytes) -> CorpusTokens:
+        return _manifest_of(data)
+
+    def totals(self, manifest: CorpusTokens) -> CorpusTotals:
+        return CorpusTotals(manifest.documents, manifest.rejects, manifest.lost, manifest.sources)
+
+    def rows(self, manifest: CorpusTokens) -> dict[str, Any]:
+        return {"text_bytes": 0, "tokens": manifest.tokens, "sources": None}
+
+
+def _manifest_of(data: bytes) -> CorpusTokens:
+    return to_struct(read_signed(data, MANIFEST_FILE, 1), CorpusTokens, MANIFEST_FILE)
