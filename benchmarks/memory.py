@@ -460,7 +460,9 @@ def tokenize_transform(folder: Path) -> Found:
 def write_tokens(folder: Path) -> Found:
     """Measure writing documents of a few tokens to one shard."""
     from bpe_beam.shards.numbering import shard_name
-    from bpe_beam.transforms import write_tokens as module
+    from bpe_beam.transforms.document_chunks import digest_of
+    from bpe_beam.transforms.tokens_folder import TokensFolder
+    from bpe_beam.transforms.write_shard import write_shard
 
     documents = 300_000
     made = a_tokenizer()
@@ -468,12 +470,13 @@ def write_tokens(folder: Path) -> Found:
     def chunks() -> Iterator[tuple[bytes, int, bytes]]:
         for i in range(documents):
             ids = (i % 4000).to_bytes(4, "little") + (i // 4000).to_bytes(4, "little")
-            yield module._digest(ids), 0, ids
+            yield digest_of(ids), 0, ids
         yield b"", 0, shard_name(0, 1).encode()
 
-    target = module._Target(STORAGE, str(folder), 1, made.to_json())
+    target = TokensFolder(STORAGE, str(folder), 1, made.to_json(), "megatron", "0")
+    target.claim([f"{shard_name(0, 1)}.bin"])
     return Found(
-        peak(lambda: list(module._write_shard((0, chunks()), target))),
+        peak(lambda: list(write_shard((0, chunks()), target))),
         WRITTEN_DOCUMENT_BYTES * documents + BLOCKS,
     )
 

@@ -7,7 +7,7 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -51,44 +51,37 @@ def list_files(
 
     A file and links to it are one input.
     """
-    found: dict[str, StoredFile] = {}
-    repeated: set[str] = set()
-    links: dict[str, str] = {}
-    passed_over: set[str] = set()
-    for pattern in _patterns(storage, inputs):
-        for file in _expand(storage, pattern, links, passed_over):
-            if file.url in found:
-                repeated.add(file.url)
-            found[file.url] = file
+    files, repeated, links, passed_over = _named_files(storage, inputs)
+    listed = set(files)
     real = RealNames()
     left_out = {
         real.entry(file.url)
         for pattern in _patterns(storage, exclude)
         for file in expand_excluded(storage, pattern)
     }
-    files = {url: file for url, file in found.items() if left_out.isdisjoint(real.names(url))}
-    excluded = len(found) - len(files)
-    own = [url for url in files if any(real.is_below(url, output) for output in outputs)]
-    for url in own:
+    files = {url: file for url, file in files.items() if left_out.isdisjoint(real.names(url))}
+    excluded = len(listed) - len(files)
+
+    def is_output(url: str) -> bool:
+        return any(real.is_below(url, output) for output in outputs)
+
+    written = [url for url in files if is_output(url)]
+    for url in written:
         del files[url]
     if not files:
         shown = ", ".join(map(redact, inputs))
         why = f"all {excluded} are excluded" if excluded else f"nothing is listed in {shown}"
-        if own:
-            why = f"{len(own):,} are in {redact(outputs[0])}, the output; give an output elsewhere"
+        if written:
+            count = f"{len(written):,}"
+            why = f"{count} are in {redact(outputs[0])}, the output; give an output elsewhere"
         raise UsageError(f"there are no input files: {why}")
     linked = real.without_links(files)
-    if len(files) > MAX_FILES:
-        raise UsageError(f"{len(files)} input files; at most {MAX_FILES} can be read in one job")
-    for url, file in files.items():
-        if file.size > MAX_FILE_BYTES:
-            raise UsageError(
-                f"{redact(url)} has {file.size} bytes; a file has at most {MAX_FILE_BYTES}"
-            )
+    _require_few_and_small(files)
     root, names = _name(list(files))
     named = sorted((names[url], file) for url, file in files.items())
     duplicates = [names[url] for url in repeated if url in files]
     duplicates += [f"{url} (a link to {names[target]})" for url, target in linked.items()]
+    not_read = [redact(url) for url in passed_over - listed if not is_output(url)]
     return Plan(
         root,
         described(storage, named, input_format),
@@ -96,14 +89,38 @@ def list_files(
         tuple(sorted(duplicates)),
         excluded,
         links=tuple(f"{path} ({reason})" for path, reason in sorted(links.items())),
-        passed_over=tuple(
-            sorted(
-                redact(url)
-                for url in passed_over.difference(found)
-                if not any(real.is_below(url, output) for output in outputs)
-            )
-        ),
+        passed_over=tuple(sorted(not_read)),
     )
+
+
+def _named_files(
+    storage: Storage, inputs: Sequence[str]
+) -> tuple[dict[str, StoredFile], set[str], dict[str, str], set[str]]:
+    """Return the files that the inputs name, and the URLs of the ones that several inputs name.
+
+    Also returns the links that are not followed, with the reasons, and the files that are passed
+    over.
+    """
+    files: dict[str, StoredFile] = {}
+    repeated: set[str] = set()
+    links: dict[str, str] = {}
+    passed_over: set[str] = set()
+    for pattern in _patterns(storage, inputs):
+        for file in _expand(storage, pattern, links, passed_over):
+            if file.url in files:
+                repeated.add(file.url)
+            files[file.url] = file
+    return files, repeated, links, passed_over
+
+
+def _require_few_and_small(files: Mapping[str, StoredFile]) -> None:
+    if len(files) > MAX_FILES:
+        raise UsageError(f"{len(files)} input files; at most {MAX_FILES} can be read in one job")
+    for url, file in files.items():
+        if file.size > MAX_FILE_BYTES:
+            raise UsageError(
+                f"{redact(url)} has {file.size} bytes; a file has at most {MAX_FILE_BYTES}"
+            )
 
 
 class RealNames:

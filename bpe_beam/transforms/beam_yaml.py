@@ -29,10 +29,10 @@ from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.transforms.document_chunks import LABELS
 from bpe_beam.transforms.elements import TOKENS, string_array, utf8_of
 from bpe_beam.transforms.metrics import count_tokens
 from bpe_beam.transforms.tokenize import encode_texts, encoding_of
-from bpe_beam.transforms.write_tokens import LABELS
 from bpe_beam.workers.document_encoding import Encoding
 
 # Beam's schemas know Optional, not a union.

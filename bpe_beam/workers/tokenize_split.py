@@ -51,7 +51,7 @@ from bpe_beam.workers.unused_memory import release_unused_memory
 ENCODED_BYTES = 2 << 20
 """The text that is encoded at once: Python needs half a millisecond a batch, whatever its size."""
 
-_MOST_UNUSED = 64 << 20
+_MAX_UNUSED = 64 << 20
 """The freed bytes that may be kept from one split to the next, which needs most of them again."""
 
 
@@ -132,54 +132,22 @@ class TokenizeTask:
 
 
 def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
-    """Write the shard of one split, and its receipt.
-
-    Returns:
-        The shard's name as the output, and metrics.
-    """
-    release_unused_memory(_MOST_UNUSED)
-    folder = task.folder
-    format_ = shard_format(task.shard_format)
-    changes = NO_CHANGES
+    """Write the shard of one split, and its receipt; the output is the shard's name."""
+    release_unused_memory(_MAX_UNUSED)
+    folder, by_source = task.folder, task.reading.names_sources
     counter: TokenCounter | None = None
     if task.count_tokens:
-        counter = TokenCounter(id_columns(task.encoding.tokenizer()), task.reading.names_sources)
+        counter = TokenCounter(id_columns(task.encoding.tokenizer()), by_source)
     with ExitStack() as stack:
         split = SplitReader(
             folder, element, task.reading, task.stage, lose_changed=task.lose_changed
         )
         stack.enter_context(split.rejects)
         name = shard_name(split.task.split.index, task.splits)
-        shards = stack.enter_context(
-            SplitShards(
-                task.limit or limit_of([format_]),
-                partial(_writer, task),
-                name,
-                by_source=task.reading.names_sources,
-            )
-        )
-        labelled = format_.labelled_writer is not None
-        batches = split.batches(labelled=labelled, batch_bytes=ENCODED_BYTES)
-        if task.hashes:
-            # An import that other shards do not need.
-            from bpe_beam.workers.document_hashes import with_hashes
-
-            # Before the rules: all parts of a document that is split have its hash.
-            text_files = split.task.text_files()
-            batches = (with_hashes(texts, text_files) for texts in batches)
-        for texts in batches:
-            batch, ids, changed = encode_documents(
-                task.encoding,
-                texts,
-                split.task.plan,
-                split.rejects.add,
-                format_.max_document_tokens,
-            )
-            shards.add(batch, ids.values.to_numpy(), ids.offsets.to_numpy())
-            changes += changed
-            if counter is not None:
-                counter.add(batch, ids)
-            split.add(batch, tokens=len(ids.values))
+        limit = task.limit or limit_of([shard_format(task.shard_format)])
+        shards = SplitShards(limit, partial(_writer, task), name, by_source=by_source)
+        stack.enter_context(shards)
+        changes = _write_documents(task, split, shards, counter)
     stats = TokenizeStats(
         **{**split.stats(), **_of_shards(shards.sums)},
         changes=None if changes == NO_CHANGES else changes,
@@ -195,6 +163,33 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
         metric_names.TOKENS_MADE: stats.tokens,
     }
     return TaskResult([name], counts, split.values())
+
+
+def _write_documents(
+    task: TokenizeTask, split: SplitReader, shards: SplitShards, counter: TokenCounter | None
+) -> DocumentChanges:
+    """Write the ids of a split's documents to its shards, and return what the rules changed."""
+    format_ = shard_format(task.shard_format)
+    labelled = format_.labelled_writer is not None
+    batches = split.batches(labelled=labelled, batch_bytes=ENCODED_BYTES)
+    if task.hashes:
+        # An import that other shards do not need.
+        from bpe_beam.workers.document_hashes import with_hashes
+
+        # Before the rules: all documents that a document is divided into have its hash.
+        text_files = split.task.text_files()
+        batches = (with_hashes(texts, text_files) for texts in batches)
+    changes = NO_CHANGES
+    for texts in batches:
+        batch, ids, changed = encode_documents(
+            task.encoding, texts, split.task.plan, split.rejects.add, format_.max_document_tokens
+        )
+        shards.add(batch, ids.values.to_numpy(), ids.offsets.to_numpy())
+        changes += changed
+        if counter is not None:
+            counter.add(batch, ids)
+        split.add(batch, tokens=len(ids.values))
+    return changes
 
 
 def _of_shards(shards: Sequence[ShardSums]) -> dict[str, Any]:

@@ -30,14 +30,18 @@ from bpe_beam.storage import Storage
 from bpe_beam.transforms import (
     Tokenize,
     WriteTokens,
+    document_chunks,
+    write_shard,
     write_tokens,
 )
+from bpe_beam.transforms.tokens_folder import TokensFolder
 
 
 @pytest.mark.parametrize("shards", [1, 5])
 def test_written_tokens_are_whole(run, tokenizer, tmp_path, shards, monkeypatch) -> None:
     """Equal documents, empty ones and those that travel in pieces all arrive, in any order."""
-    monkeypatch.setattr(write_tokens, "CHUNK_TOKENS", 7)
+    for module in (document_chunks, write_shard):
+        monkeypatch.setattr(module, "CHUNK_TOKENS", 7)
     texts = [*sentences(60), *sentences(10), "", ""]
     folders = []
     for name, order, workers in (("a", texts, 1), ("b", texts[::-1], 2)):
@@ -169,26 +173,28 @@ def test_whatever_tokenize_gives_is_written(run, tokenizer, tmp_path) -> None:
     assert ids == [tokenizer.encode("the cat")] * 8
 
 
-def _sent(documents: list[list[int]]) -> list[tuple[int, write_tokens.Chunk]]:
+def _sent(documents: list[list[int]]) -> list[tuple[int, document_chunks.Chunk]]:
     """The chunks of documents on their way to one shard."""
     arrays = [pa.array(ids, pa.uint32()) for ids in documents]
-    return [chunk for ids in arrays for chunk in write_tokens._to_chunks(ids, 1)]
+    return [chunk for ids in arrays for chunk in document_chunks.chunks_of(ids, 1)]
 
 
 @pytest.mark.parametrize("gone", [0, 1, 2, 3, 5, 6])
 def test_a_lost_part_of_a_document_is_not_passed_over(
     tokenizer, tmp_path, monkeypatch, gone
 ) -> None:
-    monkeypatch.setattr(write_tokens, "CHUNK_TOKENS", 2)
+    for module in (document_chunks, write_shard):
+        monkeypatch.setattr(module, "CHUNK_TOKENS", 2)
     chunks = [
         (document, number, ids)
         for _, (document, number, ids) in _sent([[1, 2, 3, 4, 5], [7, 8, 9], [7, 8, 9]])
     ]
     assert len(chunks) == 7
     name = (b"", 0, b"shard-00000-of-00001")
-    target = write_tokens._Target(Storage(), str(tmp_path), 1, tokenizer.to_json())
+    target = _target(str(tmp_path), tokenizer, "ours")
+    target.claim(["shard-00000-of-00001"])
     random.Random(gone).shuffle(chunks)
-    (row,) = write_tokens._write_shard((0, [*chunks, name, name]), target)
+    (row,) = write_shard.write_shard((0, [*chunks, name, name]), target)
     assert json.loads(row[1])["tokens"] == 11
     other = (b"", 0, b"shard-00000-of-00002")
     for wrong in (
@@ -198,23 +204,24 @@ def test_a_lost_part_of_a_document_is_not_passed_over(
         [*chunks, name, other],
         [name],
     ):
-        with pytest.raises(DataError, match="the runner lost a part"):
-            list(write_tokens._write_shard((0, wrong), target))
+        with pytest.raises(DataError, match="the runner lost some of the tokens"):
+            list(write_shard.write_shard((0, wrong), target))
 
 
 def test_a_lost_shard_is_not_passed_over(tokenizer, tmp_path) -> None:
-    target = write_tokens._Target(Storage(), str(tmp_path), 2, tokenizer.to_json())
+    target = _target(str(tmp_path), tokenizer, "ours", 2)
+    target.claim(["shard-00000-of-00002.bin"])
     named = [(0, "shard-00000-of-00002"), (1, "shard-00001-of-00002"), (1, "shard-00000-of-00001")]
     rows = [
         row
         for shard, name in named
-        for row in write_tokens._write_shard(
+        for row in write_shard.write_shard(
             (shard, [*(c for _, c in _sent([[1]])), (b"", 0, name.encode())]), target
         )
     ]
     misnamed = rows.pop()
     for wrong in ([rows[1]], [rows[0], rows[0]], [rows[0], misnamed]):
-        with pytest.raises(DataError, match="the runner lost a part"):
+        with pytest.raises(DataError, match="the runner lost some of the tokens"):
             list(write_tokens._write_manifest((0, [row for _, row in wrong]), target))
     assert not (tmp_path / "__manifest").exists()
     gone = tmp_path / "shard-00001-of-00002.bin"
@@ -289,25 +296,24 @@ def test_one_of_two_pipelines_at_once_fails(tokenizer, tmp_path: Path) -> None:
     assert _documents(out, tokenizer) == sorted(corpora[4 - failed])
 
 
-def _target(folder: str, tokenizer: Tokenizer, claim: str, most: int = 1) -> write_tokens._Target:
-    return write_tokens._Target(Storage(), folder, most, tokenizer.to_json(), claim=claim)
+def _target(folder: str, tokenizer: Tokenizer, claim: str, most: int = 1) -> TokensFolder:
+    return TokensFolder(Storage(), folder, most, tokenizer.to_json(), "megatron", claim)
 
 
-def _written(target: write_tokens._Target, numbers: list[int]) -> list[bytes]:
+def _written(target: TokensFolder, numbers: list[int]) -> list[bytes]:
     """The rows of shards with tokens, of these numbers."""
     names = dict(write_tokens._name_shards((0, [-1, *numbers]), target))
     documents = {number: _sent([[1]]) if number in numbers else [] for number in names}
     gathered = {n: [*(c for _, c in documents[n]), name] for n, name in names.items()}
-    return [row for each in gathered.items() for _, row in write_tokens._write_shard(each, target)]
+    return [row for each in gathered.items() for _, row in write_shard.write_shard(each, target)]
 
 
 def test_steps_that_a_runner_repeats_go_on(tokenizer, out: str) -> None:
     """With other shards, too, as if the documents had changed: only the last ones stay."""
     Storage().make_folder(out)
     ours = _target(out, tokenizer, "ours", 2)
-    begin = (0, -1)
     for numbers in ([0, 1], [0, 1], [1]):
-        assert write_tokens._check_free(begin, ours) == begin
+        ours.require_free()
         rows = _written(ours, numbers)
     assert Storage().exists(f"{out}/shard-00000-of-00002.bin")
     for _ in range(2):  # the second time all is done
@@ -320,7 +326,7 @@ def test_steps_of_another_run_fail(tokenizer, out: str) -> None:
     ours, other = (_target(out, tokenizer, claim) for claim in ("ours", "other"))
     rows = _written(ours, [0])
     steps: list[Callable[[], Any]] = [
-        lambda: write_tokens._check_free((0, -1), other),
+        other.require_free,
         lambda: list(write_tokens._name_shards((0, [-1]), other)),
     ]
     for step in steps:
@@ -330,7 +336,7 @@ def test_steps_of_another_run_fail(tokenizer, out: str) -> None:
             step()
     taken = "another run took the folder"
     with pytest.raises(DataError, match=taken):
-        list(write_tokens._write_shard((0, [(b"", 0, b"")]), other))
+        list(write_shard.write_shard((0, [(b"", 0, b"")]), other))
     with pytest.raises(DataError, match=taken):
         list(write_tokens._write_manifest((0, rows), other))
     list(write_tokens._write_manifest((0, rows), ours))
@@ -400,7 +406,8 @@ def _labels(folder: Path) -> list[tuple[Any, Any, list[int]]]:
 @pytest.mark.parametrize("format_name", ["parquet", "arrow"])
 def test_ids_and_sources_are_written(run, tokenizer, tmp_path, format_name, monkeypatch) -> None:
     """Of every kind of element, also of equal, empty and long texts, in any order."""
-    monkeypatch.setattr(write_tokens, "CHUNK_TOKENS", 7)
+    for module in (document_chunks, write_shard):
+        monkeypatch.setattr(module, "CHUNK_TOKENS", 7)
     long = " ".join(sentences(9))
     rows: list[dict[str, Any]] = [
         {"id": "1", "source": "a", "text": "the cat"},
@@ -479,7 +486,7 @@ def test_labels_of_other_types_become_text(name: str) -> None:
             column = pa.ExtensionArray.from_storage(kind, column)
         expected[name] = text
         for element in ({"tokens": ids, name: value}, pa.table({"tokens": lists, name: column})):
-            (_, label), _ = write_tokens._to_chunks(element, 1, with_labels=True)
+            (_, label), _ = document_chunks.chunks_of(element, 1, with_labels=True)
             assert dict(zip(("id", "source"), json.loads(label[2]), strict=True)) == expected
 
 
@@ -502,4 +509,4 @@ def test_labels_that_cannot_be_text_are_refused() -> None:
         ),
     ):
         with pytest.raises(DataError, match=said):
-            list(write_tokens._to_chunks(element, 1, with_labels=True))
+            list(document_chunks.chunks_of(element, 1, with_labels=True))

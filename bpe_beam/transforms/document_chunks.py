@@ -1,0 +1,146 @@
+"""Tokenized documents of a pipeline as chunks of ids, for the shard that a hash chooses."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+from uuid import UUID
+
+import msgspec
+import pyarrow as pa
+
+from bpe_beam.corpus.reading.columns import names_in
+from bpe_beam.errors import DataError
+from bpe_beam.transforms.elements import (
+    TOKENS,
+    column_of,
+    fields_of,
+    is_batch,
+    utf8_of,
+    without_key,
+)
+
+CHUNK_TOKENS = 240_000
+"""Ids of a chunk of a document: at four bytes each, under 1 MB."""
+
+Chunk = tuple[bytes, int, bytes]
+"""A chunk of a document: a hash of the document's ids, the number of the chunk in the document, and
+the ids of the chunk, little-endian uint32. If the document has labels, the hash is followed by the
+hash of these, and chunk -1 has them. A chunk without a hash has the final name of its shard
+instead, or no name for a shard without tokens; each shard has one."""
+
+LABELS = ("id", "source")
+"""Fields and columns that are stored with the ids, by formats that have a place for them."""
+
+
+Tokens: TypeAlias = Any
+"""An output of `Tokenize`: a document's ids, a dict or row with a field `tokens`, a batch or table
+with a column `tokens`; with or without a key."""
+
+
+def digest_of(ids: bytes) -> bytes:
+    """Return a hash that identifies a document, and by which documents are ordered."""
+    return hashlib.blake2b(ids, digest_size=16).digest()
+
+
+def chunks_of(
+    element: Tokens, shards: int, with_labels: bool = False
+) -> Iterator[tuple[int, Chunk]]:
+    """Yield the chunks of one document, or of each document of a batch, with their shards."""
+    documents = _ids_of(element)
+    labels = _labels_of(element, len(documents)) if with_labels else [b""] * len(documents)
+    for document, label in zip(documents, labels, strict=True):
+        ids = document.to_numpy().astype("<u4", copy=False)
+        digest = digest_of(ids.tobytes())
+        shard = int.from_bytes(digest[:8], "big") * shards >> 64
+        if label:
+            digest += digest_of(label)
+            yield shard, (digest, -1, label)
+        for number, start in enumerate(range(0, max(1, len(ids)), CHUNK_TOKENS)):
+            yield shard, (digest, number, ids[start : start + CHUNK_TOKENS].tobytes())
+
+
+def _ids_of(element: Tokens) -> list[pa.UInt32Array]:
+    """Return the ids of each document; Beam does not know the types of all elements beforehand."""
+    value = without_key(element)
+    fields = None if is_batch(value) else fields_of(value)
+    documents = [value]
+    if is_batch(value) or fields is not None:
+        names = value.schema.names if fields is None else list(fields)
+        if TOKENS not in names:
+            what = "batch has no column" if fields is None else "document has no field"
+            raise DataError(f"WriteTokens: a {what} {TOKENS!r}, only {', '.join(map(str, names))}")
+        if fields is None:
+            documents = [getattr(row, "values", row) for row in column_of(value, TOKENS)]
+        else:
+            documents = [_ids_in_list(fields[TOKENS])]
+    for document in documents:
+        if not isinstance(document, pa.UInt32Array):
+            raise DataError(
+                "WriteTokens: the ids of a document must be a pyarrow.UInt32Array, got "
+                f"{type(document).__name__}"
+            )
+    return documents
+
+
+def _ids_in_list(ids: Any) -> Any:
+    """Return the list of ids of a dict or row as an array; anything else unchanged."""
+    if not isinstance(ids, list):
+        return ids
+    try:
+        return pa.array(ids, pa.uint32())
+    except (pa.ArrowException, OverflowError, TypeError) as error:
+        raise DataError(f"WriteTokens: a document has invalid ids: {error}") from error
+
+
+def _labels_of(element: Tokens, documents: int) -> list[bytes]:
+    """Return the labels of each document as JSON; empty where a document has none."""
+    value = without_key(element)
+    if is_batch(value):
+        columns = [_label_column(value, name) for name in LABELS]
+    else:
+        fields = fields_of(value) or {}
+        columns = [[_label(fields.get(name), name)] for name in LABELS]
+    rows = zip(*(column or [None] * documents for column in columns), strict=True)
+    return [
+        msgspec.json.encode(row) if any(each is not None for each in row) else b"" for row in rows
+    ]
+
+
+def _label_column(batch: Any, name: str) -> list[str | None]:
+    """Return the labels in a column of a batch or table; none if it has no such column."""
+    if name not in batch.schema.names:
+        return []
+    column = column_of(batch, name)
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return _texts(column, f"the column {name!r} of a batch", column.type)
+
+
+def _label(value: Any, name: str) -> str | None:
+    """Return a label in a field of a document as text."""
+    what = f"the field {name!r} of a document"
+    if isinstance(value, (str, bytes)):
+        return utf8_of(value, what).decode()
+    if type(value) is int or isinstance(value, UUID):
+        return str(value)
+    try:
+        column = pa.array([value])
+    except (pa.ArrowException, OverflowError, TypeError):
+        column = pa.array([{}])
+    return _texts(column, what, type(value).__name__)[0]
+
+
+def _texts(column: pa.Array, what: str, kind: object) -> list[str | None]:
+    """Return labels as text; an error names their holder, `what`, and their type, `kind`."""
+    try:
+        texts = names_in(column)
+    except pa.ArrowException as error:
+        raise DataError(f"WriteTokens: {what} is no valid text: {error}") from error
+    if texts is None:
+        raise DataError(
+            f"WriteTokens: {what} must have strings, numbers, dates or UUIDs, got {kind}: convert "
+            "or rename it"
+        )
+    labels: list[str | None] = texts.to_pylist()
+    return labels
