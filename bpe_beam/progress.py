@@ -25,27 +25,22 @@ MODES = ("auto", "bar", "plain", "json", "none")
 """How progress is shown; auto is a bar on a terminal, and plain lines elsewhere."""
 
 _LINE_SECONDS = 5.0
-"""The least time between two lines of a stage."""
-_MOST_PLAIN_SECONDS = 60.0
-"""The same between two plain lines of a stage that has taken 20 minutes or more."""
-_LEAST_BAR, _MOST_BAR = 10, 40
+"""The minimum time between two lines of a stage."""
+_MAXIMUM_PLAIN_SECONDS = 60.0
+"""The time between two plain lines of a stage that has taken 20 minutes or more."""
+_MINIMUM_BAR, _MAXIMUM_BAR = 10, 40
 """The number of characters of a bar, without its brackets."""
 _POLL_SECONDS = 0.2
-_MOST_HISTORY = 256
-"""The most moments of a stage that are in memory; every other one is dropped then."""
-_WARM_UP = 0.25
-"""The share of a stage's time that does not count for its speed."""
-_LEAST_LEFT = 0.1
-"""The share of the time left that remains however long a step takes."""
+_MAXIMUM_MOMENTS = 256
+"""The maximum number of moments of a stage in memory; then every other one is dropped."""
+_LAST_SHARE = 0.25
+"""The last share of the work that is done, by whose rate the time left is estimated."""
+_MINIMUM_LEFT = 0.1
+"""The share of the estimated time left below which a step counts as late."""
 _now = time.monotonic
 _lock = threading.Lock()
 _reported: dict[str, Counter[str]] = {}
 _forward: Callable[[str, dict[str, int]], None] | None = None
-
-
-def clock_seconds() -> float:
-    """Return the seconds on the clock of all stages; only differences have a meaning."""
-    return _now()
 
 
 def report(stage: str, **increments: int) -> None:
@@ -76,12 +71,7 @@ class Snapshot(NamedTuple):
         unit: What `done` and `total` count.
         counters: All other counters; names that begin with an underscore are not shown.
         seconds: The seconds since the stage began.
-        since: The moment from which the speed is measured for the time left: seconds since the
-            stage began, and the work that was done then.
-        work: The work that is done and all work, in any unit whose speed is even; None: `done` and
-            `total`.
-        reported: When that work was done, in seconds since the stage began; None: now.
-        left: The seconds that were left then, where they are estimated otherwise than by `work`.
+        eta_seconds: The estimated seconds left; None if they are unknown.
         kept: How much of `done` earlier runs have done; the other counters leave it out.
     """
 
@@ -91,10 +81,7 @@ class Snapshot(NamedTuple):
     unit: str
     counters: dict[str, int]
     seconds: float
-    since: tuple[float, float] = (0.0, 0.0)
-    work: tuple[float, float] | None = None
-    reported: float | None = None
-    left: float | None = None
+    eta_seconds: float | None = None
     kept: int = 0
 
     @property
@@ -117,47 +104,72 @@ class Snapshot(NamedTuple):
         return 100 if self.done >= self.total else max(0, 100 * self.done // self.total)
 
     @property
-    def eta_seconds(self) -> float | None:
-        """The seconds left at the speed of late; None if they cannot be estimated."""
-        if self.total is None:
-            return None
-        reported = self.seconds if self.reported is None else self.reported
-        left = self.left
-        if left is None:
-            done, total = self.work or (self.done, self.total)
-            if done >= total:
-                return 0.0
-            started, before = self.since
-            if done <= before:
-                return None
-            left = (reported - started) * (total - done) / (done - before)
-        return round(max(left - (self.seconds - reported), left * _LEAST_LEFT), 1)
-
-    @property
     def shown_counters(self) -> dict[str, int]:
         """The counters that are shown."""
         return {name: n for name, n in self.counters.items() if not name.startswith("_")}
 
 
-Work = Callable[[Snapshot], tuple[float, float]]
-"""Returns the work that is done at a moment, and all work."""
+ShareOfTime = Callable[[Snapshot], float]
+"""Returns the share of a stage's time that is usually over at a moment, from 0 to 1."""
+
+
+class _TimeLeft:
+    """Estimates the time left of a stage by the rate of the last share of its work."""
+
+    def __init__(self, last_share: float = _LAST_SHARE) -> None:
+        self._last_share = last_share
+        self._moments: list[tuple[float, float]] = []
+
+    def seconds(self, seconds: float, begun: float, done: float, total: float) -> float | None:
+        """Return the seconds left; None if nothing is done yet.
+
+        While a long step runs, the time left falls with the clock. A step that takes longer than
+        all that was left lowers the rate.
+
+        Args:
+            seconds: The seconds since the stage began.
+            begun: The work that was done before, in any unit.
+            done: The work that is done.
+            total: All work.
+        """
+        moments = self._moments
+        if done >= total:
+            return 0.0
+        if done <= begun:
+            moments.clear()
+            return None
+        if not moments:
+            moments.append((0.0, begun))
+        if done > moments[-1][1]:
+            if len(moments) >= _MAXIMUM_MOMENTS:
+                del moments[1::2]
+            moments.append((seconds, done))
+        reported, done = moments[-1]
+        amounts = [amount for _, amount in moments]
+        position = bisect_right(amounts, done - self._last_share * (done - begun)) - 1
+        since, before = moments[max(0, position)]
+        steps_left = (total - done) / (done - before)
+        left = (reported - since) * steps_left
+        if seconds - reported > (1 - _MINIMUM_LEFT) * left:
+            return round((seconds - since) * steps_left, 1)
+        return round(left - (seconds - reported), 1)
 
 
 class _Lines:
     """Shows a stage as lines: some while it goes on, and one at its end."""
 
     def __init__(
-        self, stream: TextIO, line: Callable[[Snapshot, bool], str], most_seconds: float
+        self, stream: TextIO, line: Callable[[Snapshot, bool], str], maximum_seconds: float
     ) -> None:
         self._stream = stream
         self._line = line
-        self._most_seconds = most_seconds
+        self._maximum_seconds = maximum_seconds
         self._next = _LINE_SECONDS
 
     def show(self, snapshot: Snapshot) -> None:
         """Show the stage as it is now, unless it is too early for another line."""
         if snapshot.seconds >= self._next:
-            pause = min(self._most_seconds, max(_LINE_SECONDS, snapshot.seconds / 20))
+            pause = min(self._maximum_seconds, max(_LINE_SECONDS, snapshot.seconds / 20))
             # Count from now, not from when this line was due: missed lines are not made up for.
             self._next = snapshot.seconds + pause
             print(self._line(snapshot, False), file=self._stream, flush=True)
@@ -227,13 +239,13 @@ def _bar_line(snapshot: Snapshot, columns: int, finished: bool = False) -> str:
     percent = snapshot.percent
     name = snapshot.stage if percent is None else f"{snapshot.stage} {percent:3d}%"
     figures = _figures(snapshot, finished)
-    least = 0 if percent is None else _LEAST_BAR + 3
-    while figures and len(name) + least + 1 + len(", ".join(figures)) > columns:
+    minimum = 0 if percent is None else _MINIMUM_BAR + 3
+    while figures and len(name) + minimum + 1 + len(", ".join(figures)) > columns:
         figures.pop()
     text = f" {', '.join(figures)}" if figures else ""
-    room = min(_MOST_BAR, columns - len(name) - len(text) - 3)
+    room = min(_MAXIMUM_BAR, columns - len(name) - len(text) - 3)
     bar = ""
-    if percent is not None and room >= _LEAST_BAR:
+    if percent is not None and room >= _MINIMUM_BAR:
         full = room * percent // 100
         bar = f" [{'#' * full}{'-' * (room - full)}]"
     return (name + bar + text)[:columns]
@@ -283,7 +295,7 @@ class Stage:
     """A long step of a job, as a context manager; made by `Progress.stage`.
 
     Attributes:
-        work: Estimates work for the time left, where `done` is no even measure of it; None: `done`.
+        share_of_time: Returns the share of the time that is over; None: the share that is done.
     """
 
     def __init__(
@@ -294,35 +306,16 @@ class Stage:
         self.unit = unit
         self._display = display
         self._start = _now()
-        self.work: Work | None = None
-        self._steps: Callable[[], tuple[float, float]] | None = None
-        self._seconds_left: Callable[[], float] | None = None
-        self._step_ended = 0.0
-        self._least: dict[str, int] = {}
+        self.share_of_time: ShareOfTime | None = None
+        self._minimum: dict[str, int] = {}
         self._before = 0
-        self._history: list[Snapshot] = []
+        self._time_left, self._share_left = _TimeLeft(), _TimeLeft(last_share=1.0)
         self._stop = threading.Event()
         self._poller: threading.Thread | None = None
 
     def advance(self, done: int, **counters: int) -> None:
         """Add to `done`, in the stage's unit, and to other counters, from any thread."""
         report(self.name, done=done, **counters)
-
-    def step(self, done: int, work: Callable[[], tuple[float, float]]) -> None:
-        """Add to `done` after a step that may have taken long.
-
-        The speed for the time left is that of all steps so far. Until the next step ends, the time
-        left falls with the clock.
-        """
-        with _lock:
-            self._steps, self._step_ended = work, _now() - self._start
-        self.advance(done)
-
-    def timed_step(self, done: int, seconds_left: Callable[[], float]) -> None:
-        """Add to `done` after a step, where the time left is estimated elsewhere."""
-        with _lock:
-            self._seconds_left, self._step_ended = seconds_left, _now() - self._start
-        self.advance(done)
 
     def done_before(self, done: int) -> None:
         """Add what earlier runs have done, which says nothing about the speed of this one."""
@@ -332,57 +325,35 @@ class Stage:
     def at_least(self, done: int, **counters: int) -> None:
         """Set `done`, in the stage's unit, and other counters to at least these values."""
         with _lock:
-            for name, least in {"done": done, **counters}.items():
-                self._least[name] = max(self._least.get(name, 0), least)
+            for name, minimum in {"done": done, **counters}.items():
+                self._minimum[name] = max(self._minimum.get(name, 0), minimum)
 
     def put(self, **counters: int) -> None:
         """Set counters, but not `done`, whatever was reported before."""
         with _lock:
             for name, count in counters.items():
                 _reported.setdefault(self.name, Counter())[name] = count
-                self._least.pop(name, None)
+                self._minimum.pop(name, None)
 
     def snapshot(self) -> Snapshot:
         """Return the stage as it is now."""
         with _lock:
             counters = dict(_reported.get(self.name, {}))
-            for name, least in self._least.items():
-                counters[name] = max(counters.get(name, 0), least)
-            steps, seconds_left, ended = self._steps, self._seconds_left, self._step_ended
+            for name, minimum in self._minimum.items():
+                counters[name] = max(counters.get(name, 0), minimum)
         done = counters.pop("done", 0)
         seconds = _now() - self._start
         kept = min(self._before, done)
         now = Snapshot(self.name, done, self.total, self.unit, counters, seconds, kept=kept)
-        if seconds_left is not None:
-            return now._replace(left=seconds_left(), reported=ended)
-        if steps is not None and self.total is not None:
-            return now._replace(work=steps(), reported=ended)
-        return now if self.total is None else self._with_work(now)
-
-    def _with_work(self, now: Snapshot) -> Snapshot:
-        """Return a snapshot with what the time left is estimated from.
-
-        What is done first is slower than the rest, while caches fill: the first quarter of the time
-        does not count. Neither does the time before anything is done.
-        """
+        if self.total is None:
+            return now
         with _lock:
-            history = self._history
-            if now.done <= self._before:
-                history.clear()
-            elif not history:
-                history.append(now._replace(done=self._before, counters={}, seconds=0.0))
-            elif len(history) >= _MOST_HISTORY:
-                del history[1::2]
-            history.append(now)
-            begun = history[0].seconds
-            late = begun + (now.seconds - begun) * _WARM_UP
-            earlier = max(bisect_right([each.seconds for each in history], late) - 1, 0)
-            if history[earlier].done >= now.done:
-                earlier = 0
-            before = history[earlier]._replace(total=self.total)
-        if self.work is None:
-            return now._replace(since=(before.seconds, before.done))
-        return now._replace(since=(before.seconds, self.work(before)[0]), work=self.work(now))
+            if self.share_of_time is None:
+                left = self._time_left.seconds(seconds, kept, done, self.total)
+            else:
+                begun = self.share_of_time(now._replace(done=kept, counters={}))
+                left = self._share_left.seconds(seconds, begun, self.share_of_time(now), 1.0)
+        return now._replace(eta_seconds=left)
 
     def __enter__(self) -> Stage:
         """Start the stage at zero."""
@@ -442,5 +413,5 @@ def _display(mode: str, stream: TextIO) -> _TerminalBar | _Lines | None:
     if mode == "bar":
         return _TerminalBar(stream)
     if mode == "plain":
-        return _Lines(stream, _plain_line, _MOST_PLAIN_SECONDS)
+        return _Lines(stream, _plain_line, _MAXIMUM_PLAIN_SECONDS)
     return _Lines(stream, _json_line, _LINE_SECONDS) if mode == "json" else None

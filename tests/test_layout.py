@@ -39,7 +39,6 @@ ELSEWHERE = {
     "folders/trained_files.py": "jobs/test_damaged_files.py",
     "jobs/doctor/": "jobs/doctor/test_doctor.py",
     "jobs/counts/histograms.py": "jobs/test_inspect.py",
-    "jobs/counting_work.py": "test_time_left.py",
     "jobs/counts/shared.py": "jobs/counts/test_merge.py",
     "shards/arrangement.py": "jobs/tokenize/test_arrange.py",
     "shards/folder_reader.py": "shards/test_dataset.py",

@@ -25,6 +25,7 @@ from bpe_beam.progress import (
     _bar_line,
     _display,
     _TerminalBar,
+    _TimeLeft,
     report,
 )
 
@@ -37,7 +38,15 @@ class Terminal(io.StringIO):
 
 
 def at(seconds: float, done: int = 0, total: int | None = None, **counters: int) -> Snapshot:
-    return Snapshot("count", done, total, "splits", counters, seconds)
+    return with_time_left(Snapshot("count", done, total, "splits", counters, seconds))
+
+
+def with_time_left(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot of a stage that has done everything at one rate."""
+    if snapshot.total is None:
+        return snapshot
+    left = _TimeLeft().seconds(snapshot.seconds, 0.0, snapshot.done, snapshot.total)
+    return snapshot._replace(eta_seconds=left)
 
 
 def lines(stream: io.StringIO) -> list[dict[str, Any]]:
@@ -108,7 +117,7 @@ def test_plain_lines_are_for_people() -> None:
 
     def reading(seconds: float, done: int) -> Snapshot:
         counters = {"documents": 12_345, "bytes": 3 * done}
-        return Snapshot("count", done, 2_700_000_000, "bytes", counters, seconds)
+        return with_time_left(Snapshot("count", done, 2_700_000_000, "bytes", counters, seconds))
 
     display.show(reading(4.9, 1))
     display.show(reading(5.0, 900_000_000))
@@ -145,7 +154,9 @@ def test_plain_lines_come_less_often_the_longer_a_stage_takes() -> None:
 def test_a_bar_fits_its_terminal(columns: int) -> None:
     counters = {"documents": 12_345_678, "bytes": 4_000_000_000, "tokens": 987_654_321}
     for finished in (False, True):
-        snapshot = Snapshot("tokenize", 1_200_000_000, 2_700_000_000, "bytes", counters, 30.0)
+        snapshot = with_time_left(
+            Snapshot("tokenize", 1_200_000_000, 2_700_000_000, "bytes", counters, 30.0)
+        )
         line = _bar_line(snapshot, columns, finished)
         assert len(line) <= columns
         assert line.startswith("tokenize  44%"[:columns])
@@ -158,7 +169,9 @@ def test_a_bar_fits_its_terminal(columns: int) -> None:
 
 def test_a_bar_says_what_there_is_room_for() -> None:
     counters = {"documents": 12_345_678, "bytes": 4_000_000_000}
-    snapshot = Snapshot("tokenize", 1_200_000_000, 2_700_000_000, "bytes", counters, 30.0)
+    snapshot = with_time_left(
+        Snapshot("tokenize", 1_200_000_000, 2_700_000_000, "bytes", counters, 30.0)
+    )
     assert [_bar_line(snapshot, columns) for columns in (20, 40, 60, 100)] == [
         "tokenize  44%",
         "tokenize  44% [##########--------------]",
@@ -216,7 +229,7 @@ def test_lines_come_while_the_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> N
         now[0] = 8.0
         wait_until(lambda: lines(stream), "a line", pause=0.005)
         (line,) = lines(stream)
-        assert (line["done"], line["bytes_per_second"], line["eta_seconds"]) == (4, 10, 12.0)
+        assert (line["done"], line["bytes_per_second"]) == (4, 10)
         stage.advance(6)
     assert [line["done"] for line in lines(stream)] == [4, 10]
 
@@ -407,3 +420,60 @@ def test_what_an_earlier_run_did_is_not_mixed_with_this_run() -> None:
         stage.advance(2_000_000, documents=5)
     assert stream.getvalue().startswith("read: done, 2 MB and 8 MB kept from before, ")
     assert ", 5 documents" in stream.getvalue()
+
+
+def times_left(
+    monkeypatch: pytest.MonkeyPatch,
+    moments: list[tuple[float, int]],
+    *,
+    before: int = 0,
+    share_of_time: progress.ShareOfTime | None = None,
+) -> list[float | None]:
+    """Return the seconds left at moments of a stage of 100 merges: its seconds and merges."""
+    now = [0.0]
+    monkeypatch.setattr(progress, "_now", lambda: now[0])
+    left = []
+    with Progress("none").stage("learn", 100 + before, "merges") as stage:
+        stage.share_of_time = share_of_time
+        stage.done_before(before)
+        for seconds, done in moments:
+            now[0] = seconds
+            stage.at_least(before + done)
+            left.append(stage.snapshot().eta_seconds)
+    return left
+
+
+@pytest.mark.parametrize("before", [0, 5000])
+def test_the_rate_of_the_last_quarter_tells_the_time_left(
+    before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first half is four times slower; after a third more, its rate has no effect."""
+    moments = [(0.0, 0), *((4.0 * done, done) for done in range(10, 51, 10))]
+    moments += [(200.0 + done, 50 + done) for done in (10, 20, 30, 50)]
+    assert times_left(monkeypatch, moments, before=before) == [
+        None, 360.0, 320.0, 280.0, 240.0, 200.0, pytest.approx(100, abs=0.1), 30.0, 20.0, 0.0,
+    ]  # fmt: skip
+
+
+def test_the_time_left_falls_until_a_step_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = [(0.0, 0), (10.0, 50), (15.0, 50), (18.0, 50), (20.0, 50), (40.0, 75)]
+    assert times_left(monkeypatch, moments) == [None, 10.0, 5.0, 2.0, 20.0, 30.0]
+
+
+def test_a_table_of_shares_tells_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the time is over when a tenth is done."""
+
+    def share_of_time(now: Snapshot) -> float:
+        return 5 * now.done / 100 if now.done < 10 else 0.5 + 0.5 * (now.done - 10) / 90
+
+    moments = [(0.0, 0), (1.0, 2), (5.0, 10), (7.5, 55), (10.0, 100)]
+    left = times_left(monkeypatch, moments, share_of_time=share_of_time)
+    assert left == [None, 9.0, 5.0, 2.5, 0.0]
+
+
+def test_a_stage_has_few_moments_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_MAXIMUM_MOMENTS", 8)
+    time_left = _TimeLeft()
+    for second in range(1, 1000):
+        assert time_left.seconds(second, 0.0, second, 1000.0) == 1000 - second
+        assert len(time_left._moments) <= 8

@@ -12,7 +12,6 @@ from bpe_beam.counts.manifest import CountsManifest, part_name, source_totals
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_table import PARTITIONS
 from bpe_beam.engines.count_splits import count_splits
-from bpe_beam.engines.run import workers_of
 from bpe_beam.engines.steps import Steps
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, REJECTS
 from bpe_beam.folders.file_info import FileInfo
@@ -21,9 +20,8 @@ from bpe_beam.folders.receipts import Receipt
 from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.jobs.corpus.job import CorpusJob, CorpusSummary, Receipts, SplitsLeft, TemplateSummary
 from bpe_beam.jobs.corpus.summary import source_facts
-from bpe_beam.jobs.counting_work import CountingWork
 from bpe_beam.messages import command
-from bpe_beam.progress import Progress, Work
+from bpe_beam.progress import Progress, ShareOfTime
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.shards.numbering import reject_files
 from bpe_beam.storage import Storage
@@ -46,6 +44,8 @@ from bpe_beam.workers.split_task import task_name
 if TYPE_CHECKING:
     from bpe_beam.jobs.dry_run import Estimate
 
+_MERGING_SHARE = 0.35
+"""The usual share of the time in which the words of all splits are merged into parts."""
 _PLAN = "__plan"
 _PARTS = [task_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
 
@@ -157,17 +157,14 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
             by_source=self.settings.input.by_source,
         )
 
-    def work(self, left: SplitsLeft) -> Work | None:
+    def share_of_time(self, left: SplitsLeft) -> ShareOfTime | None:
         parts = sum(self.folder.receipt(part) is None for part in _PARTS)
         if not self.settings.run.in_process or not parts or not left.tasks:
             return None
-
-        plan = left.plan
-        return CountingWork(
-            parts=parts,
-            before=sum(plan.splits[index].size for index in left.done),
-            split_bytes=plan.size / len(plan.splits),
-            at_once=workers_of(self.settings.run, len(left.tasks)),
+        size = max(1, left.plan.size)
+        return lambda now: (
+            (1 - _MERGING_SHARE) * now.done / size
+            + _MERGING_SHARE * now.counters.get("parts_written", 0) / parts
         )
 
     def stale(self, receipts: Receipts) -> list[str]:

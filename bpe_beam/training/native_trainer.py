@@ -227,9 +227,9 @@ def make_learner(
 
 
 def find_merges(
-    learner: _native.BpeLearner, on_step: Callable[[int, int], None] | None = None
+    learner: _native.BpeLearner, on_progress: Callable[[int], None] | None = None
 ) -> NewMerges:
-    """Return all merges that a learner finds."""
+    """Return all merges that a learner finds; `on_progress` gets the number of each step's."""
     tokens_before = learner.token_count
     rows: list[Row] = []
     counts: list[int] = []
@@ -240,7 +240,7 @@ def find_merges(
             break
         rows += zip(*step.T.tolist(), strict=True)
         counts += step_counts.tolist()
-        if on_step:
-            on_step(len(rows), counts[-1])
+        if on_progress:
+            on_progress(len(step))
     joined = tokens_before - learner.token_count
     return NewMerges(rows, counts, not learner.stopped, learner.text_full, joined)

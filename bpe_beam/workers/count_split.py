@@ -127,14 +127,13 @@ def count_split(task: CountTask, element: str) -> TaskResult:
         name = words_name(number, task.splits)
         file = WordsFile(stack.enter_context(folder.storage.create(folder.path(name))))
         counts = SourceTables(task.rules, task.by_source, max_bytes=TABLE_BYTES, on_full=file.write)
-        words = found = 0
+        words = 0
         for batch in split.batches():
             words += counts.add(batch)
-            found_before, found = found, file.words + counts.unique_words
-            split.add(batch, _words_found=found - found_before)
+            split.add(batch)
         file.write(counts.take())
     info = FileInfo.written(name, file.file)
-    progress.report(task.stage, _split_bytes=split.task.split.size, _words_written=file.words)
+    progress.report(task.stage, _words_written=file.words)
     stats = CountStats(
         **split.stats(),
         words=words,

@@ -35,7 +35,7 @@ from bpe_beam.jobs.corpus.summary import (
     source_warnings,
 )
 from bpe_beam.messages import list_few
-from bpe_beam.progress import Progress, Work
+from bpe_beam.progress import Progress, ShareOfTime
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.dataflow import require_reachable
@@ -391,7 +391,7 @@ class CorpusJob(ABC, Generic[S, M]):
 
         with progress.stage(self.name, left.plan.size, "bytes") as stage:
             stage.done_before(bytes_done())
-            stage.work = self.work(left)
+            stage.share_of_time = self.share_of_time(left)
             run_steps(
                 self.settings.run,
                 self.name.capitalize(),
@@ -405,8 +405,8 @@ class CorpusJob(ABC, Generic[S, M]):
                 finish=self._finish_template() if template_of(self.settings.run) else None,
             )
 
-    def work(self, left: SplitsLeft) -> Work | None:
-        """Return how to estimate the work of the tasks; None: reading takes all the time."""
+    def share_of_time(self, left: SplitsLeft) -> ShareOfTime | None:
+        """Return the share of the time that is over at a moment; None: reading takes it all."""
         return None
 
     def worker_settings(self) -> S:

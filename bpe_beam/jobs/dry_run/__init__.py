@@ -43,9 +43,7 @@ from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
-from bpe_beam.training.initial_vocabulary import needs_seen
-from bpe_beam.training.learning_work import LearningWork
-from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
+from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.training.words import memory_needed
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.count_split import TABLE_BYTES
@@ -74,6 +72,8 @@ _WORD_CACHE_BYTES = 32 << 20
 """The usual memory of the word cache of an encoding thread, which a sample does not fill."""
 
 _NANOSECOND = 1e-9
+_BYTE_NANOSECONDS, _ENTRY_NANOSECONDS = 100, 4_000
+"""The usual time of learning merges, for each byte of the words and each entry."""
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
@@ -561,13 +561,8 @@ def _work(recipe: Recipe, word_bytes: float) -> float:
     """Return the time of training on words of so many bytes, in seconds of some machine."""
     if isinstance(recipe, WordLevelRecipe):
         return word_bytes * _NANOSECOND
-    learning = LearningWork(
-        round(word_bytes),
-        recipe.vocab_size,
-        in_characters=needs_seen(recipe),
-        by_likelihood=not isinstance(recipe, BpeRecipe),
-    )
-    return learning.seconds_left()
+    usual = word_bytes * _BYTE_NANOSECONDS + recipe.vocab_size * _ENTRY_NANOSECONDS
+    return usual * _NANOSECOND
 
 
 # ---- tokens ----

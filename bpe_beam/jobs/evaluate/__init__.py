@@ -39,7 +39,6 @@ from bpe_beam.jobs.evaluate.inputs import read_tokenizers, sizes_of, unique
 from bpe_beam.jobs.evaluate.output import ReportOutput
 from bpe_beam.jobs.evaluate.tokens import TokensFolder
 from bpe_beam.jobs.evaluate.words import CountedWords
-from bpe_beam.jobs.evaluation_work import EvaluationWork
 from bpe_beam.jobs.input_folders import short_names
 from bpe_beam.progress import Progress
 from bpe_beam.settings.evaluate import EvaluateSettings
@@ -135,31 +134,22 @@ def _of_words(
                 raise CancelledError
 
         passes = [words.pass_over_texts(tokenizer) for tokenizer in tokenizers]
-        works = [words.work(tokenizer, at_once) for tokenizer in tokenizers]
         rules = words.manifest.normalizer, words.manifest.pretokenizer
-        with progress.stage("evaluate", sum(one.parts for one in works), "parts") as stage:
-            work = EvaluationWork(works)
+        with progress.stage("evaluate", sum(map(words.steps, tokenizers)), "parts") as stage:
 
             def report(number: int) -> TokenizerReport:
-                def on_part() -> None:
-                    work.end_part(number)
-                    stage.step(1, work.amounts)
-
                 name = names[number]
                 vocabulary, summary = summaries.take(number)
                 of_texts = passes[number] or words.own_tokens(vocabulary, go_on)
                 # Words of other rules are found by the texts of tokens.
                 if of_texts is not None or workers == 1:
                     summary.result()
-                tallies = words.tallies(vocabulary, of_texts, on_part, go_on)
+                tallies = words.tallies(vocabulary, of_texts, partial(stage.advance, 1), go_on)
                 exact = of_texts is not None or is_exact(vocabulary.tokenizer, *rules)
                 shown = output.seen(name, vocabulary, tallies)
-                found = _report(
+                return _report(
                     settings, name, vocabulary, shown, sizes[name], summary.result, exact=exact
                 )
-                work.end(number)
-                stage.step(0, work.amounts)
-                return found
 
             with _threads(at_once, stopped) as pool:
                 reports = [*pool.map(report, range(len(tokenizers)))]

@@ -40,7 +40,7 @@ from bpe_beam.jobs import count
 from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.jobs.corpus.job import CorpusJob, Receipts, SplitsLeft
 from bpe_beam.jobs.evaluate.words import CountedWords
-from bpe_beam.progress import Progress, Work
+from bpe_beam.progress import Progress, ShareOfTime
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
@@ -206,7 +206,7 @@ class _CountInMemoryJob(count.CountJob):
         run = partial(count_in_memory, self.task(left), self.words)
         return lambda engine: engine.run("CountSplit", run, engine.tasks("Splits", left.tasks), str)
 
-    def work(self, left: SplitsLeft) -> Work | None:
+    def share_of_time(self, left: SplitsLeft) -> ShareOfTime | None:
         return None
 
     def stale(self, receipts: Receipts) -> list[str]:

@@ -17,7 +17,6 @@ from bpe_beam.evaluation.counted import CountedParts, source_groups, tallies_of_
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder, is_exact, rules_of_words
-from bpe_beam.jobs.evaluation_work import TokenizerWork
 from bpe_beam.shards.token_counts import SourceCounts
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
@@ -44,12 +43,9 @@ class CountedWords:
         self._tokens_of_texts = tokens_of_texts
         self._others = {_rules(other.manifest): other for other in others}
 
-    def work(self, tokenizer: Tokenizer, at_once: int) -> TokenizerWork:
-        """Return the work that is expected; its parts are how often `tallies` calls `on_part`."""
-        size = len(tokenizer.vocab)
-        parts = len(self.parts.parts) * len(source_groups(self.manifest, size))
-        exact = is_exact(tokenizer, *_rules(self.manifest))
-        return TokenizerWork.of(self.parts, parts, size, at_once, exact=exact)
+    def steps(self, tokenizer: Tokenizer) -> int:
+        """Return how often `tallies` calls `on_part` for a tokenizer."""
+        return len(self.parts.parts) * len(source_groups(self.manifest, len(tokenizer.vocab)))
 
     def encoder(self, tokenizer: Tokenizer) -> WordEncoder:
         """Return the encoder of the words."""

@@ -13,12 +13,11 @@ from bpe_beam.counts.weights import MOST, Weights
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.train.commits import RoundsFolder, remove_rounds
 from bpe_beam.jobs.train.plan import TrainingPlan
-from bpe_beam.progress import Progress, clock_seconds
+from bpe_beam.progress import Progress
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.storage.names import absolute
 from bpe_beam.training.initial_vocabulary import check_distributed
-from bpe_beam.training.learn import learn
-from bpe_beam.training.learning_work import LearningWork
+from bpe_beam.training.learn import learn, share_of_time
 from bpe_beam.training.native_trainer import TrainingResult
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.training.seen_symbols import ambiguous_tokens, refuse_spelled
@@ -110,11 +109,8 @@ class Trainer:
         refuse_spelled(words, ambiguous_tokens(recipe, base))
         most = max(0, recipe.vocab_size - self.plan.least_entries)
         with progress.stage("learn", most, "merges") as stage:
-
-            def on_progress(merges: int, work: LearningWork) -> None:
-                stage.timed_step(merges, work.seconds_left)
-
-            learned = learn(words, recipe, on_progress, base_tokenizer=base, clock=clock_seconds)
+            stage.share_of_time = lambda now: share_of_time(recipe, now.done / max(1, most))
+            learned = learn(words, recipe, stage.advance, base_tokenizer=base)
             if len(learned.vocab) >= recipe.vocab_size:
                 # The alphabet, which only the words tell, took the rest of the entries.
                 stage.total = stage.snapshot().done
