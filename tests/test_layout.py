@@ -90,6 +90,7 @@ ELSEWHERE = {
     "jobs/train/weights.py": "end_to_end/test_sources.py",
     "storage/remote_store.py": "servers/test_stores.py",
     "storage/web.py": "servers/test_web.py",
+    "workers/answer_calls.py": "workers/test_processes.py",
     "workers/corpus_totals.py": "end_to_end/test_unusable_corpora.py",
     "workers/tokenize_split.py": "end_to_end/test_jobs.py",
     "workers/verify_split.py": "end_to_end/test_jobs.py",

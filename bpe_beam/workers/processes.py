@@ -1,12 +1,12 @@
 """Worker processes of the local engine, for tasks that hold the GIL.
 
-A thread of the engine passes its task to a process, and waits.
+A thread of the engine passes its task to a process, and waits. The program of the processes is
+`answer_calls.py`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import pickle
 import queue
@@ -15,18 +15,18 @@ import socket
 import subprocess
 import sys
 import threading
-import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 from bpe_beam import progress
 from bpe_beam.errors import DataError
-from bpe_beam.unused_packages import hide_unused_packages
 
 T = TypeVar("T")
 
-_PR_SET_PDEATHSIG = 1
+_PROGRAM = "bpe_beam.workers.answer_calls"
+_SAFE_PATH = ["-P"] if sys.version_info >= (3, 11) else []
+"""The option by which Python imports nothing from the current folder."""
 
 
 class WorkerProcesses:
@@ -85,19 +85,18 @@ class _Worker:
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
+        path = [str(entry) for entry in sys.path]
         with theirs:
             # Not by multiprocessing, which would run the user's main module once more.
-            code = (
-                "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
-                f"sys.path[:] = {[str(path) for path in sys.path]!r}; "
-                f"from {__name__} import _serve; _serve({theirs.fileno()}, {os.getpid()})"
-            )
             self._process = subprocess.Popen(
-                [sys.executable, "-c", code],
+                [sys.executable, *_SAFE_PATH, "-m", _PROGRAM, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
             )
         self._connection = Connection(ours.detach())
+        with contextlib.suppress(OSError):  # the first call reports that the process is gone
+            self._connection.send((os.getpid(), path))
 
     def call(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """Return the result of a function in the process, and forward its progress reports."""
@@ -132,47 +131,4 @@ class _Worker:
             return f"a worker process ({self._process.pid}) stopped answering"
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
         why = ": if memory ran out, use fewer workers" if -code == signal.SIGKILL else ""
-        return f"a worker process ({self._process.pid}) died {how}{why}; the same command goes on"
-
-
-def _serve(descriptor: int, caller: int) -> None:
-    """Answer calls until the caller is gone.
-
-    The process ignores Ctrl-C, which reaches the whole group: the caller decides when it ends.
-    """
-    _end_with(caller)
-    hide_unused_packages()
-    connection = Connection(descriptor)
-    # The thread that runs the task sends its reports and its answer, so they do not mix.
-    progress.forward_to(lambda stage, more: connection.send(("report", (stage, more))))
-    try:
-        while True:
-            connection.send_bytes(_answer(connection.recv_bytes()))
-    except (EOFError, OSError):
-        os._exit(0)
-
-
-def _end_with(caller: int) -> None:
-    """Have the system end this process with its caller.
-
-    Only Linux can. Elsewhere the process notices the end at its next report or answer.
-    """
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != caller:
-        os._exit(0)
-
-
-def _answer(request: bytes) -> bytes:
-    """Return the pickled result or error of a call."""
-    try:
-        function, args = pickle.loads(request)
-        return pickle.dumps(("done", function(*args)))
-    except BaseException as error:
-        try:
-            data = pickle.dumps(("failed", error))
-            pickle.loads(data)  # some exceptions cannot be made again
-            return data
-        except Exception:
-            return pickle.dumps(("failed", RuntimeError(traceback.format_exc())))
+        return f"a worker process ({self._process.pid}) died {how}{why}; the same command resumes"

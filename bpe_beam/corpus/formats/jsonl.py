@@ -1,5 +1,7 @@
 """JSON Lines: an object a line, of which a field is the text.
 
+The last of equal keys is used. A number as id is its JSON text. Blank lines are no records.
+
 The parser is our own (`native/read/jsonl.hpp`): pyarrow's takes twice the time and fails a whole
 block for one bad line; orjson and json hold the GIL.
 """

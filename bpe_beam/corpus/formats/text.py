@@ -1,6 +1,9 @@
 """Text: a document is the text between two separators, by default a line.
 
-In a file whose first line ends with CR LF, each newline of a separator is CR LF.
+A record ends at the separator or at the file's end. The last separator opens no empty record; all
+other empty records are documents. Separators are found from left to right from the file's start,
+also where they could overlap (`\\n\\n` in `\\n\\n\\n`). In a file whose first line ends with CR LF,
+each newline of a separator is CR LF. A byte order mark at the file's start is no part of a record.
 """
 
 from __future__ import annotations

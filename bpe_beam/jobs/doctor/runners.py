@@ -16,12 +16,6 @@ from bpe_beam.messages import list_few
 _JAVA = 17
 """The version of Java that Flink and Spark need."""
 
-_PIPELINE = """\
-import apache_beam as beam
-with beam.Pipeline(runner="FnApiRunner") as pipeline:
-    pipeline | beam.Create([1, 2]) | beam.Map(lambda n: (0, n)) | beam.GroupByKey()
-"""
-
 _JARS = {"FlinkRunner": "flink", "SparkRunner": "spark"}
 
 
@@ -37,7 +31,7 @@ def checks(seconds: float) -> Iterator[tuple[str, str, Callable[[], Check]]]:
 
 def _in_process(seconds: float) -> Check:
     """Run a small pipeline in a process of its own."""
-    code, output = output_of([sys.executable, "-c", _PIPELINE], seconds)
+    code, output = output_of([sys.executable, "-m", "bpe_beam.engines.small_pipeline"], seconds)
     if code == 0:
         return Check("runners", "FnApiRunner", "works", f"apache-beam {version_of('apache-beam')}")
     last = output.strip().splitlines()[-1:] or [f"exit code {code}"]
