@@ -21,7 +21,7 @@ from bpe_beam.jobs.tokenize import doubled_warnings, framing, require_frame, tok
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress
 from bpe_beam.settings.field import identity_of
-from bpe_beam.settings.tokenize import StreamTokenizeSettings
+from bpe_beam.settings.stream_tokenize import StreamTokenizeSettings
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.shard_rows import NO_CHANGES, Totals

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from bpe_beam.corpus.formats import INPUT_FORMAT_CHOICES
 from bpe_beam.corpus.read_settings import FieldOfFiles
@@ -25,6 +25,8 @@ from bpe_beam.settings.parsing import (
     check_not_empty,
     check_storage_options,
     check_text,
+    parse_allowed_special,
+    parse_columns,
     parse_field,
     parse_pairs,
     parse_separator,
@@ -32,6 +34,7 @@ from bpe_beam.settings.parsing import (
     parse_size,
     parse_storage_options,
 )
+from bpe_beam.shards.formats import TRAINER_COLUMNS
 from bpe_beam.tokenizer.components.normalizers import NORMALIZERS, normalizer_from_name
 from bpe_beam.tokenizer.components.pretokenizers import PRETOKENIZERS, pretokenizer_from_name
 
@@ -44,6 +47,11 @@ MAX_RANGE_BYTES = 2**44
 
 MAX_WORKERS = 1024
 """The most threads of a job in this process."""
+
+OUTPUT_FORMATS = ("text", "json")
+"""Forms of a result on stdout."""
+
+AllowedSpecial = Literal["none", "all"] | tuple[str, ...]
 
 READING = "reading text"
 RUNNING = "running"
@@ -385,3 +393,37 @@ def special_tokens_option(help: str, **more: Any) -> Any:
         check=_check_special_tokens,
         **more,
     )
+
+
+def allowed_special_option(**more: Any) -> Any:
+    """Return the option `--allowed-special`, with other attributes of Option."""
+    return option(
+        "none",
+        metavar="none|all|T,T",
+        kind="list",
+        help="Special tokens that are recognised in the text; the others are plain text. Write "
+        "\\, for a comma in a token, and \\none for a token that is called none.",
+        parse=parse_allowed_special,
+        check=_check_allowed_special,
+        **more,
+    )
+
+
+def columns_option(default: Any, help: str, **more: Any) -> Any:
+    """Return the option `--columns`."""
+    return option(
+        default,
+        metavar="NAME,NAME",
+        kind="list",
+        help=help,
+        choices=TRAINER_COLUMNS,
+        parse=parse_columns,
+        **more,
+    )
+
+
+def _check_allowed_special(allowed: AllowedSpecial) -> None:
+    if isinstance(allowed, tuple):
+        check_text(allowed)
+    elif allowed not in ("none", "all"):
+        raise BadValueError(f"must be one of none, all, got {allowed!r}")

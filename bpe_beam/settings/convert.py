@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bpe_beam.errors import require
-from bpe_beam.settings.common import RunSettings, output_option
+from bpe_beam.settings.common import RunSettings, columns_option, output_option
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import Settings, option, part
-from bpe_beam.settings.tokenize import columns_option
 from bpe_beam.shards.formats import SHARD_FORMATS
 
 MAX_SHARDS = 100_000

@@ -81,7 +81,7 @@ JOBS: dict[str, Job] = {
         "      --append '<|endoftext|>' --output tokens/",
     ),
     "stream-tokenize": Job(
-        "tokenize.StreamTokenizeSettings",
+        "stream_tokenize.StreamTokenizeSettings",
         "turn files into token shards as they arrive, each once",
         "bpe-beam stream-tokenize --runner FlinkRunner --flink_master localhost:8081 \\\n"
         "      --tokenizer tok/tokenizer.json --input 's3://bucket/in/**/*.jsonl' --output out/",
@@ -95,13 +95,13 @@ JOBS: dict[str, Job] = {
         "Nothing is tokenized again. Needs neither the corpus nor memory for more than a document.",
     ),
     "verify": Job(
-        "tools.VerifySettings",
+        "verify.VerifySettings",
         "read every shard back and check it",
         "bpe-beam verify tokens/",
         "Exit code 1 if any check fails.",
     ),
     "blend": Job(
-        "tools.BlendSettings",
+        "blend.BlendSettings",
         "print the list of shards that Megatron-LM trains on, with weights",
         "bpe-beam blend web/ books/ --weights 0.8,0.2 --sequences sequences.json",
         "The list is for --data-args-path, the file of sequences for --per-dataset-sequences-path.",
@@ -115,25 +115,25 @@ JOBS: dict[str, Job] = {
         resumes=False,
     ),
     "diff": Job(
-        "tools.DiffSettings",
+        "diff.DiffSettings",
         "show what differs between two tokenizers, and which words they encode differently",
         "bpe-beam diff tok-old/ tok-new/ --counts counts/",
         "Exit code 0 if nothing differs, 1 if something differs, 2 after any error.",
         verdict="same",
     ),
     "encode": Job(
-        "tools.EncodeSettings",
+        "encode.EncodeSettings",
         "text to token ids, on one line",
         "bpe-beam encode --tokenizer tok/tokenizer.json --show 'Hello, world'",
     ),
     "decode": Job(
-        "tools.DecodeSettings",
+        "decode.DecodeSettings",
         "token ids to text",
         "bpe-beam decode --tokenizer tok/tokenizer.json 15496 11 995",
         "Writes the bytes of the text as they are, and a newline after them on a terminal only.",
     ),
     "export": Job(
-        "tools.ExportSettings",
+        "export.ExportSettings",
         "write a tokenizer as a file of another library, with the same ids",
         "bpe-beam export tok/ --format sentencepiece --output tokenizer.model\n"
         "  bpe-beam export tokenizer.model --format transformers --output tok-hf/",
@@ -142,35 +142,35 @@ JOBS: dict[str, Job] = {
         "tokens nor the pre-tokenizer.",
     ),
     "inspect": Job(
-        "tools.InspectSettings",
+        "inspect.InspectSettings",
         "show what a tokenizer, a counts folder or a folder of shards contains",
         "bpe-beam inspect tok/tokenizer.json",
     ),
     "plan": Job(
-        "tools.PlanSettings",
+        "plan.PlanSettings",
         "show which files a job would read, and its splits",
         "bpe-beam plan --input 'data/**/*.jsonl.zst'",
         "Reads only the first bytes of each file.",
     ),
     "counts merge": Job(
-        "counts.MergeCountsSettings",
+        "counts.merge.MergeCountsSettings",
         "add counts folders up, as if their corpora had been counted at once",
         "bpe-beam counts merge counts-2023/ counts-2024/ --output counts/",
         "They must have the same normalizer, pre-tokenizer and special tokens, and all or none of "
         "them must be by source.",
     ),
     "counts show": Job(
-        "counts.ShowCountsSettings",
+        "counts.show.ShowCountsSettings",
         "print the most frequent words of a counts folder, with the counts of each source",
         "bpe-beam counts show counts/ --top 50",
     ),
     "counts filter": Job(
-        "counts.FilterCountsSettings",
+        "counts.filter.FilterCountsSettings",
         "write a counts folder without rare words, or with some sources only",
         "bpe-beam counts filter counts/ --min-count 2 --output counts-2/",
     ),
     "doctor": Job(
-        "tools.DoctorSettings",
+        "doctor.DoctorSettings",
         "show which runners, storages and extras work here, and what is missing",
         "bpe-beam doctor\n  bpe-beam doctor s3://bucket/corpus --format json",
         "Shows no secrets, and sends nothing but to the stores of the paths. Exit code 1 if "
@@ -178,7 +178,7 @@ JOBS: dict[str, Job] = {
         verdict="works",
     ),
     "quickstart": Job(
-        "tools.QuickstartSettings",
+        "quickstart.QuickstartSettings",
         "try it all on the Python standard library's sources: train, tokenize, verify",
         "bpe-beam quickstart",
     ),

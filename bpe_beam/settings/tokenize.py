@@ -1,63 +1,26 @@
-"""Settings of `tokenize` and `stream-tokenize`."""
+"""Settings of `tokenize`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
 
 from bpe_beam.corpus.reject_limits import Limit
 from bpe_beam.errors import require
-from bpe_beam.settings.common import InputSettings, RunSettings, output_option, tokenizer_option
-from bpe_beam.settings.dataflow import require_reachable
-from bpe_beam.settings.field import Settings, option, own_options, part
-from bpe_beam.settings.parsing import (
-    BadValueError,
-    check_text,
-    parse_allowed_special,
-    parse_columns,
-    parse_length,
+from bpe_beam.settings.common import (
+    AllowedSpecial,
+    InputSettings,
+    RunSettings,
+    allowed_special_option,
+    columns_option,
+    output_option,
+    tokenizer_option,
 )
+from bpe_beam.settings.dataflow import require_reachable
+from bpe_beam.settings.field import Settings, option, part
+from bpe_beam.settings.parsing import BadValueError, parse_length
 from bpe_beam.shards.arrangement import MAX_SEED, MAX_SEQUENCE_LENGTH, SHARD_TOKENS, Arrangement
-from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS, TRAINER_COLUMNS
+from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS
 from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS
-
-AllowedSpecial = Literal["none", "all"] | tuple[str, ...]
-
-_WEEK = 7 * 24 * 3600  # in seconds
-
-
-def allowed_special_option(**more: Any) -> Any:
-    """Return the option `--allowed-special`, with other attributes of Option."""
-    return option(
-        "none",
-        metavar="none|all|T,T",
-        kind="list",
-        help="Special tokens that are recognised in the text; the others are plain text. Write "
-        "\\, for a comma in a token, and \\none for a token that is called none.",
-        parse=parse_allowed_special,
-        check=_check_allowed_special,
-        **more,
-    )
-
-
-def columns_option(default: Any, help: str, **more: Any) -> Any:
-    """Return the option `--columns`."""
-    return option(
-        default,
-        metavar="NAME,NAME",
-        kind="list",
-        help=help,
-        choices=TRAINER_COLUMNS,
-        parse=parse_columns,
-        **more,
-    )
-
-
-def _check_allowed_special(allowed: AllowedSpecial) -> None:
-    if isinstance(allowed, tuple):
-        check_text(allowed)
-    elif allowed not in ("none", "all"):
-        raise BadValueError(f"must be one of none, all, got {allowed!r}")
 
 
 def _check_share(share: str) -> None:
@@ -278,58 +241,3 @@ class TokenizeSettings(Settings):
         """The format of the shards, where there is one."""
         (format_name,) = self.formats
         return format_name
-
-
-@dataclass(frozen=True)
-class StreamTokenizeSettings(Settings):
-    """Settings of `stream-tokenize`: files that arrive over time to windows of token shards."""
-
-    GROUP = "watching"
-
-    tokenize: TokenizeSettings = part(
-        TokenizeSettings,
-        without=(
-            "workers",
-            "overwrite",
-            "columns",
-            *(each.name for each in own_options(ArrangementSettings)),
-        ),
-    )
-    poll_seconds: int = option(
-        10,
-        help="Time between two listings of the inputs.",
-        between=(1, _WEEK),
-    )
-    window_seconds: int = option(
-        60,
-        help="Length of a window: files that arrive within this time become one folder of shards.",
-        between=(0, _WEEK),
-    )
-    until_idle_seconds: int | None = option(
-        None,
-        help="End when no file has arrived for this time (default: run until stopped).",
-        between=(0, _WEEK),
-    )
-
-    def check(self) -> None:
-        """Refuse a runner that does not stream, several formats, and a template."""
-        require(
-            len(self.tokenize.formats) == 1,
-            f"must be one for a stream, got {', '.join(self.tokenize.formats)}",
-            "formats",
-        )
-        require(
-            not self.run.in_process,
-            "must be a runner that streams",
-            "runner",
-            remedy="give FlinkRunner, PrismRunner or another, with its flags",
-        )
-        require(
-            not any(f.startswith("--template_location=") for f in self.run.runner_options),
-            "templates exist of count and tokenize, not of stream-tokenize",
-        )
-
-    @property
-    def run(self) -> RunSettings:
-        """How the job runs."""
-        return self.tokenize.run

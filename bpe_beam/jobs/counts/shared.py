@@ -16,7 +16,8 @@ from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder, Restore
 from bpe_beam.jobs.corpus.summary import source_facts
 from bpe_beam.messages import command, list_few
 from bpe_beam.progress import Progress
-from bpe_beam.settings.counts import FilterCountsSettings, MergeCountsSettings
+from bpe_beam.settings.counts.filter import FilterCountsSettings
+from bpe_beam.settings.counts.merge import MergeCountsSettings
 from bpe_beam.storage import Storage
 
 

@@ -1,0 +1,67 @@
+"""Settings of `stream-tokenize`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bpe_beam.errors import require
+from bpe_beam.settings.common import RunSettings
+from bpe_beam.settings.field import Settings, option, own_options, part
+from bpe_beam.settings.tokenize import ArrangementSettings, TokenizeSettings
+
+_WEEK = 7 * 24 * 3600  # in seconds
+
+
+@dataclass(frozen=True)
+class StreamTokenizeSettings(Settings):
+    """Settings of `stream-tokenize`: files that arrive over time to windows of token shards."""
+
+    GROUP = "watching"
+
+    tokenize: TokenizeSettings = part(
+        TokenizeSettings,
+        without=(
+            "workers",
+            "overwrite",
+            "columns",
+            *(each.name for each in own_options(ArrangementSettings)),
+        ),
+    )
+    poll_seconds: int = option(
+        10,
+        help="Time between two listings of the inputs.",
+        between=(1, _WEEK),
+    )
+    window_seconds: int = option(
+        60,
+        help="Length of a window: files that arrive within this time become one folder of shards.",
+        between=(0, _WEEK),
+    )
+    until_idle_seconds: int | None = option(
+        None,
+        help="End when no file has arrived for this time (default: run until stopped).",
+        between=(0, _WEEK),
+    )
+
+    def check(self) -> None:
+        """Refuse a runner that does not stream, several formats, and a template."""
+        require(
+            len(self.tokenize.formats) == 1,
+            f"must be one for a stream, got {', '.join(self.tokenize.formats)}",
+            "formats",
+        )
+        require(
+            not self.run.in_process,
+            "must be a runner that streams",
+            "runner",
+            remedy="give FlinkRunner, PrismRunner or another, with its flags",
+        )
+        require(
+            not any(f.startswith("--template_location=") for f in self.run.runner_options),
+            "templates exist of count and tokenize, not of stream-tokenize",
+        )
+
+    @property
+    def run(self) -> RunSettings:
+        """How the job runs."""
+        return self.tokenize.run

@@ -1,0 +1,40 @@
+"""Settings of `verify`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bpe_beam.errors import require
+from bpe_beam.settings.common import MESSAGES, InputSettings, RunSettings
+from bpe_beam.settings.field import Settings, option, part
+
+
+@dataclass(frozen=True)
+class VerifySettings(Settings):
+    """Settings of `verify`: folders that are read back."""
+
+    folders: tuple[str, ...] = option(
+        flag="folder",
+        metavar="DIR",
+        kind="many",
+        help="Folders that tokenize, convert, WriteTokens, count or train wrote. Of a folder with "
+        "one folder for each format, or with train and validation, all are verified.",
+    )
+    full: bool = option(False, help="Also encode the corpus again and compare each token.")
+    input: InputSettings | None = part(
+        InputSettings,
+        None,
+        only=("inputs",),
+        helps={
+            "inputs": "The corpus, where it is now, to compare its files with those that were "
+            "tokenized: paths, URLs, folders, globs, or @FILE."
+        },
+    )
+    run: RunSettings = part(RunSettings, RunSettings(), only=("workers", "progress", *MESSAGES))
+
+    def check(self) -> None:
+        """Refuse a Beam runner, and a full comparison without the corpus."""
+        require(
+            self.run.in_process and not self.run.runner_options,
+            "verify runs in this process: it has no runner and no flags of a runner",
+        )
