@@ -26,9 +26,9 @@ import bpe_beam
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.counts.word_table import WordTable
 from bpe_beam.training.learn import learn
+from bpe_beam.training.merges.words import gather_words
 from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.training.tokenizer_parts import tokenizer_of
-from bpe_beam.training.words import gather_words
 
 BATCH_BYTES = 1 << 20
 

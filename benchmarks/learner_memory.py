@@ -2,8 +2,8 @@
 
     python benchmarks/learner_memory.py COUNTS_FOLDER ... --vocab-size 32000
 
-It tests the estimate of bpe_beam/training/words.py on real text; `memory.py` does so on random
-bytes. Each folder, made by `bpe-beam count`, is trained on in a process of its own.
+It tests the estimate of bpe_beam/training/merges/words.py on real text; `memory.py` does so on
+random bytes. Each folder, made by `bpe-beam count`, is trained on in a process of its own.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from bpe_beam.counts.artifact import iter_words
 from bpe_beam.counts.manifest import read_manifest
 from bpe_beam.storage import Storage
 from bpe_beam.training.learn import learn
+from bpe_beam.training.merges.words import gather_words, memory_needed
 from bpe_beam.training.recipe import BpeRecipe
-from bpe_beam.training.words import gather_words, memory_needed
 
 
 def peak_bytes() -> int:

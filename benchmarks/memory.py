@@ -50,8 +50,8 @@ from bpe_beam.settings.tokenize import ArrangementSettings, TokenizeSettings
 from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
 from bpe_beam.storage import Storage
 from bpe_beam.training.learn import learn
+from bpe_beam.training.merges.words import Words, memory_needed, memory_of_tokens
 from bpe_beam.training.recipe import BpeRecipe
-from bpe_beam.training.words import Words, memory_needed, memory_of_tokens
 from bpe_beam.workers import count_split as counting
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.rounds import task as round_task
@@ -123,7 +123,7 @@ def a_tokenizer() -> Tokenizer:
 
 def words_of(table: WordCounter) -> Words:
     """Return a table's words as a trainer reads them."""
-    from bpe_beam.training.words import gather_words
+    from bpe_beam.training.merges.words import gather_words
 
     return gather_words((block for _, block in table.blocks(1)), in_order_of_place=False)
 

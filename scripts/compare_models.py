@@ -18,9 +18,9 @@ import tokenizers
 
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.training.learn import learn
+from bpe_beam.training.merges.words import gather_words
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe, WordPieceRecipe
 from bpe_beam.training.tokenizer_parts import tokenizer_of
-from bpe_beam.training.words import gather_words
 
 SIZE = 8_000
 LARGE = 40_000  # with Chinese characters alone ten thousand

@@ -8,24 +8,24 @@ import numpy as np
 
 from bpe_beam.errors import require
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training import trainer_memory
-from bpe_beam.training.initial_vocabulary import (
+from bpe_beam.training.merges import trainer_memory
+from bpe_beam.training.merges.initial_vocabulary import (
     assign_ids,
     begin_vocabulary,
     needs_seen,
     require_room,
 )
-from bpe_beam.training.native_trainer import (
+from bpe_beam.training.merges.native_trainer import (
     TrainingResult,
     Vocabulary,
     WordTotals,
     find_merges,
     make_learner,
 )
+from bpe_beam.training.merges.seen_symbols import find_symbols
+from bpe_beam.training.merges.trainer_memory import size_of
+from bpe_beam.training.merges.words import Words
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
-from bpe_beam.training.seen_symbols import find_symbols
-from bpe_beam.training.trainer_memory import size_of
-from bpe_beam.training.words import Words
 
 # Fewer merges leave most words split, whatever the score.
 _MANY_MERGES = 1_000

@@ -40,10 +40,10 @@ from bpe_beam.tokenizer.components.postprocessors import (
 from bpe_beam.tokenizer.components.pretokenizers import pretokenizer_from_name
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.initial_vocabulary import assign_ids
-from bpe_beam.training.native_trainer import TrainingResult
+from bpe_beam.training.merges.initial_vocabulary import assign_ids
+from bpe_beam.training.merges.native_trainer import TrainingResult
+from bpe_beam.training.merges.symbols import Spelling, spelling_of
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
-from bpe_beam.training.symbols import Spelling, spelling_of
 
 # The pre-tokenizers whose words have no whitespace.
 _DROP_BLANKS = ("bert", "whitespace", "whitespace_split")

@@ -16,10 +16,10 @@ from bpe_beam.errors import DataError, UsageError, require_between
 from bpe_beam.tokenizer.components.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.components.pretokenizers import pretokenizer_from_name
 from bpe_beam.training.learn import learn
+from bpe_beam.training.merges.seen_symbols import ambiguous_tokens, refuse_spelled
+from bpe_beam.training.merges.words import gather_words, memory_needed
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
-from bpe_beam.training.seen_symbols import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.tokenizer_parts import check_parts, tokenizer_of
-from bpe_beam.training.words import gather_words, memory_needed
 from bpe_beam.transforms.chunks import Chunk, from_chunks, to_chunks
 from bpe_beam.transforms.elements import column_of, is_batch
 

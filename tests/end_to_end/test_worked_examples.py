@@ -18,9 +18,9 @@ from command_line import ROOT, run, run_whole
 from bpe_beam import Tokenizer
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.training.learn import learn
+from bpe_beam.training.merges.words import gather_words
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordPieceRecipe
 from bpe_beam.training.tokenizer_parts import tokenizer_of
-from bpe_beam.training.words import gather_words
 
 GOLDEN = ROOT / "tests" / "golden"
 

@@ -9,7 +9,7 @@ from counted_words import words_of
 
 from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.training.learn import learn
-from bpe_beam.training.native_trainer import TrainingResult
+from bpe_beam.training.merges.native_trainer import TrainingResult
 from bpe_beam.training.recipe import BpeRecipe
 
 Counted = Sequence[tuple[bytes, int]]

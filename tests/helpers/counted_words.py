@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bpe_beam.training.words import Words
+from bpe_beam.training.merges.words import Words
 
 
 def random_words(

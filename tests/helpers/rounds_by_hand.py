@@ -28,7 +28,7 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.native_trainer import TrainingResult
+from bpe_beam.training.merges.native_trainer import TrainingResult
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.rounds import merge_steps

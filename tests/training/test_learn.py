@@ -11,8 +11,8 @@ import reference_wordpiece
 from counted_words import random_words, words_of
 
 from bpe_beam.errors import UsageError
-from bpe_beam.training import symbols
 from bpe_beam.training.learn import learn
+from bpe_beam.training.merges import symbols
 from bpe_beam.training.recipe import TIE_BREAKS, BpeRecipe, WordLevelRecipe, WordPieceRecipe
 
 pytestmark = pytest.mark.quick

@@ -43,8 +43,8 @@ from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
+from bpe_beam.training.merges.words import memory_needed
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
-from bpe_beam.training.words import memory_needed
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.count_split import TABLE_BYTES
 

@@ -52,9 +52,9 @@ from bpe_beam.tokenizer.files.transformers_files import (
 )
 from bpe_beam.tokenizer.files.vocab_files import vocab_txt
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.continue_training import continued
 from bpe_beam.training.learn import is_nearly_characters
-from bpe_beam.training.native_trainer import MAX_TEXT, TrainingResult
+from bpe_beam.training.merges.continue_training import continued
+from bpe_beam.training.merges.native_trainer import MAX_TEXT, TrainingResult
 from bpe_beam.training.recipe import BpeRecipe, Recipe
 from bpe_beam.training.tokenizer_parts import tokenizer_of
 

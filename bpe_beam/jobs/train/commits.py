@@ -23,7 +23,7 @@ from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.folders.receipts import WORK, side_by_side
 from bpe_beam.folders.run_folder import JobFolder, RunFolder
 from bpe_beam.storage import Storage
-from bpe_beam.training.native_trainer import Row, WordTotals
+from bpe_beam.training.merges.native_trainer import Row, WordTotals
 from bpe_beam.workers.rounds.task import FOLDERS, ROUND_FILE, PartSlice, WordBatch, is_round_file
 
 LEAST_WORD_BYTES = 8_000_000
@@ -69,7 +69,7 @@ class Commit(
         known: The number of ids before this round's merges.
         applied: The number of merges that are applied to the words.
         floor: The least count of the pairs that the next round looks for.
-        divisor: The divisor of the next round, see `training.rounds.threshold`.
+        divisor: The divisor of the next round, see `training.merges.rounds.threshold`.
         done: Whether nothing more can be learned.
         text_full: Whether training ended at `native_trainer.MAX_TEXT`.
         totals: The totals of the words; None before the first round, and after rounds of a version

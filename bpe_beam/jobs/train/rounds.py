@@ -1,8 +1,8 @@
 """Training in rounds: words stay on storage; workers count pairs and cut words into segments, from
 which the driver learns.
 
-A round is one run of the steps of `engines/merge_round.py`; `training/rounds.py` says which merges
-its result allows. The driver has in memory the vocabulary and the segments of one round.
+A round is one run of the steps of `engines/merge_round.py`; `training/merges/rounds.py` says which
+merges its result allows. The driver has in memory the vocabulary and the segments of one round.
 """
 
 from __future__ import annotations
@@ -33,11 +33,19 @@ from bpe_beam.progress import Progress, Stage
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training import trainer_memory
-from bpe_beam.training.initial_vocabulary import InitialVocabulary, begin_vocabulary, needs_seen
-from bpe_beam.training.native_trainer import NewMerges, TrainingResult, Vocabulary, WordTotals
-from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.training.rounds import (
+from bpe_beam.training.merges import trainer_memory
+from bpe_beam.training.merges.initial_vocabulary import (
+    InitialVocabulary,
+    begin_vocabulary,
+    needs_seen,
+)
+from bpe_beam.training.merges.native_trainer import (
+    NewMerges,
+    TrainingResult,
+    Vocabulary,
+    WordTotals,
+)
+from bpe_beam.training.merges.rounds import (
     DIVISOR,
     FrequentPairs,
     batches_of,
@@ -47,10 +55,11 @@ from bpe_beam.training.rounds import (
     next_divisor,
     plain_batch,
 )
-from bpe_beam.training.seen_symbols import SeenSymbols, ambiguous_tokens
-from bpe_beam.training.symbols import WordSymbols
-from bpe_beam.training.trainer_memory import DRIVER_SHARE, Room
-from bpe_beam.training.words import memory_needed
+from bpe_beam.training.merges.seen_symbols import SeenSymbols, ambiguous_tokens
+from bpe_beam.training.merges.symbols import WordSymbols
+from bpe_beam.training.merges.trainer_memory import DRIVER_SHARE, Room
+from bpe_beam.training.merges.words import memory_needed
+from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.rounds.merge_steps import (
     floor_of,

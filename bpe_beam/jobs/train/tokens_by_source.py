@@ -11,8 +11,8 @@ from bpe_beam.counts.word_table import string_buffers
 from bpe_beam.jobs.train.plan import TrainingPlan
 from bpe_beam.tokenizer.encoding.native_encoder import make_model
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.training.merges.words import weighted_total
 from bpe_beam.training.recipe import BpeRecipe
-from bpe_beam.training.words import weighted_total
 
 
 def tokens_by_source(plan: TrainingPlan, tokenizer: Tokenizer) -> dict[str, int | None] | None:

@@ -16,13 +16,13 @@ from bpe_beam.jobs.train.plan import TrainingPlan
 from bpe_beam.progress import Progress
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.storage.names import absolute
-from bpe_beam.training.initial_vocabulary import check_distributed
 from bpe_beam.training.learn import learn, share_of_time
-from bpe_beam.training.native_trainer import TrainingResult
+from bpe_beam.training.merges.initial_vocabulary import check_distributed
+from bpe_beam.training.merges.native_trainer import TrainingResult
+from bpe_beam.training.merges.seen_symbols import ambiguous_tokens, refuse_spelled
+from bpe_beam.training.merges.trainer_memory import DRIVER_SHARE, too_many
+from bpe_beam.training.merges.words import gather_words, memory_needed
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
-from bpe_beam.training.seen_symbols import ambiguous_tokens, refuse_spelled
-from bpe_beam.training.trainer_memory import DRIVER_SHARE, too_many
-from bpe_beam.training.words import gather_words, memory_needed
 from bpe_beam.workers.unused_memory import release_unused_memory
 
 

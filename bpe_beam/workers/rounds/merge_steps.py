@@ -1,9 +1,9 @@
 """The steps of a merge round, as workers do them.
 
 Apply the last round's merges to a word batch, and count its pairs; add up the pairs of a shard;
-divide words into segments at infrequent pairs (`training/rounds.py` says why); add up the segments
-of a shard. A worker has in memory a batch of words, the round's merges or its frequent pairs, and a
-table of about `TABLE_BYTES`; while a shard is added up, all of its pairs or segments.
+divide words into segments at infrequent pairs (`training/merges/rounds.py` says why); add up the
+segments of a shard. A worker has in memory a batch of words, the round's merges or its frequent
+pairs, and a table of about `TABLE_BYTES`; while a shard is added up, all of its pairs or segments.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile, read_hashed
-from bpe_beam.training.initial_vocabulary import InitialVocabulary
+from bpe_beam.training.merges.initial_vocabulary import InitialVocabulary
+from bpe_beam.training.merges.rounds import ShardPairs, threshold
+from bpe_beam.training.merges.seen_symbols import find_symbols, refuse_spelled
+from bpe_beam.training.merges.trainer_memory import Size
+from bpe_beam.training.merges.words import gather_words, weighted_total
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.training.rounds import ShardPairs, threshold
-from bpe_beam.training.seen_symbols import find_symbols, refuse_spelled
-from bpe_beam.training.trainer_memory import Size
-from bpe_beam.training.words import gather_words, weighted_total
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.rounds.task import (

@@ -23,7 +23,7 @@ from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.storage.json_file import Count, Sha256
-from bpe_beam.training.trainer_memory import Room, Size
+from bpe_beam.training.merges.trainer_memory import Room, Size
 from bpe_beam.workers.split_task import task_name
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class RoundTask:
         start: URL and SHA-256 of the file of the `InitialVocabulary`.
         round_file_sha256: SHA-256 of the run's `ROUND_FILE`.
         floor: The least count of a frequent pair.
-        divisor: See `training.rounds.threshold`.
+        divisor: See `training.merges.rounds.threshold`.
         room: The limits of the driver's trainer: words that fit are not segmented.
         singles: Whether to keep words and segments of one symbol.
         ambiguous: Special tokens that no word may spell, see `ambiguous_tokens`.
@@ -213,7 +213,7 @@ class RoundFile(Struct, frozen=True):
     """The merges and the settings of a round, as a file.
 
     Attributes:
-        batches: Merges of the round before, see `training.rounds.batches_of`.
+        batches: Merges of the round before, see `training.merges.rounds.batches_of`.
         ranks: See `Vocabulary.ranks`.
         widths: The number of characters of each symbol, by id; None without `max_length`.
         max_length: See `Recipe.max_token_length`.

@@ -23,11 +23,11 @@ from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.jobs.train.commits import remove_rounds
 from bpe_beam.jobs.train.rounds import _rounds_left
 from bpe_beam.progress import Progress
-from bpe_beam.training import native_trainer as learning
 from bpe_beam.training.learn import learn
-from bpe_beam.training.native_trainer import TrainingResult
+from bpe_beam.training.merges import native_trainer as learning
+from bpe_beam.training.merges.native_trainer import TrainingResult
+from bpe_beam.training.merges.words import gather_words
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.training.words import gather_words
 from bpe_beam.workers.rounds import merge_steps
 
 EVERYTHING = 10**9

@@ -17,9 +17,9 @@ from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.training.learn import learn
+from bpe_beam.training.merges.words import gather_words
 from bpe_beam.training.recipe import ALPHABETS, TIE_BREAKS, Alphabet, BpeRecipe, TieBreak
 from bpe_beam.training.tokenizer_parts import tokenizer_of
-from bpe_beam.training.words import gather_words
 
 
 def words_of_bytes(made: random.Random, letters: bytes, most: int = 12) -> list[tuple[bytes, int]]:

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.training.merges.symbols import KINDS, Spelling, StoredSymbols, chunks, spelling_of
+from bpe_beam.training.merges.words import Words, first_word_with
 from bpe_beam.training.recipe import MergingRecipe, Recipe
-from bpe_beam.training.symbols import KINDS, Spelling, StoredSymbols, chunks, spelling_of
-from bpe_beam.training.words import Words, first_word_with
 
 _LOW_BITS = 0xFFFFFFFF
 

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from bpe_beam import _native
 from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.components.models import is_byte_token
-from bpe_beam.training.initial_vocabulary import InitialVocabulary, require_room
+from bpe_beam.training.merges.initial_vocabulary import InitialVocabulary, require_room
+from bpe_beam.training.merges.symbols import WordSymbols
 from bpe_beam.training.recipe import BpeRecipe, MergingRecipe
-from bpe_beam.training.symbols import WordSymbols
 
 MAX_TEXT = 1 << 26
 """The most bytes that the left and right tokens of all merges may have in total. Training ends

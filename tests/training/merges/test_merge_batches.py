@@ -19,8 +19,8 @@ from reference_bpe import (
     number,
 )
 
+from bpe_beam.training.merges.rounds import plain_batch
 from bpe_beam.training.recipe import TieBreak
-from bpe_beam.training.rounds import plain_batch
 
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies

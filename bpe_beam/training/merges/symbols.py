@@ -18,8 +18,8 @@ from bpe_beam.errors import DataError
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.training.merges.words import Words
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
-from bpe_beam.training.words import Words
 
 if TYPE_CHECKING:
     from typing_extensions import Self

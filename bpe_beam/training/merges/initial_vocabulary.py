@@ -21,9 +21,8 @@ from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.components.models import BPE, MAX_ID, byte_token
 from bpe_beam.tokenizer.encoding.native_encoder import make_model
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.recipe import BpeRecipe, MergingRecipe, Recipe, WordLevelRecipe
-from bpe_beam.training.seen_symbols import SeenSymbols
-from bpe_beam.training.symbols import (
+from bpe_beam.training.merges.seen_symbols import SeenSymbols
+from bpe_beam.training.merges.symbols import (
     KINDS,
     PLAIN,
     Spelling,
@@ -32,7 +31,8 @@ from bpe_beam.training.symbols import (
     spelling_of,
     sums,
 )
-from bpe_beam.training.words import Words
+from bpe_beam.training.merges.words import Words
+from bpe_beam.training.recipe import BpeRecipe, MergingRecipe, Recipe, WordLevelRecipe
 
 _NO_ID = 0xFFFFFFFF
 

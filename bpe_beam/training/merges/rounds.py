@@ -18,16 +18,16 @@ import numpy.typing as npt
 
 from bpe_beam import _native
 from bpe_beam.counts.packed_words import Columns, PackedCounts, checked, columns_of
-from bpe_beam.training.native_trainer import (
+from bpe_beam.training.merges.native_trainer import (
     NewMerges,
     Row,
     Vocabulary,
     find_merges,
     make_learner,
 )
+from bpe_beam.training.merges.symbols import WordSymbols
+from bpe_beam.training.merges.trainer_memory import Room, Size, size_of
 from bpe_beam.training.recipe import TieBreak
-from bpe_beam.training.symbols import WordSymbols
-from bpe_beam.training.trainer_memory import Room, Size, size_of
 
 DIVISOR = 4
 """The threshold of a round is the best count over this, unless that turns out too low."""

@@ -15,8 +15,8 @@ from bpe_beam.tokenizer.components.pretokenizers import (
     steps_of,
 )
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.initial_vocabulary import assign_ids
-from bpe_beam.training.native_trainer import TrainingResult
+from bpe_beam.training.merges.initial_vocabulary import assign_ids
+from bpe_beam.training.merges.native_trainer import TrainingResult
 from bpe_beam.training.recipe import BpeRecipe
 
 # Number of unused ids that do no harm.

@@ -15,23 +15,23 @@ from counted_words import random_words, words_of
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.continue_training import recipe_like
-from bpe_beam.training.initial_vocabulary import (
+from bpe_beam.training.learn import learn
+from bpe_beam.training.merges.continue_training import recipe_like
+from bpe_beam.training.merges.initial_vocabulary import (
     InitialVocabulary,
     begin_vocabulary,
     check_distributed,
     needs_seen,
 )
-from bpe_beam.training.learn import learn
-from bpe_beam.training.native_trainer import (
+from bpe_beam.training.merges.native_trainer import (
     TrainingResult,
     Vocabulary,
     find_merges,
     make_learner,
 )
+from bpe_beam.training.merges.seen_symbols import SeenSymbols, find_symbols
+from bpe_beam.training.merges.symbols import WordSymbols
 from bpe_beam.training.recipe import BpeRecipe, WordLevelRecipe, WordPieceRecipe
-from bpe_beam.training.seen_symbols import SeenSymbols, find_symbols
-from bpe_beam.training.symbols import WordSymbols
 from bpe_beam.training.tokenizer_parts import tokenizer_of
 
 pytestmark = pytest.mark.quick

@@ -11,17 +11,16 @@ from counted_words import random_words, words_of
 
 from bpe_beam import _native
 from bpe_beam.counts.packed_words import Columns, PackedCounts, columns_of
-from bpe_beam.training.continue_training import recipe_like
-from bpe_beam.training.initial_vocabulary import (
+from bpe_beam.training.learn import learn
+from bpe_beam.training.merges.continue_training import recipe_like
+from bpe_beam.training.merges.initial_vocabulary import (
     InitialVocabulary,
     begin_vocabulary,
     check_distributed,
     needs_seen,
 )
-from bpe_beam.training.learn import learn
-from bpe_beam.training.native_trainer import Row, TrainingResult, Vocabulary
-from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.training.rounds import (
+from bpe_beam.training.merges.native_trainer import Row, TrainingResult, Vocabulary
+from bpe_beam.training.merges.rounds import (
     ShardPairs,
     batches_of,
     gather,
@@ -29,9 +28,10 @@ from bpe_beam.training.rounds import (
     plain_batch,
     threshold,
 )
-from bpe_beam.training.seen_symbols import find_symbols
+from bpe_beam.training.merges.seen_symbols import find_symbols
+from bpe_beam.training.merges.words import Words
+from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.tokenizer_parts import tokenizer_of
-from bpe_beam.training.words import Words
 
 pytestmark = pytest.mark.quick
 

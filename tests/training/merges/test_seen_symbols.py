@@ -9,8 +9,8 @@ import pytest
 from counted_words import words_of
 
 from bpe_beam.errors import DataError
+from bpe_beam.training.merges.seen_symbols import SeenSymbols, find_symbols
 from bpe_beam.training.recipe import BpeRecipe
-from bpe_beam.training.seen_symbols import SeenSymbols, find_symbols
 
 pytestmark = pytest.mark.quick
 

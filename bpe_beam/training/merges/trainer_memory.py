@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_beam import _native
+from bpe_beam.training.merges.symbols import WordSymbols, spelling_of
+from bpe_beam.training.merges.words import memory_of_tokens
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
-from bpe_beam.training.symbols import WordSymbols, spelling_of
-from bpe_beam.training.words import memory_of_tokens
 
 MAX_POSITIONS = _native.MAX_POSITIONS
 
