@@ -69,6 +69,7 @@ ELSEWHERE = {
     "transforms/tokens_folder.py": "transforms/test_write_tokens.py",
     "transforms/window_tables.py": "transforms/test_unbounded.py",
     "transforms/write_shard.py": "transforms/test_write_tokens.py",
+    "workers/arrange/": "jobs/tokenize/test_arrange.py",
     "workers/measured.py": "engines/test_local.py",
     "workers/shard_manifest.py": "end_to_end/test_shards_without_tokens.py",
     "workers/split_reader.py": "workers/test_count_split.py",

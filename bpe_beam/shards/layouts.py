@@ -1,9 +1,9 @@
-"""How documents become the units of shards: documents in an order, or sequences made of them.
+"""The rows of shards, made of documents: documents in an order, or sequences of them.
 
-A unit is a document, or a sequence of at most N tokens. Each document is one piece of a unit, or
-several pieces of several units. The number of a unit, and a piece's position in it, follow from the
-lengths of the documents before it alone, so the worker of any part of a corpus can compute them
-once it knows the sums over the parts before.
+A row is a document, or a sequence of at most N tokens. Each document is one slice of a row, or
+several slices of several rows. The number of a row, and the position of a slice in it, follow from
+the lengths of the documents before it alone, so the worker of any shard can compute them once it
+knows the sums over the shards before.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from bpe_beam.shards.index_shuffle import IndexShuffle
 from bpe_beam.shards.packing import PackingPlan
 
 
-class Pieces(NamedTuple):
-    """The pieces of documents in a row, in order; together they are all tokens of the documents.
+class DocumentSlices(NamedTuple):
+    """The slices of successive documents, in order; together they have all tokens.
 
     Attributes:
-        units: int64[n], the number of each piece's unit.
-        offsets: int64[n], the position in the unit of each piece's first token.
-        documents: int64[n], the number of each piece's document among those of the call.
-        lengths: int64[n], the tokens of each piece.
+        rows: int64[n], the number of the row that each slice is for.
+        offsets: int64[n], the position of the slice's first token in the row.
+        documents: int64[n], the number of the slice's document among the documents of the call.
+        lengths: int64[n], the tokens of each slice.
     """
 
-    units: NDArray[np.int64]
+    rows: NDArray[np.int64]
     offsets: NDArray[np.int64]
     documents: NDArray[np.int64]
     lengths: NDArray[np.int64]
 
 
 class Layout(Protocol):
-    """Cuts documents into pieces; documents come in the order of the corpus."""
+    """Divides documents into slices; documents come in the order of the corpus."""
 
-    def pieces(self, lengths: NDArray[np.int64]) -> Pieces:
-        """Return the pieces of the next documents.
+    def slices(self, lengths: NDArray[np.int64]) -> DocumentSlices:
+        """Return the slices of the next documents.
 
         Args:
             lengths: int64[n], the tokens of each document.
@@ -46,28 +46,28 @@ class Layout(Protocol):
 
 
 class WholeDocuments:
-    """A `Layout` in which each document is a unit."""
+    """A `Layout` in which each document is a row."""
 
     def __init__(self, first: int) -> None:
         self._next = first
 
-    def pieces(self, lengths: NDArray[np.int64]) -> Pieces:
-        """See `Layout.pieces`."""
+    def slices(self, lengths: NDArray[np.int64]) -> DocumentSlices:
+        """See `Layout.slices`."""
         documents = np.arange(lengths.size, dtype=np.int64)
-        units = documents + self._next
+        rows = documents + self._next
         self._next += lengths.size
-        return Pieces(units, np.zeros_like(documents), documents, lengths)
+        return DocumentSlices(rows, np.zeros_like(documents), documents, lengths)
 
 
 class Concatenated:
-    """A `Layout` that joins all documents, and cuts a sequence after every N tokens."""
+    """A `Layout` that joins all documents; every N tokens are a sequence."""
 
     def __init__(self, sequence_length: int, first: int) -> None:
         self._length = sequence_length
         self._next = first
 
-    def pieces(self, lengths: NDArray[np.int64]) -> Pieces:
-        """See `Layout.pieces`."""
+    def slices(self, lengths: NDArray[np.int64]) -> DocumentSlices:
+        """See `Layout.slices`."""
         documents = np.flatnonzero(lengths)
         ends = self._next + np.cumsum(lengths[documents])
         begins = ends - lengths[documents]
@@ -75,63 +75,63 @@ class Concatenated:
         cuts = np.arange(-(-self._next // self._length) * self._length, stop, self._length)
         starts = np.union1d(begins, cuts)
         number = np.searchsorted(begins, starts, side="right") - 1
-        units, offsets = np.divmod(starts, self._length)
+        rows, offsets = np.divmod(starts, self._length)
         self._next = stop
-        return Pieces(units, offsets, documents[number], np.diff(starts, append=stop))
+        return DocumentSlices(rows, offsets, documents[number], np.diff(starts, append=stop))
 
 
 class BestFit:
-    """A `Layout` that packs chunks of documents as a plan says; see `packing.py`.
+    """A `Layout` that packs slices of documents by a plan; see `packing.py`.
 
-    A document of more than N tokens becomes chunks of N tokens and one of the rest.
+    A document of more than N tokens becomes slices of N tokens and one with the remaining tokens.
 
     Args:
-        ranks: int64[N + 1], the number of chunks of each length before.
+        ranks: int64[N + 1], the number of earlier slices of each length.
     """
 
     def __init__(self, plan: PackingPlan, ranks: NDArray[np.int64]) -> None:
         self._plan = plan
         self._ranks = ranks.copy()
 
-    def pieces(self, lengths: NDArray[np.int64]) -> Pieces:
-        """See `Layout.pieces`."""
-        documents, chunks = chunks_of(lengths, self._plan.sequence_length)
-        order = np.argsort(chunks, kind="stable")
-        counts = np.bincount(chunks, minlength=self._ranks.size)
+    def slices(self, lengths: NDArray[np.int64]) -> DocumentSlices:
+        """See `Layout.slices`."""
+        documents, slice_lengths = slices_of(lengths, self._plan.sequence_length)
+        order = np.argsort(slice_lengths, kind="stable")
+        counts = np.bincount(slice_lengths, minlength=self._ranks.size)
         starts = np.cumsum(counts) - counts
-        ranks = np.empty_like(chunks)
-        ranks[order] = np.arange(chunks.size) - starts[chunks[order]]
-        ranks += self._ranks[chunks]
+        ranks = np.empty_like(slice_lengths)
+        ranks[order] = np.arange(slice_lengths.size) - starts[slice_lengths[order]]
+        ranks += self._ranks[slice_lengths]
         self._ranks += counts
-        units, offsets = self._plan.place(chunks, ranks)
-        return Pieces(units, offsets, documents, chunks)
+        rows, offsets = self._plan.place(slice_lengths, ranks)
+        return DocumentSlices(rows, offsets, documents, slice_lengths)
 
 
-def chunks_of(
+def slices_of(
     lengths: NDArray[np.int64], sequence_length: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the document and the length of each chunk: all of N tokens, but for the last.
+    """Return the document and the length of each slice: N tokens, but for the last.
 
     Args:
-        lengths: int64[n], the tokens of each document; of 0 tokens there is no chunk.
+        lengths: int64[n], the tokens of each document; one of 0 tokens has no slice.
     """
     rests = lengths % sequence_length
     counts = lengths // sequence_length + (rests > 0)
     documents = np.repeat(np.arange(lengths.size, dtype=np.int64), counts)
-    chunks = np.full(documents.size, sequence_length, np.int64)
-    chunks[np.cumsum(counts)[rests > 0] - 1] = rests[rests > 0]
-    return documents, chunks
+    slice_lengths = np.full(documents.size, sequence_length, np.int64)
+    slice_lengths[np.cumsum(counts)[rests > 0] - 1] = rests[rests > 0]
+    return documents, slice_lengths
 
 
-def shuffled(units: NDArray[np.int64], count: int, seed: int | None) -> NDArray[np.int64]:
-    """Return int64[n]: the positions of units in the order of a seed.
+def shuffled(rows: NDArray[np.int64], count: int, seed: int | None) -> NDArray[np.int64]:
+    """Return int64[n]: the positions of rows in the order of a seed.
 
     Args:
-        units: int64[n], the numbers of units.
+        rows: int64[n], the numbers of rows.
     """
     if seed is None:
-        return units
-    return _order(count, seed).position_of(units.astype(np.uint64)).astype(np.int64)
+        return rows
+    return _order(count, seed).position_of(rows.astype(np.uint64)).astype(np.int64)
 
 
 @functools.lru_cache(maxsize=4)

@@ -2,7 +2,7 @@
 
 The documents are tokenized first, into shards of a folder within `work/`: a job of its own, which
 resumes by itself. Then its shards are measured, the driver plans, and new shards are written; see
-`workers/arrange_shards.py`. With a validation share the output has two folders of shards.
+`workers/arrange/`. With a validation share the output has two folders of shards.
 """
 
 from __future__ import annotations
@@ -71,24 +71,21 @@ from bpe_beam.shards.token_counts import read_token_counts, write_token_counts
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.workers.arrange_shards import (
+from bpe_beam.workers.arrange.measure import measure_shard, part_task, texts_name, write_ranks
+from bpe_beam.workers.arrange.new_shard import write_new_shard
+from bpe_beam.workers.arrange.scatter import scatter_shard
+from bpe_beam.workers.arrange.task import (
     RANKS,
     STAGE,
     ArrangeTask,
+    BlockFile,
+    BlockFileStats,
     DocumentsShard,
     MeasureStats,
     NewShard,
     NewShardStats,
     PartPlan,
     PartSums,
-    Pieces,
-    PiecesStats,
-    measure_shard,
-    part_task,
-    scatter_shard,
-    texts_name,
-    write_new_shard,
-    write_ranks,
 )
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.document_hashes import overlap_of
@@ -99,7 +96,7 @@ from bpe_beam.workers.token_counter import added_up, id_columns, token_counts_na
 _KINDS = ((PLAIN_FORMAT, False), (LABELLED_FORMAT, False), (LABELLED_FORMAT, True))
 """The formats of tokenized documents, and whether with hashes; each has what those before have."""
 
-_TAKEOVER = Takeover("arrangement", ("measure", "pieces"))
+_TAKEOVER = Takeover("arrangement", ("measure", "scatter"))
 """Until a new shard is written, another arrangement of the same documents goes on with them."""
 
 
@@ -332,7 +329,7 @@ class _Arranging:
             # They are the last files of a receipt, in the order of the parts.
             files = [receipts[name].files[-len(parts) :] for name in tasks]
             self._token_counts = [*zip(*files, strict=True)]
-            if self._task.finds_overlap:
+            if self._task.counts_overlap:
                 hashes = [self._hashes_of(receipts[name].files[-1 - len(parts)]) for name in tasks]
                 self._overlap = overlap_of(np.concatenate(hashes), self._task.count)
         return [each.parts for each in stats]
@@ -385,18 +382,18 @@ class _Arranging:
         """Write the new shards; return how many an earlier run had written."""
         folder, count = self._folder, len(self._shards)
         suffixes = shard_format(self._task.shard_format).suffixes
-        pieces = [task_name("pieces", index, count) for index in range(count)]
+        scatter_names = [task_name("scatter", index, count) for index in range(count)]
         new = [
             (plan.task(shard), NewShard(number, shard))
             for number, plan in enumerate(plans)
             for shard in range(plan.shards)
         ]
-        folder.expect(f"{WORK}/{name}.bin" for name in pieces)
+        folder.expect(f"{WORK}/{name}.bin" for name in scatter_names)
         folder.expect(f"{WORK}/{name}{suffix}" for name, _ in new for suffix in suffixes)
         left = self._left([name for name, _ in new], NewShardStats)
         if not left:
             return len(new)
-        scatter = self._left(pieces, PiecesStats)
+        scatter = self._left(scatter_names, BlockFileStats)
         elements = []
         before = [PartSums(0, 0) for _ in plans]
         for index, found in enumerate(sums):
@@ -408,8 +405,8 @@ class _Arranging:
                 for old, add in zip(before, found, strict=True)
             ]
         known = [
-            self._pieces(receipt)
-            for name in pieces
+            self._block_file(receipt)
+            for name in scatter_names
             if (receipt := folder.receipt(name)) is not None
         ]
 
@@ -437,10 +434,10 @@ class _Arranging:
         folder.all_receipts([name for name, _ in new])
         return len(new) - len(left)
 
-    def _pieces(self, receipt: Receipt) -> str:
-        stats = receipt.read_stats(PiecesStats)
+    def _block_file(self, receipt: Receipt) -> str:
+        stats = receipt.read_stats(BlockFileStats)
         url = self._folder.path(receipt.files[0].name)
-        return _json(Pieces(url, stats.table_at))
+        return _json(BlockFile(url, stats.table_at))
 
     def _left(self, tasks: Sequence[str], struct: type[Any]) -> list[int]:
         """Return the numbers of the tasks that are left, and forget receipts that do not fit."""
@@ -533,7 +530,7 @@ class _Arranging:
             row: dict[str, Any] = {
                 "split": index,
                 "slices": (),
-                "documents": each.units,
+                "documents": each.rows,
                 "text_bytes": 0,
                 "rejects": 0,
             }

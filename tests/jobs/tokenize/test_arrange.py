@@ -22,7 +22,7 @@ from bpe_beam.shards.formats import SHARD_FORMATS, shard_format
 from bpe_beam.shards.index_shuffle import IndexShuffle
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.storage import Storage
-from bpe_beam.workers import arrange_shards
+from bpe_beam.workers.arrange import new_shard, scatter
 
 END = "<|endoftext|>"
 LENGTH = 32
@@ -173,8 +173,8 @@ def table(folder: Path) -> pa.Table:
 
 
 def test_tables_tell_where_documents_begin_in_sequences(ground: Ground, tmp_path: Path) -> None:
-    """With padding and without, and after a conversion; the lengths are those of the pieces."""
-    pieces = [
+    """With padding and without, and after a conversion; the lengths are those of the slices."""
+    slices = [
         len(row[at : at + LENGTH]) for row in ground.plain for at in range(0, len(row), LENGTH)
     ]
     for format_name, other, pad in (("parquet", "arrow", ()), ("arrow", "parquet", (END,))):
@@ -182,7 +182,7 @@ def test_tables_tell_where_documents_begin_in_sequences(ground: Ground, tmp_path
         padding = ("--pad-token", *pad) if pad else ()
         ground.make(out, "--format", format_name, *BEST_FIT, *padding, "--shard-tokens", 800)
         lengths = table(out).column("seq_lengths").to_pylist()
-        assert sorted(length for each in lengths for length in each) == sorted(pieces)
+        assert sorted(length for each in lengths for length in each) == sorted(slices)
         for ids, each in zip(ids_of(out), lengths, strict=True):
             used = ids[: sum(each)]
             assert len(ids) == (LENGTH if pad else sum(each))
@@ -336,7 +336,7 @@ def test_the_hash_of_temporary_documents_is_in_no_shard(ground: Ground, tmp_path
         assert table(out / "train").column_names == table(out / "validation").column_names == names
 
 
-STAGES = ("shard", "measure", "pieces", "train")
+STAGES = ("shard", "measure", "scatter", "train")
 ALL = (*BEST_FIT, "--shuffle-seed", 9, "--validation-share", "20%")
 
 
@@ -367,7 +367,8 @@ def test_memory_is_given_back_from_task_to_task(
     def release(above: int = 0) -> None:
         done.append("much" if above else "all")
 
-    monkeypatch.setattr(arrange_shards, "release_unused_memory", release)
+    for module in (scatter, new_shard):
+        monkeypatch.setattr(module, "release_unused_memory", release)
     ground.make(tmp_path / "out", *BEST_FIT, "--shard-tokens", 600, "--workers", "2")
     new = read_manifest(Storage(), str(tmp_path / "out")).shards
     assert min(len(documents), len(new)) > 2
@@ -461,7 +462,7 @@ def test_killed_while_another_arrangement_takes_over(ground: Ground, tmp_path: P
         )
 
     has_ended = (out / "train" / "__manifest").exists
-    for extra, kind in ((first, "measure"), (other, "measure"), (first, "pieces")):
+    for extra, kind in ((first, "measure"), (other, "measure"), (first, "scatter")):
         kill(extra, kind, has_a_shard)
     kill(other, "train", has_ended)
     refused = run(*ground.command(*first), "--output", out)

@@ -1,0 +1,13 @@
+"""Arrange the documents of shards: in a seeded order, in sequences, for training and validation.
+
+1. `measure.py`: a worker measures the documents of one shard: documents, tokens and lengths of each
+   part (training, validation).
+2. The driver adds the measures up, so that each worker knows the sums before its shard.
+3. `scatter.py`: a worker divides the documents of its shard into slices and writes them to one
+   file, in a block for each new shard; see `block_file.py`.
+4. `new_shard.py`: a worker reads the blocks of one new shard from all these files, and writes it.
+
+Only names of files travel. A worker has the slices of one new shard in memory, once, or
+BUFFER_BYTES of slices that are not yet written. Every step writes the same bytes however often it
+runs.
+"""

@@ -1,0 +1,163 @@
+"""The third step: write a new shard from the blocks of all block files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import replace
+
+from bpe_beam import json_structs, progress
+from bpe_beam.errors import DataError
+from bpe_beam.folders.receipts import WORK
+from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.formats.document_table import (
+    SEQUENCE_LENGTHS,
+)
+from bpe_beam.shards.formats.interface import ShardWriter
+from bpe_beam.workers import metric_names
+from bpe_beam.workers.arrange.block_file import ids_of, one_batch, read_block
+from bpe_beam.workers.arrange.task import (
+    BLOCK_TOKENS,
+    LABELS,
+    LOST,
+    STAGE,
+    ArrangeTask,
+    BlockFile,
+    NewShard,
+    NewShardStats,
+)
+from bpe_beam.workers.measured import TaskResult
+from bpe_beam.workers.split_task import require_visible
+from bpe_beam.workers.unused_memory import release_unused_memory
+
+
+def write_new_shard(
+    task: ArrangeTask, known: Sequence[str], scattered: Sequence[str], element: str
+) -> TaskResult:
+    """Write a new shard from all its slices, and the receipt.
+
+    Returns:
+        The task's name as the output, and metrics.
+    """
+    release_unused_memory()
+    new = json_structs.decode(element, NewShard)
+    folder = task.folder
+    require_visible(folder.storage, folder.url)
+    part = task.parts[new.part]
+    number = new.shard + sum(each.shards for each in task.parts[: new.part])
+    name = part.task(new.shard)
+    files = [json_structs.decode(each, BlockFile) for each in (*known, *scattered)]
+    check_block_files(files, task.shards)
+    table = read_block(task, files, number)
+    new_rows = NewRows(table, task.id_type.itemsize, *part.bounds(new.shard))
+    del table
+    format_ = shard_format(task.shard_format)
+    target = folder.storage, folder.path(WORK), name, task.vocab_size
+    with format_.open_writer(*target, task.origin) as writer:
+        padding = _write_rows(task, writer, new_rows)
+    shard = writer.result()
+    files_written = [replace(file, name=f"{WORK}/{file.name}") for file in shard.files]
+    stats = NewShardStats(task.made_of, new_rows.lengths.size, shard.tokens, padding)
+    folder.write_receipt(name, files_written, stats)
+    counts = {
+        metric_names.DOCUMENTS_WRITTEN: shard.documents,
+        metric_names.TOKENS_WRITTEN: shard.tokens,
+    }
+    return TaskResult([name], counts)
+
+
+def check_block_files(files: Sequence[BlockFile], shards: int) -> None:
+    """Check that each shard has one block file; a missing last slice is not noticed later."""
+    names = {each.url.rpartition("/")[2] for each in files}
+    if not len(files) == len(names) == shards:
+        raise DataError(LOST)
+
+
+class NewRows:
+    """The rows of a new shard, made of its slices in any order.
+
+    Attributes:
+        lengths: int64[rows], the tokens of each row.
+    """
+
+    def __init__(self, table: pa.Table, id_bytes: int, first: int, stop: int) -> None:
+        self._slices = one_batch(table)
+        positions, offsets, sizes = (
+            column.to_numpy()
+            for column in (
+                self._slices.column("position"),
+                self._slices.column("offset"),
+                pc.binary_length(self._slices.column("ids")),
+            )
+        )
+        lengths = sizes // id_bytes
+        self._order = np.lexsort((lengths, offsets, positions))
+        positions, offsets = positions[self._order] - first, offsets[self._order]
+        self._slice_lengths = lengths[self._order]
+        self._begins = np.searchsorted(positions, np.arange(stop - first + 1))
+        ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(self._slice_lengths)))
+        self.lengths = np.diff(ends[self._begins])
+        # A slice begins where the slice before it ends, and the first one at 0.
+        whole = self._begins[0] == 0 and self._begins[-1] == positions.size
+        if (
+            not whole
+            or (np.diff(self._begins) == 0).any()
+            or ((ends[:-1] - ends[self._begins[positions]] != offsets).any())
+        ):
+            raise DataError(LOST)
+
+    def runs(self) -> Iterator[tuple[int, int]]:
+        """Yield the bounds of runs of rows with about BLOCK_TOKENS tokens each."""
+        ends = np.cumsum(self.lengths)
+        start = 0
+        while start < ends.size:
+            before = int(ends[start - 1]) if start else 0
+            stop = int(np.searchsorted(ends, before + BLOCK_TOKENS, side="right"))
+            yield start, max(stop, start + 1)
+            start = max(stop, start + 1)
+
+    def slices(self, start: int, stop: int) -> pa.RecordBatch:
+        """Return the slices of rows, in order."""
+        chosen = self._order[self._begins[start] : self._begins[stop]]
+        return self._slices.take(pa.array(chosen))
+
+    def slice_lengths(self, start: int, stop: int) -> pa.ListArray:
+        """Return the tokens of each slice of rows, a list a row."""
+        begins = self._begins[start : stop + 1]
+        lengths = self._slice_lengths[begins[0] : begins[-1]].astype(np.int32)
+        offsets = pa.array((begins - begins[0]).astype(np.int32))
+        return pa.ListArray.from_arrays(offsets, pa.array(lengths))
+
+
+def _labels(
+    task: ArrangeTask, rows: NewRows, slices: pa.RecordBatch, start: int, stop: int
+) -> pa.RecordBatch | None:
+    """Return the labels of rows; None if the new shards have no place for them."""
+    if task.with_labels:
+        return slices.select(LABELS.names)
+    if shard_format(task.shard_format).labelled_writer is None:
+        return None
+    lengths = rows.slice_lengths(start, stop)
+    return pa.RecordBatch.from_arrays([lengths], [SEQUENCE_LENGTHS])
+
+
+def _write_rows(task: ArrangeTask, writer: ShardWriter, rows: NewRows) -> int:
+    """Write all rows; return the number of padding tokens."""
+    length = task.arrangement.sequence_length
+    padding = 0
+    for start, stop in rows.runs():
+        slices, lengths = rows.slices(start, stop), rows.lengths[start:stop]
+        ids = ids_of(slices.column("ids"), task.id_type)
+        labels = _labels(task, rows, slices, start, stop)
+        progress.report(STAGE, done=ids.size, **{task.origin.unit: stop - start})
+        if length is not None and task.pad is not None:
+            filled = np.full((stop - start, length), task.pad, np.uint32)
+            filled[np.arange(length) < lengths[:, np.newaxis]] = ids
+            padding += filled.size - ids.size
+            ids, lengths = filled.reshape(-1), np.full(stop - start, length)
+        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+        writer.write_documents(ids, offsets, labels)
+    return padding

@@ -1,0 +1,236 @@
+"""The tasks that arrange the documents of shards, and the plan of the new shards."""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from bpe_beam.folders.receipts import TaskFolder
+from bpe_beam.shards.arrangement import Arrangement
+from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.formats.interface import ShardOrigin
+from bpe_beam.shards.shard_rows import PartTexts
+from bpe_beam.storage.json_file import Count
+from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.split_task import task_name
+
+STAGE = "arrange"
+"""The progress stage, in tokens, that gets reports: each token is read twice."""
+
+BLOCK_TOKENS = 1 << 20
+
+LABELS = pa.schema(
+    [("id", pa.large_string()), ("source", pa.large_string()), ("text_bytes", pa.int64())]
+)
+
+RANKS = "ranks.bin"
+"""The file of the numbers of slices of each length, before each shard and in total."""
+
+LOST = (
+    "a slice of a document is missing or doubled: the runner lost a result, or a file of this run "
+    "was changed; run this job again"
+)
+
+
+class PartSums(Struct, frozen=True):
+    """The number of documents of a part, and of their tokens."""
+
+    documents: Count
+    tokens: Count
+
+
+class MeasureStats(Struct, frozen=True):
+    """The stats in the receipt of a measured shard.
+
+    Attributes:
+        made_of: The SHA-256 of the manifest of the documents.
+        parts: The sums of each part.
+        texts: The texts of each part; empty if documents are not divided.
+    """
+
+    made_of: str
+    parts: tuple[PartSums, ...]
+    texts: tuple[PartTexts, ...]
+
+
+class BlockFileStats(Struct, frozen=True):
+    """The stats in the receipt of a block file.
+
+    Attributes:
+        made_of: See `MeasureStats`.
+        table_at: The byte at which the table begins, see `BlockFileWriter`.
+    """
+
+    made_of: str
+    table_at: Count
+
+
+class NewShardStats(Struct, frozen=True):
+    """The stats in the receipt of a new shard.
+
+    Attributes:
+        made_of: See `MeasureStats`.
+        rows: The number of its documents or sequences.
+        tokens: The number of its tokens, padding included.
+        padding: The number of its padding tokens.
+    """
+
+    made_of: str
+    rows: Count
+    tokens: Count
+    padding: Count
+
+
+class BlockFile(Struct, frozen=True):
+    """The file with the slices of a shard: its URL, and the position of its table."""
+
+    url: str
+    table_at: int
+
+
+@dataclass(frozen=True)
+class PartPlan:
+    """The new shards of a part, planned when all shards are measured.
+
+    Attributes:
+        name: `train`, `validation` or empty.
+        rows: The number of its documents or sequences.
+        starts: The position of the first row of each new shard.
+    """
+
+    name: str
+    rows: int
+    starts: tuple[int, ...]
+
+    @staticmethod
+    def even(name: str, rows: int, shards: int) -> PartPlan:
+        """Return a plan of shards with about as many rows each."""
+        return PartPlan(name, rows, tuple(rows * shard // shards for shard in range(shards)))
+
+    @staticmethod
+    def by_tokens(name: str, measured: Sequence[PartSums], shards: int) -> PartPlan:
+        """Return a plan of shards with about as many tokens each, of documents in their order.
+
+        Documents of one measured shard count as equally long.
+        """
+        ends = [0, *itertools.accumulate(each.tokens for each in measured)]
+        before = [0, *itertools.accumulate(each.documents for each in measured)]
+        starts = {0}
+        for shard in range(1, shards):
+            token = ends[-1] * shard // shards
+            index = bisect_right(ends, token) - 1
+            rest = (token - ends[index]) * measured[index].documents
+            starts.add(before[index] + rest // measured[index].tokens)
+        return PartPlan(name, before[-1], tuple(sorted(starts)))
+
+    @property
+    def shards(self) -> int:
+        """The number of new shards."""
+        return len(self.starts)
+
+    def bounds(self, shard: int) -> tuple[int, int]:
+        """Return the first position of a new shard, and the position after its last."""
+        return self.starts[shard], (*self.starts, self.rows)[shard + 1]
+
+    def shard_of(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return int64[n]: the new shard that has each position."""
+        return np.searchsorted(np.array(self.starts), positions, side="right") - 1
+
+    def task(self, shard: int) -> str:
+        """Return the name of the task of a new shard."""
+        return task_name(self.name or "shard", shard, self.shards)
+
+
+@dataclass(frozen=True)
+class ArrangeTask:
+    """What is the same for the tasks of all shards; plain and picklable.
+
+    Attributes:
+        folder: The folder of the run.
+        documents: The folder of the shards of documents.
+        documents_format: Their format.
+        made_of: The SHA-256 of their manifest.
+        shards: The number of these shards.
+        count: The number of their documents.
+        arrangement: The order and the sequences to be written.
+        pad: The id of the padding token; None: no padding.
+        shard_format: The format of the new shards.
+        vocab_size: One more than the tokenizer's greatest id.
+        origin: The tokenizer and the added tokens, as the new shards store them.
+        ranks: The file of the numbers of slices before each shard; see `write_ranks`.
+        encoding: The encoding, with the tokenizer.
+        by_source: Whether the documents have sources.
+        parts: The plans of the parts; empty until all shards are measured.
+    """
+
+    folder: TaskFolder
+    documents: str
+    documents_format: str
+    made_of: str
+    shards: int
+    count: int
+    arrangement: Arrangement
+    pad: int | None
+    shard_format: str
+    vocab_size: int
+    origin: ShardOrigin
+    ranks: str
+    encoding: Encoding
+    by_source: bool
+    parts: tuple[PartPlan, ...] = ()
+
+    @property
+    def counts_overlap(self) -> bool:
+        """Whether texts of both parts are compared; a division by texts leaves none in both."""
+        arrangement = self.arrangement
+        return arrangement.validation_share is not None and arrangement.validation_by == "id"
+
+    @property
+    def with_labels(self) -> bool:
+        """Whether the ids and sources of documents go into the new shards."""
+        labelled = shard_format(self.shard_format).labelled_writer is not None
+        return labelled and self.arrangement.sequence_length is None
+
+    @property
+    def id_type(self) -> np.dtype[Any]:
+        """The type of ids in block files."""
+        return np.dtype(np.uint16 if self.vocab_size <= 1 << 16 else np.uint32)
+
+    @property
+    def slices_schema(self) -> pa.Schema:
+        """The columns of block files."""
+        columns = [
+            ("position", pa.int64()),
+            ("offset", pa.int64()),
+            ("ids", pa.large_binary()),  # bytes are moved faster than lists
+        ]
+        return pa.schema([*columns, *(LABELS if self.with_labels else ())])
+
+
+class DocumentsShard(Struct, frozen=True):
+    """A task: a shard of documents.
+
+    Attributes:
+        index: Its number among the shards, from 0.
+        name: Its name.
+        before: The sums of each part over the earlier shards; empty until all are measured.
+    """
+
+    index: int
+    name: str
+    before: tuple[PartSums, ...] = ()
+
+
+class NewShard(Struct, frozen=True):
+    """A task: a new shard, by its part and its number there."""
+
+    part: int
+    shard: int
