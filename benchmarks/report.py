@@ -316,11 +316,41 @@ def page(results: Results) -> str:
     return "\n".join(parts)
 
 
+def spread(results: Results, task: str) -> str:
+    """Return the slowest and the fastest row of a task as times the peer's speed."""
+    measured = [ratio for name, _, ratio in ratios(results) if name == task]
+    return f"{min(measured):.1f} to {max(measured):.1f} times" if measured else "not measured"
+
+
 def summary(results: Results) -> str:
-    """Return the results for the README: the ratios to the peer, and the plot."""
-    rows = [[name, f"{ratio:.2f}"] for _, name, ratio in ratios(results)]
-    shown = f"![Speed beside {PEER}, and time and memory by size]({PLOT})\n"
-    return f"{head(results)}\n{table(['row', f'times the speed of {PEER}'], rows)}\n{shown}"
+    """Return the results for the README: one sentence, a short table, and the plot."""
+    contestants = (OURS, PEER, "tokenizers-0.23")
+
+    def cell(entry: Entry) -> str:
+        seconds, peak = median(entry, "wall"), median(entry, "peak")
+        return f"{seconds:.2f} s, {peak / 1e6:,.0f} MB" if entry["runs"] else status(entry)
+
+    largest = max(results.rows("tokenize"), key=lambda row: results.size(row[0]))
+    shown = [
+        *(("train", *row) for row in results.rows("train") if row == ("english", None)),
+        *(("tokenize", *row) for row in results.rows("tokenize") if row[0] == "english"),
+        ("tokenize", *largest),
+    ]
+    rows = []
+    for task, corpus, tokenizer in dict.fromkeys(shown):
+        size = f"{results.size(corpus) / 1e6:,.0f} MB"
+        title = f"{task}, {label(corpus).partition(',')[0]}"
+        entries = [results.find(task, corpus, name, tokenizer) for name in contestants]
+        rows.append([title, size, *map(cell, entries)])
+    sentence = (
+        f"**{OURS} trains at {spread(results, 'train')} the speed of {PEER}, and tokenizes at "
+        f"{spread(results, 'tokenize')}**, on two threads, from the start of Python to the files "
+        f"on disk:\n"
+    )
+    more = "[How it was measured, and all contestants](docs/benchmarks.md)\n"
+    picture = f"![Speed compared with {PEER}; time and memory by size]({PLOT})\n"
+    header = ["", "JSON Lines", *contestants]
+    return f"{sentence}\n{table(header, rows)}\n{more}\n{picture}"
 
 
 # ---- the plot ----
