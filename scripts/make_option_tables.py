@@ -1,4 +1,4 @@
-"""Write the tables of options in docs/running.md from the declared options.
+"""Write the table of options in docs/training.md from the declared options.
 
 Run it as `python scripts/make_option_tables.py` after an option has changed. A test runs
 `with_table` too, and fails where the page differs.
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bpe_beam.settings.jobs import JOBS
 
-PAGE = Path(__file__).parents[1] / "docs" / "running.md"
+PAGE = Path(__file__).parents[1] / "docs" / "training.md"
 BEGIN = "<!-- the table of the options of train: python scripts/make_option_tables.py -->\n"
 END = "<!-- the end of the table -->\n"
 

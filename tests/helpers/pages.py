@@ -10,7 +10,7 @@ from pathlib import Path
 
 import bpe_beam
 
-# Installing is what .ci/run does, by these very lines.
+# Installing is the work of .ci/run, which runs the same lines.
 INSTALLS = "python3 -m venv"
 
 

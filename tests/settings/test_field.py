@@ -158,7 +158,7 @@ def test_contributing_says_where_an_option_is() -> None:
     """The row names things that exist."""
     rows = (ROOT / "CONTRIBUTING.md").read_text("utf-8").splitlines()
     (row,) = [row for row in rows if row.startswith("| an option |")]
-    for path in ("scripts/make_option_tables.py", "docs/running.md"):
+    for path in ("scripts/make_option_tables.py", "docs/training.md"):
         assert path in row
         assert (ROOT / path).exists()
     assert "`option(default, metavar=, help=, ...)`" in row
