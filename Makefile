@@ -10,7 +10,7 @@ help: ## List these commands.
 install: ## Make .venv, build the native module, install tools, tests and hooks.
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -q -e '.[dev,docs]'
-	if [ -d .git ]; then $(BIN)/pre-commit install; fi
+	if [ -e .git ]; then $(BIN)/pre-commit install; fi
 
 check: ## Style, format and types of Python and C++.
 	$(BIN)/pre-commit run --all-files

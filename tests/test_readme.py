@@ -49,6 +49,13 @@ def test_the_readme_has_the_two_commands() -> None:
 
 
 @pytest.mark.quick
+def test_ci_runs_the_two_commands() -> None:
+    commands = [line for line in README.splitlines() if line.startswith(pages.INSTALLS)]
+    script = (ROOT / ".ci/run").read_text("utf-8")
+    assert re.findall(r'^(?:QUICKSTART|TESTS)="(.*)"$', script, re.MULTILINE) == commands
+
+
+@pytest.mark.quick
 def test_every_job_is_named() -> None:
     table = README.split("## Commands")[1].split("##")[0]
     assert set(JOBS) <= set(re.findall(r"`(?:bpe-beam )?([a-z -]+)`", table))
