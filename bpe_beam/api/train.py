@@ -18,18 +18,20 @@ from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.engines.local import default_workers
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.progress import Progress
-from bpe_beam.settings.common import InputSettings, RunSettings
-from bpe_beam.settings.count import CountSettings
+from bpe_beam.settings.common import (
+    DEFAULT_NORMALIZER,
+    DEFAULT_PRETOKENIZER,
+    InputSettings,
+    RunSettings,
+)
+from bpe_beam.settings.count import CountSettings, WordSettings
 from bpe_beam.settings.field import own_options
-from bpe_beam.settings.train import TrainSettings
+from bpe_beam.settings.train import TrainingSettings, TrainSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from bpe_beam.jobs.train.plan import TrainingPlan
-
-_NOWHERE = "nothing is written"
-"""What settings have for paths that are not used."""
 
 _OF_FILES = tuple(option.name for option in own_options(InputSettings))
 
@@ -119,11 +121,8 @@ def count(
     if files is None and texts_or_paths is not None:
         if isinstance(texts_or_paths, WordCounts):
             raise UsageError("must be texts or files, got counts", (FIRST,))
-        nothing = InputSettings(inputs=(_NOWHERE,))
-        settings = settings_of(
-            CountSettings, {**values, "run": run, "input": nothing, "output": _NOWHERE}
-        )
-        return _counts_of(texts_or_paths, _rules_of(settings), run, shown)
+        rules = _rules_of(settings_of(WordSettings, values))
+        return _counts_of(texts_or_paths, rules, run, shown)
     inputs = values if files is None else {**values, "inputs": files}
     from bpe_beam.jobs import count as job
 
@@ -160,12 +159,12 @@ def _run_of(
 
 
 def _rules_of(
-    settings: TrainSettings | CountSettings, plan: TrainingPlan | None = None
+    settings: TrainingSettings | WordSettings, plan: TrainingPlan | None = None
 ) -> WordRules:
     """Return how texts are split; with the plan of a training, for its base tokenizer."""
     return WordRules(
-        settings.normalizer or "none",
-        settings.pretokenizer or "gpt2",
+        settings.normalizer or DEFAULT_NORMALIZER,
+        settings.pretokenizer or DEFAULT_PRETOKENIZER,
         settings.special_tokens if plan is None else plan.extracted,
         settings.tie_break == "first_seen",
         () if plan is None else plan.added_tokens,
@@ -188,28 +187,23 @@ def _trained_in_memory(
     # Imported here, as the jobs are below: files need other modules than texts do.
     from bpe_beam.jobs.train import train_in_memory
 
-    nowhere = {"output": _NOWHERE, "counts": _NOWHERE}
-    settings = settings_of(TrainSettings, {**values, **nowhere, "run": run})
+    settings = settings_of(TrainingSettings, {**values, "run": run})
     counts = texts_or_paths
     if not isinstance(counts, WordCounts):
-        plan = _check_before_counting(texts_or_paths, values, run)
+        plan = _check_before_counting(texts_or_paths, settings)
         counts = _counts_of(texts_or_paths, _rules_of(settings, plan), run, shown)
     return train_in_memory(settings, counts, shown)
 
 
-def _check_before_counting(texts: Any, values: dict[str, Any], run: RunSettings) -> TrainingPlan:
+def _check_before_counting(texts: Any, settings: TrainingSettings) -> TrainingPlan:
     """Return the plan; refuse settings that cannot be trained, before a text is taken."""
     from bpe_beam.jobs.train.plan import plan_training
 
-    by_source = None not in sources_of(texts)
-    if not by_source:
-        for name in ("weights", "temperature"):
-            if name in values:
+    if None in sources_of(texts):
+        for name, value in (("weights", settings.weights), ("temperature", settings.temperature)):
+            if value:
                 raise UsageError("needs sources", (name,), "give a mapping of names to texts")
-    sources = (("any", "*"),) if by_source else ()
-    like_files = {"input": InputSettings(inputs=(_NOWHERE,), sources=sources), "output": _NOWHERE}
-    settings = settings_of(TrainSettings, {**values, **like_files, "run": run})
-    return plan_training(settings, Storage(run.storage_options))
+    return plan_training(settings, Storage(settings.run.storage_options))
 
 
 def _trained_on_files(

@@ -48,6 +48,10 @@ MAX_RANGE_BYTES = 2**44
 MAX_WORKERS = 1024
 """The most threads of a job in this process."""
 
+DEFAULT_NORMALIZER = "none"
+
+DEFAULT_PRETOKENIZER = "gpt2"
+
 OUTPUT_FORMATS = ("text", "json")
 """Forms of a result on stdout."""
 
@@ -361,7 +365,7 @@ def normalizer_option(default: str | None, **more: Any) -> Any:
         help=f"Normalizer of the text: {', '.join(NORMALIZERS)}, or several joined by +, such as "
         "nfkc+lowercase.",
         check=_check_normalizer,
-        default_help="none",
+        default_help=DEFAULT_NORMALIZER,
         **more,
     )
 
@@ -377,7 +381,7 @@ def pretokenizer_option(default: str | None, **more: Any) -> Any:
         "with +end_spaces, spaces and line breaks at the end of a text are one word, as in newer "
         "versions of tiktoken.",
         check=_check_pretokenizer,
-        default_help="gpt2",
+        default_help=DEFAULT_PRETOKENIZER,
         **more,
     )
 

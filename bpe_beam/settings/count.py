@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bpe_beam.settings.common import (
+    DEFAULT_NORMALIZER,
+    DEFAULT_PRETOKENIZER,
     DRY_RUN,
     InputSettings,
     RunSettings,
@@ -16,35 +18,40 @@ from bpe_beam.settings.common import (
 )
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import Settings, option, part
-from bpe_beam.training.recipe import TIE_BREAKS
+from bpe_beam.training.recipe import DEFAULT_TIE_BREAK, TIE_BREAKS
 
 
 @dataclass(frozen=True)
-class CountSettings(Settings):
-    """Settings of `count`: a corpus to word counts."""
+class WordSettings(Settings):
+    """Settings of counting that say how texts become words."""
 
-    input: InputSettings = part(InputSettings)
-    output: str = output_option("counts")
-    run: RunSettings = part(RunSettings, RunSettings())
-    normalizer: str = normalizer_option("none", identity="always")
-    pretokenizer: str = pretokenizer_option("gpt2", identity="always")
+    normalizer: str = normalizer_option(DEFAULT_NORMALIZER, identity="always")
+    pretokenizer: str = pretokenizer_option(DEFAULT_PRETOKENIZER, identity="always")
     special_tokens: tuple[str, ...] = special_tokens_option(
         "Token that is extracted from the text, never counted or merged.", identity="always"
     )
     tie_break: str = option(
-        "lowest_id",
+        DEFAULT_TIE_BREAK,
         choices=TIE_BREAKS,
         help="Tie rule of the trainings to come. With first_seen the counts also have the position "
         "where each word occurs first.",
     )
 
+    @property
+    def with_places(self) -> bool:
+        """Whether the counts have the position where each word occurs first."""
+        return self.tie_break == "first_seen"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountSettings(WordSettings):
+    """Settings of `count`: a corpus to word counts."""
+
+    input: InputSettings = part(InputSettings)
+    output: str = output_option("counts")
+    run: RunSettings = part(RunSettings, RunSettings())
     dry_run: bool = dry_run_option(DRY_RUN)
 
     def check(self) -> None:
         """Refuse paths that the workers cannot reach."""
         require_reachable(self.run.runner, inputs=self.input.inputs, output=(self.output,))
-
-    @property
-    def with_places(self) -> bool:
-        """Whether the counts have the position where each word occurs first."""
-        return self.tie_break == "first_seen"

@@ -213,13 +213,14 @@ def parts_of(settings: type[Settings]) -> dict[str, Part]:
 def options_of(settings: type[Settings]) -> list[Option]:
     """Return all options of a job in the order of its help.
 
-    Positional arguments come first, then the options of parts, then those of the class itself;
-    the options of the part `run` come last.
+    Positional arguments come first, then the options of parts, then those of the class itself,
+    required ones first; the options of the part `run` come last.
     """
     parts = {name: list(each.options()) for name, each in parts_of(settings).items()}
     run = parts.pop("run", [])
-    own = [each for options in parts.values() for each in options]
-    return sorted([*own, *own_options(settings)], key=lambda each: not each.positional) + run
+    own = sorted(own_options(settings), key=lambda each: not each.required)
+    options = [*(each for options in parts.values() for each in options), *own]
+    return sorted(options, key=lambda each: not each.positional) + run
 
 
 def typed_options(settings: Settings) -> list[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from bpe_beam.counts.weights import parse_temperature, parse_weight
 from bpe_beam.errors import UsageError, require
 from bpe_beam.settings.common import (
+    DEFAULT_NORMALIZER,
+    DEFAULT_PRETOKENIZER,
     DRY_RUN,
     InputSettings,
     RunSettings,
@@ -21,7 +23,7 @@ from bpe_beam.settings.common import (
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import MAX_INT64, Settings, option, own_options, part
 from bpe_beam.settings.parsing import parse_length, parse_size, parse_weights
-from bpe_beam.training.recipe import ALPHABETS, MODELS, SYMBOLS, TIE_BREAKS
+from bpe_beam.training.recipe import ALPHABETS, DEFAULT_TIE_BREAK, MODELS, SYMBOLS, TIE_BREAKS
 from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
 
 MERGE_ROUNDS = ("auto", "local", "distributed")
@@ -61,14 +63,15 @@ def _check_weights(weights: tuple[tuple[str, str], ...]) -> None:
 
 
 @dataclass(frozen=True)
-class TrainSettings(Settings):
-    """Settings of `train`: word counts, or a corpus, to a tokenizer.
+class TrainingSettings(Settings):
+    """Settings of a training from Python or from the command line.
 
-    `weights` are (source, decimal number) pairs. `normalizer` and `pretokenizer` are None with
-    `counts`, which have them, unless they are set; they must then be those of the counts.
+    Without an output nothing is written: the words are in memory. `weights` are (source, decimal
+    number) pairs. `normalizer` and `pretokenizer` must be equal to those of the counts, if both
+    exist.
     """
 
-    output: str = output_option("tokenizer")
+    output: str | None = field(default=None, kw_only=True)
     vocab_size: int = option(
         help="Number of vocabulary entries, such as 32000 or 32k, special tokens and alphabet "
         "included. To compare sizes train the largest: evaluate shows what smaller ones do.",
@@ -111,7 +114,7 @@ class TrainSettings(Settings):
         None,
         choices=TIE_BREAKS,
         help="Tie rule: which of several best pairs is merged.",
-        default_help="lowest_id",
+        default_help=DEFAULT_TIE_BREAK,
         models=_MERGING,
     )
     symbols: str | None = _of_bpe(
@@ -238,20 +241,42 @@ class TrainSettings(Settings):
         default_help="auto: by --driver-memory",
     )
 
+    dry_run: bool = dry_run_option(DRY_RUN)
+
+    @property
+    def folder(self) -> str:
+        """The output of a training that writes one."""
+        assert self.output is not None
+        return self.output
+
     @property
     def roles(self) -> dict[str, str]:
         """The special tokens that have a role, by the role's name."""
         named = {role: getattr(self, role) for role in _ROLES}
         return {role: token for role, token in named.items() if token is not None}
 
-    dry_run: bool = dry_run_option(DRY_RUN)
+    @property
+    def all_special_tokens(self) -> tuple[str, ...]:
+        """The special tokens, followed by those that have a role only."""
+        return tuple(dict.fromkeys((*self.special_tokens, *self.roles.values())))
+
+    @property
+    def corpus_normalizer(self) -> str:
+        """The normalizer of a corpus that is counted."""
+        return self.normalizer or DEFAULT_NORMALIZER
+
+    @property
+    def corpus_pretokenizer(self) -> str:
+        """The pre-tokenizer of a corpus that is counted."""
+        return self.pretokenizer or DEFAULT_PRETOKENIZER
 
     def check(self) -> None:
-        """Refuse settings that exclude one another; set the defaults that depend on others."""
-        special_tokens = tuple(dict.fromkeys((*self.special_tokens, *self.roles.values())))
-        # Frozen dataclasses are set in this way.
-        object.__setattr__(self, "special_tokens", special_tokens)
-        self._check_source()
+        """Refuse settings that exclude one another."""
+        require(
+            not any(flag.startswith("--template_location=") for flag in self.run.runner_options),
+            "train has no template, since it launches several pipelines: make one of count, and "
+            "train from its counts",
+        )
         self._check_model()
         require(
             not self.weights or self.temperature is None,
@@ -260,36 +285,6 @@ class TrainSettings(Settings):
             "temperature",
             remedy="give one of them",
         )
-        if self.weights or self.temperature is not None:
-            require(
-                self.input is None or self.input.by_source,
-                "must have sources to be about",
-                "weights" if self.weights else "temperature",
-                remedy="name the sources with {sources} or {source_field}",
-            )
-
-    def _check_source(self) -> None:
-        require(
-            not any(flag.startswith("--template_location=") for flag in self.run.runner_options),
-            "train has no template, since it launches several pipelines: make one of count, and "
-            "train from its counts",
-        )
-        both = (self.counts is None) == (self.input is None)
-        require(
-            not both,
-            "are both missing" if self.counts is None else "exclude each other",
-            "counts",
-            "inputs",
-            remedy="give one of them: counts, a folder that count wrote, or input, a corpus",
-        )
-        if self.counts is not None:
-            if self.merge_rounds == "distributed":
-                require_reachable(self.run.runner, counts=(self.counts,), output=(self.output,))
-        else:
-            object.__setattr__(self, "normalizer", self.normalizer or "none")
-            object.__setattr__(self, "pretokenizer", self.pretokenizer or "gpt2")
-            assert self.input is not None
-            require_reachable(self.run.runner, inputs=self.input.inputs, output=(self.output,))
 
     def _check_model(self) -> None:
         for each in own_options(type(self)):
@@ -306,5 +301,36 @@ class TrainSettings(Settings):
                     "exclude each other: the tokenizer that is continued decides it",
                     (each.name, "continue_from"),
                 )
-        if self.model != "word_level":
-            object.__setattr__(self, "tie_break", self.tie_break or "lowest_id")
+
+
+@dataclass(frozen=True)
+class TrainSettings(TrainingSettings):
+    """Settings of `train`: word counts, or a corpus, to a folder with a tokenizer."""
+
+    output: str = output_option("tokenizer")
+
+    def check(self) -> None:
+        """Refuse settings without words, or with words of two origins."""
+        self._check_words()
+        super().check()
+        if self.weights or self.temperature is not None:
+            require(
+                self.input is None or self.input.by_source,
+                "must have sources to be about",
+                "weights" if self.weights else "temperature",
+                remedy="name the sources with {sources} or {source_field}",
+            )
+
+    def _check_words(self) -> None:
+        both = (self.counts is None) == (self.input is None)
+        require(
+            not both,
+            "are both missing" if self.counts is None else "exclude each other",
+            "counts",
+            "inputs",
+            remedy="give one of them: counts, a folder that count wrote, or input, a corpus",
+        )
+        if self.input is not None:
+            require_reachable(self.run.runner, inputs=self.input.inputs, output=(self.output,))
+        elif self.counts is not None and self.merge_rounds == "distributed":
+            require_reachable(self.run.runner, counts=(self.counts,), output=(self.output,))

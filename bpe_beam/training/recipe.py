@@ -22,6 +22,8 @@ TieBreak = Literal["lowest_id", "first_seen", "greatest_bytes"]
 Alphabet = Literal["bytes", "seen"]
 Symbols = Literal["bytes", "characters"]
 
+DEFAULT_TIE_BREAK: TieBreak = "lowest_id"
+
 # The choices of the command line and of every check; the native code takes the same names.
 MODELS: tuple[Model, ...] = get_args(Model)
 TIE_BREAKS: tuple[TieBreak, ...] = get_args(TieBreak)
@@ -119,7 +121,7 @@ class _Merging(_Entries, frozen=True):
             two characters are always allowed. None: no limit.
     """
 
-    tie_break: TieBreak = "lowest_id"
+    tie_break: TieBreak = DEFAULT_TIE_BREAK
     initial_alphabet: tuple[str, ...] = ()
     limit_alphabet: int | None = None
     max_token_length: int | None = None

@@ -70,8 +70,8 @@ def test_all_options_of_train() -> None:
         *("--special-token", "<a>", "--driver-memory", "1GiB", "--merge-rounds", "local"),
     )
     assert parsed == TrainSettings(
-        "o",
-        32000,
+        output="o",
+        vocab_size=32000,
         counts="c",
         min_frequency=2,
         tie_break="first_seen",

@@ -76,7 +76,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     read = InputSettings(tuple(map(str, inputs)), range_bytes=600)
     job = TokenizeSettings(read, str(folder / "tokenizer.json"), str(folder / "tokens"), RUN)
     tokenize.run(job, QUIET)
-    counts = CountSettings(read, str(folder / "counts"), RUN)
+    counts = CountSettings(input=read, output=str(folder / "counts"), run=RUN)
     count.run(counts, QUIET)
     return Made(folder, job, counts)
 

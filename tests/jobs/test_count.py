@@ -27,7 +27,9 @@ QUIET = Progress("none", stream=io.StringIO())
 def job(tmp_path: Path) -> CountSettings:
     inputs = [write(tmp_path / f"{name}.jsonl", documents(8, seed=1)) for name in "abc"]
     read = InputSettings(tuple(map(str, inputs)), range_bytes=inputs[0].stat().st_size)
-    return CountSettings(read, str(tmp_path / "counts"), RunSettings(workers=1, quiet=True))
+    return CountSettings(
+        input=read, output=str(tmp_path / "counts"), run=RunSettings(workers=1, quiet=True)
+    )
 
 
 def receipts_of_stopped_run(job: CountSettings) -> list[Path]:

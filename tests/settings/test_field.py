@@ -94,7 +94,7 @@ def test_a_defect_of_a_check_is_no_wrong_use() -> None:
 
 def test_identities_are_those_of_folders_of_before() -> None:
     """The names and values in __job: another key would refuse every folder there is."""
-    settings = CountSettings(InputSettings(("a",)), "o", special_tokens=("<a>",))
+    settings = CountSettings(input=InputSettings(("a",)), output="o", special_tokens=("<a>",))
     assert identity_of(settings) == {
         "normalizer": "none",
         "pretokenizer": "gpt2",

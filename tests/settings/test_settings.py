@@ -21,8 +21,8 @@ from bpe_beam.settings.verify import VerifySettings
 pytestmark = pytest.mark.quick
 
 INPUT = InputSettings(("a.txt",))
-COUNT = CountSettings(INPUT, "out")
-TRAIN = TrainSettings("out", 300, input=INPUT)
+COUNT = CountSettings(input=INPUT, output="out")
+TRAIN = TrainSettings(output="out", vocab_size=300, input=INPUT)
 TOKENIZE = TokenizeSettings(INPUT, "t.json", "out")
 
 
@@ -30,8 +30,8 @@ def test_defaults_are_the_promised_ones() -> None:
     assert (INPUT.input_format, INPUT.text_field, INPUT.id_field) == ("auto", "text", "id")
     assert (INPUT.document_separator, INPUT.range_bytes, INPUT.max_rejects) == ("\n", None, "0.1%")
     assert (COUNT.normalizer, COUNT.pretokenizer, COUNT.special_tokens) == ("none", "gpt2", ())
-    assert (TRAIN.normalizer, TRAIN.pretokenizer) == ("none", "gpt2")
-    assert (TRAIN.model, TRAIN.min_frequency, TRAIN.tie_break) == ("bpe", 0, "lowest_id")
+    assert (TRAIN.corpus_normalizer, TRAIN.corpus_pretokenizer) == ("none", "gpt2")
+    assert (TRAIN.model, TRAIN.min_frequency, TRAIN.tie_break) == ("bpe", 0, None)
     assert (TRAIN.alphabet, TRAIN.driver_memory) == (None, 8_000_000_000)
     assert TRAIN.merge_rounds == "auto"
     assert (TOKENIZE.format, TOKENIZE.allowed_special) == ("megatron", "none")
@@ -94,7 +94,7 @@ def test_defaults_are_the_promised_ones() -> None:
         ),
         (TRAIN, {"merge_rounds": "x"}, "merge_rounds must be one of auto, local, distributed"),
         (
-            TrainSettings("out", 300, counts="c"),
+            TrainSettings(output="out", vocab_size=300, counts="c"),
             {"run": RunSettings(runner_options=("--template_location=gs://b/t",))},
             "train has no template",
         ),
@@ -146,17 +146,19 @@ def test_what_can_work_is_taken() -> None:
         replace(INPUT, max_rejects=text)
     # One character may be a symbol of the alphabet already.
     replace(TRAIN, vocab_size=2, alphabet="seen", special_tokens=("<a>", "<b>"))
-    assert TrainSettings("out", 9, input=INPUT, model="word_level").tie_break is None
+    assert (
+        TrainSettings(output="out", vocab_size=9, input=INPUT, model="word_level").tie_break is None
+    )
     for name in (None, "FnApiRunner", "DirectRunner", "direct", "fnapirunner"):
         assert RunSettings(runner=name, workers=2).in_process
     assert not RunSettings(runner="FlinkRunner").in_process
 
 
 def test_counts_carry_their_normalizer_and_pretokenizer() -> None:
-    from_counts = TrainSettings("out", 300, counts="c")
+    from_counts = TrainSettings(output="out", vocab_size=300, counts="c")
     assert (from_counts.normalizer, from_counts.pretokenizer) == (None, None)
 
 
 def test_secrets_are_not_shown() -> None:
     run = RunSettings(storage_options={"s3": {"secret": "hunter2"}})
-    assert "hunter2" not in repr(CountSettings(INPUT, "out", run=run))
+    assert "hunter2" not in repr(CountSettings(input=INPUT, output="out", run=run))

@@ -41,7 +41,7 @@ from bpe_beam.progress import Progress, Stage
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
-from bpe_beam.settings.train import TrainSettings
+from bpe_beam.settings.train import TrainingSettings
 from bpe_beam.storage import Storage
 from bpe_beam.training.merges.words import memory_needed
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
@@ -474,7 +474,7 @@ def estimate_counting(plan: Plan, settings: CountSettings) -> Estimate:
 
 
 def estimate_training(
-    plan: Plan, counting: CountSettings, settings: TrainSettings, recipe: Recipe
+    plan: Plan, counting: CountSettings, settings: TrainingSettings, recipe: Recipe
 ) -> Estimate:
     """Return what counting a corpus and training from its words would take."""
     with tempfile.TemporaryDirectory() as folder:
@@ -501,7 +501,7 @@ def estimate_training(
 
 
 def estimate_training_from_counts(
-    settings: TrainSettings, recipe: Recipe, manifest: CountsManifest
+    settings: TrainingSettings, recipe: Recipe, manifest: CountsManifest
 ) -> Estimate:
     """Return what training from counts would take."""
     started = time.process_time()
@@ -512,7 +512,11 @@ def estimate_training_from_counts(
 
 
 def _training(
-    settings: TrainSettings, recipe: Recipe, manifest: CountsManifest, unique: int, word_bytes: int
+    settings: TrainingSettings,
+    recipe: Recipe,
+    manifest: CountsManifest,
+    unique: int,
+    word_bytes: int,
 ) -> dict[str, Any]:
     """Return what training takes, from a training on all or some parts of counts."""
     from bpe_beam.jobs import train
@@ -536,7 +540,7 @@ def _training(
         before, begun = _memory("VmRSS"), time.monotonic()
         summary = train.train_from_parts(alone, parts, _MeasuredProgress())
         seconds = time.monotonic() - begun
-        storage = sum(_sizes_of(alone.output))
+        storage = sum(_sizes_of(alone.folder))
     needed = memory_needed(word_bytes, unique, recipe.vocab_size)
     in_rounds = settings.merge_rounds == "distributed" or (
         settings.merge_rounds != "local" and needed > settings.driver_memory

@@ -108,7 +108,9 @@ class Texts:
         """
         workers = workers_of(self.run)
         output = self.storage.join(self.folder, COUNTS)
-        settings = CountSettings(self.input, output, self.run, pretokenizer=pretokenizer)
+        settings = CountSettings(
+            input=self.input, output=output, run=self.run, pretokenizer=pretokenizer
+        )
         found = None
         if self.in_memory:
             others = _other_rules(tokenizers, pretokenizer)

@@ -37,7 +37,7 @@ from bpe_beam.messages import command, shortened
 from bpe_beam.progress import Progress
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.field import typed_options
-from bpe_beam.settings.train import TrainSettings
+from bpe_beam.settings.train import TrainingSettings, TrainSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import Sha256, read_signed, to_struct, with_checksum
 from bpe_beam.tokenizer.files import sentencepiece_writing
@@ -55,7 +55,7 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.learn import is_nearly_characters
 from bpe_beam.training.merges.continue_training import continued
 from bpe_beam.training.merges.native_trainer import MAX_TEXT, TrainingResult
-from bpe_beam.training.recipe import BpeRecipe, Recipe
+from bpe_beam.training.recipe import DEFAULT_TIE_BREAK, BpeRecipe, Recipe
 from bpe_beam.training.tokenizer_parts import tokenizer_of
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def train(settings: TrainSettings, progress: Progress) -> TrainSummary:
     return _run(plan, progress, started)
 
 
-def train_from_parts(settings: TrainSettings, parts: int, progress: Progress) -> TrainSummary:
+def train_from_parts(settings: TrainingSettings, parts: int, progress: Progress) -> TrainSummary:
     """Train as `train` does, but from the first parts of the counts only: a sample of their words.
 
     Returns:
@@ -208,7 +208,7 @@ def _run(plan: TrainingPlan, progress: Progress, started: float) -> TrainSummary
 
 
 def train_in_memory(
-    settings: TrainSettings, counts: WordCounts, progress: Progress
+    settings: TrainingSettings, counts: WordCounts, progress: Progress
 ) -> tuple[Tokenizer, list[str]]:
     """Train a tokenizer from counts in memory, and write nothing.
 
@@ -229,7 +229,7 @@ def _claim_beside_counts(
 ) -> OutputFolder:
     # The trainer may refuse the settings. It must do so before the folder is claimed, since
     # overwriting removes what is in the folder; a finished folder needs no trainer.
-    finished = plan.storage.exists(plan.storage.join(plan.settings.output, SUMMARY_FILE))
+    finished = plan.storage.exists(plan.storage.join(plan.settings.folder, SUMMARY_FILE))
     if plan.settings.run.overwrite or not finished:
         Trainer(plan)
     return _claim(plan, {"counts_manifest": counts_sha256}, progress)
@@ -242,7 +242,7 @@ def _train(
     trainer = None
     try:
         if plan.counts is None:
-            plan = plan.with_counts(plan.storage.join(plan.settings.output, COUNTS))
+            plan = plan.with_counts(plan.storage.join(plan.settings.folder, COUNTS))
         trainer = Trainer(plan)
         return trainer, trainer.train(progress)
     except UsageError:
@@ -281,7 +281,7 @@ def _publish(
     tokens = tokens_by_source(plan, tokenizer)
     files = _write(plan, folder, tokenizer, warnings)
     return TrainSummary(
-        output=settings.output,
+        output=settings.folder,
         counts=counts.folder,
         warnings=warnings or None,
         **{name: value for name, value in counting.items() if name not in _MEASURED},
@@ -319,7 +319,7 @@ def _finished_before(plan: TrainingPlan, folder: OutputFolder, started: float) -
     of_the_run = (*_OF_THE_FILE, "jobs", "counting_seconds", "learning_seconds", *_MEASURED)
     return msgspec.structs.replace(
         before,
-        output=plan.settings.output,
+        output=plan.settings.folder,
         was_finished_before=True,
         **dict.fromkeys(of_the_run, UNSET),
         seconds=round(time.monotonic() - started, 3),
@@ -401,13 +401,13 @@ def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder,
     corpus = corpus_input.plan_of(
         storage,
         settings.input,
-        outputs=(settings.output, settings.run.summary_file),
+        outputs=(settings.folder, settings.run.summary_file),
         with_places=count_settings.with_places,
     )
     corpus_input.check_first_records(storage, corpus, settings.input)
     words = {
-        "normalizer": settings.normalizer,
-        "pretokenizer": settings.pretokenizer,
+        "normalizer": settings.corpus_normalizer,
+        "pretokenizer": settings.corpus_pretokenizer,
         **corpus_input.identity(settings.input, corpus),
     }
     folder = _claim(plan, words, progress)
@@ -425,12 +425,12 @@ def _count_settings(plan: TrainingPlan) -> CountSettings:
     assert settings.input is not None
     return CountSettings(
         input=settings.input,
-        output=plan.storage.join(settings.output, COUNTS),
+        output=plan.storage.join(settings.folder, COUNTS),
         run=settings.run,
-        normalizer=str(settings.normalizer),
-        pretokenizer=str(settings.pretokenizer),
+        normalizer=settings.corpus_normalizer,
+        pretokenizer=settings.corpus_pretokenizer,
         special_tokens=plan.extracted,
-        tie_break=settings.tie_break or "lowest_id",
+        tie_break=settings.tie_break or DEFAULT_TIE_BREAK,
     )
 
 
@@ -447,7 +447,7 @@ def _estimate(plan: TrainingPlan) -> Estimate:
     corpus = corpus_input.plan_of(
         storage,
         settings.input,
-        outputs=(settings.output, settings.run.summary_file),
+        outputs=(settings.folder, settings.run.summary_file),
         with_places=counting.with_places,
     )
     return estimate_training(corpus, counting, settings, plan.recipe)
@@ -456,11 +456,11 @@ def _estimate(plan: TrainingPlan) -> Estimate:
 def _claim(plan: TrainingPlan, words: dict[str, Any], progress: Progress) -> OutputFolder:
     """Claim the output for this job; `words` is its identity's part about the words."""
     settings = plan.settings
-    counts = plan.storage.join(settings.output, COUNTS)
+    counts = plan.storage.join(settings.folder, COUNTS)
     counts_inside = settings.counts is None or same_folder(settings.counts, counts)
     return OutputFolder.claim(
         plan.storage,
-        settings.output,
+        settings.folder,
         {"job": "train", **plan.identity, **words},
         _file_names(plan),
         settings.run.overwrite,
@@ -487,7 +487,7 @@ def _last_count(learned: TrainingResult, weights: Weights | None) -> int | float
 
 
 def _warnings(
-    settings: TrainSettings,
+    settings: TrainingSettings,
     manifest: CountsManifest,
     recipe: Recipe,
     tokenizer: Tokenizer,
@@ -529,8 +529,8 @@ def _warnings(
     return warnings
 
 
-def _next(settings: TrainSettings) -> list[str]:
-    tokenizer = f"{settings.output}/tokenizer.json"
+def _next(settings: TrainingSettings) -> list[str]:
+    tokenizer = f"{settings.folder}/tokenizer.json"
     reading = ["--input", "INPUT"]
     if settings.input is not None and len(settings.input.inputs) <= _SHOWN_INPUTS:
         reading = typed_options(settings.input)

@@ -18,7 +18,7 @@ from bpe_beam.errors import UsageError, require
 from bpe_beam.jobs.input_folders import refuse_own_folder
 from bpe_beam.jobs.train.weights import WeightRules
 from bpe_beam.settings.field import identity_of
-from bpe_beam.settings.train import TrainSettings
+from bpe_beam.settings.train import TrainingSettings
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
@@ -30,7 +30,13 @@ from bpe_beam.training.merges.continue_training import (
     recipe_like,
 )
 from bpe_beam.training.merges.initial_vocabulary import check_distributed
-from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe, WordPieceRecipe
+from bpe_beam.training.recipe import (
+    DEFAULT_TIE_BREAK,
+    BpeRecipe,
+    Recipe,
+    WordLevelRecipe,
+    WordPieceRecipe,
+)
 from bpe_beam.training.tokenizer_parts import check_parts
 
 ROUNDS = "rounds"
@@ -89,7 +95,7 @@ class TrainingPlan:
         chat_template: The content of the chat template, if any.
     """
 
-    settings: TrainSettings
+    settings: TrainingSettings
     storage: Storage
     recipe: Recipe
     base_tokenizer: Tokenizer | None
@@ -122,12 +128,12 @@ class TrainingPlan:
     def extracted(self) -> tuple[str, ...]:
         """The tokens that counting the corpus extracts."""
         added = (token.content for token in self.added_tokens)
-        return tuple(dict.fromkeys((*self.settings.special_tokens, *added)))
+        return tuple(dict.fromkeys((*self.settings.all_special_tokens, *added)))
 
     @property
     def rounds(self) -> str:
         """The folder of rounds, which a training that needs none does not have."""
-        return self.storage.join(self.settings.output, ROUNDS)
+        return self.storage.join(self.settings.folder, ROUNDS)
 
     @property
     def least_entries(self) -> int:
@@ -156,7 +162,7 @@ class TrainingPlan:
 
 
 def plan_training(
-    settings: TrainSettings, storage: Storage, in_memory: WordCounts | None = None
+    settings: TrainingSettings, storage: Storage, in_memory: WordCounts | None = None
 ) -> TrainingPlan:
     """Resolve everything that is known before the first word is read.
 
@@ -169,13 +175,13 @@ def plan_training(
         _check_roles(settings.roles, base)
     weight_rules = WeightRules.of(settings)
     counts = None
-    normalizer, pretokenizer = str(settings.normalizer), str(settings.pretokenizer)
-    extracted = settings.special_tokens
+    normalizer, pretokenizer = settings.corpus_normalizer, settings.corpus_pretokenizer
+    extracted = settings.all_special_tokens
     if in_memory is not None:
         weights = weight_rules.weights(in_memory.manifest)
         counts = PlannedCounts("", in_memory.manifest, "", weights, in_memory)
     elif settings.counts is not None:
-        refuse_own_folder(settings.output, (settings.counts,), inside=True)
+        refuse_own_folder(settings.folder, (settings.counts,), inside=True)
         counts = _planned_counts(storage, settings.counts, weight_rules)
     if counts is not None:
         manifest = counts.manifest
@@ -240,7 +246,7 @@ def _planned_counts(storage: Storage, folder: str, rules: WeightRules) -> Planne
     return PlannedCounts(folder, manifest, sha256, rules.weights(manifest))
 
 
-def _check_words(settings: TrainSettings, manifest: CountsManifest) -> None:
+def _check_words(settings: TrainingSettings, manifest: CountsManifest) -> None:
     """Refuse a normalizer or pre-tokenizer other than that of the counts."""
     for name in ("normalizer", "pretokenizer"):
         wanted, counted = getattr(settings, name), getattr(manifest, name)
@@ -253,7 +259,7 @@ def _check_words(settings: TrainSettings, manifest: CountsManifest) -> None:
 
 
 def _recipe_of(
-    settings: TrainSettings,
+    settings: TrainingSettings,
     normalizer: str,
     pretokenizer: str,
     extracted: tuple[str, ...],
@@ -263,13 +269,13 @@ def _recipe_of(
     common: dict[str, Any] = {
         "vocab_size": settings.vocab_size,
         "min_frequency": settings.min_frequency,
-        "special_tokens": tuple(dict.fromkeys((*extracted, *settings.special_tokens))),
+        "special_tokens": tuple(dict.fromkeys((*extracted, *settings.all_special_tokens))),
         "unk_token": settings.unk_token or _UNKNOWN_TOKENS.get(settings.model),
         "template": settings.template or "",
     }
     merging: dict[str, Any] = {
         **common,
-        "tie_break": settings.tie_break,
+        "tie_break": settings.tie_break or DEFAULT_TIE_BREAK,
         "initial_alphabet": tuple(dict.fromkeys(settings.initial_alphabet or "")),
         "limit_alphabet": settings.limit_alphabet,
         "max_token_length": settings.max_token_length,
@@ -296,7 +302,9 @@ def _recipe_of(
     return recipe
 
 
-def _bpe_recipe(settings: TrainSettings, pretokenizer: str, merging: dict[str, Any]) -> BpeRecipe:
+def _bpe_recipe(
+    settings: TrainingSettings, pretokenizer: str, merging: dict[str, Any]
+) -> BpeRecipe:
     symbols = settings.symbols
     if symbols is None:
         in_bytes = settings.alphabet == "bytes" or is_byte_level_name(pretokenizer)

@@ -94,7 +94,7 @@ class Trainer:
         try:
             check_distributed(self.plan.recipe)
             require_reachable(
-                settings.run.runner, counts=(self._counts.url,), output=(settings.output,)
+                settings.run.runner, counts=(self._counts.url,), output=(settings.folder,)
             )
         except UsageError as error:
             return error

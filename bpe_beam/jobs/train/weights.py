@@ -15,7 +15,7 @@ from bpe_beam.counts.weights import (
     tempered_weights,
 )
 from bpe_beam.errors import UsageError
-from bpe_beam.settings.train import TrainSettings
+from bpe_beam.settings.train import TrainingSettings
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class WeightRules:
     temperature: Decimal | None
 
     @staticmethod
-    def of(settings: TrainSettings) -> WeightRules:
+    def of(settings: TrainingSettings) -> WeightRules:
         """Return the weights that the settings name."""
         return WeightRules(
             {name: parse_weight(name, weight) for name, weight in settings.weights},

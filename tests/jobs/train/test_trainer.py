@@ -34,7 +34,11 @@ def decided(recipe: Recipe, merge_rounds: str, word_bytes: int = MANY) -> dict[s
         "none", "gpt2", (), True, 1, 1, 1, 400_000_000, word_bytes, {}, (), ()
     )  # fmt: skip
     settings = TrainSettings(
-        "out", 32_000, counts="counts", driver_memory=10**13, merge_rounds=merge_rounds
+        output="out",
+        vocab_size=32_000,
+        counts="counts",
+        driver_memory=10**13,
+        merge_rounds=merge_rounds,
     )
     counts = PlannedCounts("counts", manifest, "", None)
     plan = TrainingPlan(settings, STORAGE, recipe, None, WeightRules({}, None), counts)
