@@ -76,8 +76,6 @@ def imported_modules() -> dict[str, set[str]]:
 TABLE = table_of_rooms(PAGE.read_text("utf-8"))
 # Circles that are about to be opened; the table of rooms has no exception either, then.
 STILL_THERE = {
-    ("bpe_beam.tokenizer.spec", "bpe_beam.tokenizer.files.hugging_face_ids"),
-    ("bpe_beam.tokenizer.files.transformers_files", "bpe_beam.tokenizer.files.published_folder"),
     ("bpe_beam.tokenizer.tokenizer", "bpe_beam.api.evaluate"),
     ("bpe_beam.jobs.count", "bpe_beam.jobs.dry_run"),
     ("bpe_beam.jobs.tokenize", "bpe_beam.jobs.dry_run"),

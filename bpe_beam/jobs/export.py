@@ -40,7 +40,7 @@ def run(settings: ExportSettings, _progress: Progress) -> ExportSummary:
         files = {settings.output: data}
     write_stdout("".join(f"{path}\n" for path in files).encode())
     sizes = {path: len(data) for path, data in files.items()}
-    warning = tokenizer.spec.file_warning if settings.format == "tokenizer_json" else None
+    warning = tokenizer.file_warning if settings.format == "tokenizer_json" else None
     return ExportSummary("export", settings.format, sizes, [warning] if warning else None)
 
 

@@ -108,7 +108,9 @@ def _tokenizer_figures(tokenizer: Tokenizer) -> Figures:
     special = tokenizer.special_tokens
     in_bytes = spec.model_reads_bytes
     texts = [text_of(token, in_bytes) for token in tokenizer.vocab if token not in special]
-    warnings = list(filter(None, [spec.warning, spec.file_warning, _reachable_specials(tokenizer)]))
+    warnings = list(
+        filter(None, [spec.warning, tokenizer.file_warning, _reachable_specials(tokenizer)])
+    )
     lengths = Counter(len(text) for text in texts if isinstance(text, str))
     merges = tokenizer.merges
     shown = merges if len(merges) <= 2 * _FEW else [*merges[:_FEW], None, *merges[-_FEW:]]

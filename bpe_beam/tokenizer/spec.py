@@ -18,7 +18,6 @@ from bpe_beam.tokenizer.components.models import (
     MAX_TOKEN_CHARS,
     ErrorLocation,
     Model,
-    SentencePiece,
     check_id,
     tokens_by_id,
 )
@@ -66,20 +65,6 @@ class TokenizerSpec(Struct, frozen=True):
         return (
             f"the tokenizer's {' and '.join(kept)} {'are' if len(kept) > 1 else 'is'} not applied: "
             f"texts keep all their tokens and get no others{more}"
-        )
-
-    @property
-    def file_warning(self) -> str | None:
-        """What to tell users of a written `tokenizer.json`; None: nothing."""
-        if not isinstance(self.model, SentencePiece):
-            from bpe_beam.tokenizer.files.hugging_face_ids import why_renumbered
-
-            why = why_renumbered(self)
-            known = "the tokenizer.json is for bpe-beam alone; read by Hugging Face's libraries, "
-            return None if why is None else known + why
-        return (
-            "the tokenizer.json is for bpe-beam alone: Hugging Face's libraries have no parts that "
-            "encode all texts as this SentencePiece model does; give other programs the .model file"
         )
 
     @property

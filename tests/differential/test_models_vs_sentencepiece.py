@@ -112,9 +112,9 @@ def check(model: bytes, rng: random.Random, count: int = 150) -> Tokenizer:
         assert ours.encode(text) == ids, ascii(text)
         assert ours.encode_with_offsets(text)[1] == ids, ascii(text)
         # Hugging Face's decoders write the unknown token as it is.
-        if ours.spec.file_warning or theirs.unk_id() not in ids:
+        if ours.file_warning or theirs.unk_id() not in ids:
             assert ours.decode(ids) == theirs.decode(ids), ascii(text)
-    if ours.spec.file_warning:
+    if ours.file_warning:
         with pytest.raises(Exception, match="did not match any variant"):
             HuggingFace.from_str(ours.to_json())
         for _ in range(count):
@@ -201,7 +201,7 @@ def test_runs_that_tie() -> None:
         model = made_model([*SPECIAL, *tied, *others, *letters], normalizer={4: 0})
         theirs = sentencepiece.SentencePieceProcessor(model_proto=model)
         ours = Tokenizer(sentencepiece_file.read(model, "m.model"))
-        assert ours.spec.file_warning is None
+        assert ours.file_warning is None
         hugging_face = HuggingFace.from_str(ours.to_json())
         for text in (" " * size + end for size in range(50) for end in ("", "a", "é  b")):
             ids = theirs.encode(text)
@@ -222,7 +222,7 @@ def test_what_hugging_face_can_say_is_said_so() -> None:
     plain = {"normalization_rule_name": "identity", "remove_extra_whitespaces": False}
     for more in ({}, {"byte_fallback": True}, {"add_dummy_prefix": False}):
         ours = check(trained(model_type="bpe", vocab_size=450, **plain, **more), random.Random(2))
-        assert ours.spec.file_warning is None
+        assert ours.file_warning is None
         assert ours.spec.model.json_type == "BPE"
 
 

@@ -173,11 +173,11 @@ def _as_model(path: Path, file: Published, texts: Sequence[str]) -> Differences:
     # Hugging Face's decoders write the unknown token as it is.
     known = [text for text in texts if theirs.unk_id() not in theirs.encode(text)]
     found += _compare(
-        texts if ours.spec.file_warning else known,
+        texts if ours.file_warning else known,
         lambda text: ours.decode(ours.encode(text)),
         lambda text: theirs.decode(theirs.encode(text)),
     )
-    if not ours.spec.file_warning:
+    if not ours.file_warning:
         found += compare_json(ours, HuggingFace.from_str(ours.to_json()), texts)
     return found
 

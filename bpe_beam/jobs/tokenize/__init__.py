@@ -175,8 +175,8 @@ def framing(settings: TokenizeSettings) -> dict[str, Any]:
 
 def tokenizer_warnings(encoding: Encoding) -> list[str]:
     """Return what to tell the user of a tokenizer and the tokens around documents."""
-    spec = encoding.tokenizer().spec
-    warnings = [*filter(None, (spec.warning, spec.file_warning))]
+    tokenizer = encoding.tokenizer()
+    warnings = [*filter(None, (tokenizer.spec.warning, tokenizer.file_warning))]
     if encoding.left_out is not None:
         remedy = "give --add-special-tokens for these, or --prepend and --append"
         warnings.append(f"{encoding.left_out}: {remedy}")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
-from bpe_beam.tokenizer.components.models import BPE, Unigram, in_order_of_ids
+from bpe_beam.tokenizer.components.models import BPE, SentencePiece, Unigram, in_order_of_ids
 from bpe_beam.tokenizer.components.pretokenizers import PreTokenizer
 from bpe_beam.tokenizer.encoding.native_encoder import pipeline_of
 from bpe_beam.tokenizer.spec import TokenizerSpec
@@ -48,6 +48,19 @@ def why_renumbered(spec: TokenizerSpec) -> str | None:
         f"they would give the added token {shortened(token.content)} the id {other} in place of "
         f"{token.id}, as the ids have a hole"
     )
+
+
+def file_warning(spec: TokenizerSpec) -> str | None:
+    """Return what to tell users of a written `tokenizer.json`; None: nothing."""
+    if isinstance(spec.model, SentencePiece):
+        return (
+            "the tokenizer.json is for bpe-beam alone: Hugging Face's libraries have no parts that "
+            "encode all texts as this SentencePiece model does; give other programs the .model file"
+        )
+    why = why_renumbered(spec)
+    if why is None:
+        return None
+    return f"the tokenizer.json is for bpe-beam alone; read by Hugging Face's libraries, {why}"
 
 
 def check_ids(spec: TokenizerSpec) -> None:

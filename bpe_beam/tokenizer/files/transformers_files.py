@@ -6,18 +6,17 @@ They contain the purpose of each special token, and how long the input of a mode
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from bpe_beam.errors import UsageError, require, require_whole
 from bpe_beam.messages import did_you_mean, shortened
 from bpe_beam.storage.names import redact
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
 from bpe_beam.tokenizer.components.models import WordPiece
+from bpe_beam.tokenizer.files.hugging_face_ids import file_warning
 from bpe_beam.tokenizer.files.json_node import Node, parse
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
@@ -62,27 +61,6 @@ def roles_of(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, str]:
     named = {"unk_token": getattr(spec.model, "unk_token", None), "pad_token": padding}
     special = {token.content for token in spec.added_tokens if token.special}
     return {role: token for role, token in named.items() if token in special} | model_input.roles
-
-
-def read_model_input(path: str, storage: Storage) -> ModelInput:
-    """Return what the files beside a tokenizer's file tell of the model's input."""
-    from bpe_beam.tokenizer.files import published_folder
-
-    folder = path
-    if not storage.is_folder(path):
-        folder, slash, name = path.rpartition("/")
-        if name not in published_folder.FILES or folder.endswith("/"):
-            return ModelInput()
-        folder = (folder or "/") if slash else "."
-        if name not in storage.list_names(folder):
-            warnings.warn(
-                f"{redact(folder)} cannot be listed, so the files beside {name} are not read: it "
-                "has no roles of special tokens, length of the input and chat template",
-                stacklevel=2,
-            )
-            return ModelInput()
-    found = published_folder.model_input(folder, storage)
-    return replace(found, chat_templates=read_chat_templates(folder, storage))
 
 
 def read_chat_templates(folder: str, storage: Storage) -> dict[str, str]:
@@ -143,8 +121,8 @@ def special_tokens_map(spec: TokenizerSpec, model_input: ModelInput) -> bytes:
 
 def written_beside(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, bytes]:
     """Return the files to write beside a `tokenizer.json`: their bytes by name."""
-    if spec.file_warning is not None:
-        raise UsageError(f"transformers: cannot read this tokenizer: {spec.file_warning}")
+    if (warning := file_warning(spec)) is not None:
+        raise UsageError(f"transformers: cannot read this tokenizer: {warning}")
     for role in model_input.roles:
         require(role in ROLES, f"is not a role of special tokens{did_you_mean(role, ROLES)}", role)
     if model_input.max_length is not None:

@@ -45,7 +45,7 @@ def test_added_tokens_after_a_hole_are_written_into_the_vocabulary() -> None:
 def test_added_tokens_without_a_hole_stay_outside() -> None:
     ours = Tokenizer.from_json(file(bpe(), added(4, "<x>", special=True), added(5, "yz")))
     assert json.loads(ours.to_json())["model"]["vocab"] == VOCAB
-    assert ours.spec.file_warning is None
+    assert ours.file_warning is None
 
 
 @pytest.mark.parametrize(
@@ -92,4 +92,4 @@ def test_a_special_token_that_is_one_word_is_no_word_of_the_model(tmp_path: Path
     back = Tokenizer.from_tiktoken(path, pretokenizer="gpt2", special_tokens=special)
     assert back.encode("stop") == [back.token_to_id(letter) for letter in "stop"]
     assert back.encode("stop", allowed_special="all") == [256]
-    assert back.spec.file_warning is None
+    assert back.file_warning is None

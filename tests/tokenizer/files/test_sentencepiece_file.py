@@ -64,13 +64,13 @@ def test_offsets() -> None:
 def test_a_plain_model_is_one_of_hugging_face() -> None:
     rules: Values = {4: 0}
     read = tokenizer(made_model([*PIECES, *BYTES], normalizer=rules, trainer={35: 1}))
-    assert (read.spec.model.json_type, read.spec.file_warning) == ("BPE", None)
+    assert (read.spec.model.json_type, read.file_warning) == ("BPE", None)
     assert read.merges == [("a", "b"), ("▁", "ab")]
     # Of one score, or with what only SentencePiece does, it is not.
     for more in (("bc", -1, NORMAL), ("xyz", 0, USER_DEFINED)):
         read = tokenizer(made_model([*PIECES, more], normalizer=rules))
         assert read.spec.model.json_type == "SentencePiece"
-        assert "for bpe-beam alone" in str(read.spec.file_warning)
+        assert "for bpe-beam alone" in str(read.file_warning)
 
 
 def refusal(data: bytes) -> str:
