@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bpe_beam.errors import require
 from bpe_beam.settings.common import MESSAGES, OUTPUT_FORMATS, RunSettings
 from bpe_beam.settings.field import Settings, option, part
 
@@ -38,10 +37,3 @@ class DiffSettings(Settings):
         "each kind.",
     )
     run: RunSettings = part(RunSettings, RunSettings(), only=("workers", "progress", *MESSAGES))
-
-    def check(self) -> None:
-        """Refuse a runner."""
-        require(
-            self.run.in_process and not self.run.runner_options,
-            "diff runs in this process: it has no runner and no flags of a runner",
-        )

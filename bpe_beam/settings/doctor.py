@@ -20,7 +20,4 @@ class DoctorSettings(Settings):
         help="Paths or URLs that must be there, such as a bucket of a job to come.",
     )
     format: str = option("text", choices=OUTPUT_FORMATS, help="How to write the result to stdout.")
-    timeout: int = option(
-        60, help="Time limit of each check, in seconds; all run at once.", between=(1, 3600)
-    )
     run: RunSettings = part(RunSettings, RunSettings(), only=MESSAGES)

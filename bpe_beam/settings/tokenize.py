@@ -158,13 +158,6 @@ class TokenizeSettings(Settings):
         "output, and the text is tokenized once.",
         default_help=DEFAULT_SHARD_FORMAT,
     )
-    like: str | None = option(
-        None,
-        choices=("preprocess_data",),
-        help="Write the bytes of Megatron-LM's own preprocess_data.py: Megatron shards whose ids "
-        "are int32 from 65,500 vocabulary entries on, not from 65,537.",
-        default_help="none",
-    )
     columns: tuple[str, ...] = columns_option(
         (),
         "Columns that Parquet and Arrow shards get for trainers, as lists: attention_mask and "
@@ -208,20 +201,9 @@ class TokenizeSettings(Settings):
     arranging: ArrangementSettings = part(ArrangementSettings, ArrangementSettings())
 
     def check(self) -> None:
-        """Choose the format; refuse rules without effect, paths out of reach, and a template."""
+        """Refuse a repeated format, rules without effect, paths out of reach, and a template."""
         for name in self.formats:
             require(self.formats.count(name) == 1, f"must not repeat {name!r}", "formats")
-        if self.like is not None:
-            like = f"{DEFAULT_SHARD_FORMAT}_{self.like}"
-            require(
-                DEFAULT_SHARD_FORMAT in self.formats,
-                f"is about shards of {DEFAULT_SHARD_FORMAT}, got {', '.join(self.formats)}",
-                "like",
-            )
-            formats = (like if name == DEFAULT_SHARD_FORMAT else name for name in self.formats)
-            # Frozen dataclasses are set in this way.
-            object.__setattr__(self, "formats", tuple(formats))
-            object.__setattr__(self, "like", None)
         require(
             self.max_document_tokens is not None or self.long_documents == "split",
             "has no effect without a limit",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bpe_beam.errors import require
 from bpe_beam.settings.common import MESSAGES, InputSettings, RunSettings
 from bpe_beam.settings.field import Settings, option, part
 
@@ -31,10 +30,3 @@ class VerifySettings(Settings):
         },
     )
     run: RunSettings = part(RunSettings, RunSettings(), only=("workers", "progress", *MESSAGES))
-
-    def check(self) -> None:
-        """Refuse a Beam runner, and a full comparison without the corpus."""
-        require(
-            self.run.in_process and not self.run.runner_options,
-            "verify runs in this process: it has no runner and no flags of a runner",
-        )

@@ -124,7 +124,7 @@ def test_every_declared_option_reaches_the_settings() -> None:
     values = {
         "--input-format": "text", "--max-rejects": "7", "--normalizer": "nfc",
         "--model": "wordpiece", "--pretokenizer": "bert", "--format": "flat",
-        "--tie-break": "first_seen", "--like": "preprocess_data", "--empty-documents": "drop",
+        "--tie-break": "first_seen", "--empty-documents": "drop",
         "--long-documents": "cut", "--packing": "concatenate", "--validation-share": "5%",
         "--validation-by": "id",
         "--alphabet": "seen",

@@ -682,16 +682,6 @@ def so_many_words(ground: Ground, job: str) -> None:
     assert lengths[1] == lengths[0] + 1
 
 
-def no_time(ground: Ground, job: str) -> None:
-    """A program that hangs ends with the limit."""
-    ground.patch.setattr(Ground, "base", lambda *_: [])
-    ground.patch.setattr(doctor_runners, "_JARS", {})
-    ground.patch.setattr(doctor_runners, "_PIPELINE", "import time; time.sleep(1000)")
-    ran = ground.run(job, "--timeout", "1")
-    assert ran.code == 1
-    assert b"a small pipeline took more than 1 s" in ran.out
-
-
 def nothing_on_stderr(ground: Ground, job: str) -> None:
     """The result has amounts of free memory, which change."""
     ran = ground.run(job, "--quiet")
@@ -923,7 +913,6 @@ READING: dict[str, Case] = {
 }
 FEW_EMPTY = ("--document-separator", "o")
 RULES: dict[str, Case] = {
-    "--like": changes("--like", "preprocess_data"),
     "--empty-documents": changes(
         *("--empty-documents", "drop"), base=("--input", "{shared}/b.txt", *FEW_EMPTY)
     ),
@@ -1073,7 +1062,6 @@ CASES: dict[str, dict[str, Case]] = {
         "--quiet": nothing_on_stderr,
         "paths": positional("{shared}/tokens"),
         "--format": changes("--format", "json"),
-        "--timeout": no_time,
     },
     "encode": {
         **COMMON,

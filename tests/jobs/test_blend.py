@@ -69,7 +69,7 @@ def test_shards_of_other_tokens_are_not_blended(
     for name, path, extra in (
         ("framed", tokenizer, ("--append", "<|end|>")),
         ("large", large, ()),
-        ("wide", large, ("--like", "preprocess_data")),
+        ("wide", large, ("--format", "megatron_preprocess_data")),
     ):
         made[name] = tmp_path / name
         arguments = ("--input", corpus, "--tokenizer", path, *extra)

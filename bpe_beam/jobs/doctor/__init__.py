@@ -20,6 +20,10 @@ from bpe_beam.terminal import Terminal, visible
 _STYLES = {"works": "green", "missing": "yellow", "fails": "red", "unknown": "cyan"}
 
 
+TIME_LIMIT = 60
+"""Seconds of a program that a check starts."""
+
+
 class DoctorSummary(Struct, frozen=True):
     """The summary of `doctor`, which `--format json` writes to stdout.
 
@@ -37,17 +41,16 @@ class DoctorSummary(Struct, frozen=True):
 def run(settings: DoctorSettings, _progress: Progress) -> DoctorSummary:
     """Check this machine, all at once, and write what was found to stdout."""
     started = time.monotonic()
-    limit = settings.timeout
     options = settings.run.storage_options
     found = [
         *machine.checks(),
-        *runners.checks(limit),
+        *runners.checks(TIME_LIMIT),
         *stores.checks(options),
         *stores.checks_of_paths(settings.paths, options),
     ]
     # The threads of `within` hold what hangs; these end with their time limit.
     with ThreadPoolExecutor(len(found)) as pool:
-        checks = list(pool.map(lambda one: within(limit + 1, *one), found))
+        checks = list(pool.map(lambda one: within(TIME_LIMIT + 1, *one), found))
     summary = DoctorSummary(
         job="doctor",
         works=all(check.status != "fails" for check in checks),

@@ -189,7 +189,6 @@ def arrange(job: ArrangeJob) -> Arranged:
         settings,
         output=documents,
         formats=(documents_format,),
-        like=None,
         columns=(),
         arranging=ArrangementSettings(),
     )

@@ -48,7 +48,7 @@ def tokenize_to_each(
         settings.formats, key=lambda name: shard_format(name).labelled_writer is None
     )
     folders = {name: storage.join(settings.output, name) for name in settings.formats}
-    one = replace(settings, formats=(first,), like=None, output=folders[first])
+    one = replace(settings, formats=(first,), output=folders[first])
     summary = tokenize(one, limit_of(map(shard_format, settings.formats)))
     made = [*_folders_of_shards(storage, folders[first])]
     converted = [

@@ -170,6 +170,16 @@ def test_java_that_hangs_is_unknown(home: Path) -> None:
     assert found.found == f"TimeoutError: {program} -version gives no answer within 0.2 s"
 
 
+def test_a_pipeline_that_hangs_fails(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = home / "python"
+    program.write_text("#!/bin/sh\nexec sleep 1000\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    (check,) = [each for each in runners.checks(0.2) if each[1] == "FnApiRunner"]
+    result = within(60, *check)
+    assert (result.status, result.found) == ("fails", "a small pipeline took more than 0.2 s")
+
+
 def test_prism_that_is_being_built_is_not_there_yet(home: Path) -> None:
     folder = home / "runners"
     (folder / "prism-1.half").mkdir(parents=True)
