@@ -63,11 +63,6 @@ class ReadSettings:
     sources: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        for name in (*FIELDS, "sources"):  # of JSON, or mappings
-            value = getattr(self, name)
-            if isinstance(value, Mapping | list):
-                pairs = value.items() if isinstance(value, Mapping) else value
-                object.__setattr__(self, name, tuple((key, field) for key, field in pairs))
         require_choice("input_format", self.input_format, INPUT_FORMAT_CHOICES)
         _require_text("document_separator", self.document_separator)
         for name in FIELDS:
@@ -86,6 +81,15 @@ class ReadSettings:
         for pair in self.sources:
             for text in pair:
                 _require_text("sources", text)
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> ReadSettings:
+        """Return the settings of a manifest, whose pairs are lists."""
+        options: dict[str, Any] = {
+            name: tuple(map(tuple, value)) if isinstance(value, list) else value
+            for name, value in values.items()
+        }
+        return ReadSettings(**options)
 
     @property
     def paths(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:

@@ -55,7 +55,7 @@ def test_the_source_of_a_file() -> None:
 
 def test_fields_of_some_files() -> None:
     settings = ReadSettings(
-        text_field={"*": "body", "py": "content", "code": "source", "web/*.json": "html"},
+        text_field=(("*", "body"), ("py", "content"), ("code", "source"), ("web/*.json", "html")),
         id_field=(("code", "key"),),
         sources=(("py", "*.py.jsonl"),),
     )
@@ -73,7 +73,7 @@ def test_fields_of_some_files() -> None:
         assert settings.text_field_of(file) == text
     assert settings.of_file("code/x.jsonl").paths == (("source",), ("key",), ())
     assert settings.of_file("x.jsonl").paths == (("body",), ("id",), ())
-    assert ReadSettings(source_field={"a": "lang"}).of_file("b").source_field is None
+    assert ReadSettings(source_field=(("a", "lang"),)).of_file("b").source_field is None
     settings.check_names(["a.py.jsonl", "code/x.jsonl", "web/a.json"])
     with pytest.raises(UsageError, match=r"text_field must name a source.*got 'web/\*.json'"):
         settings.check_names(["a.py.jsonl", "code/x.jsonl"])

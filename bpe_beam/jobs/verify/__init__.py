@@ -377,7 +377,7 @@ def _compare(
     tokenizer = Tokenizer.from_file(url, storage=storage)
     chosen = manifest.reading
     encoding = Encoding.of(tokenizer, **manifest.encoding).kept_at(storage, url)
-    task = CompareTask(storage, folder, ReadSettings(**chosen), encoding, manifest.format)
+    task = CompareTask(storage, folder, ReadSettings.from_json(chosen), encoding, manifest.format)
     with (
         progress.stage(STAGE, plan.size, "bytes"),
         local_workers(workers, in_processes=tokenizer.holds_gil) as pool,
