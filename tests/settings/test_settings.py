@@ -106,12 +106,6 @@ def test_defaults_are_the_promised_ones() -> None:
         (TOKENIZE, {"allowed_special": "some"}, "allowed_special must be one of none, all"),
         (TOKENIZE, {"allowed_special": ("<a>", "")}, "allowed_special must not be empty"),
         (VerifySettings(("f",)), {"folders": ("",)}, "folders must not be empty"),
-        (VerifySettings(("f",)), {"run": RunSettings(runner="FlinkRunner")}, "verify runs in this"),
-        (
-            VerifySettings(("f",)),
-            {"run": RunSettings(runner_options=("--x",))},
-            "verify runs in this",
-        ),
         (EncodeSettings("t"), {"text": "\udc80"}, "text must be valid UTF-8"),
         (DecodeSettings("t"), {"tokenizer": ""}, "tokenizer must not be empty"),
         (InspectSettings("p"), {"path": ""}, "path must not be empty"),
