@@ -77,9 +77,6 @@ TABLE = table_of_rooms(PAGE.read_text("utf-8"))
 # Circles that are about to be opened; the table of rooms has no exception either, then.
 STILL_THERE = {
     ("bpe_beam.tokenizer.tokenizer", "bpe_beam.api.evaluate"),
-    ("bpe_beam.jobs.count", "bpe_beam.jobs.dry_run"),
-    ("bpe_beam.jobs.tokenize", "bpe_beam.jobs.dry_run"),
-    ("bpe_beam.jobs.train", "bpe_beam.jobs.dry_run"),
     ("bpe_beam.shards.dataset", "bpe_beam.shards.torch_dataset"),
 }
 

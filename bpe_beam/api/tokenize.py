@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import tempfile
 from collections.abc import Sequence
@@ -63,8 +64,6 @@ def tokenize(
         DataError: The corpus is empty, or has too many records that cannot be used.
         TypeError: An argument is no option.
     """
-    from bpe_beam.jobs import tokenize as job
-
     if paths is not None:
         if "inputs" in options or "input" in options:
             raise UsageError("exclude each other", ("paths", "inputs"), "give one of them")
@@ -83,6 +82,8 @@ def tokenize(
         chosen = {name: values.pop(name) for name in (*of_run, "storage_options") if name in values}
         run = RunSettings(progress=mode, quiet=True, runner_options=tuple(runner_options), **chosen)
         settings = settings_of(TokenizeSettings, {**values, "run": run})
+        name = "dry_run" if settings.only_estimates else "tokenize"
+        job = importlib.import_module(f"bpe_beam.jobs.{name}")
         summary: dict[str, Any] = msgspec.to_builtins(job.run(settings, Progress(mode)))
     show_warnings(summary.get("warnings"))
     return summary

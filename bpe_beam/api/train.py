@@ -215,7 +215,7 @@ def _trained_on_files(
     with _temporary_folder() as folder:
         output = str(folder / "tokenizer")
         settings = settings_of(TrainSettings, {**values, "run": run, "output": output})
-        found = job.train(settings, shown).warnings
+        found = job.run(settings, shown).warnings
         tokenizer = Tokenizer.from_file(f"{output}/tokenizer.json")
         return Tokenizer(tokenizer.spec, tokenizer.model_input), found
 

@@ -135,7 +135,8 @@ def _run_job(job: str, settings: Any) -> int:
             from bpe_beam.storage import Storage
 
             prepare_file(Storage(run.storage_options), run.summary_file, "summary_file")
-        module = importlib.import_module(f"bpe_beam.jobs.{job.translate(_MODULE_NAME)}")
+        name = "dry_run" if settings.only_estimates else job.translate(_MODULE_NAME)
+        module = importlib.import_module(f"bpe_beam.jobs.{name}")
         summary = msgspec.to_builtins(module.run(settings, progress))
     for warning in summary.get("warnings") or ():
         write_message(f"bpe-beam {job}: warning: {warning}")

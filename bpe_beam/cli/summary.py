@@ -51,6 +51,9 @@ _NOTHING_WRONG = frozenset({"rejects"})
 """Figures that people see only if they are not 0."""
 
 
+_LAST = ("seconds", "text_bytes_per_second")
+"""Figures that end a summary."""
+
 _ESTIMATED = frozenset(
     {
         "documents", "text bytes", "unique words", "tokens", "seconds", "memory bytes",
@@ -121,7 +124,8 @@ def for_people(summary: Mapping[str, Any]) -> dict[str, Any]:
     A figure that this module does not know is kept.
     """
     shown: dict[str, Any] = {}
-    for key, value in summary.items():
+    ordered = sorted(summary.items(), key=lambda row: row[0] in _LAST)
+    for key, value in ordered:
         if key in _DETAILS or (key in _NOTHING_WRONG and value == 0):
             continue
         if key == "weights" and isinstance(value, Mapping):

@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.counts.manifest import CountsManifest, part_name, source_totals
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_table import PARTITIONS
 from bpe_beam.engines.count_splits import count_splits
-from bpe_beam.engines.steps import Steps
+from bpe_beam.engines.steps import Steps, TemplateMade, template_of
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, REJECTS
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import RestoredFolder, RestoredTask
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.jobs.corpus import input as corpus_input
-from bpe_beam.jobs.corpus.job import CorpusJob, CorpusSummary, Receipts, SplitsLeft, TemplateSummary
-from bpe_beam.jobs.corpus.summary import source_facts
+from bpe_beam.jobs.corpus.job import CorpusJob, Receipts, SplitsLeft
+from bpe_beam.jobs.corpus.summary import CorpusSummary, TemplateSummary, source_facts
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress, ShareOfTime
 from bpe_beam.settings.count import CountSettings
@@ -41,13 +41,19 @@ from bpe_beam.workers.count_split import (
 from bpe_beam.workers.split_stats import lost_files, reject_reasons
 from bpe_beam.workers.split_task import task_name
 
-if TYPE_CHECKING:
-    from bpe_beam.jobs.dry_run import Estimate
-
 _MERGING_SHARE = 0.35
 """The usual share of the time in which the words of all splits are merged into parts."""
 _PLAN = "__plan"
 _PARTS = [task_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
+
+
+class CountSummary(CorpusSummary, frozen=True, kw_only=True):
+    """The summary of a count."""
+
+    splits_kept_from_before: int | None
+    words: int
+    unique_words: int
+    sources: dict[str, dict[str, Any]] | None
 
 
 def run(
@@ -56,20 +62,37 @@ def run(
     *,
     plan: Plan | None = None,
     added_tokens: tuple[AddedToken, ...] = (),
-) -> CorpusSummary | TemplateSummary | Estimate:
-    """Count a corpus."""
+) -> CountSummary | TemplateSummary:
+    """Count a corpus; `plan` and `added_tokens` are those of a job that this one is part of."""
     storage = Storage(settings.run.storage_options)
-    plan = plan or corpus_input.plan_of(
+    job = CountJob(settings, storage, plan or plan_of(settings, storage), added_tokens)
+    try:
+        result = job.run(progress)
+    except TemplateMade:
+        return TemplateSummary(job.name, settings.output, template_of(settings.run))
+    output, manifest = settings.output, result.manifest
+    next = [
+        command("inspect", output),
+        command("train", "--counts", output, "--vocab-size", "32000", "--output", "tokenizer"),
+    ]
+    return CountSummary(
+        **job.summary_rows(result, next=next),
+        splits_kept_from_before=result.splits_kept or None,
+        text_bytes=manifest.text_bytes,
+        words=manifest.words,
+        unique_words=manifest.unique_words,
+        sources=source_facts(manifest),
+    )
+
+
+def plan_of(settings: CountSettings, storage: Storage, output: str | None = None) -> Plan:
+    """Return the plan of the corpus, without files in the output of the command."""
+    return corpus_input.plan_of(
         storage,
         settings.input,
-        outputs=(settings.output, settings.run.summary_file),
+        outputs=(output or settings.output, settings.run.summary_file),
         with_places=settings.with_places,
     )
-    if settings.dry_run:
-        from bpe_beam.jobs.dry_run import estimate_counting
-
-        return estimate_counting(plan, settings)
-    return CountJob(settings, storage, plan, added_tokens).run(progress)
 
 
 def rules_of(settings: CountSettings) -> WordRules:
@@ -87,9 +110,6 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
 
     name = "count"
     kind = "counts"
-    made = "splits"
-    stats: ClassVar = CountStats
-    merged_stats: ClassVar = PartStats
     text_counter = metric_names.TEXT_BYTES_READ
     min_ram = "2GB"
     merged: ClassVar[Sequence[str]] = _PARTS
@@ -109,11 +129,6 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
             _PLAN,
             *(part_name(i, PARTITIONS) for i in range(PARTITIONS)),
             *(words_name(split.index, len(plan.splits)) for split in plan.splits),
-        ]
-        output = settings.output
-        self.next_commands = [
-            command("inspect", output),
-            command("train", "--counts", output, "--vocab-size", "32000", "--output", "tokenizer"),
         ]
 
     @staticmethod
@@ -229,16 +244,4 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
         return CountsManifest.from_bytes(data, self.folder.path(MANIFEST_FILE))
 
     def totals(self, manifest: CountsManifest) -> CorpusTotals:
-        return _totals(manifest)
-
-    def rows(self, manifest: CountsManifest) -> dict[str, Any]:
-        return {
-            "text_bytes": manifest.text_bytes,
-            "words": manifest.words,
-            "unique_words": manifest.unique_words,
-            "sources": source_facts(manifest),
-        }
-
-
-def _totals(manifest: CountsManifest) -> CorpusTotals:
-    return CorpusTotals(manifest.documents, manifest.rejects, manifest.lost, manifest.sources)
+        return CorpusTotals(manifest.documents, manifest.rejects, manifest.lost, manifest.sources)

@@ -7,12 +7,12 @@ import sysconfig
 from dataclasses import replace
 from pathlib import Path
 
-from msgspec import Struct, UnsetType
+from msgspec import Struct
 
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.jobs import tokenize, train, verify
-from bpe_beam.jobs.corpus.job import CorpusSummary
+from bpe_beam.jobs.tokenize.documents import TokenizeSummary
 from bpe_beam.jobs.train import TrainSummary
 from bpe_beam.jobs.verify import VerifySummary
 from bpe_beam.messages import command
@@ -38,12 +38,12 @@ class QuickstartSummary(Struct, frozen=True, kw_only=True):
     tokens_folder: str
     documents: int
     text_bytes: int
-    tokens: int | UnsetType
-    bytes_per_token: float | UnsetType | None
+    tokens: int
+    bytes_per_token: float | None
     rejects: int
     shards_whole: bool
     train: TrainSummary
-    tokenize: CorpusSummary
+    tokenize: TokenizeSummary
     verify: VerifySummary
     next: list[str]
 
@@ -56,7 +56,7 @@ def run(settings: QuickstartSettings, progress: Progress) -> QuickstartSummary:
     # Python's own tests have some files that are not UTF-8 on purpose: they are rejects.
     corpus = InputSettings(inputs=_sources(), document_separator="file", max_rejects="1%")
     run_settings = replace(settings.run, summary_file=None)
-    training = train.train(
+    training = train.run(
         TrainSettings(
             output=trained,
             vocab_size=VOCAB_SIZE,
@@ -73,7 +73,7 @@ def run(settings: QuickstartSettings, progress: Progress) -> QuickstartSummary:
         ),
         progress,
     )
-    assert isinstance(tokenizing, CorpusSummary)  # this corpus is not for templates
+    assert isinstance(tokenizing, TokenizeSummary)  # this corpus is not for templates
     # verify runs in this process, whatever runner wrote the shards.
     here = replace(run_settings, runner=None, runner_options=())
     verifying = verify.run(VerifySettings((tokens,), run=here), progress)

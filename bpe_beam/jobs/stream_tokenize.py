@@ -17,7 +17,12 @@ from bpe_beam.folders.artifact_names import MANIFEST_FILE, SHARDS_TOKENIZER_FILE
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.folders.receipts import side_by_side
 from bpe_beam.jobs.corpus import input as corpus_input
-from bpe_beam.jobs.tokenize import doubled_warnings, framing, require_frame, tokenizer_warnings
+from bpe_beam.jobs.tokenize.inputs import (
+    doubled_warnings,
+    framing,
+    require_frame,
+    tokenizer_warnings,
+)
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress
 from bpe_beam.settings.field import identity_of

@@ -188,6 +188,11 @@ class Settings:
     def check(self) -> None:
         """Raise UsageError if settings exclude one another."""
 
+    @property
+    def only_estimates(self) -> bool:
+        """Whether the command estimates what the job takes, in place of running it."""
+        return False
+
 
 def own_options(settings: type[Settings]) -> tuple[Option, ...]:
     """Return the options that a class declares itself, in their order."""

@@ -219,6 +219,11 @@ class TokenizeSettings(Settings):
         require_reachable(self.run.runner, inputs=self.input.inputs, output=(self.output,))
 
     @property
+    def only_estimates(self) -> bool:
+        """See `Settings`; a dry run of an arrangement tokenizes, and plans it."""
+        return self.arranging.dry_run and self.arranging.arrangement is None
+
+    @property
     def format(self) -> str:
         """The format of the shards, where there is one."""
         (format_name,) = self.formats

@@ -152,7 +152,6 @@ def test_people_see_what_they_need_at_the_end() -> None:
         "  output             tokens/\n"
         "  documents          1,234,567\n"
         "  text bytes         98.8 MB\n"
-        "  seconds            1 min 15 s\n"
         "  bytes per second   1.31 MB/s\n"
         "  bytes per token    4.123\n"
         "  resumed            no\n"
@@ -170,6 +169,7 @@ def test_people_see_what_they_need_at_the_end() -> None:
         "    s3                       3\n"
         "    s4                       4\n"
         "    and 4 more\n"
+        "  seconds            1 min 15 s\n"
         "next:\n"
         "  bpe-beam verify tokens/"
     )

@@ -13,12 +13,10 @@ from msgspec import to_builtins
 
 from bpe_beam.errors import DataError
 from bpe_beam.folders.output_folder import OutputFolder
-from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.jobs import count
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.count import CountSettings
-from bpe_beam.storage import Storage
 
 QUIET = Progress("none", stream=io.StringIO())
 
@@ -55,15 +53,3 @@ def test_a_resumed_run_says_how_many_splits_it_kept(job: CountSettings, tmp_path
     assert again["splits_kept_from_before"] is None
     fresh = replace(job, output=str(tmp_path / "fresh"))
     assert to_builtins(count.run(fresh, QUIET))["splits_kept_from_before"] is None
-
-
-def test_a_receipt_of_another_version_is_done_again(job: CountSettings) -> None:
-    receipts = receipts_of_stopped_run(job)
-    folder = TaskFolder(Storage(), job.output, json.loads(receipts[0].read_bytes())["fingerprint"])
-    receipt = folder.read_receipt(receipts[0].stem)
-    assert receipt is not None
-    folder.write_receipt(receipt.task, receipt.files, {"documents": 1})
-    said = io.StringIO()
-    summary = to_builtins(count.run(job, Progress("none", stream=said)))
-    assert summary["splits_kept_from_before"] == len(receipts) - 1
-    assert said.getvalue().count("1 finished tasks run again") == 1

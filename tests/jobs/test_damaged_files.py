@@ -22,8 +22,8 @@ from read_back import tree
 from bpe_beam.errors import DataError
 from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.folders.output_folder import OutputFolder
-from bpe_beam.jobs.tokenize import _TokenizeJob
-from bpe_beam.jobs.tokenize.arrange import _Arranging
+from bpe_beam.jobs.tokenize.arranged_shards import ArrangedShards
+from bpe_beam.jobs.tokenize.documents import TokenizeJob
 from bpe_beam.shards.formats import SHARD_FORMATS
 
 END = "<|end|>"
@@ -43,8 +43,8 @@ TOKENIZE: dict[str, tuple[str, ...]] = {
 KILLED: dict[str, tuple[str, Any, str]] = {
     "killed": ("megatron", OutputFolder, "finish"),
     "killed count": ("count", OutputFolder, "finish"),
-    "killed while packing": ("packed", _Arranging, "_finish"),
-    "killed before packing": ("packed", _TokenizeJob, "publish"),
+    "killed while packing": ("packed", ArrangedShards, "finish"),
+    "killed before packing": ("packed", TokenizeJob, "publish"),
 }
 """The job that is killed, and the function before which it is."""
 

@@ -9,18 +9,16 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
-
-from msgspec import UNSET, Struct, UnsetType
 
 from bpe_beam.corpus.boundaries import files_with_gaps, without_units
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.corpus.split_planning import can_be_cut
 from bpe_beam.engines.run import run_steps, run_summary
-from bpe_beam.engines.steps import Steps, TemplateMade, template_of
+from bpe_beam.engines.steps import Steps, template_of
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, REJECTS
 from bpe_beam.folders.file_info import FileInfo
@@ -45,7 +43,7 @@ from bpe_beam.storage import Storage
 from bpe_beam.storage.names import is_local
 from bpe_beam.workers.corpus_totals import CorpusTotals
 from bpe_beam.workers.measured import Measured
-from bpe_beam.workers.split_stats import SplitReading, SplitStats
+from bpe_beam.workers.split_stats import SplitReading
 from bpe_beam.workers.split_task import split_tasks, task_name
 
 S = TypeVar("S", bound=CountSettings | TokenizeSettings)
@@ -71,59 +69,25 @@ class SplitsLeft(NamedTuple):
     run: RunFolder
 
 
-class CorpusSummary(Struct, frozen=True, kw_only=True):
-    """The summary of a count or a tokenization; UNSET, in rows of the other job, is left out."""
+@dataclass(frozen=True)
+class CorpusResult(Generic[M]):
+    """A finished job over a corpus.
 
-    job: str
-    output: str
-    was_finished_before: bool | None
-    warnings: list[str] | None
-    splits_kept_from_before: int | UnsetType | None = UNSET
-    shards_kept_from_before: int | UnsetType | None = UNSET
-    files: int
-    files_excluded: int | None
-    duplicate_inputs: list[str] | None
-    links_not_followed: list[str] | None
-    files_passed_over: list[str] | None
-    by_format: dict[str, str]
-    files_read_by_one_worker: list[str] | None
-    documents: int
-    text_bytes: int
-    words: int | UnsetType = UNSET
-    unique_words: int | UnsetType = UNSET
-    tokens: int | UnsetType = UNSET
-    bytes_per_token: float | UnsetType | None = UNSET
-    sources: dict[str, dict[str, Any]] | None
-    shards: int | UnsetType = UNSET
-    shards_bytes: int | UnsetType = UNSET
-    temporary_bytes: int | UnsetType = UNSET
-    sequences: int | UnsetType = UNSET
-    sequence_length: int | UnsetType = UNSET
-    padding: int | UnsetType = UNSET
-    padding_share: float | UnsetType = UNSET
-    unfilled: int | UnsetType = UNSET
-    unfilled_share: float | UnsetType = UNSET
-    parts: dict[str, dict[str, int]] | UnsetType = UNSET
-    formats: dict[str, str] | UnsetType = UNSET
-    documents_changed: dict[str, int] | UnsetType = UNSET
-    rejects: int
-    rejects_by_reason: dict[str, int] | None
-    lost: dict[str, Any] | None
+    Attributes:
+        manifest: Its manifest.
+        finished_before: Whether an earlier run had finished it.
+        splits_kept: The number of splits that earlier runs had finished.
+        not_split: The files that one worker had to read, though they exceed a split.
+        seconds: The time of this run.
+        measured: The counters and distributions of this run.
+    """
+
+    manifest: M
+    finished_before: bool
+    splits_kept: int
+    not_split: Sequence[str]
     seconds: float
-    next: Sequence[str]
-    runner: str | None
-    workers: int | None
-    text_bytes_per_second: int | None
-    counters: dict[str, int] | None
-    distributions: dict[str, Any] | None
-
-
-class TemplateSummary(Struct, frozen=True):
-    """The summary of a job that was only described, as a template of the runner."""
-
-    job: str
-    output: str
-    template: str | None
+    measured: Measured
 
 
 class CorpusJob(ABC, Generic[S, M]):
@@ -131,17 +95,12 @@ class CorpusJob(ABC, Generic[S, M]):
 
     Attributes:
         kind: The kind of task of a split, as in the names of receipts.
-        made: What the summary calls the results of splits.
-        stats: What a receipt says of a split.
-        merged_stats: What a receipt says of a task that merges all splits.
         text_counter: The counter of the bytes of text.
         min_ram: The memory that a worker needs, for runners that choose machines.
         spare: See `local_workers`.
         merged: The names of the tasks that merge all splits.
         identity: What the results depend on beside the input, for `__job`.
         names: Every file that the job may write, without rejects and manifest.
-        next_commands: The commands that a user may run next.
-        warnings: What to tell the user whatever the corpus holds, see also `warnings_of`.
         for_another: Whether another job runs this one: it has called `check_input`, and the folder
             is a temporary one, within its own.
         needs_ids: Whether ids are written or decide, so that their lack is worth a warning.
@@ -150,17 +109,12 @@ class CorpusJob(ABC, Generic[S, M]):
 
     name: ClassVar[str]
     kind: ClassVar[str]
-    made: ClassVar[str]
-    stats: ClassVar[type[SplitStats]]
-    merged_stats: ClassVar[type[Struct]] = Struct
     text_counter: ClassVar[str]
     min_ram: ClassVar[str]
     spare: ClassVar[int] = 0
     merged: ClassVar[Sequence[str]] = ()
     identity: Mapping[str, Any]
     names: Sequence[str]
-    next_commands: Sequence[str]
-    warnings: Sequence[str] = ()
     holds_gil: bool
     for_another: bool = False
     needs_ids: bool = False
@@ -213,18 +167,10 @@ class CorpusJob(ABC, Generic[S, M]):
     def totals(self, manifest: M) -> CorpusTotals:
         """Return what the manifest says of the corpus."""
 
-    @abstractmethod
-    def rows(self, manifest: M) -> dict[str, Any]:
-        """Return the rows of the summary that `run` does not know."""
-
-    def warnings_of(self, manifest: M) -> Sequence[str]:
-        """Return what to tell the user of the documents."""
-        return ()
-
     # ---- what they share ----
 
-    def run(self, progress: Progress) -> CorpusSummary | TemplateSummary:
-        """Run the job, or finish what an earlier run began, and return the summary."""
+    def run(self, progress: Progress) -> CorpusResult[M]:
+        """Run the job, or finish what an earlier run began."""
         started = time.monotonic()
         settings, plan = self.settings, self.plan
         if not self.for_another:
@@ -241,46 +187,42 @@ class CorpusJob(ABC, Generic[S, M]):
             warn=progress.warn,
         )
         finished = folder.finished
-        self._forget_unfit(progress)
         kept = len(self._done(folder.receipt, plan))
         measured = Measured()
         self.prepare()
-        not_split: list[str] = []
-        if not finished:
-            try:
-                not_split = self._finish(progress, measured)
-            except TemplateMade:
-                return TemplateSummary(self.name, settings.output, template_of(settings.run))
+        not_split = [] if finished else self._finish(progress, measured)
         manifest = self.read_manifest(self.storage.read_bytes(folder.path(MANIFEST_FILE)))
         if finished:
             self.check(manifest, corpus_input.rejects_there(self.storage, folder.url, plan))
-        totals = self.totals(manifest)
-        warnings = [
-            *self.warnings,
-            *self.warnings_of(manifest),
-            *loss_warnings(totals.lost, plan.size),
-            *source_warnings(settings.input, totals.sources),
-        ]
         seconds = time.monotonic() - started
-        kept_row: dict[str, Any] = {f"{self.made}_kept_from_before": kept or None}
-        return CorpusSummary(
-            job=self.name,
-            output=settings.output,
-            was_finished_before=finished or None,
-            warnings=warnings or None,
-            **kept_row,
-            **inputs_summary(plan, not_split),
-            **self.rows(manifest),
-            documents=totals.documents,
-            rejects=sum(totals.rejects.values()),
-            rejects_by_reason=dict(totals.rejects) or None,
-            lost=losses_summary(totals.lost),
-            seconds=round(seconds, 3),
-            next=self.next_commands,
-            **run_summary(settings.run, len(plan.splits)),
-            text_bytes_per_second=measured.rate(self.text_counter, seconds),
-            **measured.to_json(),
-        )
+        return CorpusResult(manifest, finished, kept, not_split, seconds, measured)
+
+    def summary_rows(
+        self, result: CorpusResult[M], *, warnings: Sequence[str] = (), next: Sequence[str]
+    ) -> dict[str, Any]:
+        """Return the rows of `CorpusSummary`, with the warnings that the job adds."""
+        totals = self.totals(result.manifest)
+        warnings = [
+            *warnings,
+            *loss_warnings(totals.lost, self.plan.size),
+            *source_warnings(self.settings.input, totals.sources),
+        ]
+        return {
+            "job": self.name,
+            "output": self.settings.output,
+            "was_finished_before": result.finished_before or None,
+            "warnings": warnings or None,
+            **inputs_summary(self.plan, result.not_split),
+            "documents": totals.documents,
+            "rejects": sum(totals.rejects.values()),
+            "rejects_by_reason": dict(totals.rejects) or None,
+            "lost": losses_summary(totals.lost),
+            "seconds": round(result.seconds, 3),
+            "next": next,
+            **run_summary(self.settings.run, len(self.plan.splits)),
+            "text_bytes_per_second": result.measured.rate(self.text_counter, result.seconds),
+            **result.measured.to_json(),
+        }
 
     def check_input(self, progress: Progress) -> None:
         """Refuse inputs that cannot be read, before a folder is claimed; warn of others."""
@@ -292,19 +234,6 @@ class CorpusJob(ABC, Generic[S, M]):
             self.storage, self.plan, self.settings.input, needed=self.needs_ids
         ):
             progress.warn(warning)
-
-    def _forget_unfit(self, progress: Progress) -> None:
-        """Forget receipts that another version wrote with other stats: their tasks run again."""
-        structs: dict[str, type[Struct]] = dict.fromkeys(self.merged, self.merged_stats)
-        structs |= dict.fromkeys(self._split_tasks(self.plan), self.stats)
-        found = ((self.folder.receipt(task), struct) for task, struct in structs.items())
-        unfit = [receipt for receipt, struct in found if receipt and not receipt.fits(struct)]
-        self.folder.forget(unfit)
-        if unfit:
-            progress.warn(
-                f"{len(unfit):,} finished tasks run again: another version of bpe-beam wrote their "
-                f"receipts in {self.folder.url}"
-            )
 
     def _finish(self, progress: Progress, measured: Measured) -> list[str]:
         """Run the tasks that are left, finish the folder, and return the `_not_split` files."""

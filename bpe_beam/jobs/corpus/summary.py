@@ -1,10 +1,11 @@
-"""Rows and warnings of summaries about a corpus: its files, its sources, and what was lost."""
+"""Summaries of jobs over a corpus: its files, its sources, what was lost, and warnings."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from bpe_beam.corpus.formats.interface import input_format
@@ -21,6 +22,42 @@ if TYPE_CHECKING:
 
 _SHOWN_FILES = 10
 _IN_ARCHIVES = "in tar archives: hidden files, README, LICENSE and their like"
+
+
+class CorpusSummary(Struct, frozen=True, kw_only=True):
+    """What the summaries of `count` and `tokenize` share."""
+
+    job: str
+    output: str
+    was_finished_before: bool | None
+    warnings: list[str] | None
+    files: int
+    files_excluded: int | None
+    duplicate_inputs: list[str] | None
+    links_not_followed: list[str] | None
+    files_passed_over: list[str] | None
+    by_format: dict[str, str]
+    files_read_by_one_worker: list[str] | None
+    documents: int
+    text_bytes: int
+    rejects: int
+    rejects_by_reason: dict[str, int] | None
+    lost: dict[str, Any] | None
+    seconds: float
+    next: Sequence[str]
+    runner: str | None
+    workers: int | None
+    text_bytes_per_second: int | None
+    counters: dict[str, int] | None
+    distributions: dict[str, Any] | None
+
+
+class TemplateSummary(Struct, frozen=True):
+    """The summary of a job that was only described, as a template of the runner."""
+
+    job: str
+    output: str
+    template: str | None
 
 
 def inputs_summary(plan: Plan, not_split: Sequence[str]) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def make_counts(
             parts = []
             for partition, task in enumerate(map(_task_of, names)):
                 receipt = folder.receipt(task)
-                if receipt is not None and receipt.fits(CountsPart):
+                if receipt is not None:
                     parts.append(receipt.read_stats(CountsPart))
                 else:
                     parts.append(make_part(partition))

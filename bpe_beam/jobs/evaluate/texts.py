@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 from msgspec import Struct, structs
@@ -160,11 +160,9 @@ def words_in_memory(
     job = _CountInMemoryJob(settings, storage, plan)
     job.words = words
     try:
-        job.run(progress)
+        manifest = job.run(progress).manifest
     except NotInMemoryError:
         return None
-    data = storage.read_bytes(storage.join(settings.output, MANIFEST_FILE))
-    manifest = job.read_manifest(data)
     with ThreadPoolExecutor(workers_of(settings.run)) as pool:
         numbers = range(len(rules))
         return [*pool.map(lambda one: _counts(manifest, rules[one], words.take(one)), numbers)]
@@ -255,12 +253,10 @@ def token_counts(
         storage, settings.input, outputs=(settings.output, settings.run.summary_file)
     )
     job = _CountTokensJob(settings, storage, plan, tokenizer)
-    job.run(progress)
-    data = storage.read_bytes(storage.join(settings.output, MANIFEST_FILE))
-    found = job.read_manifest(data)
-    assert found.file is not None
-    tokens = found.tokens_by_source
-    return read_token_counts(storage, settings.output, tokenizer.fingerprint, tokens, found.file)
+    counted = job.run(progress).manifest
+    assert counted.file is not None
+    tokens = counted.tokens_by_source
+    return read_token_counts(storage, settings.output, tokenizer.fingerprint, tokens, counted.file)
 
 
 class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
@@ -268,11 +264,8 @@ class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
 
     name = "count_tokens"
     kind = KIND
-    made = "splits"
-    stats: ClassVar = TokenizeStats
     text_counter = metric_names.TEXT_BYTES_TOKENIZED
     min_ram = "1GB"
-    next_commands = ()
 
     def __init__(
         self, settings: TokenizeSettings, storage: Storage, plan: Plan, tokenizer: Tokenizer
@@ -345,9 +338,6 @@ class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
 
     def totals(self, manifest: CorpusTokens) -> CorpusTotals:
         return CorpusTotals(manifest.documents, manifest.rejects, manifest.lost, manifest.sources)
-
-    def rows(self, manifest: CorpusTokens) -> dict[str, Any]:
-        return {"text_bytes": 0, "tokens": manifest.tokens, "sources": None}
 
 
 def _manifest_of(data: bytes) -> CorpusTokens:

@@ -7,7 +7,7 @@ a job of its own that resumes by itself, and a folder that `verify` knows.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from msgspec import structs
@@ -15,42 +15,46 @@ from msgspec import structs
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE
 from bpe_beam.jobs import convert
-from bpe_beam.jobs.corpus.job import CorpusSummary
+from bpe_beam.jobs.corpus.summary import TemplateSummary
+from bpe_beam.jobs.tokenize.arrange import tokenize_arranged
+from bpe_beam.jobs.tokenize.documents import TokenizeSummary, tokenize_documents
+from bpe_beam.jobs.tokenize.inputs import TokenizeInputs
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress
 from bpe_beam.settings.convert import ConvertSettings
-from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.formats.interface import ShardLimit, limit_of
+from bpe_beam.shards.formats.interface import limit_of
 from bpe_beam.storage import Storage
 
 
 def tokenize_to_each(
-    settings: TokenizeSettings,
-    progress: Progress,
-    tokenize: Callable[[TokenizeSettings, ShardLimit | None], CorpusSummary],
-) -> CorpusSummary:
-    """Tokenize a corpus to folders of several formats below the output.
+    inputs: TokenizeInputs, progress: Progress
+) -> TokenizeSummary | TemplateSummary:
+    """Tokenize a corpus to a folder for each format below the output.
 
     Returns:
-        The summary of the tokenization, with the folders of all formats, and the shards of all.
+        The summary of the tokenization, with the folders and the shards of all formats.
     """
     started = time.monotonic()
-    storage = Storage(settings.run.storage_options)
+    settings, storage = inputs.settings, inputs.storage
     if storage.exists(storage.join(settings.output, JOB_FILE)):
         raise UsageError(
-            f"{settings.output} holds the shards of one format; several have a folder each",
+            f"{settings.output} has the shards of one format; several have a folder each",
             ("output",),
             "give another {output}",
         )
-    # Those with a place for labels first: the others take from them what they need.
+    # Formats with a place for labels first: the others take what they need of them.
     first, *others = sorted(
         settings.formats, key=lambda name: shard_format(name).labelled_writer is None
     )
     folders = {name: storage.join(settings.output, name) for name in settings.formats}
     one = replace(settings, formats=(first,), output=folders[first])
-    summary = tokenize(one, limit_of(map(shard_format, settings.formats)))
-    made = [*_folders_of_shards(storage, folders[first])]
+    limit = limit_of(map(shard_format, settings.formats))
+    tokenize = tokenize_documents if one.arranging.arrangement is None else tokenize_arranged
+    summary = tokenize(replace(inputs, settings=one, limit=limit), progress)
+    if isinstance(summary, TemplateSummary):
+        return summary
+    finished = [*_folders_of_shards(storage, folders[first])]
     converted = [
         convert.run(
             ConvertSettings(
@@ -62,23 +66,22 @@ def tokenize_to_each(
             progress,
         )
         for name in others
-        for inside in made
+        for inside in finished
     ]
-    if converted:
-        shards, size = summary.shards, summary.shards_bytes
-        assert isinstance(shards, int)
-        assert isinstance(size, int)
-        summary = structs.replace(
-            summary,
-            shards=shards + sum(each.shards for each in converted),
-            shards_bytes=size + sum(each.shards_bytes for each in converted),
-        )
-    return structs.replace(
+    summary = structs.replace(
         summary,
         output=settings.output,
         formats=folders,
         seconds=round(time.monotonic() - started, 3),
-        next=[command("verify", settings.output)] if made else summary.next,
+    )
+    if not finished:
+        return summary  # of a dry run
+    shards, size = summary.shards or 0, summary.shards_bytes or 0
+    return structs.replace(
+        summary,
+        shards=shards + sum(each.shards for each in converted),
+        shards_bytes=size + sum(each.shards_bytes for each in converted),
+        next=[command("verify", settings.output)],
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -57,9 +57,6 @@ from bpe_beam.training.merges.continue_training import continued
 from bpe_beam.training.merges.native_trainer import MAX_TEXT, TrainingResult
 from bpe_beam.training.recipe import DEFAULT_TIE_BREAK, BpeRecipe, Recipe
 from bpe_beam.training.tokenizer_parts import tokenizer_of
-
-if TYPE_CHECKING:
-    from bpe_beam.jobs.dry_run import Estimate
 
 _LONG_TOKEN = 1_000
 """A token of more characters than this is worth a warning."""
@@ -143,14 +140,7 @@ class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
     job_fingerprint: Sha256 | UnsetType = UNSET
 
 
-def run(settings: TrainSettings, progress: Progress) -> TrainSummary | Estimate:
-    """Train a tokenizer, or with `dry_run` estimate what that takes."""
-    if settings.dry_run:
-        return _estimate(plan_training(settings, Storage(settings.run.storage_options)))
-    return train(settings, progress)
-
-
-def train(settings: TrainSettings, progress: Progress) -> TrainSummary:
+def run(settings: TrainSettings, progress: Progress) -> TrainSummary:
     """Train a tokenizer; the summary is also written as `summary.json`.
 
     Returns:
@@ -162,7 +152,7 @@ def train(settings: TrainSettings, progress: Progress) -> TrainSummary:
 
 
 def train_from_parts(settings: TrainingSettings, parts: int, progress: Progress) -> TrainSummary:
-    """Train as `train` does, but from the first parts of the counts only: a sample of their words.
+    """Train as `run` does, but from the first parts of the counts only: a sample of their words.
 
     Returns:
         The summary.
@@ -397,13 +387,8 @@ def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder,
 
     settings, storage = plan.settings, plan.storage
     assert settings.input is not None
-    count_settings = _count_settings(plan)
-    corpus = corpus_input.plan_of(
-        storage,
-        settings.input,
-        outputs=(settings.folder, settings.run.summary_file),
-        with_places=count_settings.with_places,
-    )
+    counting = count_settings(plan)
+    corpus = count.plan_of(counting, storage, settings.folder)
     corpus_input.check_first_records(storage, corpus, settings.input)
     words = {
         "normalizer": settings.corpus_normalizer,
@@ -411,15 +396,15 @@ def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder,
         **corpus_input.identity(settings.input, corpus),
     }
     folder = _claim(plan, words, progress)
-    if folder.finished and not storage.exists(count_settings.output):
+    if folder.finished and not storage.exists(counting.output):
         return folder, {}
     counted = msgspec.to_builtins(
-        count.run(count_settings, progress, plan=corpus, added_tokens=plan.added_tokens)
+        count.run(counting, progress, plan=corpus, added_tokens=plan.added_tokens)
     )
     return folder, {key: counted[key] for key in (*_OF_INPUT_FILES, *_MEASURED) if key in counted}
 
 
-def _count_settings(plan: TrainingPlan) -> CountSettings:
+def count_settings(plan: TrainingPlan) -> CountSettings:
     """Return the settings of counting the corpus into the output."""
     settings = plan.settings
     assert settings.input is not None
@@ -432,25 +417,6 @@ def _count_settings(plan: TrainingPlan) -> CountSettings:
         special_tokens=plan.extracted,
         tie_break=settings.tie_break or DEFAULT_TIE_BREAK,
     )
-
-
-def _estimate(plan: TrainingPlan) -> Estimate:
-    """Return what the job would take; nothing is written."""
-    from bpe_beam.jobs.corpus import input as corpus_input
-    from bpe_beam.jobs.dry_run import estimate_training, estimate_training_from_counts
-
-    settings, storage = plan.settings, plan.storage
-    if plan.counts is not None:
-        return estimate_training_from_counts(settings, plan.recipe, plan.counts.manifest)
-    assert settings.input is not None
-    counting = _count_settings(plan)
-    corpus = corpus_input.plan_of(
-        storage,
-        settings.input,
-        outputs=(settings.folder, settings.run.summary_file),
-        with_places=counting.with_places,
-    )
-    return estimate_training(corpus, counting, settings, plan.recipe)
 
 
 def _claim(plan: TrainingPlan, words: dict[str, Any], progress: Progress) -> OutputFolder:

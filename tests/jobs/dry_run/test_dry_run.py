@@ -23,6 +23,9 @@ from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.readers import read_split
 from bpe_beam.jobs import dry_run, train
 from bpe_beam.jobs.corpus import input as corpus_input
+from bpe_beam.jobs.dry_run import trial
+from bpe_beam.jobs.dry_run.sample import sample_of
+from bpe_beam.jobs.dry_run.trial import Trial, Trials
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.storage import Storage
 from bpe_beam.training.recipe import BpeRecipe
@@ -112,8 +115,8 @@ def test_train_from_some_parts(made: Path, tmp_path: Path, monkeypatch: pytest.M
 
     original = train.train_from_parts
     monkeypatch.setattr(train, "train_from_parts", train_from_parts)
-    whole = dry_run._work(BpeRecipe(1000), real["unique_words"] * 8)
-    monkeypatch.setattr(dry_run, "_LEAST_LEARNING", 0.8 * whole)
+    whole = dry_run._usual_seconds(BpeRecipe(1000), real["unique_words"] * 8)
+    monkeypatch.setattr(dry_run, "_MIN_LEARNING", 0.8 * whole)
     found = estimated(made, "train", *args)
     assert 1 < tried[0] < 32
     assert found["storage_bytes"] == pytest.approx(real["storage_bytes"], rel=0.2)
@@ -142,7 +145,7 @@ def test_tokenize(made: Path, tmp_path: Path, formats: tuple[str, ...]) -> None:
 @pytest.fixture
 def small_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sample of a fifth of the corpus."""
-    monkeypatch.setattr(dry_run, "LEAST_SAMPLE", 60_000)
+    monkeypatch.setattr(trial, "MIN_SAMPLE", 60_000)
 
 
 @pytest.mark.parametrize("by_source", [False, True])
@@ -190,8 +193,8 @@ def test_a_sample_is_within_a_larger_one_and_has_whole_documents(made: Path) -> 
     settings = InputSettings(inputs=(str(made / "corpus"),))
     plan = corpus_input.plan_of(Storage(), settings)
     small, large = (
-        dry_run.sample_of(Storage(), plan, size, places, "\n", 4)
-        for size, places in ((20_000, 8), (80_000, 16))
+        sample_of(Storage(), plan, size, positions, "\n", 4)
+        for size, positions in ((20_000, 8), (80_000, 16))
     )
     assert (len(small.splits), len(large.splits)) == (4, 4)
     assert sum(split.size for split in large.splits) == pytest.approx(80_000, rel=0.2)
@@ -211,8 +214,8 @@ def rows_of(plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
-def a_run(seconds: float, text: int, stored: int) -> dry_run._Run:
-    return dry_run._Run(seconds, {"done": stored}, 0, 0, {"text_bytes": text})
+def a_run(seconds: float, text: int, stored: int) -> Trial:
+    return Trial(seconds, {"done": stored}, 0, 0, {"text_bytes": text})
 
 
 def test_seconds_are_those_of_every_run_and_of_the_text() -> None:
@@ -222,7 +225,7 @@ def test_seconds_are_those_of_every_run_and_of_the_text() -> None:
     )
     plan = Plan("", (InputFile("a", 5 * 10**6, "text", "none"),), splits)
     runs = a_run(2.0, 10**6, 500_000), a_run(5.0, 4 * 10**6, 2 * 10**6)
-    alone = dry_run._Sample(plan, *runs, started=0.5, repeated_seconds=2.0, workers=1, splits=8)
+    alone = Trials(plan, *runs, started=0.5, repeated_seconds=2.0, workers=1, splits=8)
     assert alone.seconds == pytest.approx(0.5 + 2 + 9)
     # Of two workers, one has three of five splits: as if there were 12 MB.
     both = dataclasses.replace(alone, workers=2)

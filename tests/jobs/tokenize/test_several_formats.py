@@ -49,7 +49,7 @@ def test_each_folder_is_that_of_a_run_to_it_alone(
     assert one.code == 2
     several = run(*arguments, *formats(*FORMATS), "--output", tmp_path / "llmc")
     assert several.code == 2
-    assert "holds the shards of one format" in several.message
+    assert "has the shards of one format" in several.message
 
 
 def test_what_cannot_be_written_is_refused_before_work(

@@ -1,0 +1,239 @@
+"""Trials: a job runs on samples of its corpus in this process, and its figures are scaled.
+
+The job runs on two samples, of which the first is a quarter of the second. What the second takes
+more is what more text takes. A small corpus is read whole, and its amounts are exact.
+"""
+
+from __future__ import annotations
+
+import heapq
+import io
+import resource
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bpe_beam.corpus.plan import Plan
+from bpe_beam.engines.local import scattered
+from bpe_beam.engines.run import workers_of
+from bpe_beam.folders.artifact_names import MANIFEST_FILE
+from bpe_beam.jobs.corpus.summary import inputs_summary
+from bpe_beam.jobs.dry_run.sample import POSITIONS, sample_of
+from bpe_beam.progress import Progress, Stage
+from bpe_beam.settings.common import RunSettings
+from bpe_beam.settings.count import CountSettings
+from bpe_beam.settings.tokenize import TokenizeSettings
+from bpe_beam.storage import Storage
+
+SAMPLE_SHARE, MIN_SAMPLE, MAX_SAMPLE = 0.025, 8 << 20, 64 << 20
+"""The share of the stored bytes that the sample has, and its minimum and maximum of bytes."""
+
+_SPLITS = 8
+"""The minimum of splits of a sample."""
+
+
+class _TrialStage(Stage):
+    """A stage that keeps what its tasks have reported."""
+
+    counters: dict[str, int]
+
+    def at_least(self, done: int, **counters: int) -> None:
+        """Do nothing: splits of a sample may be read in part."""
+
+    def __exit__(self, *error: Any) -> None:
+        now = self.snapshot()
+        self.counters.update(now.counters, done=max(now.done, self.counters.get("done", 0)))
+        super().__exit__(*error)
+
+
+class TrialProgress(Progress):
+    """Shows nothing, and has what the tasks of the stages have reported."""
+
+    def __init__(self) -> None:
+        super().__init__("none", stream=io.StringIO())
+        self.counters: dict[str, int] = {}
+
+    def stage(self, name: str, total: int | None, unit: str) -> Stage:
+        """See `Progress.stage`."""
+        stage = _TrialStage(name, total, unit, None)
+        stage.counters = self.counters
+        return stage
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What the job took on a sample.
+
+    Attributes:
+        seconds: Its seconds.
+        counters: What its tasks have reported; `done` is the number of stored bytes that they read.
+        storage_bytes: The size of its output, without manifests.
+        manifest_bytes: The size of manifests, which list slices: samples have more of them.
+        summary: Its summary.
+    """
+
+    seconds: float
+    counters: dict[str, int]
+    storage_bytes: int
+    manifest_bytes: int
+    summary: dict[str, Any]
+
+    @property
+    def stored(self) -> int:
+        """The stored bytes that it read; at least 1."""
+        return max(1, self.counters["done"])
+
+    @property
+    def text(self) -> int:
+        """The bytes of the text; at least 1."""
+        return max(1, int(self.summary["text_bytes"]))
+
+
+@dataclass(frozen=True)
+class Trials:
+    """The trials on both samples; the same one twice, if the corpus was read whole.
+
+    Attributes:
+        started: The seconds of this process before the first trial.
+        repeated_seconds: The time of the first trial when it was repeated, without imports.
+        workers: How many splits are read at once.
+        splits: The splits of the second sample.
+    """
+
+    plan: Plan
+    first: Trial
+    second: Trial
+    started: float
+    repeated_seconds: float
+    workers: int
+    splits: int
+
+    @property
+    def share(self) -> float:
+        """The share of the corpus that the second trial has read."""
+        return self.second.stored / max(self.second.stored, self.plan.size)
+
+    @property
+    def text(self) -> float:
+        """The bytes of the text of the whole corpus."""
+        return self.second.text / self.share
+
+    @property
+    def seconds(self) -> float:
+        """The seconds of the job on the whole corpus, the start of the process included."""
+        # Each worker reads a split at a time, so the last split may be read alone.
+        free = [0] * self.workers
+        for number in scattered(len(self.plan.splits)):
+            heapq.heapreplace(free, free[0] + self.plan.splits[number].size)
+        uneven = max(free) * self.workers / max(1, self.plan.size)
+        more = self.per_byte(self.second.seconds - self.repeated_seconds)
+        return self.started + self.first.seconds + more * (uneven * self.text - self.first.text)
+
+    @property
+    def storage_bytes(self) -> float:
+        """The bytes of the output, if they grow as the text does."""
+        more = self.per_byte(self.second.storage_bytes - self.first.storage_bytes)
+        files = self.first.storage_bytes + more * (self.text - self.first.text)
+        return files + self.second.manifest_bytes
+
+    def per_byte(self, difference: float) -> float:
+        """Return a difference between both trials for each byte of text; 0 if they are the same."""
+        return max(0.0, difference) / max(1, self.second.text - self.first.text)
+
+    def whole(self, name: str) -> int:
+        """Return an amount of the whole corpus by its name in the summary."""
+        return round(float(self.second.summary[name]) / self.share)
+
+    def rows(self) -> dict[str, Any]:
+        """Return the rows of the summary that jobs share."""
+        plan = self.plan
+        rows = inputs_summary(plan, ())
+        del rows["files_read_by_one_worker"]
+        return {
+            **rows,
+            "bytes": plan.size,
+            "splits": len(plan.splits),
+            "sampled_bytes": self.second.stored,
+            **{name: self.whole(name) for name in ("documents", "text_bytes", "rejects")},
+            "workers": self.workers,
+        }
+
+
+def try_samples(
+    plan: Plan,
+    settings: CountSettings | TokenizeSettings,
+    folder: str,
+    run: Callable[[Any, Progress, Plan], object],
+) -> Trials:
+    """Run a job on both samples; the outputs are `first` and `second` below the folder."""
+    started = time.process_time()
+    workers = workers_of(settings.run, len(plan.splits))
+
+    def tried(name: str, sample: Plan) -> Trial:
+        output = f"{folder}/{name}"
+        any_rejects = replace(settings.input, max_rejects="100%")
+        one = replace(settings, input=any_rejects, output=output, run=here(settings.run, workers))
+        progress, begun = TrialProgress(), time.monotonic()
+        summary = msgspec.to_builtins(run(one, progress, sample))
+        seconds = time.monotonic() - begun
+        return Trial(seconds, progress.counters, *sizes_of(output), summary)
+
+    size = min(MAX_SAMPLE, max(MIN_SAMPLE, round(SAMPLE_SHARE * plan.size)))
+    if plan.size <= 2 * size:
+        whole = tried("second", plan)
+        return Trials(plan, whole, whole, started, whole.seconds, workers, len(plan.splits))
+    storage, separator = Storage(settings.run.storage_options), settings.input.document_separator
+    quarter, sample = (
+        sample_of(storage, plan, bytes_, positions, separator, max(_SPLITS, workers))
+        for bytes_, positions in ((size // 4, POSITIONS // 2), (size, POSITIONS))
+    )
+    first, repeated = tried("first", quarter), tried("repeated", quarter)
+    forget_peak()
+    second = tried("second", sample)
+    return Trials(plan, first, second, started, repeated.seconds, workers, len(sample.splits))
+
+
+def here(run: RunSettings, workers: int | None = None) -> RunSettings:
+    """Return settings to run a job in this process without a word."""
+    return RunSettings(workers=workers, quiet=True, storage_options=run.storage_options)
+
+
+def sizes_of(folder: str) -> tuple[int, int]:
+    """Return the bytes of all files of a folder but manifests, and the bytes of manifests."""
+    sizes = [0, 0]
+    for path in Path(folder).rglob("*"):
+        sizes[path.name == MANIFEST_FILE] += path.stat().st_size if path.is_file() else 0
+    return sizes[0], sizes[1]
+
+
+def peak_memory() -> int:
+    """Return the peak of this process's resident memory, in bytes."""
+    return _memory("VmHWM")
+
+
+def resident_memory() -> int:
+    """Return the resident memory of this process, in bytes."""
+    return _memory("VmRSS")
+
+
+def _memory(name: str) -> int:
+    try:
+        # Not by `getrusage`, which counts the process that this one was forked from.
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+    except (OSError, StopIteration):
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
+
+
+def forget_peak() -> None:
+    """Let the peak of memory begin anew, where the system can."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        return

@@ -1,0 +1,269 @@
+"""`tokenize` with documents in the order of the corpus: a shard of each split with tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from importlib import import_module
+from threading import Timer
+from typing import Any
+
+from msgspec import UNSET, UnsetType, structs, to_builtins
+
+from bpe_beam.corpus.plan import Plan
+from bpe_beam.engines.steps import Steps, TemplateMade, template_of
+from bpe_beam.errors import DataError
+from bpe_beam.folders.artifact_names import SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.output_folder import RestoredFolder, RestoredTask
+from bpe_beam.folders.receipts import WORK, Receipt
+from bpe_beam.jobs.corpus import input as corpus_input
+from bpe_beam.jobs.corpus.job import CorpusJob, SplitsLeft
+from bpe_beam.jobs.corpus.summary import CorpusSummary, TemplateSummary, shard_source_facts
+from bpe_beam.jobs.input_folders import restored_files, write_small_files
+from bpe_beam.jobs.tokenize.inputs import (
+    TokenizeInputs,
+    doubled_warnings,
+    framing,
+    read_inputs,
+    tokenizer_warnings,
+)
+from bpe_beam.messages import command
+from bpe_beam.progress import Progress
+from bpe_beam.settings.field import identity_of
+from bpe_beam.settings.tokenize import TokenizeSettings
+from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.formats.interface import limit_of
+from bpe_beam.shards.manifest import Manifest, index_names, read_manifest, with_files
+from bpe_beam.shards.numbering import shard_name, token_counts_file
+from bpe_beam.shards.token_counts import write_token_counts
+from bpe_beam.workers import metric_names
+from bpe_beam.workers.corpus_totals import CorpusTotals
+from bpe_beam.workers.shard_manifest import final_names, manifest_of
+from bpe_beam.workers.shard_manifest import plan_of as manifest_plan
+from bpe_beam.workers.split_stats import SplitReading
+from bpe_beam.workers.split_task import rejects_name
+from bpe_beam.workers.token_counter import added_up, id_columns, token_counts_name
+from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask, tokenize_split
+
+_IMPORT_AFTER = 0.05
+"""The seconds after which the tasks of a job have begun to encode."""
+
+
+class TokenizeSummary(CorpusSummary, frozen=True, kw_only=True):
+    """The summary of a tokenization.
+
+    Attributes:
+        shards: The number of shards; UNSET if a dry run wrote none.
+        formats: The folder of each format, if there are several.
+    """
+
+    shards_kept_from_before: int | None
+    tokens: int
+    bytes_per_token: float | None
+    sources: dict[str, dict[str, Any]] | None
+    documents_changed: dict[str, int] | UnsetType = UNSET
+    shards: int | UnsetType = UNSET
+    shards_bytes: int | UnsetType = UNSET
+    formats: dict[str, str] | UnsetType = UNSET
+
+
+def tokenize_documents(
+    inputs: TokenizeInputs, progress: Progress
+) -> TokenizeSummary | TemplateSummary:
+    """Tokenize a corpus to the shards of its splits."""
+    job, settings = TokenizeJob(inputs), inputs.settings
+    try:
+        result = job.run(progress)
+    except TemplateMade:
+        return TemplateSummary(job.name, settings.output, template_of(settings.run))
+    manifest, totals, output = result.manifest, result.manifest.totals, settings.output
+    warnings = [
+        *tokenizer_warnings(inputs.encoding),
+        *doubled_warnings(inputs.encoding, manifest.changes, totals.documents),
+    ]
+    next = [command("verify", output), command("inspect", output)]
+    return TokenizeSummary(
+        **job.summary_rows(result, warnings=warnings, next=next),
+        shards_kept_from_before=result.splits_kept or None,
+        text_bytes=totals.text_bytes,
+        tokens=totals.tokens,
+        bytes_per_token=totals.text_bytes / totals.tokens if totals.tokens else None,
+        sources=shard_source_facts(manifest.sources),
+        documents_changed=to_builtins(manifest.changes) or UNSET,
+        shards=totals.shards,
+        shards_bytes=shards_bytes([manifest]),
+    )
+
+
+def shards_bytes(manifests: Sequence[Manifest]) -> int:
+    """Return the size of all shards."""
+    return sum(
+        file.bytes for manifest in manifests for shard in manifest.shards for file in shard.files
+    )
+
+
+class TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
+    """Makes a shard of each split with tokens."""
+
+    name = "tokenize"
+    kind = "shard"
+    text_counter = metric_names.TEXT_BYTES_TOKENIZED
+    min_ram = "1GB"
+    spare = 2  # with two, a core rarely waits while tasks flush their shards
+
+    def __init__(self, inputs: TokenizeInputs, *, hashes: bool = False) -> None:
+        settings, plan, tokenizer = inputs.settings, inputs.plan, inputs.tokenizer
+        super().__init__(settings, inputs.storage, plan)
+        format_limit = limit_of([shard_format(settings.format)])
+        self._limit = None if inputs.limit == format_limit else inputs.limit
+        self._tokenizer = tokenizer
+        self._encoding = inputs.encoding
+        self._hashes = hashes
+        self.holds_gil = tokenizer.holds_gil
+        self.needs_ids = shard_format(settings.format).labelled_writer is not None
+        self.identity = {
+            "tokenizer": tokenizer.fingerprint,
+            "format": settings.format,
+            **framing(settings),
+            **({"hashes": ["id", "text"]} if hashes else {}),
+            **({"shard_limit": to_builtins(self._limit)} if self._limit else {}),
+            **({"columns": list(settings.columns)} if settings.columns else {}),
+        }
+        shards = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
+        suffixes = shard_format(settings.format).suffixes
+        files = [f"{shard}{suffix}" for shard in shards for suffix in suffixes]
+        # The final names are these where every split has tokens; see `OutputFolder.publish`.
+        self.names = [
+            SHARDS_TOKENIZER_FILE,
+            TOKEN_COUNTS_FILE,
+            *index_names(settings.format),
+            *(token_counts_name(shard) for shard in shards),
+            *(f"{WORK}/{file}" for file in files),
+            *files,
+        ]
+
+    @staticmethod
+    def restore(manifest: bytes) -> RestoredFolder:
+        found = Manifest.from_bytes(manifest)
+        plan = manifest_plan(found, "")
+        rejects = {file.name: file for file in found.rejects.files}
+        tasks = restored_files(found)
+        for split, rows in zip(plan.splits, found.by_split, strict=True):
+            rejected = rejects.get(rejects_name(split.index, len(plan.splits)))
+            files = tuple(file for row in rows for file in row.files)
+            reading = SplitReading.restored(split)
+            # The manifest has the sum of reject reasons only: a split with rejects is read again.
+            tasks[shard_name(split.index, len(plan.splits))] = RestoredTask(
+                files if rejected is None else (*files, rejected),
+                TokenizeStats.of_rows(reading, rows) if rejected is None else None,
+            )
+        return RestoredFolder(found.job_fingerprint or None, tasks)
+
+    @staticmethod
+    def run_from(settings: TokenizeSettings, progress: Progress) -> object:
+        return tokenize_documents(read_inputs(settings), progress)
+
+    def prepare(self) -> None:
+        folder, data = self.folder, self._tokenizer.json_bytes
+        if folder.finished:
+            write_small_files(folder, read_manifest(self.storage, folder.url), data)
+        else:
+            folder.write(SHARDS_TOKENIZER_FILE, data)
+
+    def steps(self, left: SplitsLeft) -> Steps | None:
+        if not left.tasks:
+            return None
+        task = TokenizeTask(
+            folder=left.run.for_workers(),
+            reading=corpus_input.read_settings(self.settings.input),
+            encoding=self._encoding.kept_at(self.storage, self.folder.path(SHARDS_TOKENIZER_FILE)),
+            splits=len(left.plan.splits),
+            shard_format=self.settings.format,
+            count_tokens=True,
+            hashes=self._hashes,
+            columns=self.settings.columns,
+            limit=self._limit,
+        )
+        id_columns(self._tokenizer)  # or each thread would make them
+        # What `publish` writes with is slow to import: beside the tasks, nobody waits for it. They
+        # need Python at their start, native code from then on.
+        later = Timer(_IMPORT_AFTER, import_module, args=("pyarrow.parquet",))
+        later.daemon = True
+        later.start()
+        return lambda engine: engine.run(
+            "TokenizeSplit",
+            partial(tokenize_split, task),
+            engine.tasks("Splits", left.tasks),
+            str,
+        )
+
+    def worker_settings(self) -> TokenizeSettings:
+        return replace(self.settings, tokenizer=self.folder.path(SHARDS_TOKENIZER_FILE))
+
+    def manifest(self, plan: Plan, splits: list[Receipt], merged: list[Receipt]) -> Manifest:
+        settings = {**framing(self.settings), **identity_of(self.settings.input)}
+        manifest = manifest_of(plan, splits, self._tokenizer, settings, self.settings.format)
+        return structs.replace(manifest, columns=self.settings.columns or UNSET)
+
+    def publish(self, manifest: Manifest, splits: list[Receipt], merged: list[Receipt]) -> bytes:
+        counts = self._write_token_counts(manifest, splits)
+        self.folder.publish(final_names(splits))
+        data = self._tokenizer.json_bytes
+        write_small_files(self.folder, manifest, data)
+        return with_files(manifest, data, counts, job=self.folder.fingerprint).to_bytes()
+
+    def _done(self, receipt: Callable[[str], Receipt | None], plan: Plan) -> dict[int, Receipt]:
+        """See `CorpusJob`; a split without token counts is done only if the folder has their sums.
+
+        A folder that is repaired may have the sums, and no longer those of splits.
+        """
+        done = super()._done(receipt, plan)
+        if all(token_counts_file(found) for found in done.values()):
+            return done
+        if self.folder.restored and self._restored_sums is not None:
+            return done
+        return {index: found for index, found in done.items() if token_counts_file(found)}
+
+    @cached_property
+    def _restored_sums(self) -> FileInfo | None:
+        """The token counts of all splits in a folder that is repaired, if they are whole."""
+        files = self.folder.restored.get(TOKEN_COUNTS_FILE, ())
+        return next(filter(self.folder.matches, files), None)
+
+    def _write_token_counts(self, manifest: Manifest, splits: list[Receipt]) -> FileInfo:
+        """Write the token counts of all splits, unless a folder that is repaired has them."""
+        files = [file for receipt in splits if (file := token_counts_file(receipt)) is not None]
+        if len(files) < len(splits):
+            assert self._restored_sums is not None  # or `_done` had left these splits out
+            return self._restored_sums
+        columns = id_columns(self._tokenizer)
+        sources = None if manifest.sources is None else list(manifest.sources)
+        return write_token_counts(
+            self.storage,
+            self.folder.url,
+            self._tokenizer.fingerprint,
+            added_up(self.folder, files, columns, sources),
+        )
+
+    def read_manifest(self, data: bytes) -> Manifest:
+        return Manifest.from_bytes(data)
+
+    def totals(self, manifest: Manifest) -> CorpusTotals:
+        return CorpusTotals(
+            manifest.totals.documents,
+            manifest.rejects.by_reason,
+            manifest.rejects.lost,
+            manifest.sources,
+            manifest.changes.dropped,
+        )
+
+    def check(self, manifest: Manifest, files: Sequence[str]) -> None:
+        super().check(manifest, files)
+        if not manifest.totals.tokens:
+            raise DataError(
+                f"there is no token: the {manifest.totals.documents:,} documents of "
+                f"{', '.join(self.settings.input.inputs)} are empty, or the tokenizer makes "
+                "nothing of them"
+            )
