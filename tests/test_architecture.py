@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -96,6 +97,12 @@ def test_rooms_import_only_rooms_above_them() -> None:
     for room, may_import in TABLE.items():
         assert may_import <= above, f"{room} may import a room that is below it"
         above.add(room)
+
+
+def test_the_drawing_shows_the_table() -> None:
+    """After a change of the table: python scripts/make_room_drawing.py."""
+    script = runpy.run_path(str(PAGE.parents[1] / "scripts" / "make_room_drawing.py"))
+    assert script["PICTURE"].read_text("utf-8") == script["drawing"](PAGE.read_text("utf-8"))
 
 
 def test_no_modules_import_each_other() -> None:
