@@ -18,12 +18,12 @@ BATCH_SCHEMA = pa.schema(
 """A batch of documents: the id, null if it has none; the source; the place; the text. The place is
 the file's number in the plan << PLACE_BITS | the byte of the decompressed file, or the row, at
 which the record begins: it orders documents as in the corpus. It is null after the first boundary
-of a split compressed file, where nobody knows how many bytes came before."""
+of a split compressed file, since the number of bytes before it is unknown."""
 
 PLACE_BITS = 44
 
 MAX_RECORD_BYTES = (1 << 31) - 1
-"""The most bytes of a record in its file; a longer one is a reject."""
+"""Maximum bytes of a record in its file; a longer one is a reject."""
 
 MAX_BATCH_ROWS = 1 << 16
 
@@ -35,10 +35,8 @@ def strings(
 ) -> pa.Array:
     """Return a column over the buffers of native code, without a copy.
 
-    Args:
-        data: The bytes of all texts, `uint8[m]`.
-        ends: Where each text ends, after a 0, `int64[n + 1]`.
-        valid: Which texts are not null, `uint8[n]`; None or empty: all.
+    `data` has the bytes of all texts, `uint8[m]`; `ends` a 0 and the end of each text,
+    `int64[n + 1]`; `valid` a 1 for each text that is not null, `uint8[n]`; None or empty: all.
     """
     nulls = None
     if valid is not None and len(valid) and not valid.all():

@@ -1,8 +1,8 @@
 """The proof that the slices of a file are contiguous, where readers had to guess their starts.
 
 If every slice begins where the one before it ended, and the first at the file's start, then all
-records were read once, as if the file was read from its start. Where that fails the file is read
-again as one.
+records were read once, as if the file was read from its start. If not, the file is read again as
+one slice.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def is_speculative(file: InputFile) -> bool:
 
 def speculative_part(plan: Plan) -> Plan:
     """Return the splits, slices and files that `files_with_gaps` checks, with their numbers."""
-    found = ((each.index, tuple(_speculative_slices(plan, each))) for each in plan.splits)
-    splits = tuple(Split(index, slices) for index, slices in found if slices)
+    slices_of = ((each.index, tuple(_speculative_slices(plan, each))) for each in plan.splits)
+    splits = tuple(Split(index, slices) for index, slices in slices_of if slices)
     numbers = {slice_.file for split in splits for slice_ in split.slices}
     files = {number: plan.files[number] for number in sorted(numbers)}
     return Plan(plan.root, cast(Any, files), splits)
@@ -41,21 +41,21 @@ def _speculative_slices(plan: Plan, split: Split) -> Iterator[Slice]:
 def files_with_gaps(
     plan: Plan, boundaries: Iterable[Boundaries], proven: Collection[int] = ()
 ) -> frozenset[int]:
-    """Return the numbers of the files of a plan whose slices are not contiguous."""
+    """Return the numbers of the files whose slices are not contiguous."""
     reported = {(each.file, each.start): each for each in boundaries}
     ends: dict[int, Position | str | None] = {}  # where the next slice of each file must begin
     gaps: set[int] = set()
     for split in plan.splits:
         for slice_ in _speculative_slices(plan, split):
-            found = reported.get((slice_.file, slice_.start))
+            report = reported.get((slice_.file, slice_.start))
             if split.index in proven:
                 ends[slice_.file] = _ANYWHERE
-            elif found is None or found.broken:
+            elif report is None or report.broken:
                 gaps.add(slice_.file)
-            elif found.begins is not None:  # otherwise no unit begins in this slice
-                if ends.get(slice_.file, _ANYWHERE) not in (_ANYWHERE, found.begins):
+            elif report.begins is not None:  # else no unit begins in this slice
+                if ends.get(slice_.file, _ANYWHERE) not in (_ANYWHERE, report.begins):
                     gaps.add(slice_.file)
-                ends[slice_.file] = found.ends
+                ends[slice_.file] = report.ends
     gaps.update(file for file, end in ends.items() if end not in (_ANYWHERE, None))
     return frozenset(gaps)
 

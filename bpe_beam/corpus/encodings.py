@@ -1,4 +1,4 @@
-"""Whether bytes are text in UTF-8, by the first of them."""
+"""Recognition of binary files and of encodings other than UTF-8, by a file's first bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SPACES = frozenset("\t\n\r\u3000")
 
 
 def other_encoding(head: bytes) -> str | None:
-    """Return what says that bytes are UTF-16 or UTF-32, for a message; None if they are not."""
+    """Return why bytes seem to be UTF-16 or UTF-32, for a message; None if they do not."""
     for mark, name in _MARKS:
         if head.startswith(mark):
             return f"begins with the byte order mark of {name}"

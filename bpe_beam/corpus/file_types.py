@@ -1,6 +1,6 @@
 """The compression and the format of a file of the corpus, by its first bytes and its name.
 
-The content is looked at before the name: after decompression, whatever the name is.
+The content takes precedence over the name; it is decompressed, whatever the name is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BZIP2_BLOCK = b"\x31\x41\x59\x26\x53\x59"  # "BZh" alone could be text
 _BZIP2_END = b"\x17\x72\x45\x38\x50\x90"
 _COMPRESSED_ENDINGS = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz", ".lzma", ".lz4")
 _LZ4_FRAME = b"\x04\x22\x4d\x18"
-_MOST_LZMA_BYTES = 1 << 48
+_MAX_LZMA_BYTES = 1 << 48
 _UNPACK = "which is not read; unpack it first"
 _RECOMPRESS = "which is not read; compress it by gzip or zstd instead"
 _CONVERT = "which is not read; write it as Parquet or JSON Lines"
@@ -64,7 +64,7 @@ _REFUSED_WORDS: tuple[tuple[bytes, str], ...] = (
     (b"ORC", f"is ORC, {_CONVERT}"),
     (b"PARE", "is encrypted Parquet, which is not read; write it without encryption"),
 )
-"""The same for first bytes that a text may have, too: control characters follow if it is none."""
+"""The same for first bytes that a text may have, too; in other files control characters follow."""
 
 _REFUSED_ENDINGS = {
     ".br": f"is compressed by Brotli, {_RECOMPRESS}",
@@ -75,7 +75,7 @@ _REFUSED_ENDINGS = {
 """The same by the end of the name, where the first bytes show nothing."""
 
 _PART = re.compile(r"\.(?:part)?[-_]?[0-9]{1,5}$")
-"""The end of the name of a part of a file, or of an older version of it."""
+"""The end of the name of a file that is one of several parts, or an older version."""
 
 _HEADER_BYTES = 512  # of tar
 _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f")
@@ -84,8 +84,8 @@ _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f")
 def compression_of(head: bytes) -> str:
     """Return the compression of a file by its first bytes: one of COMPRESSIONS.
 
-    Frames to be skipped may come before those of zstd and of LZ4; if they are longer than the first
-    bytes, the answer is zstd.
+    Skippable frames may come before frames of zstd and of LZ4. If they are longer than the first
+    bytes, the result is zstd.
     """
     if is_skippable(head):
         while is_skippable(head):
@@ -114,7 +114,7 @@ def _is_lzma(head: bytes) -> bool:
         return False
     dictionary, size = int.from_bytes(head[1:5], "little"), int.from_bytes(head[5:13], "little")
     known = {1 << n for n in range(12, 32)} | {3 << n for n in range(11, 31)} | {(1 << 32) - 1}
-    return dictionary in known and (size == (1 << 64) - 1 or size < _MOST_LZMA_BYTES)
+    return dictionary in known and (size == (1 << 64) - 1 or size < _MAX_LZMA_BYTES)
 
 
 def first_bytes(read_head: Callable[[int], bytes], name: str, size: int) -> tuple[str, bytes]:
@@ -166,14 +166,14 @@ def format_of(name: str, head: bytes, compression: str, input_format: str) -> st
 
 
 def _shows(head: bytes, format_: InputFormat) -> bool:
-    """Return whether the first bytes of a content are those of a format."""
+    """Return whether the first bytes of a content are of a format."""
     if format_.recognises is not None:
         return format_.recognises(head)
     return bool(format_.magic) and head.startswith(format_.magic)
 
 
 def _refuse_unlike(name: str, head: bytes, chosen: InputFormat, known: list[InputFormat]) -> None:
-    """Refuse a file whose first bytes show no format, if they are not what its name says."""
+    """Refuse a file whose first bytes show no format, if its name means another one."""
     whole = _PART.sub("", name.lower())
     binary = not _CONTROLS.isdisjoint(head)
     if whole != name.lower() and binary:

@@ -1,7 +1,7 @@
-"""A look at the first records of a corpus before all is read: whether any can be used.
+"""A look at the first records of a corpus before all is read.
 
-A wrong field, format or encoding makes every record a reject. A job would then read all of its
-corpus to find that out.
+A wrong field, format or encoding makes every record a reject. Without this look, a job would read
+all of its corpus before it fails.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bpe_beam.corpus.rejects import Reject
 from bpe_beam.storage import Storage
 
 TRIED_RECORDS = 2000
-"""The least number of records that are representative of a corpus."""
+"""Minimum number of records that are representative of a corpus."""
 
 _TRIED_SLICES = 16
 _FEW_SLICES = 4
@@ -29,12 +29,11 @@ class _EnoughError(Exception):
     """No more of a slice needs to be read."""
 
 
-def tried_in_vain(storage: Storage, plan: Plan, settings: ReadSettings) -> list[Reject] | None:
-    """Try the first records of up to 16 slices, spread over the corpus, until one can be used.
+def unusable_records(storage: Storage, plan: Plan, settings: ReadSettings) -> list[Reject] | None:
+    """Return the rejects of the first records, if all are rejected for one reason; else None.
 
-    Returns:
-        The rejects, at least TRIED_RECORDS, if no record could be used, all for one reason; else
-        None. Only the first has its bytes.
+    Records of up to 16 slices are tried, spread over the corpus, until one can be used. There are
+    at least TRIED_RECORDS rejects, and only the first has its bytes.
 
     Cost: the beginning of one slice where its first record can be used, else 8 MiB, or up to 500
     records (2,000 in total, if the slices are few) of each file that is read in order.
@@ -66,9 +65,10 @@ def tried_in_vain(storage: Storage, plan: Plan, settings: ReadSettings) -> list[
 def documents_without_id(
     storage: Storage, plan: Plan, settings: ReadSettings
 ) -> dict[str, tuple[int, str]]:
-    """Return the fields of ids that no document of the first ones of up to 16 slices has.
+    """Return the fields of ids that the first documents of up to 16 slices lack.
 
-    Text files and archives have no fields, so they are passed over.
+    The values are the number of these documents and the first file. Text files and archives have
+    no fields, so they are passed over.
 
     Cost: some 64 kB of text at the beginning of each slice.
     """
@@ -89,16 +89,16 @@ def documents_without_id(
         elif batch is not None:
             count, first = missing.get(field, (0, file.name))
             missing[field] = count + batch.num_rows, first
-    return {field: found for field, found in missing.items() if field not in present}
+    return {field: files for field, files in missing.items() if field not in present}
 
 
 def _are_alike(rejects: list[Reject]) -> bool:
-    """Return whether the last reject is a record, and has the reason of the first."""
+    """Return whether the last reject is a record with the same reason as the first."""
     return rejects[-1].lost_bytes is None and rejects[-1].reason == rejects[0].reason
 
 
 def _spread(plan: Plan) -> list[Slice]:
-    """Return some slices whose first records can be found, spread over the corpus."""
+    """Return some slices whose first records are known, spread over the corpus."""
     known = [
         slice_
         for split in plan.splits

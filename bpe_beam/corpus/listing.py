@@ -1,4 +1,4 @@
-"""The files that the inputs name: globs and lists expanded, exclusions left out, each file once."""
+"""The files that the inputs name, each once: globs and lists expanded, without excluded files."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class RealNames:
         return f"{self._folders[folder]}/{name}"
 
     def names(self, url: str) -> tuple[str, str]:
-        """Return the name of the entry, and that of the file which it is or leads to."""
+        """Return the name of the entry, and the name of the file that it is or leads to."""
         if url not in self._names:
             entry = self.entry(url)
             linked = is_local(url) and _is_link(entry)
@@ -168,10 +168,10 @@ class RealNames:
 
         The name without links stays, or the first in order.
         """
-        kept: dict[str, str] = {}
+        chosen: dict[str, str] = {}
         for url in sorted(files, key=lambda url: (url != self.names(url)[1], url)):
-            kept.setdefault(self.names(url)[1], url)
-        removed = {url: kept[self.names(url)[1]] for url in files}
+            chosen.setdefault(self.names(url)[1], url)
+        removed = {url: chosen[self.names(url)[1]] for url in files}
         removed = {url: target for url, target in removed.items() if url != target}
         for url in removed:
             del files[url]
@@ -188,15 +188,15 @@ def _is_link(path: str) -> bool:
 def expand_excluded(storage: Storage, pattern: str) -> list[StoredFile]:
     """Return the files to leave out: those that match, and those below folders that match."""
     if _is_glob(pattern) and not storage.exists(pattern):
-        found = [] if pattern.endswith("/") else storage.expand(pattern)
+        files = [] if pattern.endswith("/") else storage.expand(pattern)
         if "**" in pattern and not pattern.endswith("/"):
-            return found
-        return found + storage.expand(join(absolute_glob(pattern), "**", "*"))
+            return files
+        return files + storage.expand(join(absolute_glob(pattern), "**", "*"))
     return storage.expand(pattern) or storage.expand(glob_below(pattern))
 
 
 def _is_glob(pattern: str) -> bool:
-    """Return whether a name has characters of globs; those of web addresses have other meanings."""
+    """Return whether a name is a glob; the web uses characters of globs for other things."""
     return re.search(r"[*?[]", pattern) is not None and protocol_of(pattern) not in WEB
 
 
@@ -261,24 +261,24 @@ def _expand(
     """
     shown, unfollowed = redact(pattern), dict[str, str]()
     folders = pattern.endswith("/") and _is_glob(pattern) and not storage.exists(pattern)
-    found = [] if folders else storage.expand(pattern, unfollowed.setdefault)
-    folders = folders or (not found and storage.is_folder(pattern))
+    files = [] if folders else storage.expand(pattern, unfollowed.setdefault)
+    folders = folders or (not files and storage.is_folder(pattern))
     if folders:
-        found = visible_below(storage, pattern, unfollowed.setdefault, passed_over.add)
-    elif found and not storage.exists(pattern):
-        found = without_job_folders(found, pattern, passed_over.add)
+        files = visible_below(storage, pattern, unfollowed.setdefault, passed_over.add)
+    elif files and not storage.exists(pattern):
+        files = without_job_folders(files, pattern, passed_over.add)
     links.update(unfollowed)
-    if found:
-        return found
+    if files:
+        return files
     if written := [path for path in passed_over if path.endswith("/")]:
         raise UsageError(
-            f"input {shown!r}: all files are in folders that a job wrote: "
+            f"input {shown!r}: all files are in folders that jobs wrote: "
             f"{list_few(sorted(map(redact, written)))}",
             remedy="to read such files as text, name them by a glob that begins with the folder",
         )
     if unfollowed:
         named = list_few([f"{path} ({reason})" for path, reason in unfollowed.items()])
-        raise UsageError(f"input {shown!r}: no file but links that are not followed: {named}")
+        raise UsageError(f"input {shown!r}: only links that are not followed: {named}")
     if folders:
         raise UsageError(
             f"input {shown!r} is a folder without files to read; files and folders whose names "
@@ -316,8 +316,7 @@ def visible_below(
             on_link(path, reason)
 
     files = []
-    found = storage.expand(pattern, report)
-    for file in without_job_folders(found, folder, on_passed_over):
+    for file in without_job_folders(storage.expand(pattern, report), folder, on_passed_over):
         if visible(file.url):
             files.append(file)
         else:
@@ -330,7 +329,7 @@ def without_job_folders(
 ) -> list[StoredFile]:
     """Return files without those in folders that jobs of this package wrote.
 
-    On a store, a folder is such a one if its `__job` or `__manifest` is among the files.
+    On a store, a folder is one of them if its `__job` or `__manifest` is among the files.
     """
     named = absolute(pattern).rstrip("/").split("/")
     marks = (JOB_FILE, MANIFEST_FILE)
@@ -349,13 +348,13 @@ def without_job_folders(
         folders = ("/".join(parts[:count]) for count in range(fixed + 1, len(parts) + 1))
         return next(filter(is_written, folders), None)
 
-    kept = []
+    others = []
     for file in files:
         if (written := job_folder(file.url.rpartition("/")[0])) is None:
-            kept.append(file)
+            others.append(file)
         else:
             on_folder(f"{written}/")
-    return kept
+    return others
 
 
 def shared_parts(folders: Iterable[list[str]]) -> list[str]:
@@ -383,8 +382,8 @@ def _name(urls: Sequence[str]) -> tuple[str, dict[str, str]]:
         queries = {path.partition("?")[2] for path in paths.values()}
         if len(queries) > 1:
             raise UsageError(
-                "the input URLs have different queries (the parts after '?'); read them in jobs "
-                "of their own, or copy the files first"
+                "the input URLs have different queries (after '?'); read them in "
+                "separate jobs, or copy the files first"
             )
         query = queries.pop()
         paths = {url: path.partition("?")[0] for url, path in paths.items()}
@@ -400,7 +399,7 @@ def _refuse_secrets(urls: Iterable[str]) -> None:
     for url in urls:
         if redact(url) != url:
             raise UsageError(
-                f"input {redact(url)!r} has a password or a query in its URL, which would become "
-                "a part of its name; give a password in the storage options, and read files with "
-                "queries in a job of their own"
+                f"input {redact(url)!r} has a password or a query in its URL, which its name "
+                "would show; give a password in the storage options, and read files with "
+                "queries in a separate job"
             )

@@ -1,7 +1,7 @@
-"""Files that arrive over time: where a stream looks for them, and the names that it gives them.
+"""Files that arrive over time: the patterns and folders of a stream, and the names of its files.
 
 A plan names files from the folder that all of them share, which another file can change. Here that
-folder follows from the patterns alone, so a file has the same name whenever it is found.
+folder follows from the patterns alone, so a file has the same name whenever it is listed.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ class Watched:
     """The patterns and folders in which a stream looks for files. Made by `of`.
 
     Attributes:
-        root: The folder that their names start at.
+        root: The folder at which their names start.
         patterns: Paths, URLs or globs.
         folders: Folders whose files are watched, except hidden and auxiliary ones.
-        exclude: The same for the files to leave out.
-        own: The prefixes of the names of files in the output folder.
+        exclude: Paths, URLs or globs of files to leave out.
+        outputs: The prefixes of the names of files in the output folder.
     """
 
     root: str
     patterns: tuple[str, ...]
     exclude: tuple[str, ...] = ()
-    own: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
 
     @staticmethod
@@ -67,12 +67,12 @@ class Watched:
             if protocol_of(pattern) in WEB:
                 raise UsageError(f"input {redact(pattern)}: the web cannot be watched")
         if len({_parts(pattern)[0] for pattern in patterns}) > 1:
-            raise UsageError("the inputs are on several stores; watch each in a job of its own")
+            raise UsageError("the inputs are on several stores; watch each in a separate job")
         whole = {p for p in (*patterns, *exclude) if p.endswith("/") or storage.is_folder(p)}
         starts = {p: _parts(p) if p in whole else _fixed_folder(p) for p in patterns}
         urls = {pattern: _url(*parts) for pattern, parts in starts.items()}
         root = _url(_parts(patterns[0])[0], shared_parts(path for _, path in starts.values()))
-        own: tuple[str, ...] = ()
+        outputs: tuple[str, ...] = ()
         if output is not None:
             for pattern, url in urls.items():
                 if any(names_below(output, url)):
@@ -80,12 +80,12 @@ class Watched:
                         f"input {redact(pattern)} is in the output folder {redact(output)}; give "
                         "an output folder elsewhere"
                     )
-            own = tuple(sorted(set(names_below(root, output))))
+            outputs = tuple(sorted(set(names_below(root, output))))
         return Watched(
             root,
             patterns=tuple(absolute_glob(p) for p in patterns if p not in whole),
             exclude=tuple(absolute(p) if p in whole else absolute_glob(p) for p in exclude),
-            own=own,
+            outputs=outputs,
             folders=tuple(urls[p] for p in patterns if p in whole),
         )
 
@@ -119,8 +119,8 @@ class Watched:
         }
         length = len(self.root.rstrip("/")) + 1
         for file in self._listed(storage):
-            own = file.url.startswith(self.own, length)
-            if file.size and not own and left_out.isdisjoint(real.names(file.url)):
+            is_output = file.url.startswith(self.outputs, length)
+            if file.size and not is_output and left_out.isdisjoint(real.names(file.url)):
                 yield file.url[length:], file
 
     def _listed(self, storage: Storage) -> Iterator[StoredFile]:
@@ -148,7 +148,7 @@ def _spellings(folder: str) -> set[str]:
 
 
 def _parts(url: str) -> tuple[str, list[str]]:
-    """Return the scheme, and the parts of the path, without a slash at its end."""
+    """Return the scheme, and the names of the path, without a slash at its end."""
     if is_local(url):
         return "", str(local_path(url)).rstrip("/").split("/")
     match = SCHEME.match(url)
@@ -161,7 +161,7 @@ def _url(scheme: str, path: Sequence[str]) -> str:
 
 
 def _fixed_folder(pattern: str) -> tuple[str, list[str]]:
-    """Return the scheme, and the parts of the path before the first glob and the name."""
+    """Return the scheme, and the names of the path before the first glob and the last name."""
     scheme, parts = _parts(pattern)
     parts = parts[:-1]
     glob = (i for i, part in enumerate(parts) if re.search(r"[*?\[]", part))

@@ -1,4 +1,4 @@
-"""The files of a corpus, and how they are divided into splits: the tasks of a job.
+"""The files of a corpus, and their division into splits, the tasks of a job.
 
 A plan is plain data: a function of the files' names (relative to their common folder), sizes,
 formats and compressions, and of `range_bytes` alone. Equal plans give equal shards, so a plan can
@@ -18,7 +18,7 @@ import msgspec
 
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
-from bpe_beam.storage.json_file import Count, to_struct
+from bpe_beam.storage.json_file import Count, JsonObject, to_struct
 
 MAX_FILES = 1 << 20
 MAX_FILE_BYTES = 1 << 44
@@ -47,7 +47,7 @@ class InputFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 class Slice(NamedTuple):
     """Stored bytes [start, end) of file number `file` of the plan.
 
-    It has the records that begin there; in a compressed file, those of the units that begin there.
+    It has the records that begin in it; in a compressed file, the records of the units that do.
     """
 
     file: int
@@ -73,18 +73,18 @@ class Plan:
     """The files of a corpus in order, and the splits that cover them in the same order.
 
     Attributes:
-        root: The folder (path or URL) that the names start at. Neither it nor the last six are
-            compared, written or hashed.
+        root: The folder (path or URL) at which the names start. Only `files` and `splits` are
+            compared, written and hashed.
         files: The files, sorted by name.
         splits: The splits.
         duplicates: Names of files that the inputs named more than once, by themselves or by links,
             sorted.
-        excluded: How many files were left out by `exclude`.
-        range_bytes: The most stored bytes of a split, if its files can be split.
+        excluded: The number of files that `exclude` leaves out.
+        range_bytes: Maximum stored bytes of a split, if its files can be split.
         links: The links that were not followed, each with the reason, sorted.
         passed_over: The files of folders that were left out by their names, sorted.
-        most_read: About how many stored bytes are read of each slice: the plan is a sample, whose
-            slices need not be contiguous. None: all.
+        most_read: Approximate stored bytes that are read of each slice: the plan is a sample,
+            whose slices need not be contiguous. None: all are read.
     """
 
     root: str = field(repr=False, compare=False)
@@ -138,11 +138,11 @@ class Plan:
         """Return the path or URL of a file by its number."""
         return Storage().join(self.root, self.files[file].name)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the plan as JSON values: the files, and the slices of each split as lists."""
         files = tuple(msgspec.structs.replace(file, tag="") for file in self.files)
         splits = tuple(split.slices for split in self.splits)
-        plan: dict[str, Any] = msgspec.to_builtins(_PlanRow(1, files, splits))
+        plan: JsonObject = msgspec.to_builtins(_PlanRow(1, files, splits))
         return plan
 
     def fingerprint(self) -> str:

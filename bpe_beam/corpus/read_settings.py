@@ -1,4 +1,4 @@
-"""The settings of readers: how files become documents."""
+"""The settings of readers, by which files become documents."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from bpe_beam import _native
 from bpe_beam.corpus.formats import INPUT_FORMAT_CHOICES
@@ -24,10 +24,10 @@ FIELDS = ("text_field", "id_field", "source_field")
 """The settings that name fields."""
 
 MAX_SOURCES = 1000
-"""The most sources of a corpus."""
+"""Maximum number of sources of a corpus."""
 
 MAX_PATH_DEPTH: int = _native.MAX_PATH_DEPTH
-"""The most names that lead to a field."""
+"""Maximum number of names that lead to a field."""
 
 OTHER_SOURCE = "other"
 """The source of documents that match no rule."""
@@ -35,7 +35,7 @@ OTHER_SOURCE = "other"
 
 @dataclass(frozen=True)
 class ReadSettings:
-    r"""How files become documents.
+    r"""The settings by which files become documents.
 
     Attributes:
         input_format: One of INPUT_FORMAT_CHOICES; "auto" goes by a file's first bytes and name.
@@ -43,9 +43,9 @@ class ReadSettings:
             a field: the first pair whose name means a file names the field of its records, see
             `is_meant`; the name `*` means all other files.
         id_field: The field with the id, a string or a number; it may be missing. Or pairs.
-        source_field: The field that names the document's source; a record without it is of the
-            source OTHER_SOURCE. Or pairs. None: sources go by files.
-        sources: (name, glob) pairs: a file's documents are of the source of the first glob that
+        source_field: The field that names the document's source; a record without it has the
+            source OTHER_SOURCE. Or pairs. None: files decide.
+        sources: (name, glob) pairs: a file's documents have the source of the first glob that
             its name in the plan matches (`*` matches `/` too), OTHER_SOURCE if none does. Empty:
             the source is the file's name.
         document_separator: The end of a document of a text file. With the default, a newline, a
@@ -95,7 +95,7 @@ class ReadSettings:
     def paths(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         """The paths of text, id and source, see `field_path`.
 
-        That of the source is empty if no field names it. Call it on the settings of one file.
+        The path of the source is empty if no field names it. For the settings of one file only.
         """
         text, name, source = self.text_field, self.id_field, self.source_field
         assert isinstance(text, str)
@@ -110,7 +110,7 @@ class ReadSettings:
 
     def of_file(self, file: str) -> ReadSettings:
         """Return the settings of a file, whose fields are names."""
-        values: dict[str, Any] = {name: getattr(self, name) for name in FIELDS}
+        values = {name: getattr(self, name) for name in FIELDS}
         if all(isinstance(value, str | None) for value in values.values()):
             return self
         for name, value in values.items():
@@ -161,7 +161,7 @@ _DEFAULTS = {each.name: each.default for each in fields(ReadSettings)}
 
 
 def pairs_of(field: FieldOfFiles | None) -> tuple[tuple[str, str], ...]:
-    """Return the pairs of a field of files; those of one name have the glob `*`."""
+    """Return the pairs of a field of files; a name alone has the glob `*`."""
     if field is None:
         return ()
     if isinstance(field, tuple):
@@ -173,14 +173,8 @@ def pairs_of(field: FieldOfFiles | None) -> tuple[tuple[str, str], ...]:
 def field_path(field: str, name: str = "text_field") -> tuple[str, ...]:
     r"""Return the names that lead to a field, from the outermost record in.
 
-    Args:
-        field: The names with dots between them (`meta.body`); a dot that is part of a name is
-            written `\.`, a backslash `\\`.
-        name: The parameter, for errors.
-
-    Raises:
-        UsageError: The field is no text, a name in it is empty, a backslash has no meaning, or
-            there are over MAX_PATH_DEPTH names.
+    The field has dots between the names (`meta.body`); a dot in a name is written `\.`, a backslash
+    `\\`. Errors name the parameter `name`.
     """
     _require_text(name, field)
     if re.fullmatch(r"(?:[^\\]|\\[\\.])*", field, re.DOTALL) is None:

@@ -1,4 +1,4 @@
-"""Records that cannot be used: their positions, reasons and bytes.
+"""Unusable records: their positions, reasons and bytes.
 
 A reader calls back with a `Reject` for each. A `RejectWriter` writes those of one split to a file
 next to the job's output. `Limit` (`reject_limits.py`) decides at the end whether the job fails.
@@ -22,21 +22,21 @@ import msgspec
 from bpe_beam.corpus.read_settings import field_path
 from bpe_beam.messages import list_few
 from bpe_beam.storage import Storage
-from bpe_beam.storage.json_file import Count
+from bpe_beam.storage.json_file import Count, JsonObject
 
 MAX_REJECT_BYTES = 64 << 10
-"""The most bytes that are kept of a record."""
+"""Maximum bytes that are kept of a record."""
 
 KEPT_BYTES = 1 << 20
-"""The most bytes that are kept of all records of one rejects file."""
+"""Maximum bytes that are kept of all records of one rejects file."""
 
 _SHOWN_NAMES = 20
 
 
 class RejectReason(Enum):
-    """Why a record cannot be used, in the words of rejects files, manifests and summaries.
+    """The reason why a record is unusable, in rejects files, manifests and summaries.
 
-    The first are those of native code, `RECORD_FLAWS`.
+    It begins with the reasons of native code, `RECORD_FLAWS`.
     """
 
     INVALID_UTF8 = "invalid UTF-8"
@@ -50,7 +50,7 @@ class RejectReason(Enum):
     WRONG_COLUMNS = "wrong number of columns"
     NUL_BYTE = "NUL byte"
     UNCLOSED_QUOTE = "unclosed quote"
-    TEXT_BEHIND_QUOTE = "text behind a closing quote"
+    TEXT_AFTER_QUOTE = "text after a closing quote"
     TOO_MANY_TOKENS = "too many tokens"
     SPARSE_FILE = "sparse file"
     NOT_TEXT = "not text"
@@ -68,17 +68,17 @@ class RejectReason(Enum):
 
 
 class Reject(msgspec.Struct, frozen=True, omit_defaults=True, rename={"data": "bytes"}):
-    """A record that cannot be used, or a part of a file that is lost.
+    """An unusable record, or a lost part of a file.
 
     Attributes:
         file: The file's name in the plan.
         offset: Where the record begins, in bytes of the decompressed file; None in a format of
             rows.
         line: Its line, from 1; None if the lines before it were not counted.
-        reason: Why: the value of a RejectReason.
-        detail: What is particular to this one; may be empty.
+        reason: The value of a RejectReason.
+        detail: More about this record; may be empty.
         data: The record's bytes, at most MAX_REJECT_BYTES of them.
-        bytes_total: How many it has.
+        bytes_total: The number of the record's bytes.
         row: The record's row, from 0, in a format of rows.
         unit: If not None, the slice began at this stored byte, in the middle of a compressed file,
             and `offset` counts from there in the decompressed content.
@@ -124,12 +124,12 @@ class Reject(msgspec.Struct, frozen=True, omit_defaults=True, rename={"data": "b
         """The position of the record in its file, in words."""
         if self.row is not None:
             return f"row {self.row:,}"
-        behind = "" if self.unit is None else f" of what begins at stored byte {self.unit:,}"
-        return f"byte {self.offset:,}{behind}" if self.offset is not None else "the whole file"
+        base = "" if self.unit is None else f" of the content from stored byte {self.unit:,} on"
+        return f"byte {self.offset:,}{base}" if self.offset is not None else "the whole file"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the row of a rejects file."""
-        row: dict[str, Any] = msgspec.to_builtins(self)
+        row: JsonObject = msgspec.to_builtins(self)
         row.pop("lost_records", None)
         return row
 
@@ -139,9 +139,9 @@ class FileLoss(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
     Attributes:
         file: Its name in the plan.
-        bytes: Stored bytes that are lost.
-        positions: The number of positions at which they are; each is one line of `__rejects/`.
-        records: Records that are lost, if the format shows it; None otherwise.
+        bytes: Lost stored bytes.
+        positions: The number of their positions; each has one line in `__rejects/`.
+        records: Lost records, if the format shows their number; else None.
     """
 
     file: str
@@ -167,9 +167,9 @@ def add_losses(losses: Iterable[FileLoss]) -> tuple[FileLoss, ...]:
 
 
 def lost_records(losses: Iterable[FileLoss]) -> int | None:
-    """Return how many records are lost; None if that is not known of every file."""
-    found = [loss.records for loss in losses]
-    return sum(filter(None, found)) if None not in found else None
+    """Return the number of lost records; None if it is unknown for a file."""
+    counts = [loss.records for loss in losses]
+    return sum(filter(None, counts)) if None not in counts else None
 
 
 class RejectWriter(contextlib.ExitStack):
@@ -220,7 +220,7 @@ class RejectWriter(contextlib.ExitStack):
 
 
 def names_in(row: Mapping[str, Any], text_field: str) -> str:
-    """Return the missing field of a rejected JSON record and the fields it has, for a message."""
+    """Return the missing field of a rejected JSON record, and its fields, for a message."""
     if row["reason"] != RejectReason.FIELD_MISSING.value or "row" in row:
         return ""
     sought = f": text_field {text_field!r} names no field"

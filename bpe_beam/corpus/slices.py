@@ -16,7 +16,7 @@ from bpe_beam.storage import Storage
 
 
 class Position(NamedTuple):
-    """A position in a file that is split where nobody counted from its start.
+    """A position in a file that is read from the middle.
 
     Attributes:
         unit: The stored byte at which a unit (member, frame) begins; 0 in a plain file.
@@ -35,7 +35,7 @@ class Boundaries(NamedTuple):
         start: The slice's first stored byte.
         end: The stored byte after its last.
         begins: Where its first record begins, or would; None if no unit begins in the slice.
-        ends: Where the first record after it begins; None if no unit begins there.
+        ends: Where the first record after it begins; None if no unit begins after it.
         broken: Whether the file could not be read to the slice's end.
     """
 
@@ -96,19 +96,19 @@ class SliceRequest:
 
     @property
     def max_rows(self) -> int:
-        """The most documents of a batch: more could make their ids and sources exceed the texts."""
+        """Maximum documents of a batch; with more, ids and sources could exceed the texts."""
         row = len(self.file.name) + len(self.source) + 64
         return max(1, min(MAX_BATCH_ROWS, 4 * self.batch_bytes // row))
 
     def reject(self, reason: RejectReason, detail: str, *data: Any, **position: Any) -> None:
-        """See `Reject.of`; this reports a record of the file, or a part of it that is lost."""
+        """Report a record of the file, or a lost part of it; see `Reject.of`."""
         self.on_reject(Reject.of(self.file.name, reason, detail, *data, **position))
 
     def open(self, start: int = 0) -> Source | None:
         """Return the file's bytes to its end, in a plain file from `start` on.
 
-        Those of a compressed one are decompressed from the slice's first unit on; None if no unit
-        begins in the slice, which is reported.
+        The bytes of a compressed file are decompressed from the slice's first unit on. If no unit
+        begins in the slice, this is reported, and None is returned.
         """
         if self.plain:
             return self.open_stored(start)

@@ -35,13 +35,13 @@ _DATAFLOW_FLAGS = (
     "--no_save_main_session",
     "--experiments=disable_logging_submission_environment",
 )
-"""For every job on Dataflow. Otherwise Beam sends everything that the started program defines, and
-a list of this environment's packages, with the paths and repositories that they come from."""
+"""For every job on Dataflow. Without them Beam sends everything that the started program defines,
+and a list of this environment's packages, with their paths and repositories."""
 
 
 @beam.typehints.with_output_types(str)
 class StepsTransform(beam.PTransform):
-    """The steps of a job as a transform; the output is that of the last step."""
+    """The steps of a job as a transform; with the output of the last step."""
 
     def __init__(self, steps: Steps, min_ram: str) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class StepsTransform(beam.PTransform):
 
 
 class _BeamEngine:
-    """Describes each step as a part of a pipeline; an `Engine`."""
+    """Describes each step as a transform of a pipeline; an `Engine`."""
 
     def __init__(self, begin: beam.pvalue.PBegin) -> None:
         self._begin = begin
@@ -122,7 +122,7 @@ def run_pipeline(
             with _cancelled_if_left(result, options.view_as(FlinkRunnerOptions).flink_master):
                 state = result.wait_until_finish()
     if state not in (None, PipelineState.DONE):
-        raise DataError(f"the runner ended the job in state {state}; its log tells why")
+        raise DataError(f"the runner ended the job in state {state}; see its log")
     add_metrics(measured, result.metrics())
 
 
@@ -168,15 +168,15 @@ def _cancelled_if_left(result: Any, flink_master: str | None) -> Iterator[None]:
 
 
 def _cancel_on_flink(master: str, job_id: str) -> None:
-    """Cancel the job of which Flink has the name that Beam's own id begins with."""
+    """Cancel the job on Flink whose name is the beginning of Beam's id of the job."""
     url = (master if "://" in master else f"http://{master}").rstrip("/")
     with urllib.request.urlopen(f"{url}/jobs/overview", timeout=_CANCEL_SECONDS) as answer:
         jobs = json.load(answer)["jobs"]
     name = job_id.rpartition("_")[0]
-    found = [job for job in jobs if job["name"] == name and job["state"] in _RUNNING_ON_FLINK]
-    # Two jobs may have the same --job_name; then it is unknown which is ours.
-    if len(found) == 1:
-        to = f"{url}/jobs/{found[0]['jid']}?mode=cancel"
+    matches = [job for job in jobs if job["name"] == name and job["state"] in _RUNNING_ON_FLINK]
+    # Two jobs may have the same --job_name; then ours is unknown.
+    if len(matches) == 1:
+        to = f"{url}/jobs/{matches[0]['jid']}?mode=cancel"
         request = urllib.request.Request(to, method="PATCH")
         urllib.request.urlopen(request, timeout=_CANCEL_SECONDS).close()
 
@@ -264,7 +264,7 @@ def _cached_runner(name: str, flags: tuple[str, ...]) -> PipelineRunner:
 def _flags(run: EngineSettings, workers: int) -> list[str]:
     """Return the runner's flags."""
     if not run.in_process:
-        # Ours first: of two that contradict each other, the user's counts.
+        # Ours first: the last of two flags is used.
         return [*(_DATAFLOW_FLAGS if run.is_dataflow else ()), *run.runner_options]
     mode = "multi_threading" if workers > 1 else "in_memory"
     ours = {"--direct_num_workers": str(workers), "--direct_running_mode": mode}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _GOLDEN = 0.6180339887498949
-"""The multiples of the golden ratio, without their whole parts, are spread evenly."""
+"""The fractions of its multiples are spread evenly: it is the golden ratio."""
 
 
 def default_workers() -> int:
@@ -104,7 +104,7 @@ def local_workers(
 
 
 def scattered(count: int) -> list[int]:
-    """Return the numbers below `count` in an order of which each beginning is spread evenly."""
+    """Return the numbers below `count` in an order whose every beginning is spread evenly."""
     return sorted(range(count), key=lambda number: number * _GOLDEN % 1)
 
 
@@ -135,8 +135,8 @@ class LocalEngine:
         # Neighbours are alike, such as the files of one language: the time left is known earlier
         # if those that run first are from everywhere.
         order = scattered(len(elements))
-        found = self._workers.map(partial(function, *whole), [elements[i] for i in order])
-        results = [result for _, result in sorted(zip(order, found, strict=True), key=_first)]
+        unordered = self._workers.map(partial(function, *whole), [elements[i] for i in order])
+        results = [result for _, result in sorted(zip(order, unordered, strict=True), key=_first)]
         for result in results:
             self._measured.record(result)
         return [output for result in results for output in result.outputs]

@@ -24,7 +24,7 @@ def workers_of(run: EngineSettings, tasks: int | None = None) -> int:
 
 
 def run_summary(run: EngineSettings, tasks: int) -> dict[str, Any]:
-    """Return the rows of a summary that say how its job ran."""
+    """Return the runner and the workers of a job, for its summary."""
     if run.in_process:
         return {"runner": "in process", "workers": workers_of(run, tasks)}
     return {"runner": run.runner, "workers": None}

@@ -1,7 +1,7 @@
 """Finds our own error in the exception that a runner makes of it.
 
-A runner may raise our error as it is, with the step's name behind it, as a cause, or as the text of
-a remote traceback inside a `RuntimeError`; users should see the same sentence each time.
+A runner may raise our error as it is, with the step's name after it, as a cause, or as the text of
+a remote traceback inside a `RuntimeError`. Users see the same sentence each time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from bpe_beam.errors import DataError, NotFoundError, UsageError, lacks_memory
 
 _KINDS = {kind.__name__: kind for kind in (UsageError, DataError, NotFoundError)}
-# The message ends where Beam names the step, or where the traceback or a Java stack goes on: our
+# The message ends where Beam names the step, or where the traceback or a Java stack continues: our
 # own messages hold no blank line.
 _OURS = re.compile(
     r"bpe_beam\.errors\.(UsageError|DataError|NotFoundError): "

@@ -36,12 +36,12 @@ def _parser() -> _FlagParser:
 
 
 def _subclasses(group: Any) -> list[Any]:
-    """Return all subclasses, each once, with those that a user's plugin defines."""
-    found = {}
+    """Return all subclasses, each once; plugins of users define some."""
+    classes = {}
     for subclass in group.__subclasses__():
         for each in (subclass, *_subclasses(subclass)):
-            found[(each.__module__, each.__qualname__)] = each
-    return list(found.values())
+            classes[(each.__module__, each.__qualname__)] = each
+    return list(classes.values())
 
 
 @functools.cache

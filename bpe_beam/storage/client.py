@@ -4,8 +4,8 @@ A path without `scheme://` is local, and its characters have no special meaning:
 spaces. A file appears under its name complete or not at all: a killed process leaves no half of a
 file, and two attempts at the same file do not disturb each other.
 
-Calls are repeated after errors that may pass (see `retry.retried`). A file that is written as a
-stream goes up in parts, each of which the cloud's own library retries.
+Calls are repeated after errors that may pass (see `retry.retried`). A stream is uploaded in parts;
+the cloud's library retries each part.
 """
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ class Storage:
     ) -> list[StoredFile]:
         """Return the files that a path, URL or glob means.
 
-        `*` and `?` match parts of a name, `[ab]` one character, `**` any number of folders. Names
-        that begin with a dot match only a pattern that has such a name. If a file or folder has
-        the pattern's own name, or that of its first parts, these mean this one, whatever characters
-        the name has. Links are followed, except to a folder that is read already or contains the
+        `*` and `?` match characters of a name, `[ab]` one character, `**` any number of folders.
+        Names that begin with a dot match only a pattern that has such a name. If a file or folder
+        has exactly the pattern's name, the pattern means it; the same holds for the pattern's
+        first folders. Links are followed, except to a folder that is read already or contains the
         link.
         """
         for part in pattern.split("/"):
@@ -107,8 +107,8 @@ class Storage:
                     f"{redact(pattern)}: '**' must be a whole part of the path, as in "
                     f"'data/**/*.jsonl', got the part {part!r}"
                 )
-        found = self._ask("list", pattern, lambda store: store.expand(pattern, on_link))
-        for file in found:
+        files = self._ask("list", pattern, lambda store: store.expand(pattern, on_link))
+        for file in files:
             try:
                 file.url.encode()
             except UnicodeEncodeError:
@@ -116,7 +116,7 @@ class Storage:
                     f"{os.fsencode(file.url)!r}: a file name must be UTF-8, since manifests name "
                     "files; rename the file"
                 ) from None
-        return sorted(set(found))
+        return sorted(set(files))
 
     def stat(self, url: str) -> StoredFile:
         """Return the size of a file, and a tag that changes with its content."""
@@ -151,8 +151,8 @@ class Storage:
     def open(self, url: str) -> BinaryIO:
         """Open a file for reading bytes; seekable.
 
-        A remote file is read by ranges of up to 4 MiB, one of which is in memory. A short range is
-        read again, and a range of another version is an error on the stores that report it (s3, gs,
+        A remote file is read by ranges of up to 4 MiB, with one in memory. A short range is read
+        again, and a range of another version is an error on the stores that report it (s3, gs,
         az, the web). A web server without ranges is read from the start, again for each step back.
         """
         return self.open_with_stat(url)[1]
@@ -205,7 +205,7 @@ class Storage:
         If the block raises, or the process is killed, nothing appears, and an older file of this
         name stays. Otherwise the older file is replaced in one step.
 
-        On object stores (s3, gs, az, hf) the bytes go up in parts of 16 MiB, one of which is in
+        On object stores (s3, gs, az, hf) the bytes are uploaded in parts of 16 MiB, with one in
         memory; a killed process can leave parts that only the store shows. Elsewhere the file has
         the name `URL.attempt-<12 hex digits>` until it is renamed. The bytes of a local file are on
         disk before its name appears, if the client is `synced`; `sync_folders` makes the name

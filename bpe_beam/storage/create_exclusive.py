@@ -37,7 +37,7 @@ def write_once(storage: Storage, url: str, data: bytes) -> bool:
         try:
             storage.write_bytes(url, data)
         except DataError:
-            if not storage.exists(url):  # otherwise another writer was first
+            if not storage.exists(url):  # no other writer was first
                 raise
     return storage.read_bytes(url) == data
 
@@ -48,7 +48,7 @@ def creates_only(storage: Storage, folder: str) -> bool:
     Some servers with the interface of S3 accept the condition and ignore it, so this writes a file,
     and removes it: five requests.
     """
-    # An attempt at __job: the next job removes one that a killed job left.
+    # An attempt at __job: the next job removes the attempts of killed jobs.
     url = storage.join(folder, attempt_name("__job"))
     if is_local(url):
         return True

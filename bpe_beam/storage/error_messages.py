@@ -31,7 +31,7 @@ def named_errors(verb: str, url: str, secrets: Collection[str] = ()) -> Iterator
         missing = "No such file or directory" if isinstance(error, FileNotFoundError) else ""
         if missing and verb == "write" and not is_local(url):
             missing = "there is no such bucket or folder to write to"
-        # the clouds' libraries put a sentence where the number belongs, or beside it
+        # the clouds' libraries put a sentence where the number belongs, or after it
         sentence = missing or ("" if is_local(url) else str(error.args[-1] if error.args else ""))
         why = sentence or error.strerror or str(error) or type(error).__name__
         kind = NotFoundError if isinstance(error, FileNotFoundError) else DataError
@@ -51,7 +51,7 @@ def named_errors(verb: str, url: str, secrets: Collection[str] = ()) -> Iterator
 def _cleaned(text: str, url: str, secrets: Collection[str]) -> str:
     """Return a library's message, which may repeat the URL or an option, in one safe line."""
     text = text.replace(url, redact(url))
-    text = _URL_IN_TEXT.sub(lambda found: redact(found[0]), text)
+    text = _URL_IN_TEXT.sub(lambda url: redact(url[0]), text)
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, "***")
     text = _SECRET_IN_TEXT.sub(r"\1=***", text)

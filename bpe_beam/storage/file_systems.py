@@ -51,7 +51,7 @@ def check_protocols(options: Mapping[str, Any]) -> None:
 
 
 def _protocols() -> set[str]:
-    import fsspec  # slow to import, and local files do without it
+    import fsspec  # slow to import, and not needed for local files
 
     return {*fsspec.available_protocols(), *_EXTRAS}
 
@@ -83,7 +83,7 @@ def connect(
     protocol = protocol_of(url)
     kind = _kind_of(protocol, url)
     names = kind.protocol if isinstance(kind.protocol, tuple | list) else (kind.protocol,)
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
     for name in (*names, protocol):  # the URL's own spelling takes precedence
         settings.update(options.get(name, {}))
     _check_names(protocol, kind, settings)
@@ -162,14 +162,14 @@ def _instance(protocol: str, kind: Any, settings: Mapping[str, Any]) -> Any:
     return fs
 
 
-def _with_time_limits(protocol: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _with_time_limits(protocol: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the user's settings of a file system, with limits where its client has none.
 
     s3fs waits 5 seconds for a connection and 15 for bytes, Azure's client 20 and 60.
     """
     if protocol in AZURE:
         return {"read_timeout": SILENCE_SECONDS, **settings}
-    return {"requests_timeout": http_limits(), **settings} if protocol == "gs" else dict(settings)
+    return {"requests_timeout": http_limits(), **settings} if protocol == "gs" else settings
 
 
 def http_limits() -> Any:

@@ -42,16 +42,16 @@ class HashingFile(io.RawIOBase):
 
 
 def read_hashed(storage: Storage, url: str, sha256: str) -> bytes:
-    """Return the content of a file."""
+    """Return the content of a file that has this SHA-256."""
     data = storage.read_bytes(url)
     require_sha256(hashlib.sha256(data).hexdigest(), sha256, url)
     return data
 
 
-def require_sha256(found: str, expected: str, url: str) -> None:
+def require_sha256(actual: str, expected: str, url: str) -> None:
     """Refuse a file with another SHA-256 than it was written with."""
-    if found != expected:
+    if actual != expected:
         raise DataError(
             f"{url} is not the file that was written: its SHA-256 differs",
-            remedy="remove it, and run the command that wrote it again: that makes it again",
+            remedy="remove it, and run the command that wrote it again",
         )

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import re
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -25,6 +25,9 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 Sha256 = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 """A SHA-256 in hex, with lower-case digits."""
+
+JsonObject: TypeAlias = "dict[str, Any]"
+"""A JSON object, with values of any kind of JSON."""
 
 T = TypeVar("T")
 
@@ -75,15 +78,15 @@ def with_checksum(document: object, indent: int | None = 2) -> bytes:
     return _signed(data, start, start + len(_ZEROS))
 
 
-def read_signed(data: bytes, source: str, version: int) -> dict[str, Any]:
+def read_signed(data: bytes, source: str, version: int) -> JsonObject:
     """Return the JSON object in a file, after a check of its version and its checksum."""
     document = parse_json(data, source)
     if not isinstance(document, dict):
         raise DataError(f"{source}: must be a JSON object, got {shortened(document)}")
-    found = document.get("version", 1)
-    if type(found) is not int or not 1 <= found <= version:
+    stored = document.get("version", 1)
+    if type(stored) is not int or not 1 <= stored <= version:
         raise OtherVersionError(
-            f"{source}: version must be 1 to {version} for this bpe-beam, got {shortened(found)}"
+            f"{source}: version must be 1 to {version} for this bpe-beam, got {shortened(stored)}"
         )
     if CHECKSUM in document:
         match = _LAST_KEY.search(data)
@@ -93,19 +96,19 @@ def read_signed(data: bytes, source: str, version: int) -> dict[str, Any]:
                 "was written"
             )
         del document[CHECKSUM]
-    elif found == version:
+    elif stored == version:
         raise DataError(f"{source}: the key {CHECKSUM!r} is missing")
     return document
 
 
 def _signed(data: bytes, start: int, end: int) -> bytes:
-    """Return the file with its checksum at these positions, computed with zeros there."""
+    """Return the file with its checksum at these positions, computed with zeros in their place."""
     digest = hashlib.sha256(data[:start] + _ZEROS.encode() + data[end:]).hexdigest()
     return data[:start] + digest.encode() + data[end:]
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
+def _unique(pairs: list[tuple[str, Any]]) -> JsonObject:
+    fields: JsonObject = {}
     for key, value in pairs:
         if key in fields:
             raise ValueError(f"an object repeats the key {shortened(key)}")

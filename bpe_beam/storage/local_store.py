@@ -24,8 +24,8 @@ from bpe_beam.storage.writing import is_outlet, sync_folder, write_attempt
 class LocalStore:
     """The files of this machine, by path or `file://` URL.
 
-    Its methods are those of `Storage` with the same names, and documented there. All but `create`
-    leave it to `Storage` that errors name the file.
+    It has methods of `Storage`, which documents them. All but `create` leave it to `Storage` that
+    errors name the file.
     """
 
     secrets: frozenset[str] = frozenset()
@@ -214,5 +214,5 @@ def _broken(path: str) -> str:
 
 
 def _stored_file(path: str, known: os.stat_result) -> StoredFile:
-    # No inode: workers may read copies of the corpus on machines of their own.
+    # No inode: each worker may read its own copy of the corpus.
     return StoredFile(path, known.st_size, f"{known.st_mtime_ns}-{known.st_size}")

@@ -74,14 +74,14 @@ def is_local(url: str) -> bool:
 def local_path(url: str) -> Path:
     """Return the absolute path of a local file, without dots and doubled slashes.
 
-    One file so has one name. Links are kept: a corpus may be laid out by the names of links. `~`
+    So each file has one name. Links are kept: a corpus may be laid out by the names of links. `~`
     and `~user` at the start are home folders.
     """
     name = _without_tilde(url.removeprefix("file://"))
     path = Path("/" + name.lstrip("/")) if name.startswith("/") else Path(name).absolute()
     if ".." not in path.parts:
         return path
-    # the part before ".." may be a link
+    # the name before ".." may be a link
     below = len(path.parts) - path.parts[::-1].index("..")
     return _without_links(Path(*path.parts[:below])).joinpath(*path.parts[below:])
 
@@ -148,7 +148,7 @@ def escape_existing(pattern: str, exists: Callable[[str], bool]) -> str:
 def absolute(url: str) -> str:
     """Return the absolute path of a local file; a URL as it is.
 
-    Workers of a cluster, which get such names, have working directories of their own.
+    Workers of a cluster get such names, and have other working directories.
     """
     return str(local_path(url)) if is_local(url) else url
 
@@ -159,7 +159,7 @@ def parent(url: str) -> str:
 
 
 def join(folder: str, *names: str) -> str:
-    """Return the path or URL of a name below a folder. A web query stays behind the path."""
+    """Return the path or URL of a name below a folder. A web query stays after the path."""
     query = ""
     if protocol_of(folder) in WEB:
         folder, mark, rest = folder.partition("?")

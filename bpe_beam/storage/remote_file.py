@@ -22,12 +22,12 @@ from bpe_beam.storage.stored_file import StoredFile, stored_file
 FIRST_BLOCK = 256 << 10
 """Bytes of the first range after a seek, which may be for a few bytes only."""
 BLOCK = 4 << 20
-"""Bytes of a range at most, when reading goes on."""
+"""Maximum bytes of a range, while reading continues."""
 _GROWTH = 4
 _BUFFER = 64 << 10
 
 Fetch = Callable[[int, int], bytes]
-"""(start, end) -> the bytes from start to end, but for faults of the store: fewer or more."""
+"""(start, end) -> the bytes from start to end; a faulty store may give fewer or more."""
 
 
 @dataclass(frozen=True)
@@ -157,8 +157,8 @@ class _RemoteFile(io.RawIOBase):
 def open_ranges(fs: Any, path: str, url: str) -> RangeSource:
     """Return a remote file, opened for reading by ranges.
 
-    A file with a Content-Encoding that its store decodes on the way is refused: neither its size
-    nor its ranges are those of the content.
+    A file with a Content-Encoding that its store decodes on the way is refused: its size and its
+    ranges are not of the content.
     """
     protocol = protocol_of(url)
     if protocol == "s3":

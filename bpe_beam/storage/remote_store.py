@@ -44,8 +44,8 @@ _COPY_PAUSES = tuple(min(0.1 * 2**i, 10.0) for i in range(40))
 class RemoteStore:
     """Object stores, web servers and the other file systems of fsspec.
 
-    Its methods are those of `Storage` with the same names, and documented there. `Storage` calls
-    them again after errors that may pass, except `open_with_stat`, `create` and `move`.
+    It has methods of `Storage`, which documents them. `Storage` calls them again after errors
+    that may pass, except `open_with_stat`, `create` and `move`.
 
     Attributes:
         options: See `client.Storage`.
@@ -86,7 +86,7 @@ class RemoteStore:
             listed = retried(lambda: fs.glob(path, detail=True))
         except FileNotFoundError:  # not even the bucket exists
             return []
-        found = []
+        files = []
         for name, info in listed.items():
             # consoles make objects like "folder/" to show a folder
             if info["type"] != "file" or name.endswith("/"):
@@ -95,8 +95,8 @@ class RemoteStore:
                 continue
             url = _url_of(fs, pattern, path, name)
             # a web page reports no sizes
-            found.append(self.stat(url) if web else stored_file(url, info))
-        return found
+            files.append(self.stat(url) if web else stored_file(url, info))
+        return files
 
     def stat(self, url: str) -> StoredFile:
         info = self._info(url, known=True)
@@ -244,18 +244,18 @@ def _rename(fs: Any, source: str, target: str) -> None:
         fs.mv(source, target)
 
 
-def _url_of(fs: Any, pattern: str, stripped: str, found: str) -> str:
-    """Return the URL of a file that a file system listed under its own path `found`.
+def _url_of(fs: Any, pattern: str, stripped: str, listed: str) -> str:
+    """Return the URL of a file that a file system listed under its own path `listed`.
 
-    The protocol and the host are those of the pattern, for which `stripped` is its own path.
+    It has the protocol and the host of the pattern. `stripped` is the pattern without them.
     """
     pattern = pattern.rstrip("/")
     if pattern.endswith(stripped):
         head = pattern[: len(pattern) - len(stripped)]
         scheme = SCHEME.match(head)
-        return (f"{protocol_of(head)}://{head[scheme.end() :]}" if scheme else head) + found
+        return (f"{protocol_of(head)}://{head[scheme.end() :]}" if scheme else head) + listed
     scheme = SCHEME.match(pattern)
     host = pattern[scheme.end() :].partition("/")[0] if scheme else ""
     if "@" in host:  # CONTAINER@ACCOUNT, where the container is the first part of the name
-        return f"{protocol_of(pattern)}://{host}/{found.partition('/')[2]}"
-    return cast(str, fs.unstrip_protocol(found))
+        return f"{protocol_of(pattern)}://{host}/{listed.partition('/')[2]}"
+    return cast(str, fs.unstrip_protocol(listed))

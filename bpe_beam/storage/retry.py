@@ -1,4 +1,4 @@
-"""Retries of storage calls: which errors may pass, how often a call is repeated, and how long."""
+"""Retries of storage calls: the errors that may pass, the number of calls, and their time."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TypeVar
 from bpe_beam.errors import DataError, UsageError
 
 ATTEMPTS = 6
-"""Calls in total, the first included."""
+"""Calls in total, with the first."""
 PATIENCE_SECONDS = 30.0
 """The time after which a call is not repeated, unless it failed because no answer came."""
 CONNECT_SECONDS = 20
-"""How long a client waits for a connection, if this package sets the client's limits."""
+"""A client's wait for a connection, where this package sets the client's limits."""
 SILENCE_SECONDS = 30
-"""How long a client waits for the next bytes of an answer, if this package sets its limits."""
+"""A client's wait for the next bytes of an answer, where this package sets its limits."""
 STALLED_PATIENCE_SECONDS = 240.0
 """The time after which a call without an answer is not repeated either."""
 UPLOAD_PATIENCE_SECONDS = 600.0
@@ -86,7 +86,7 @@ class FileChangedError(OSError):
     """The file's content is not the one that was opened. Does not pass."""
 
 
-def retried(call: Callable[[], T], least_patience: float = 0.0) -> T:
+def retried(call: Callable[[], T], min_patience: float = 0.0) -> T:
     """Return the result of a call, which is repeated after errors that may pass.
 
     Errors that may pass: a connection refused, reset or cut, a time-out, an answer that is shorter
@@ -108,7 +108,7 @@ def retried(call: Callable[[], T], least_patience: float = 0.0) -> T:
             now = time.monotonic()
             silent = _timed_out(error) and now - called <= 2 * SILENCE_SECONDS
             patience = STALLED_PATIENCE_SECONDS if silent else PATIENCE_SECONDS
-            late = now - began + wait > max(patience, least_patience)
+            late = now - began + wait > max(patience, min_patience)
             if attempt == ATTEMPTS or late or not may_pass(error):
                 raise
             time.sleep(wait)

@@ -1,4 +1,4 @@
-"""Uploads to object stores: in parts, and complete or not there."""
+"""Uploads to object stores: in parts, and complete or absent."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from bpe_beam.storage.names import AZURE, protocol_of
 from bpe_beam.storage.remote_file import BLOCK, open_ranges, open_reader
 from bpe_beam.storage.retry import UPLOAD_PATIENCE_SECONDS, retried
 
-# A store takes an upload in parts: S3 at most 10,000, of equal size on some servers. So 62.5 GiB go
-# up in parts that cost little memory, and 1.4 TiB more in large ones.
+# A store takes an upload in parts: S3 at most 10,000, of equal size on some servers. So 62.5 GiB
+# are uploaded in parts that cost little memory, and 1.4 TiB more in large ones.
 PART = 16 << 20
 _MANY_PARTS = 4000
 LARGE_PART = 256 << 20
@@ -93,8 +93,8 @@ def _repeat_blocks(file: Any) -> None:
     """Make an upload to Azure repeat a part after errors that may pass.
 
     The clients of other stores do so longer than Azure's. Each attempt sends blocks of new names,
-    and the object consists of the blocks that the last request lists: those of a failed attempt are
-    taken from the list.
+    and the object consists of the blocks that the last request lists: blocks of a failed attempt
+    are taken from the list.
     """
     upload_once = file._upload_chunk
 

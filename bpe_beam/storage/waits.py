@@ -1,8 +1,8 @@
 """Waits for storage, during which the core of a task is free for another task.
 
-A task on the local engine runs while it has one of the engine's cores. Where it waits for the disk
-without computing, it gives the core back, and takes one again before it goes on. Elsewhere, such
-as on a runner of Beam, a wait is only a wait.
+A task on the local engine runs while it has one of the engine's cores. While it waits for the
+disk without computing, it gives the core back, and then takes one again. On a runner of Beam, a
+wait is only a wait.
 """
 
 from __future__ import annotations

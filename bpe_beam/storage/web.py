@@ -17,7 +17,7 @@ from bpe_beam.storage.remote_file import RangeSource
 from bpe_beam.storage.retry import FileChangedError, ShortReadError
 from bpe_beam.storage.stored_file import StoredFile, stored_file
 
-_CHUNK = 256 << 10
+_BLOCK = 256 << 10
 """Bytes that are read from an answer at once."""
 
 
@@ -29,7 +29,7 @@ class _WebError(OSError):
         self.status = status
 
 
-def web_info(fs: Any, url: str) -> dict[str, Any]:
+def web_info(fs: Any, url: str) -> Mapping[str, Any]:
     """Return the description of a file on a web server, with the keys of fsspec's `info`."""
     return {"type": "file", **sync(fs.loop, _stat, fs, url)}
 
@@ -43,7 +43,7 @@ def open_web(fs: Any, url: str) -> RangeSource:
     return RangeSource(reader.file, reader.fetch, reader.close, concurrent=False)
 
 
-async def _stat(fs: Any, url: str) -> dict[str, Any]:
+async def _stat(fs: Any, url: str) -> Mapping[str, Any]:
     answer = await _request(fs, "head", url)
     answer.release()
     size = answer.headers.get("Content-Length")
@@ -135,7 +135,7 @@ class _WebReader:
     async def _read_stream(self, start: int, end: int) -> bytes:
         try:
             while self._streamed < start:
-                skipped = await _read(self._stream, min(start - self._streamed, _CHUNK))
+                skipped = await _read(self._stream, min(start - self._streamed, _BLOCK))
                 if not skipped:
                     raise ShortReadError(f"the answer ends at byte {self._streamed}")
                 self._streamed += len(skipped)
@@ -158,8 +158,8 @@ async def _read(answer: Any, count: int) -> bytes:
     """Return `count` bytes of an answer, or all if it has fewer."""
     data = bytearray()
     while len(data) < count:
-        chunk = await answer.content.read(min(count - len(data), _CHUNK))
-        if not chunk:
+        block = await answer.content.read(min(count - len(data), _BLOCK))
+        if not block:
             break
-        data += chunk
+        data += block
     return bytes(data)

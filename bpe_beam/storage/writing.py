@@ -1,4 +1,4 @@
-"""New files: complete under their name, or not there.
+"""New files: complete under their name, or absent.
 
 A local file that was written and renamed may be empty after a power cut: the disk may have the new
 name and not the bytes. So the bytes are forced to disk first, then the file is renamed. A job that
@@ -20,7 +20,7 @@ from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.waits import core_free
 
 WRITE_BUFFER = 1 << 20
-"""Bytes that are gathered before they are handed on."""
+"""Bytes that are gathered before they are written."""
 
 _CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EROFS}
 """The errors of file systems and devices that have nothing to sync, or no way to do so."""
@@ -30,7 +30,7 @@ def is_outlet(path: Path) -> bool:
     """Return whether a path is no file that can be replaced.
 
     Outlets are devices, pipes, sockets and the open files of this process (/dev/stdout, /dev/fd/3):
-    they are written to behind the bytes that they got before.
+    new bytes come after the bytes that they got before.
     """
     try:
         mode = path.stat().st_mode

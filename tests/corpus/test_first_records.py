@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bpe_beam.corpus.first_records import TRIED_RECORDS, documents_without_id, tried_in_vain
+from bpe_beam.corpus.first_records import TRIED_RECORDS, documents_without_id, unusable_records
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.reading.window import Window
@@ -37,7 +37,7 @@ def plan_of(folder: Path, **options: Any) -> Plan:
 
 
 def tried(plan: Plan, **settings: Any) -> list[Reject] | None:
-    return tried_in_vain(Storage(), plan, ReadSettings(**settings))
+    return unusable_records(Storage(), plan, ReadSettings(**settings))
 
 
 def bad_and_good(bad: int) -> bytes:

@@ -1,4 +1,4 @@
-"""The formats of input files: a module a format, found by its name.
+"""The formats of input files: a module a format, with its name.
 
 This module has the names only, as `bpe-beam --help` needs no more; see `interface.py`.
 """

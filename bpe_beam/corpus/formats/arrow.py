@@ -1,13 +1,14 @@
 """Arrow IPC: files of record batches, and streams of them.
 
 Batch i of the n of a file belongs to the slice that has byte `size * i // n`: any slices have each
-batch once, and no plan opens a footer. Only the batches before a batch show how many rows come
-before it; so a row's place is i * (2^44 // n) plus its row in the batch, and rejects name row and
-batch. A stream has no footer: it is read from its start by the slice that begins there, and places
-are rows. A stream that ends between two messages is complete by the rules of the format.
+batch once, and no plan opens a footer. The number of rows before a batch is unknown until all
+batches before it are read; so a row's place is i * (2^44 // n) plus its row in the batch, and
+rejects name row and batch. A stream has no footer: it is read from its start by the slice that
+begins there, and places are rows. A stream that ends between two messages is complete by the rules
+of the format.
 
-Memory: the columns that are read of one record batch, which the format does not allow to be read in
-parts, and the dictionaries of the file.
+Memory: the columns that are read of one record batch, which can only be read as a whole, and the
+dictionaries of the file.
 """
 
 from __future__ import annotations

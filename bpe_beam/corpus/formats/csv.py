@@ -80,9 +80,9 @@ def _read_header(request: SliceRequest, delimiter: str) -> tuple[list[str], int]
             complete = window.final and not window.broken
             if complete and start == len(data):
                 return None
-            found = _native.csv_fields(data, start, complete, delimiter)
-            if found is not None:
-                fields, end = found
+            header = _native.csv_fields(data, start, complete, delimiter)
+            if header is not None:
+                fields, end = header
                 return [field.decode("utf-8", "replace") for field in fields], end
             if len(data) >= MAX_HEADER_BYTES:
                 break
@@ -112,8 +112,8 @@ class _DelimitedReader(RecordReader):
         self, data: memoryview, where: WindowPositions, id_prefix: str | None, base: int
     ) -> Any:
         start, _, stop, final, rows, size = where
-        found = (self._delimiter, self._columns, self._taken, OTHER_SOURCE)
-        return _native.csv_records(data, start, stop, final, rows, size, *found)
+        columns = (self._delimiter, self._columns, self._taken, OTHER_SOURCE)
+        return _native.csv_records(data, start, stop, final, rows, size, *columns)
 
     def _first_start(self) -> int:
         window = self.window
@@ -129,9 +129,9 @@ class _DelimitedReader(RecordReader):
         window = self.window
         while True:
             final = window.final or len(window.data) > _TRIED_BYTES
-            found = _native.find_csv_record(window.data, 0, final, self._delimiter, self._columns)
-            if found >= 0:
-                return window.base + int(found)
+            begins = _native.find_csv_record(window.data, 0, final, self._delimiter, self._columns)
+            if begins >= 0:
+                return window.base + int(begins)
             if final:
                 return self._separator_end(b"\n", self.request.start) or window.end
             window.advance(0)

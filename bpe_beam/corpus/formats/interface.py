@@ -1,4 +1,4 @@
-"""The definition of a format of input files: how they are recognised, split and read."""
+"""The definition of a format of input files: recognising, splitting and reading them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class InputFormat:
     """A format of input files.
 
     Attributes:
-        name: Its name for `--input-format` and in plans; also that of its module.
+        name: Its name for `--input-format` and in plans, and the name of its module.
         read: Yields the batches of a slice, of BATCH_SCHEMA and of 1 to MAX_BATCH_ROWS documents.
             Raises DataError if storage fails, the file is not as long as planned, has an invalid
             header, or no column of texts.
         endings: The ends of the names of such files, with the dot and in lower case.
         magic: The first bytes of every file, if they identify the format; else empty.
         columnar: Whether a file has columns of rows. Such a file compresses by itself, its magic
-            bytes rule out every other format, and a document is found by its row.
+            bytes rule out every other format, and rows give the positions of documents.
         splittable: Whether a slice in the middle of an uncompressed file can be read.
         splittable_units: Whether a slice that begins with a gzip member or a zstd frame can be
             read: the bytes after the unit's start show where a record begins.
@@ -59,5 +59,5 @@ def input_format(name: str) -> InputFormat:
     """Return the format with this name, one of INPUT_FORMATS."""
     if name not in INPUT_FORMATS:
         raise ValueError(f"format must be one of {', '.join(INPUT_FORMATS)}, got {name!r}")
-    found: InputFormat = importlib.import_module(f"bpe_beam.corpus.formats.{name}").FORMAT
-    return found
+    format_: InputFormat = importlib.import_module(f"bpe_beam.corpus.formats.{name}").FORMAT
+    return format_

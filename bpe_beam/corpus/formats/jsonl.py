@@ -30,7 +30,7 @@ _KEY = re.compile(rb"\s*(?:\[\s*)?\{(\s*)\"(?:[^\"\\\n]|\\.)*\"\s*:")
 """The first bytes of an object, or of an array of objects."""
 
 _TEXTS = re.compile(rb"\s*\[(?:\s*\n\s*|[^\S\n]*(?=[^\n]*\Z))\"")
-"""The first bytes of an array of texts that are on lines of their own, or on one long line."""
+"""The first bytes of an array of texts, each on its line, or all on one long line."""
 
 _LONG_LINE = 1 << 10
 
@@ -48,8 +48,8 @@ def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
 def _recognises(head: bytes) -> bool:
     """Return whether most of the first lines are objects, or other JSON with texts begins here.
 
-    That is an array of objects or texts, an object over several lines, or several on one line. Of
-    a line that does not end within the first bytes, the first key is enough.
+    Other JSON is an array of objects or texts, an object over several lines, or several objects on
+    one line. Of a line that does not end within the first bytes, the first key is enough.
     """
     head = head.removeprefix(BOM)
     key = _KEY.match(head)

@@ -1,4 +1,4 @@
-"""Parquet: row groups, of which only the columns of text, id and source are read.
+"""Parquet: row groups; only the columns of text, id and source are read.
 
 A row group belongs to the slice that has byte `size * rows before it // all rows` of the file: any
 slices have each row group once, and no plan opens a footer. A document's place is its row in the
@@ -55,7 +55,7 @@ def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     A row whose text is null or not UTF-8 is a reject; so is the lost part of a broken row group,
     after which the next one is read, and a file whose footer is broken.
     """
-    # What is read of a file goes by its rows: the columns of other fields are not read.
+    # Reports count rows, since the columns of other fields are not read.
     unread = replace(request, on_read=ignore)
     with contextlib.closing(unread.open_stored()) as file:
         try:
@@ -182,22 +182,22 @@ class _RowGroup:
 
     def _dictionaries(self) -> list[str]:
         """Return the columns whose first page can be read as a dictionary."""
-        found = []
+        columns = []
         for column in self.dictionaries:
             try:
                 next(self._batches([column], [column], _PLAIN_ROWS), None)
             except BROKEN as error:
                 self.file.check(error)
             else:
-                found.append(column)
-        return found
+                columns.append(column)
+        return columns
 
     def _open(self, dictionaries: list[str], done: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows after the first `done`, with some columns as dictionaries."""
-        most = min(self.request.max_rows, max(1, self.request.batch_bytes // self._average))
+        max_rows = min(self.request.max_rows, max(1, self.request.batch_bytes // self._average))
         if len(dictionaries) < len(self.columns):
-            most = min(most, _PLAIN_ROWS)
-        for batch in self._batches(self.columns, dictionaries, most):
+            max_rows = min(max_rows, _PLAIN_ROWS)
+        for batch in self._batches(self.columns, dictionaries, max_rows):
             if len(batch) > done:
                 yield batch.slice(done)
             done = max(0, done - len(batch))

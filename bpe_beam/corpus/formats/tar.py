@@ -1,9 +1,9 @@
 """tar: each regular file in an archive is a document, named by archive and file.
 
-Links, devices and folders are passed over, and so are the files that are in a folder; names are ids
-only, whatever paths they spell. An
-archive is read from its start to its end. The part that cannot be read is one reject, and so are
-bytes after the archive's end, such as a second archive.
+Links, devices and folders are passed over, and so are the files that a folder of the input would
+leave out. Names are ids only, whatever paths they spell. An archive is read from its start to its
+end. The part that cannot be read is one reject, and so are bytes after the archive's end, such as a
+second archive.
 
 Memory: a few times `batch_bytes`, and some two times the longest file.
 """
@@ -52,7 +52,7 @@ def _recognises(head: bytes) -> bool:
 
 
 def _kind_of(head: bytes) -> str | None:
-    """Return what says that the first bytes of a file are no text; None if they may be text."""
+    """Return why the first bytes of a file are no text; None if they may be text."""
     if encoding := other_encoding(head):
         return encoding
     if is_binary(head):
@@ -64,7 +64,8 @@ def _kind_of(head: bytes) -> str | None:
 class _Stream:
     """A source as tarfile reads it; tarfile passes over files by reading, beyond any end.
 
-    It has read `size` bytes. If `broken` is not empty, it says why `lost` stored bytes are lost.
+    It has read `size` bytes. If the stream is broken, `broken` says why, and `lost` stored bytes
+    are lost.
     """
 
     def __init__(self, source: Source) -> None:
@@ -91,30 +92,30 @@ class _Stream:
 
 
 class _Member(tarfile.TarInfo):
-    """A member whose broken header is noted, which tarfile takes for the archive's end."""
+    """A member that notes a broken header, which tarfile takes for the archive's end."""
 
     @classmethod
     def frombuf(cls, buf: Any, encoding: Any, errors: Any) -> _Member:
-        found = super().frombuf(buf, encoding, errors)
-        if found.size < 0 or (
-            found.type in tarfile.SUPPORTED_TYPES
-            and found.type not in tarfile.REGULAR_TYPES
-            and found.size > _MAX_EXTENSION
+        member = super().frombuf(buf, encoding, errors)
+        if member.size < 0 or (
+            member.type in tarfile.SUPPORTED_TYPES
+            and member.type not in tarfile.REGULAR_TYPES
+            and member.size > _MAX_EXTENSION
         ):
-            raise tarfile.InvalidHeaderError(f"a header of {found.size} bytes")  # type: ignore[attr-defined]
-        return found
+            raise tarfile.InvalidHeaderError(f"a header of {member.size} bytes")  # type: ignore[attr-defined]
+        return member
 
     @classmethod
     def fromtarfile(cls, tarfile_: tarfile.TarFile) -> _Member:
         try:
-            found = super().fromtarfile(tarfile_)
-            if found.size < 0:
+            member = super().fromtarfile(tarfile_)
+            if member.size < 0:
                 raise tarfile.InvalidHeaderError("a size below 0")  # type: ignore[attr-defined]
         except tarfile.HeaderError as error:
             ended = isinstance(error, tarfile.EOFHeaderError)  # type: ignore[attr-defined]
             cast(Any, tarfile_).flaw = "" if ended else str(error)
             raise
-        return found
+        return member
 
 
 class _Reader:
@@ -146,7 +147,7 @@ class _Reader:
             detail = f"{flaw}; the rest is lost" if self.stream.size else "the file is empty"
             self._lose_rest(offset, detail, b"")
         else:
-            self._look_behind(archive.fileobj)
+            self._check_end(archive.fileobj)
 
     def _reject_broken_stream(self, offset: int, data: bytes = b"") -> None:
         stream, reason = self.stream, RejectReason.BROKEN_STREAM
@@ -181,7 +182,7 @@ class _Reader:
             text.removeprefix(BOM),
         )
 
-    def _look_behind(self, rest: IO[bytes]) -> None:
+    def _check_end(self, rest: IO[bytes]) -> None:
         """Reject the bytes after the archive's end, unless they are zeros."""
         while True:
             offset = rest.tell()

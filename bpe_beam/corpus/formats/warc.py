@@ -1,18 +1,18 @@
-"""WARC and WET: web archives, of which the records that are plain text are documents.
+"""WARC and WET: web archives, whose plain text records are documents.
 
-Those are records of type `conversion` (all of a WET file, except those that say that they are no
-text), and those of any type whose Content-Type is text/plain; others are passed over. The id is
-WARC-Record-ID; `id_field`, `source_field` and `text_field`, where they are not the defaults, name
-other headers. Header names ignore case, values may be folded; Content-Length must be a number, and
-a line must end after the block. Bytes that are no record are a reject up to where the next record
-begins: at `WARC/1.` after an empty line.
+A record is plain text if its type is `conversion` (all records of a WET file have it) and its
+Content-Type, if any, is of text, or if its Content-Type is text/plain. Others are passed over. The
+id is WARC-Record-ID; `id_field`, `source_field` and `text_field`, where they are not the defaults,
+name other headers. Header names ignore case, values may be folded; Content-Length must be a number,
+and a line must end after the block. Bytes that are no record are a reject, up to the next record:
+to `WARC/1.` after an empty line.
 
 A slice in the middle begins with the first such position, in a compressed file usually the start of
 a unit. A text may contain such a position, too, so the slice reports its boundaries, and the job
 proves that the slices are contiguous.
 
 Memory: a few times `batch_bytes`, and some three times the longest text. Records that are passed
-over are kept up to 64 MiB, so that those within one with a wrong length are found.
+over are kept up to 64 MiB, so that records are read that begin within one of a wrong length.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from bpe_beam.corpus.streams import Stored
 from bpe_beam.errors import UsageError
 
 MAX_HEADER_BYTES = 1 << 20
-"""The headers of a record have fewer bytes."""
+"""Limit of the headers of a record: they have fewer bytes."""
 
 _KEPT_BYTES = 64 << 20
 _MAGIC = b"WARC/1."
@@ -54,9 +54,9 @@ def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
 
 
 def _check_head(head: bytes) -> None:
-    if found := _OLD_VERSION.match(head):
+    if version := _OLD_VERSION.match(head):
         raise UsageError(
-            f"is {found[1].decode()}, which is not read; convert it to WARC/1.0, with warcio or "
+            f"is {version[1].decode()}, which is not read; convert it to WARC/1.0, with warcio or "
             "warctools"
         )
 
@@ -131,19 +131,19 @@ class _WarcReader(SliceReader):
             self._reject_rest()
 
     def _read_record(self) -> Iterator[pa.RecordBatch]:
-        """Read the record at `next`, and move `next` behind it."""
+        """Read the record at `next`, and move `next` past it."""
         begin = self.next
         if not self._is_start(begin):
             reason = RejectReason.NO_WARC_RECORD
             self._resynchronize(begin, begin, reason, "no WARC/1. at its start")
             return
         broken = RejectReason.BROKEN_WARC_HEADER
-        found = self._find_empty_line(begin)
-        if found is None:
+        positions = self._find_empty_line(begin)
+        if positions is None:
             detail = f"it does not end within {MAX_HEADER_BYTES} bytes"
             self._resynchronize(begin, begin, broken, detail)
             return
-        headers_end, block = found
+        headers_end, block = positions
         try:
             headers = _Headers(self.window.bytes(begin, headers_end))
         except _BrokenHeaderError as error:
@@ -228,7 +228,7 @@ class _WarcReader(SliceReader):
     def _rest(self, begin: int) -> int:
         """Return how many stored bytes are lost from `begin` to the file's end.
 
-        Of a compressed file that is the share of the decompressed bytes, or the stored bytes that
+        In a compressed file they are the share of the decompressed bytes, or the stored bytes that
         cannot be decompressed.
         """
         end, source = self.window.end, self.window.source
@@ -239,8 +239,8 @@ class _WarcReader(SliceReader):
 
     def _find_start(self, position: int) -> int:
         """Return where the first record after an empty line begins, or the file's end."""
-        found = self._search(_START, position)
-        return self.window.base + found.start(1) if found else self.window.end
+        match = self._search(_START, position)
+        return self.window.base + match.start(1) if match else self.window.end
 
     def _find_empty_line(self, begin: int) -> tuple[int, int] | None:
         """Return where the headers of a record end, and where its block begins.
@@ -248,29 +248,29 @@ class _WarcReader(SliceReader):
         Returns None if the headers are too long, or if the file ends in them.
         """
         limit = begin + MAX_HEADER_BYTES
-        found = self._search(_EMPTY_LINE, begin, keep=begin, limit=limit)
-        if found is None or self.window.base + found.start() >= limit:
+        match = self._search(_EMPTY_LINE, begin, keep=begin, limit=limit)
+        if match is None or self.window.base + match.start() >= limit:
             return None
-        return self.window.base + found.start(), self.window.base + found.end()
+        return self.window.base + match.start(), self.window.base + match.end()
 
     def _skip_newlines(self, position: int) -> int:
         """Return the first position from this one on at which no line ends."""
-        found = self._search(_NO_NEWLINE, position)
-        return self.window.base + found.start() if found else self.window.end
+        match = self._search(_NO_NEWLINE, position)
+        return self.window.base + match.start() if match else self.window.end
 
     def _search(
         self, pattern: re.Pattern[bytes], position: int, keep: int = END, limit: int = END
     ) -> re.Match[bytes] | None:
         """Return the first match in the file from a position on; its positions count from `base`.
 
-        What was searched before `keep` is dropped from memory. The search is given up when the
-        window ends behind `limit`.
+        Searched bytes before `keep` are dropped from memory. The search ends when the window
+        reaches `limit`.
         """
         window = self.window
         while True:
-            found = pattern.search(window.data, max(0, position - window.base))
-            if found or window.final or window.end > limit:
-                return found
+            match = pattern.search(window.data, max(0, position - window.base))
+            if match or window.final or window.end > limit:
+                return match
             unsearched = window.end - _LONGEST_MATCH + 1
             position = max(position, unsearched)
             window.advance(max(0, min(keep, unsearched) - window.base))

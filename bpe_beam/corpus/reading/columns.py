@@ -4,10 +4,10 @@ A text may be of type string, large_string, string_view, of the binary types if 
 dictionary of these, or of type null, and of any extension type that is stored as one of them, such
 as JSON. Ids and sources may also have a type whose values Arrow writes as text (numbers, booleans,
 decimals, dates, times), or be UUIDs. A column of another type, or no column of the text, ends the
-job: otherwise each row of the file would be a reject or without id. Paths lead into structs. Of
-equal names the last counts.
+job: each row of the file would be a reject or without id. Paths lead into structs. If a name occurs
+twice, the last column is used.
 
-Nothing that is broken is read: offsets and indices are checked before. Texts in a dictionary are
+Offsets and indices are checked before they are used. Texts in a dictionary are
 resolved one batch at a time, so that a short column cannot become an endless batch.
 """
 
@@ -53,26 +53,26 @@ def check_names(schema: pa.Schema) -> None:
 def useful_paths(request: SliceRequest, schema: pa.Schema) -> list[tuple[str, ...]]:
     """Return the paths of the columns to be read: text, and id and source if they are usable."""
     text, *names = request.settings.paths
-    found = _field_type(schema, text)
-    if found is None or not _is_bytes(found):
+    kind = _field_type(schema, text)
+    if kind is None or not _is_bytes(kind):
         columns = ", ".join(f"{each.name} ({each.type})" for each in schema)[:1000]
-        why = "names no column" if found is None else f"names a column of {found}, not of strings,"
+        why = "names no column" if kind is None else f"names a column of {kind}, not of strings,"
         raise DataError(
             f"{request.settings.text_field!r} {why} in {request.file.name}; it has "
-            f"{columns or 'none at all'}. A dot leads into a struct; a dot that is part of a name "
-            r"is written \.",
+            f"{columns or 'none at all'}. A dot leads into a struct; a dot in a name is "
+            r"written \.",
             ("text_field",),
         )
     paths = [text]
     for name, path in zip(("id_field", "source_field"), names, strict=True):
-        found = _field_type(schema, path)
-        if found is None:
+        kind = _field_type(schema, path)
+        if kind is None:
             continue
-        if not _is_name(found):
+        if not _is_name(kind):
             if name == "id_field" and request.only_text:
                 continue
             raise DataError(
-                f"names a column of {found} in {request.file.name}, which cannot be an id or a "
+                f"names a column of {kind} in {request.file.name}, which cannot be an id or a "
                 f"source, got {getattr(request.settings, name)!r}",
                 (name,),
                 f"name a column of strings, numbers, dates or UUIDs with {{{name}}}",
@@ -84,17 +84,17 @@ def useful_paths(request: SliceRequest, schema: pa.Schema) -> list[tuple[str, ..
 def _field_type(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
     """Return the type of the column that a path leads to; None if there is none."""
     fields: Any = schema
-    found = None
+    kind = None
     for name in path:
-        if found is not None:
-            fields = _storage_type(found)
+        if kind is not None:
+            fields = _storage_type(kind)
             if not pa.types.is_struct(fields):
                 return None
         indices = fields.get_all_field_indices(name)
         if not indices:
             return None
-        found = fields.field(indices[-1]).type
-    return found
+        kind = fields.field(indices[-1]).type
+    return kind
 
 
 def is_extension(schema: pa.Schema, path: Sequence[str]) -> bool:
@@ -103,7 +103,7 @@ def is_extension(schema: pa.Schema, path: Sequence[str]) -> bool:
 
 
 def _storage_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type as which values are stored: of an extension type, that without its name."""
+    """Return the type in which values of a type are stored; extension types have another one."""
     while isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
     return kind
@@ -156,7 +156,7 @@ def lose_file(request: SliceRequest, file: Stored, reason: RejectReason, error: 
 def checked_rows(request: SliceRequest, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return the columns of text, id and source, whose memory is safe to read.
 
-    They are of bytes, dictionaries of bytes or integers; a column that the file lacks is null.
+    They have bytes, dictionaries of bytes, or integers; a column that the file lacks is null.
     """
     rows.validate()
     columns = [_column(rows, path) for path in request.settings.paths]
@@ -310,8 +310,8 @@ def _lengths(column: pa.Array) -> np.ndarray[Any, Any]:
         lengths = pc.binary_length(column.dictionary).take(column.indices)
     else:
         lengths = pc.binary_length(column)
-    found: np.ndarray[Any, Any] = lengths.fill_null(0).to_numpy(zero_copy_only=False)
-    return found
+    values: np.ndarray[Any, Any] = lengths.fill_null(0).to_numpy(zero_copy_only=False)
+    return values
 
 
 def _resolve(column: pa.Array) -> pa.Array:
@@ -321,14 +321,14 @@ def _resolve(column: pa.Array) -> pa.Array:
 
 
 def _runs(
-    lengths: np.ndarray[Any, Any], most_bytes: int, most_rows: int
+    lengths: np.ndarray[Any, Any], max_bytes: int, max_rows: int
 ) -> Iterator[tuple[int, int]]:
     """Yield start and stop of runs of rows: each of limited bytes and rows, or of one row."""
     ends = np.cumsum(lengths)
     start = 0
     while start < len(ends):
-        limit = (int(ends[start - 1]) if start else 0) + most_bytes
+        limit = (int(ends[start - 1]) if start else 0) + max_bytes
         stop = int(np.searchsorted(ends, limit, side="right"))
-        stop = min(max(stop, start + 1), start + most_rows, len(ends))
+        stop = min(max(stop, start + 1), start + max_rows, len(ends))
         yield start, stop
         start = stop

@@ -1,4 +1,4 @@
-"""Documents that are found one at a time, gathered into batches."""
+"""Documents that a reader yields one at a time, gathered into batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Gatherer:
     def add(
         self, name: str | None, source: str, offset: int | None, text: bytes
     ) -> Iterator[pa.RecordBatch]:
-        """Yield a batch if a document, which is added, makes it full."""
+        """Add a document, and yield a batch if it is full."""
         request = self._request
         place = None if offset is None else request.number << PLACE_BITS | offset
         self._rows.append((name, source, place, text))
@@ -30,7 +30,7 @@ class Gatherer:
             yield from self.rest()
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """Yield a batch of the documents that are left, if there are any."""
+        """Yield a batch of the remaining documents, if there are any."""
         if self._rows:
             names, sources, places, texts = zip(*self._rows, strict=True)
             self._rows, self._size = [], 0

@@ -1,10 +1,10 @@
-"""Records that native code finds in a window: lines of text and JSON Lines, rows of CSV.
+"""Records of a window, split by native code: lines of text and JSON Lines, rows of CSV.
 
 A window of a file is read, split into records and checked by one native call with the GIL released,
 so that threads scale and no Python object is made for a record; Python sees batches and rejects.
 
 Memory: a few times `batch_bytes`, and some three times the longest record. A record of over
-MAX_RECORD_BYTES is a reject, of which only the beginning is kept.
+MAX_RECORD_BYTES is a reject; only its beginning is kept.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, RejectReason
 from bpe_beam.corpus.slices import SliceRequest
 
 WindowPositions = tuple[int, int, int, bool, int, int]
-"""Where to begin, to search and to stop in a window; whether the file ends there; the most records;
-the most bytes of one."""
+"""The positions in a window at which to begin, to search and to stop; whether the file ends with
+the window; the maximum number of records; the maximum bytes of one."""
 
 _CONSTANT = re.compile(rb"[:,\[\s-]?(NaN|-?Infinity)")
 
@@ -58,9 +58,9 @@ def read_records(
 def _search_start(request: SliceRequest, separator: bytes) -> int:
     """Return a position in a plain file from which to search for the separators of a slice.
 
-    Separators that cannot overlap are found from wherever one begins. Of those that can, which ones
-    are taken depends on the bytes before, back to a position that no separator lies across: usually
-    the next one, but a file of newlines only is read back to its start, in blocks of bounded size.
+    If separators cannot overlap, any position will do. If they can, the bytes before decide which
+    ones count, back to a position that no separator lies across: usually the next one, but a file
+    of newlines only is read back to its start, in blocks of bounded size.
     """
     high = max(0, request.start - len(separator))
     if high < len(BOM):
@@ -85,7 +85,7 @@ def _search_start(request: SliceRequest, separator: bytes) -> int:
 
 
 class RecordReader(SliceReader):
-    """The reader of the records of one slice, which native code finds.
+    """The reader of the records of one slice.
 
     Attributes:
         line: The number of the next line, from 1; None if it is not known.
@@ -129,7 +129,7 @@ class RecordReader(SliceReader):
                 return  # the file is one record
             if passed == max_rows or self.next >= self.stop:
                 continue
-            # What is left here is a part of a record.
+            # The rest is the beginning of a record.
             if window.final:
                 if window.broken:
                     self._reject_rest(window.bytes(self.next, window.end), line=self.line)
@@ -142,10 +142,9 @@ class RecordReader(SliceReader):
                 window.advance(self.next - window.base)
 
     def _split(self, search: int) -> tuple[pa.RecordBatch | None, int, int]:
-        """Take the complete records that the window has, and move `next` behind them.
+        """Return the batch of the window's complete records, and move `next` past them.
 
-        Returns:
-            (their batch, how many records passed, the position to search on from)
+        Also returns the number of these records, and the position at which the search continues.
         """
         window, request = self.window, self.request
         base = window.base
@@ -179,7 +178,7 @@ class RecordReader(SliceReader):
         return None if self.request.only_text else f"{name}:"
 
     def _detail(self, reason: RejectReason, position: int) -> str:
-        """Return what is particular to a bad record."""
+        """Return more about an unusable record."""
         if reason is RejectReason.FIELD_MISSING:
             return f"no {self.request.settings.text_field!r}"
         if reason is RejectReason.TOO_LONG:
@@ -209,7 +208,7 @@ class RecordReader(SliceReader):
         return pa.RecordBatch.from_arrays(arrays, schema=BATCH_SCHEMA)
 
     def _pass_over(self, search: int) -> None:
-        """Reject a record that is too long to be kept, and move `next` behind it."""
+        """Reject a record that is too long to be kept, and move `next` past it."""
         window, start = self.window, self.next
         head = window.bytes(start, start + MAX_REJECT_BYTES)
         after = self._separator_end(self._separator, search)

@@ -72,7 +72,7 @@ class SliceReader(ABC):
 
     @property
     def stop(self) -> int:
-        """The position from which on records belong to the next slice."""
+        """The position at which the records of the next slice begin."""
         request, source = self.request, self.window.source
         if isinstance(source, Stored):
             end = request.end if request.end < request.file.size else None
@@ -105,22 +105,22 @@ class SliceReader(ABC):
     ) -> int | None:
         """Return the position after the first separator, `at_least` or more; drop searched bytes.
 
-        Returns None if the file ends before, or the window behind `until`, where the search is
-        given up. A file with an empty separator has none.
+        Returns None if the file ends before it, or if the search reaches `until`. A file with an
+        empty separator has none.
         """
         window = self.window
         while True:
-            found = len(window.data)
+            searched = len(window.data)
             if separator:
-                end, found = _native.separator_end(
+                end, searched = _native.separator_end(
                     window.data, separator, search - window.base, max(0, at_least - window.base)
                 )
                 if end >= 0:
                     return window.base + int(end)
-            search = window.base + found
+            search = window.base + searched
             if window.final or search >= until:
                 return None
-            window.advance(found)
+            window.advance(searched)
 
     def _reject(
         self, begin: int, reason: RejectReason, detail: str, *data: Any, **position: Any

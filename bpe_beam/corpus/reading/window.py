@@ -14,8 +14,8 @@ BOM = b"\xef\xbb\xbf"
 
 _BEYOND_STOP = 64 << 10
 
-_MOST_GROWN = 64 << 10
-"""The bytes that a smaller block grows to where nothing of it is kept, as among empty lines."""
+_MAX_GROWN = 64 << 10
+"""The size to which a smaller block grows where all of it is used, as among empty lines."""
 
 
 class Window:
@@ -50,16 +50,16 @@ class Window:
 
         At least as much as the rest is read, so that a long record is not copied again and again.
         """
-        kept = self.data[used:]
-        if used and not kept:
-            self._block = max(self._block, min(2 * self._block, _MOST_GROWN))
+        rest = self.data[used:]
+        if used and not rest:
+            self._block = max(self._block, min(2 * self._block, _MAX_GROWN))
         ahead = max(0, self._stop - self.end) + _BEYOND_STOP
-        room = len(kept) + max(min(self._block, ahead), len(kept))
+        room = len(rest) + max(min(self._block, ahead), len(rest))
         if room > len(self._buffer):
             self._buffer = np.empty(max(room, 2 * self._block), np.uint8).data
         buffer = self._buffer[:room]
-        buffer[: len(kept)] = kept
-        filled = len(kept)
+        buffer[: len(rest)] = rest
+        filled = len(rest)
         try:
             while filled < len(buffer):
                 count = self.source.readinto(buffer[filled:])

@@ -6,10 +6,10 @@ byte, for the others to the block. Checksums follow their data: if a decompresso
 data, wrong bytes may have been returned before the error.
 
 A gzip file of many members, and a zstd file of many frames, can be read from any of these units: a
-slice in the middle of such a file begins at the first that it finds. A unit begins with a few known
+slice in the middle of such a file begins at its first unit. A unit begins with a few known
 bytes, which other data may contain, too. So a candidate is decompressed for a while; data that only
-looks like a unit fails soon. A candidate that passes and is none (say, a gzip file stored as it is
-within another) is noticed at the job's end, see `boundaries.py`.
+looks like a unit fails soon. If a candidate passes and is none (say, a gzip file stored as it is
+within another), the job notices it at its end, see `boundaries.py`.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _KINDS: dict[str, Callable[[Stored], Decompressed]]
 _KINDS = {"gzip": Gzip, "zstd": Zstd, **BLOCK_STREAMS}
 
 _TRIED_BYTES = 256 << 10
-"""How much of a candidate is decompressed, in stored bytes or in decompressed ones."""
+"""Bytes of a candidate that are decompressed: stored or decompressed ones, whichever is more."""
 
-_MOST_TRIALS = 200
-"""After so many failures, no further candidate of a slice is tried. Then no unit is found here, the
+_MAX_TRIALS = 200
+"""Failures after which no further candidate of a slice is tried. Then the slice has no unit, the
 slices are not contiguous, and the file is read as one."""
 
 _START_BYTES = 4
@@ -74,9 +74,9 @@ def _find_unit(stored: Stored, compression: str, end: int) -> int | None:
         stored.seek(base + len(data))
         more = stored.read(STORED_BLOCK)
         data += more
-        for found in UNIT_START[compression].finditer(data):
-            unit = base + found.start()
-            if unit >= end or trials == _MOST_TRIALS:
+        for match in UNIT_START[compression].finditer(data):
+            unit = base + match.start()
+            if unit >= end or trials == _MAX_TRIALS:
                 return None
             if _is_unit(stored, compression, unit):
                 return unit

@@ -16,7 +16,7 @@ from bpe_beam.corpus.streams.stored import Stored
 _XZ_MEMORY = 256 << 20
 """The memory of a decompressor in bytes: `xz -9` takes 65 MB, and a file may demand 4 GB."""
 
-_LZ4_STEP = 64 << 10  # the most good bytes that an error loses
+_LZ4_STEP = 64 << 10  # maximum good bytes that an error loses
 _LZ4_READ_AHEAD = 64 << 10
 """The bytes that pyarrow reads at once, and may not have used when it returns some."""
 _LZ4_CHECKSUM = re.compile("[cC]hecksum|frameSize")
@@ -27,7 +27,7 @@ _Decompressor = bz2.BZ2Decompressor | lzma.LZMADecompressor
 class _BlockStream(Decompressed):
     """Streams one after another, by a decompressor of the standard library.
 
-    `new` makes that of one stream; `padding` are bytes that may follow a stream.
+    `new` returns the decompressor of one stream; `padding` are bytes that may follow a stream.
     """
 
     def __init__(

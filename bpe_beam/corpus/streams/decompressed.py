@@ -1,4 +1,4 @@
-"""The base of all compressed files: a block of stored bytes, and those decompressed from it."""
+"""The base of all compressed files: a block of stored bytes, and its decompressed bytes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Decompressed(ABC):
     Attributes:
         first: The stored byte at which reading began.
         end: The slice's end in stored bytes.
-        units: How many units (members, frames) have begun.
-        boundary: How many bytes came before the first unit that begins at the slice's end or after
+        units: The number of units (members, frames) that have begun.
+        boundary: The number of bytes before the first unit that begins at the slice's end or after
             it; None until such a unit is reached. It is set before any byte of that unit is
             returned.
         boundary_unit: The stored byte at which that unit begins.

@@ -58,6 +58,6 @@ class Gzip(Decompressed):
                 count //= 2
                 continue
             ended = self._member.eof  # then the tail can hold the same bytes again
-            left = self._member.unused_data if ended else self._member.unconsumed_tail
-            self._at += count - len(left)
+            rest = self._member.unused_data if ended else self._member.unconsumed_tail
+            self._at += count - len(rest)
             return output

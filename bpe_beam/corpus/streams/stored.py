@@ -11,7 +11,7 @@ from bpe_beam.storage import Storage, named_errors, redact
 
 
 def ignore(_reported: object) -> None:
-    """Ignore what is reported: the bytes that were read, or the boundaries of a slice."""
+    """Ignore a report: the bytes that were read, or the boundaries of a slice."""
 
 
 class ChangedFileError(DataError):
@@ -21,9 +21,9 @@ class ChangedFileError(DataError):
 class Stored:
     """The stored bytes of a file from some position on; also the file object that pyarrow reads.
 
-    A part of a changed file must not pass for the whole: another size or tag than planned raises
-    DataError. The bytes that are read after opening are of one version, where the store can promise
-    that; where it cannot, another length is noticed at the file's end.
+    A changed file is not read: another size or tag than planned raises DataError. The bytes that
+    are read after opening are of one version, where the store can promise that; elsewhere another
+    length is noticed at the file's end.
 
     Attributes:
         size: The planned size in bytes.
@@ -47,11 +47,11 @@ class Stored:
         self._on_read = on_read
         self._failure: DataError | None = None
         with named_errors("read", url):
-            found, self._file = storage.open_with_stat(url)
-        if found.size != size or (tag and found.tag not in ("", tag)):
+            opened, self._file = storage.open_with_stat(url)
+        if opened.size != size or (tag and opened.tag not in ("", tag)):
             self.close()
             same_size = "its content has changed since"
-            raise self._changed(same_size if found.size == size else f"has {found.size} now")
+            raise self._changed(same_size if opened.size == size else f"has {opened.size} now")
         self.seek(start)
 
     def readinto(self, view: memoryview) -> int:
@@ -65,9 +65,9 @@ class Stored:
 
     def read(self, count: int = -1) -> bytes:
         """Return the next `count` bytes, or all to the file's end; fewer only at the end."""
-        left = max(0, self.size - self.position)
-        count = left if count < 0 else min(count, left)
-        if left and not count:
+        rest = max(0, self.size - self.position)
+        count = rest if count < 0 else min(count, rest)
+        if rest and not count:
             return b""
         try:
             with named_errors("read", self._url):

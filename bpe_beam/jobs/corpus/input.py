@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
-from bpe_beam.corpus.first_records import TRIED_RECORDS, documents_without_id, tried_in_vain
+from bpe_beam.corpus.first_records import TRIED_RECORDS, documents_without_id, unusable_records
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.reject_limits import Limit
@@ -101,7 +101,7 @@ def check_first_records(storage: Storage, plan: Plan, input_settings: InputSetti
     limit = Limit.parse(input_settings.max_rejects)
     if not limit.exceeded(TRIED_RECORDS, 10 * TRIED_RECORDS):
         return
-    rejects = tried_in_vain(storage, plan, read_settings(input_settings))
+    rejects = unusable_records(storage, plan, read_settings(input_settings))
     if rejects is None:
         return
     first, files = rejects[0], len({reject.file for reject in rejects})

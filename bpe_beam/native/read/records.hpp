@@ -106,7 +106,7 @@ inline constexpr std::array<std::string_view, 13> kFlawNames = {
     "wrong number of columns",
     "NUL byte",
     "unclosed quote",
-    "text behind a closing quote",
+    "text after a closing quote",
 };
 
 /// A column of strings as Arrow wants it: bytes without gaps, and where each string ends.

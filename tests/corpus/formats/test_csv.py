@@ -108,9 +108,9 @@ def test_rejects_with_place_and_bytes(tmp_path: Path) -> None:
         (b"1,\xff,c", "invalid UTF-8", "at byte 2 of the record"),
         (b"\xed\xa0\x80,b,c", "invalid UTF-8", "at byte 0 of the record"),
         (b"1,b,\0", "NUL byte", "at byte 4 of the record"),
-        (b'1,"b"x,c', "text behind a closing quote", "at byte 5 of the record"),
-        (b'1,"b" ,c', "text behind a closing quote", "at byte 5 of the record"),
-        (b'1,b,"c', "text behind a closing quote", None),
+        (b'1,"b"x,c', "text after a closing quote", "at byte 5 of the record"),
+        (b'1,"b" ,c', "text after a closing quote", "at byte 5 of the record"),
+        (b'1,b,"c', "text after a closing quote", None),
         (b'1,b,"c', "unclosed quote", "at byte 4 of the record"),
     ]
     lines = [b"id,text,more"]

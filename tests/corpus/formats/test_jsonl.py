@@ -110,7 +110,7 @@ def test_all_of_them_together(tmp_path: Path) -> None:
         "",
         "record too long",
         "nested too deeply",
-        *("wrong number of columns", "NUL byte", "unclosed quote", "text behind a closing quote"),
+        *("wrong number of columns", "NUL byte", "unclosed quote", "text after a closing quote"),
     }
 
 

@@ -75,14 +75,14 @@ void test_flaws() {
   CHECK(seen.texts == "a|g|i|");
   CHECK((seen.bad == std::vector<std::string>{
                          "wrong number of columns: 2,b", "wrong number of columns: 3,c,x,y",
-                         "invalid UTF-8: 4,\xff,x", "text behind a closing quote: 6,\"e\"f,x",
-                         "text behind a closing quote: \"7\"x,g",
+                         "invalid UTF-8: 4,\xff,x", "text after a closing quote: 6,\"e\"f,x",
+                         "text after a closing quote: \"7\"x,g",
                          "record too long: 0," + longest + ",x", "unclosed quote: 8,\"h"}));
   const Seen nul = read_all("1,\0,x\n2,\"b\"\n\"\n3,c,\"x\"\"\n4,d,x\n"sv);
   CHECK(nul.texts == "d|");
   CHECK((nul.bad == std::vector<std::string>{
                         "NUL byte: 1,\0,x"s, "wrong number of columns: 2,\"b\"",
-                        "text behind a closing quote: \"", "unclosed quote: 3,c,\"x\"\""}));
+                        "text after a closing quote: \"", "unclosed quote: 3,c,\"x\"\""}));
 }
 
 void test_guess() {

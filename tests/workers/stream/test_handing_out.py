@@ -173,11 +173,11 @@ def test_what_looks_in_the_output_folder_only_is_refused(tmp_path: Path) -> None
     for pattern in (f"{tmp_path}/*", f"{tmp_path}/in/*"):
         with pytest.raises(UsageError, match="is in the output folder"):
             watch(f"{tmp_path}/*", pattern, output=f"{tmp_path}/")
-    assert watch(f"{tmp_path}/*", output=f"{tmp_path}/out").own == ("out/",)
-    assert watch(f"{tmp_path}/*", output=f"{tmp_path}-out").own == ()
-    assert watch("/*", output="/out").own == ("out/",)
-    assert watch("memory://a/in/*", "memory://a/*", output="memory://a/out/").own == ("out/",)
-    assert watch("memory://a/*", output=f"{tmp_path}").own == ()
+    assert watch(f"{tmp_path}/*", output=f"{tmp_path}/out").outputs == ("out/",)
+    assert watch(f"{tmp_path}/*", output=f"{tmp_path}-out").outputs == ()
+    assert watch("/*", output="/out").outputs == ("out/",)
+    assert watch("memory://a/in/*", "memory://a/*", output="memory://a/out/").outputs == ("out/",)
+    assert watch("memory://a/*", output=f"{tmp_path}").outputs == ()
 
 
 # ---- what travels ----
