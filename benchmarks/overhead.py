@@ -40,7 +40,7 @@ from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.workers.count_split import CountTask, RangeReference, count_split, write_partition
+from bpe_beam.workers.count_split import BlocksReference, CountTask, count_split, write_partition
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.split_task import split_tasks
 from bpe_beam.workers.tokenize_split import TokenizeTask, tokenize_split
@@ -115,7 +115,7 @@ def count_splits(case: Case) -> None:
     """Do all that the workers of a count job do."""
     task = CountTask(case.new_folder(), ReadSettings(), RULES, len(case.plan.splits))
     counted = case.each(lambda work: count_split(task, work), split_tasks(case.plan))
-    places: list[list[RangeReference]] = [[] for _ in range(PARTITIONS)]
+    places: list[list[BlocksReference]] = [[] for _ in range(PARTITIONS)]
     for split in counted:
         for partition, place in split.outputs:
             places[partition].append(place)

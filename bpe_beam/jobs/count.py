@@ -30,12 +30,12 @@ from bpe_beam.tokenizer.components.added_tokens import AddedToken
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.corpus_totals import CorpusTotals
 from bpe_beam.workers.count_split import (
+    BlocksReference,
     CountStats,
     CountTask,
     PartStats,
-    RangeReference,
+    block_references,
     made_of,
-    range_references,
     words_name,
 )
 from bpe_beam.workers.split_stats import lost_files, reject_reasons
@@ -185,7 +185,7 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
     def stale(self, receipts: Receipts) -> list[str]:
         splits = self._split_tasks(self.plan)
         done = {i: found for i, split in enumerate(splits) if (found := receipts.get(split))}
-        ranges: list[list[RangeReference]] = [[] for _ in range(PARTITIONS)]
+        ranges: list[list[BlocksReference]] = [[] for _ in range(PARTITIONS)]
         for partition, reference in self._known_ranges(done):
             ranges[partition].append(reference)
         return [
@@ -195,15 +195,15 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
             and found.read_stats(PartStats).made_of != made_of(references)
         ]
 
-    def _known_ranges(self, done: Mapping[int, Receipt]) -> list[tuple[int, RangeReference]]:
+    def _known_ranges(self, done: Mapping[int, Receipt]) -> list[tuple[int, BlocksReference]]:
         """Return where the words of finished splits are; a receipt names their file first."""
         return [
             row
             for receipt in done.values()
-            for row in range_references(
+            for row in block_references(
                 self.folder.path(receipt.files[0].name),
                 receipt.files[0].sha256,
-                receipt.read_stats(CountStats).ranges,
+                receipt.read_stats(CountStats).blocks,
             )
         ]
 

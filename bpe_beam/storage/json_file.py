@@ -26,7 +26,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Sha256 = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 """A SHA-256 in hex, with lower-case digits."""
 
-JsonObject: TypeAlias = "dict[str, Any]"
+JsonObject: TypeAlias = dict[str, Any]
 """A JSON object, with values of any kind of JSON."""
 
 T = TypeVar("T")

@@ -33,17 +33,17 @@ def record(result: TaskResult) -> None:
 
 def add_metrics(measured: Measured, metrics: MetricResults) -> None:
     """Add the metrics of one pipeline, over all of its steps."""
-    found = metrics.query(MetricsFilter().with_namespace(NAMESPACE))
+    results = metrics.query(MetricsFilter().with_namespace(NAMESPACE))
     # Some runners name a metric without a value.
-    for each in found["counters"]:
+    for each in results["counters"]:
         measured.counters[each.key.metric.name] += int(each.result or 0)
-    for each in found["distributions"]:
+    for each in results["distributions"]:
         values = each.result
         if values is not None and values.count:
             measured.add_values(
                 each.key.metric.name,
                 count=int(values.count),
                 total=int(values.sum),
-                least=int(values.min),
-                most=int(values.max),
+                minimum=int(values.min),
+                maximum=int(values.max),
             )

@@ -106,7 +106,7 @@ class _WatchFiles(beam.DoFn):
         if not tracker.try_claim(position):
             return
         # The watcher outlives a bundle that fails, whatever the runner did with its output.
-        self.watcher.go_on_from(position)
+        self.watcher.resume_from(position)
         wait = self.watcher.next_look - time.monotonic()
         if wait > 0:
             # Some runners call again at once, whatever delay they are asked for.
@@ -124,7 +124,7 @@ class _WatchFiles(beam.DoFn):
 def _tokenize_splits(element: tuple[int, Iterable[str]], stream: Stream) -> Iterator[str]:
     """Write the shards of splits, unless they exist; yield their names."""
     for text in element[1]:
-        made = tokenize_window_split(stream, text)
-        if made is not None:
-            counters.record(made)
-            yield from made.outputs
+        result = tokenize_window_split(stream, text)
+        if result is not None:
+            counters.record(result)
+            yield from result.outputs

@@ -1,11 +1,11 @@
-"""The check that enough of a corpus, or of a window of a stream, could be read."""
+"""The check that enough of a corpus, or of a window of a stream, is usable."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.reject_limits import Limit
@@ -14,6 +14,7 @@ from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import REJECTS
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.messages import and_more, format_bytes
+from bpe_beam.storage.json_file import JsonObject
 
 _WORST_FILES = 5
 _MEND_FILES = "get intact copies of these files, leave them out with {exclude}, or "
@@ -22,14 +23,14 @@ ARRAYS = " (JSON Lines have an object on each line; jq -c '.[]' makes them of an
 
 
 class CorpusTotals(NamedTuple):
-    """What a manifest says of the corpus.
+    """A manifest's facts about the corpus.
 
     Attributes:
         documents: The documents that were read.
-        rejects: Rows of `__rejects/`, by reason: records that could not be used, and losses.
-        lost: What is lost of each damaged file.
+        rejects: Rows of `__rejects/`, by reason: unusable records, and losses.
+        lost: The loss of each damaged file.
         sources: The sources of the documents; None without sources.
-        dropped: The documents that were read, and left out since they were empty.
+        dropped: Empty documents that were left out.
     """
 
     documents: int
@@ -72,16 +73,15 @@ def check_limits(
         elif not window:
             remedy = f"check {{text_field}} and {{input_format}}{ARRAYS}"
         raise DataError(
-            f"{max_rejects} is exceeded: {bad:,} of {documents + bad:,} records could not be used, "
-            f"most of them in {most_rejects(folder, files, reading)}. They are listed in "
-            f"{where}",
+            f"{max_rejects} is exceeded: {bad:,} of {documents + bad:,} records are unusable. "
+            f"{files_with_rejects(folder, files, reading)}. All are listed in {where}",
             ("max_rejects",),
             remedy,
         )
 
 
 def lost_in_words(losses: Sequence[FileLoss], stored_bytes: int) -> str:
-    """Return how much was lost, in a sentence: "1.2 MB of 24 MB (5%) are lost, in 2 files"."""
+    """Return the losses as a sentence: "1.2 MB of 24 MB (5%) are lost, in 2 files"."""
     lost = sum(loss.bytes for loss in losses)
     share = f"{100 * lost / stored_bytes:.3g}%" if stored_bytes else "all"
     records = lost_records(losses)
@@ -93,26 +93,27 @@ def lost_in_words(losses: Sequence[FileLoss], stored_bytes: int) -> str:
     )
 
 
-def most_rejects(folder: TaskFolder, files: Iterable[str], reading: ReadSettings) -> str:
-    """Return the input files with the most rejects, one reason each, as text."""
+def files_with_rejects(folder: TaskFolder, files: Iterable[str], reading: ReadSettings) -> str:
+    """Return the input files with the most rejects, each with its first reason, as text."""
     counts: Counter[str] = Counter()
-    first: dict[str, dict[str, Any]] = {}
+    first: dict[str, JsonObject] = {}
     for row in _rows(folder, files):
         if "lost_bytes" not in row:
             counts[row["file"]] += 1
             first.setdefault(row["file"], row)
-    found = []
+    texts = []
     for number, (name, count) in enumerate(counts.most_common(_WORST_FILES)):
         row = first[name]
         names = "" if number else names_in(row, reading.text_field_of(name))
         detail = names or (f", {row['detail'][:300]}" if row["detail"] else "")
         reason = f"{_position(row)}: {row['reason']}{detail}"
-        found.append(f"{name} ({count:,}, the first at {reason})")
-    return "; ".join(found)
+        records = "record" if count == 1 else "records"
+        texts.append(f"{name}: {count:,} {records}, first at {reason}")
+    return "; ".join(texts)
 
 
 def _greatest_losses(folder: TaskFolder, files: Iterable[str], losses: Sequence[FileLoss]) -> str:
-    """Return the files that lost most, one reason each, as text."""
+    """Return the files with the greatest losses, each with its first reason, as text."""
     shown = sorted(losses, key=lambda loss: (-loss.bytes, loss.file))[:_WORST_FILES]
     why = dict.fromkeys((loss.file for loss in shown), "")
     for row in _rows(folder, files):
@@ -123,13 +124,13 @@ def _greatest_losses(folder: TaskFolder, files: Iterable[str], losses: Sequence[
     return "; ".join([*texts, f"{and_more(more)} files"] if more else texts)
 
 
-def _rows(folder: TaskFolder, files: Iterable[str]) -> Iterator[dict[str, Any]]:
+def _rows(folder: TaskFolder, files: Iterable[str]) -> Iterator[JsonObject]:
     for name in files:
         with folder.storage.open(folder.path(name)) as stream:
             yield from map(json.loads, stream)
 
 
-def _position(row: dict[str, Any]) -> str:
+def _position(row: JsonObject) -> str:
     if "row" in row:
         return f"row {row['row']}"
     return "the whole file" if row["offset"] is None else f"byte {row['offset']}"

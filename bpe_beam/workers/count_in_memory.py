@@ -99,7 +99,7 @@ def count_in_memory(task: CountTask, words: WordsInMemory, element: str) -> Task
             split.add(batch)
     words.end(tables)
     stats = CountStats(
-        **split.stats(), words=number_of_words, ranges=[], sources=sources_json(tables[0])
+        **split.stats(), words=number_of_words, blocks=[], sources=sources_json(tables[0])
     )
     name = task_name("counts", number, task.splits)
     task.folder.write_receipt(name, split.reject_files(), stats)

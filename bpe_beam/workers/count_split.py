@@ -1,11 +1,11 @@
 """Count a split into its counts file, and the blocks of a partition into its Parquet part.
 
 The words of a split go to a file in the run's folder (`work/counts-00003-of-00012.words`), ordered
-by partition: for each partition a range of the file, of blocks of at most `BLOCK_BYTES`. Only
-references to the ranges travel. A table that has grown to its limit within a split, or within a
+by partition: each partition has blocks of at most `BLOCK_BYTES`, one after another. Only references
+to a partition's blocks travel. A table that has grown to its limit within a split, or within a
 document, is written out and begun anew. A partition's worker has in memory its unique words, and
-one block. With sources there is a table for each source, together within the limit; the blocks of
-all sources share a range, each behind the name of its source, so that receipts do not grow.
+one block. With sources there is a table for each source, together within the limit. The blocks of
+a partition have the names of their sources before them, so that receipts do not grow.
 """
 
 from __future__ import annotations
@@ -40,38 +40,38 @@ from bpe_beam.workers.split_stats import SplitStats
 from bpe_beam.workers.split_task import task_name
 
 TABLE_BYTES = 256_000_000
-"""The most bytes that a split's table may hold before its words are written out."""
+"""Maximum bytes of a split's table; then its words are written out."""
 
-RangeReference = tuple[str, str, int, int]
-"""Where a partition's blocks are: the URL of a counts file and that file's SHA-256, the first byte
-of the range and its length. A length of 0 says that there are none."""
+BlocksReference = tuple[str, str, int, int]
+"""The blocks of a partition in a counts file: its URL and SHA-256, their first byte and their
+length. A length of 0 means no block."""
 
 _HEAD = struct.Struct("<IQ")
 """Before each block: the bytes of its source's name, which follows, and the bytes of the block."""
 
 
 class CountStats(SplitStats, frozen=True, kw_only=True):
-    """What a receipt says of a counted split.
+    """The receipt's facts about a counted split.
 
     Attributes:
         words: The number of its words.
-        ranges: Partition, first byte and length of each range of its counts file.
+        blocks: Partition, first byte and length of the blocks in its counts file.
         sources: `documents`, `text_bytes` and `words` by source, as JSON text; None without
-            sources. The driver has all receipts in memory, and parsed this would take ten times as
-            much.
+            sources. The driver has all receipts in memory; parsed, this would take ten times the
+            memory.
     """
 
     words: Count
-    ranges: list[list[Count]]
+    blocks: list[list[Count]]
     sources: str | None = None
 
 
 class PartStats(CountsPart, frozen=True, kw_only=True):
-    """What a receipt says of a part of the counts.
+    """The receipt's facts about a part of the counts.
 
     Attributes:
-        made_of: See `made_of`: a part is valid only together with the splits that it was made of.
-            None: it was restored from the manifest of finished counts.
+        made_of: See `made_of`: a part is valid only together with its splits. None: it was restored
+            from the manifest of finished counts.
     """
 
     made_of: str | None = None
@@ -89,14 +89,14 @@ class PartStats(CountsPart, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class CountTask:
-    """What the workers of a count job need to know; plain and picklable.
+    """The settings of a count job for its workers; plain and picklable.
 
     Attributes:
         folder: The run's folder.
         reading: How splits become documents.
         rules: How texts are split into words.
         splits: The number of splits of the plan.
-        by_source: Whether to count each source by itself.
+        by_source: Whether to count each source separately.
         stage: The progress stage, in bytes, that gets reports.
     """
 
@@ -116,8 +116,7 @@ def words_name(split: int, splits: int) -> str:
 def count_split(task: CountTask, element: str) -> TaskResult:
     """Count one split into its counts file, and write its receipt.
 
-    Returns:
-        The ranges of its words by partition as outputs, and metrics.
+    The outputs are the partitions and the references to their blocks.
     """
     folder = task.folder
     with ExitStack() as stack:
@@ -137,13 +136,13 @@ def count_split(task: CountTask, element: str) -> TaskResult:
     stats = CountStats(
         **split.stats(),
         words=words,
-        ranges=file.ranges,
+        blocks=file.references,
         sources=sources_json(counts),
     )
     files = [info, *split.reject_files()]
     folder.write_receipt(task_name("counts", number, task.splits), files, stats)
     return TaskResult(
-        list(range_references(folder.path(name), info.sha256, stats.ranges)),
+        list(block_references(folder.path(name), info.sha256, stats.blocks)),
         {
             metric_names.DOCUMENTS_READ: split.documents,
             metric_names.TEXT_BYTES_READ: split.text_bytes,
@@ -161,18 +160,18 @@ def sources_json(counts: SourceTables) -> str | None:
     return json.dumps(counts.totals, sort_keys=True) if counts.by_source else None
 
 
-def range_references(
-    url: str, sha256: str, ranges: Iterable[list[int]]
-) -> Iterator[tuple[int, RangeReference]]:
-    """Yield the ranges of a split's words with their partitions."""
-    for partition, start, size in ranges:
+def block_references(
+    url: str, sha256: str, blocks: Iterable[list[int]]
+) -> Iterator[tuple[int, BlocksReference]]:
+    """Yield the partitions of a split's words, each with the reference to its blocks."""
+    for partition, start, size in blocks:
         yield partition, (url, sha256, start, size)
 
 
-def made_of(ranges: Iterable[RangeReference]) -> str:
-    """Return a hash that tells the words that a part was made of from others, at whatever URL."""
-    found = sorted(reference[1:] for reference in ranges if reference[3])
-    return hashlib.sha256(repr(found).encode()).hexdigest()
+def made_of(blocks: Iterable[BlocksReference]) -> str:
+    """Return a hash of the contents of which a part is made; their URLs do not matter."""
+    contents = sorted(reference[1:] for reference in blocks if reference[3])
+    return hashlib.sha256(repr(contents).encode()).hexdigest()
 
 
 class WordsFile:
@@ -182,14 +181,14 @@ class WordsFile:
         file: The file.
         blocks: The number of blocks so far.
         words: The number of words of all blocks so far.
-        ranges: See `CountStats`.
+        references: See `CountStats.blocks`.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = HashingFile(file)
         self.blocks = 0
         self.words = 0
-        self.ranges: list[list[int]] = []
+        self.references: list[list[int]] = []
 
     def write(self, words: SourceBlocks) -> None:
         """Write the words of all tables."""
@@ -202,7 +201,7 @@ class WordsFile:
             for source, block in partitions[partition]:
                 self.words += block.num_rows
                 self._write_block(source.encode("utf-8", "surrogatepass"), encode_block(block))
-            self.ranges.append([partition, start, self.file.bytes - start])
+            self.references.append([partition, start, self.file.bytes - start])
 
     def _write_block(self, source: bytes, block: bytes) -> None:
         for data in (_HEAD.pack(len(source), len(block)), source, block):
@@ -210,32 +209,31 @@ class WordsFile:
         self.blocks += 1
 
 
-def write_partition(task: CountTask, element: tuple[int, Iterable[RangeReference]]) -> TaskResult:
+def write_partition(task: CountTask, element: tuple[int, Iterable[BlocksReference]]) -> TaskResult:
     """Add up the blocks of one partition, write its words, and write the part's receipt.
 
-    Returns:
-        The name of the part.
+    The output is the name of the part.
     """
-    partition, ranges = element[0], list(element[1])
+    partition, references = element[0], list(element[1])
     name = part_name(partition, PARTITIONS)
-    folder, words = task.folder, words_of(_added_up(task, ranges), task.by_source)
+    folder, words = task.folder, words_of(_added_up(task, references), task.by_source)
     part = write_part(folder.storage, folder.url, name, words, task.rules.with_places)
     folder.write_receipt(
         task_name("part", partition, PARTITIONS),
         [part.file],
-        PartStats.of(part, made_of(ranges)),
+        PartStats.of(part, made_of(references)),
     )
     progress.report(task.stage, parts_written=1)
     return TaskResult([name], {metric_names.UNIQUE_WORDS: part.unique_words})
 
 
-def _added_up(task: CountTask, ranges: Iterable[RangeReference]) -> dict[str, WordTable]:
+def _added_up(task: CountTask, references: Iterable[BlocksReference]) -> dict[str, WordTable]:
     """Return the words of blocks by source, added in the order of their files."""
     storage = task.folder.storage
     tables: dict[str, WordTable] = {}
     opened = ""
     with ExitStack() as stack:
-        for url, _, start, size in sorted(reference for reference in ranges if reference[3]):
+        for url, _, start, size in sorted(row for row in references if row[3]):
             if url != opened:
                 stack.close()
                 file = stack.enter_context(storage.open(url))
@@ -250,15 +248,15 @@ def _added_up(task: CountTask, ranges: Iterable[RangeReference]) -> dict[str, Wo
 
 
 def _read_blocks(file: BinaryIO, size: int, url: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the blocks of a range with their sources, from the file's position on."""
-    left = size
-    while left:
+    """Yield the next blocks of a file, `size` bytes in total, with their sources."""
+    remaining = size
+    while remaining:
         head = file.read(_HEAD.size)
         if len(head) < _HEAD.size:
             raise DataError(f"{url} ends in the middle of its words")
         name_bytes, block_bytes = _HEAD.unpack(head)
-        left -= _HEAD.size + name_bytes + block_bytes
-        if left < 0:
+        remaining -= _HEAD.size + name_bytes + block_bytes
+        if remaining < 0:
             raise DataError(f"{url} does not contain the words that its receipt names")
         name, block = file.read(name_bytes), file.read(block_bytes)
         if len(name) < name_bytes or len(block) < block_bytes:

@@ -1,7 +1,7 @@
-"""What the tasks of a job measured, added up: the counters and distributions of its summary.
+"""Sums of the metrics of a job's tasks: the counters and distributions of its summary.
 
 The names are in `metric_names.py`. A runner that repeats a task after a failure may count it twice;
-the exact numbers of what a job wrote are in its manifest.
+the manifest of the job has the exact numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class TaskResult(NamedTuple):
 
     Attributes:
         outputs: The elements for the next step.
-        counts: What to add to counters, by name.
+        counts: Amounts to add to counters, by name.
         values: One value for each distribution, by name.
     """
 
@@ -41,25 +41,27 @@ class Measured:
         """Add the metrics of one task."""
         self.counters.update(result.counts)
         for name, value in result.values.items():
-            self.add_values(name, count=1, total=value, least=value, most=value)
+            self.add_values(name, count=1, total=value, minimum=value, maximum=value)
 
-    def add_values(self, name: str, *, count: int, total: int, least: int, most: int) -> None:
+    def add_values(self, name: str, *, count: int, total: int, minimum: int, maximum: int) -> None:
         """Add values to a distribution."""
-        before = self.distributions.get(name, {"count": 0, "sum": 0, "min": least, "max": most})
+        before = self.distributions.get(
+            name, {"count": 0, "sum": 0, "min": minimum, "max": maximum}
+        )
         self.distributions[name] = {
             "count": before["count"] + count,
             "sum": before["sum"] + total,
-            "min": min(before["min"], least),
-            "max": max(before["max"], most),
+            "min": min(before["min"], minimum),
+            "max": max(before["max"], maximum),
         }
 
     def rate(self, name: str, seconds: float) -> int | None:
         """Return a counter's sum per second; None without the counter or the time."""
-        found = self.counters[name]
-        return round(found / seconds) if found and seconds > 0 else None
+        total = self.counters[name]
+        return round(total / seconds) if total and seconds > 0 else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return both for a summary, sorted by name; None where nothing was measured.
+        """Return both for a summary, sorted by name; None without any.
 
         Counters of 0 are left out, since Prism reports none.
         """

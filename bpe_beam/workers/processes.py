@@ -68,7 +68,7 @@ class WorkerProcesses:
             self._idle.put(worker)
 
     def _end(self, reason: str) -> None:
-        """End all processes; calls fail for this reason, or for that of an earlier end."""
+        """End all processes; calls fail for this reason, or for the reason of an earlier end."""
         with self._lock:
             if self._reason is None:
                 self._reason = reason

@@ -1,4 +1,4 @@
-"""Word tables, one for all documents or one a source; and the totals of each source."""
+"""Word tables, one for all documents or one a source, and the totals of each source."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ class SourceTables:
         return words
 
     def _room(self, source: str) -> int:
-        """Return the memory for the table of a source: what the others leave, at least half."""
+        """Return the memory for the table of a source: the rest of the limit, at least half of
+        it."""
         others = self._total - self._sizes.get(source, 0)
         if others > self._max_bytes // 2:
             self._on_full(self.take())
@@ -92,7 +93,7 @@ class SourceTables:
         return self._max_bytes - others
 
     def _hand_over(self, source: str, blocks: Iterator[tuple[int, pa.RecordBatch]]) -> None:
-        """Hand on the words of a table that is being filled, and those of all others."""
+        """Report the words of a table that is being filled, and the words of all other tables."""
         taken = {**self._take_all_but(source), source: list(blocks)}
         self._on_full(dict(sorted(taken.items())))
 
@@ -116,8 +117,7 @@ def add_token_totals(
 ) -> None:
     """Add the documents, bytes and tokens of a batch to the totals of their sources.
 
-    Args:
-        offsets: int64[documents + 1], the first token of each document and the end of the last.
+    `offsets`, int64[documents + 1], has the first token of each document and the end of the last.
     """
     import pyarrow.compute as pc  # slow to import: only with sources
 

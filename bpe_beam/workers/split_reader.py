@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -71,17 +71,17 @@ class SplitReader:
         )
 
     def add(self, batch: pa.RecordBatch, **amounts: int) -> None:
-        """Add a batch of documents that the task has processed; report them, and other amounts."""
+        """Add a batch of processed documents, and report it with other amounts."""
         size = text_bytes_of(batch)
         self.documents += batch.num_rows
         self.text_bytes += size
         progress.report(self._stage, documents=batch.num_rows, bytes=size, **amounts)
 
     def reject_files(self) -> list[FileInfo]:
-        """Return the file of the rejects, if there are any. Call it after the `with` block."""
+        """Return the file of the rejects, if any, after the `with` block of `rejects`."""
         return [self._folder.describe(self._rejects_name)] if self.rejects.total else []
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self) -> Mapping[str, Any]:
         """Return the fields of `SplitStats` by name."""
         return {
             "documents": self.documents,

@@ -1,4 +1,4 @@
-"""What workers record of the splits that they read, as it is in receipts."""
+"""The facts about the splits that workers have read, as receipts have them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.storage.json_file import Count
 
 
-class SplitReading(
-    Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"boundaries": "edges"}
-):
-    """Which bytes of which versions of files a split was read from.
+class SplitReading(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The bytes and the versions of the files that a split was read from.
 
     Attributes:
         slices: (file's number, start, end) of each slice, in bytes.
         tags: The tag of each slice's file; None if the split was restored from a manifest, which
             has no tags.
-        boundaries: Where the records of slices with speculative boundaries began and ended; None if
-            the split was restored: a finished job has proven its slices contiguous.
+        boundaries: The begins and ends of the records of slices with speculative boundaries; None
+            if the split was restored: a finished job has proven its slices contiguous.
     """
 
     slices: tuple[tuple[Count, Count, Count], ...] = ()
@@ -31,10 +29,10 @@ class SplitReading(
     boundaries: tuple[Boundaries, ...] | None
 
     @staticmethod
-    def of(plan: Plan, split: Split, found: Iterable[Boundaries]) -> SplitReading:
+    def of(plan: Plan, split: Split, boundaries: Iterable[Boundaries]) -> SplitReading:
         """Return the reading of a split."""
-        tags = tuple(plan.files[part.file].tag for part in split.slices)
-        return SplitReading(slices=_slices_of(split), tags=tags, boundaries=tuple(found))
+        tags = tuple(plan.files[slice_.file].tag for slice_ in split.slices)
+        return SplitReading(slices=_slices_of(split), tags=tags, boundaries=tuple(boundaries))
 
     @staticmethod
     def restored(split: Split) -> SplitReading:
@@ -48,13 +46,13 @@ class SplitReading(
 
 
 class SplitStats(SplitReading, frozen=True, kw_only=True):
-    """What is known of a split that was read.
+    """The facts about a split that was read.
 
     Attributes:
         documents: The number of its documents.
         text_bytes: Their text in bytes of UTF-8.
         rejects: The number of rejected records by reason, sorted by reason.
-        lost: What is lost of each damaged file, sorted by file.
+        lost: The loss of each damaged file, sorted by file.
     """
 
     documents: Count
@@ -72,9 +70,9 @@ def reject_reasons(splits: Iterable[SplitStats]) -> dict[str, int]:
 
 
 def lost_files(splits: Iterable[SplitStats]) -> tuple[FileLoss, ...]:
-    """Return what is lost of each file over all splits, sorted by file."""
+    """Return the loss of each file over all splits, sorted by file."""
     return add_losses(loss for stats in splits for loss in stats.lost)
 
 
 def _slices_of(split: Split) -> tuple[tuple[int, int, int], ...]:
-    return tuple((part.file, part.start, part.end) for part in split.slices)
+    return tuple((slice_.file, slice_.start, slice_.end) for slice_ in split.slices)

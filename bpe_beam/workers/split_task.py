@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class SplitTask(Struct, frozen=True):
-    """One split, with just those files of the plan that it reads.
+    """One split, with only the files that it reads.
 
-    A plan of a million files is too large to hand to every worker; a task carries its own files.
+    A plan of a million files is too large for every worker; a task carries only its files.
 
     Attributes:
         plan: The plan's root and, under their numbers, the files of this split.
@@ -37,7 +37,7 @@ class SplitTask(Struct, frozen=True):
 
     def to_json(self) -> str:
         """Return the task as the text that travels to a worker."""
-        numbers = sorted({part.file for part in self.split.slices})
+        numbers = sorted({slice_.file for slice_ in self.split.slices})
         return json.dumps(
             {
                 "root": self.plan.root,
@@ -52,7 +52,7 @@ class SplitTask(Struct, frozen=True):
 
     def text_files(self) -> list[str]:
         """Return the names of the text files of the split, sorted."""
-        files = (self.plan.files[part.file] for part in self.split.slices)
+        files = (self.plan.files[slice_.file] for slice_ in self.split.slices)
         return sorted({file.name for file in files if file.format == "text"})
 
     @staticmethod
@@ -60,7 +60,7 @@ class SplitTask(Struct, frozen=True):
         """Read the text that `to_json` returned."""
         row = json.loads(text)
         files = {int(number): InputFile(*values) for number, values in row["files"].items()}
-        split = Split(row["index"], tuple(Slice(*part) for part in row["slices"]))
+        split = Split(row["index"], tuple(Slice(*values) for values in row["slices"]))
         # By number as in the whole plan: positions in the corpus contain the files' numbers.
         plan = Plan(row["root"], cast(Any, files), (split,), most_read=row["most_read"])
         return SplitTask(plan, split, row["splits"])
@@ -69,13 +69,13 @@ class SplitTask(Struct, frozen=True):
 def split_tasks(plan: Plan, done: Collection[int] = ()) -> list[str]:
     """Return the tasks of a plan's splits as the texts that travel to workers."""
     splits = len(plan.splits)
-    left = [split for split in plan.splits if split.index not in done]
-    left.sort(key=lambda split: (-split.size, split.index))
-    return [SplitTask(plan, split, splits).to_json() for split in left]
+    remaining = [split for split in plan.splits if split.index not in done]
+    remaining.sort(key=lambda split: (-split.size, split.index))
+    return [SplitTask(plan, split, splits).to_json() for split in remaining]
 
 
 def require_visible(storage: Storage, *folders: str) -> None:
-    """Refuse folders that the process which launched this task sees, and this worker does not."""
+    """Refuse folders that this worker does not see; the process that launched it does."""
     for folder in filter(is_local, folders):
         if not storage.is_folder(folder):
             raise DataError(

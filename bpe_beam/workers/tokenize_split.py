@@ -1,8 +1,8 @@
 """Tokenize a split into its shard, or shards.
 
 A worker reads its split a batch at a time, encodes it and writes it, all in one task, so that no
-token travels. Its shards, one or several (see `split_shards.py`), become visible in `work/` as a
-whole, and then it gets its receipt; a retry, a twin attempt or a late one writes the same bytes
+token travels. Its shards, one or several (see `split_shards.py`), appear in `work/` when they are
+complete, and then the receipt; a retry, a twin attempt or a late one writes the same bytes
 under the same names. A split without tokens gets a receipt without a shard. The shards get their
 final names when all splits are done, see `shards/numbering.py`. A worker holds one batch, its
 tokens, the tokenizer (once a process), a word cache of fixed size and, if tokens are counted, the
@@ -11,7 +11,7 @@ table of `token_counter.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -49,20 +49,20 @@ from bpe_beam.workers.token_counter import TokenCounter, id_columns
 from bpe_beam.workers.unused_memory import release_unused_memory
 
 ENCODED_BYTES = 2 << 20
-"""The text that is encoded at once: Python needs half a millisecond a batch, whatever its size."""
+"""Bytes of text that are encoded at once: a batch of any size costs Python half a millisecond."""
 
 _MAX_UNUSED = 64 << 20
-"""The freed bytes that may be kept from one split to the next, which needs most of them again."""
+"""Maximum freed bytes that are kept for the next split, which needs most of them again."""
 
 
 class TokenizeStats(SplitStats, frozen=True, kw_only=True):
-    """What a receipt says of a tokenized split.
+    """The receipt's facts about a tokenized split.
 
     Attributes:
         tokens: The number of its tokens.
-        sources: What it has of each source, sorted by name; None without sources.
+        sources: The totals of each source, sorted by name; None without sources.
         changes: See `DocumentChanges`; None if all of it is 0.
-        shards: What each of its shards has, if they are several.
+        shards: The totals of each shard, if there are several.
     """
 
     tokens: Count
@@ -88,7 +88,7 @@ class TokenizeStats(SplitStats, frozen=True, kw_only=True):
 
     @property
     def sums(self) -> tuple[ShardSums, ...]:
-        """What each of its shards has; without tokens, what the split has."""
+        """The totals of each of its shards; without tokens, of the split."""
         return self.shards or (
             ShardSums(
                 documents=self.documents,
@@ -101,7 +101,7 @@ class TokenizeStats(SplitStats, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class TokenizeTask:
-    """What the workers of a tokenize job need to know; plain and picklable.
+    """The settings of a tokenize job for its workers; plain and picklable.
 
     Attributes:
         folder: The folder of the run or the window.
@@ -112,10 +112,10 @@ class TokenizeTask:
         stage: The progress stage, in bytes, that gets reports.
         lose_changed: See `read_split`.
         count_tokens: Whether to write how often each id occurs, see `token_counter.py`.
-        hashes: Whether to write the hash of each document that decides on its part; the format is
-            then one with a place for it.
+        hashes: Whether to write the hash of each document, which decides whether it is for
+            validation; only some formats can store it.
         columns: See `ShardOrigin`.
-        limit: The most that a shard may have; None: what the format allows.
+        limit: The limit of a shard; None: the format's limit.
     """
 
     folder: TaskFolder
@@ -192,8 +192,8 @@ def _write_documents(
     return changes
 
 
-def _of_shards(shards: Sequence[ShardSums]) -> dict[str, Any]:
-    """Return what the stats of a split say of its shards."""
+def _of_shards(shards: Sequence[ShardSums]) -> Mapping[str, Any]:
+    """Return the stats of a split that are about its shards."""
     return {
         "documents": sum(shard.documents for shard in shards),
         "text_bytes": sum(shard.text_bytes for shard in shards),

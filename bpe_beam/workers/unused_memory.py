@@ -1,8 +1,8 @@
-"""Freed memory that the allocators keep, given back to the system.
+"""Return of freed memory, which the allocators keep, to the system.
 
-An allocator keeps what is freed, in case it is asked for again. Arrays of some MB, made and freed
-side by side on several threads, so leave gaps that the next ones do not fit, and a process that
-runs many tasks grows from one to the next.
+An allocator keeps freed memory for later. Several threads that allocate and free arrays of some MB
+leave gaps that the next arrays do not fit, so a process that runs many tasks grows from one to the
+next.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ class _MallocInfo(ctypes.Structure):
 def release_unused_memory(above: int = 0) -> None:
     """Give freed memory back to the system.
 
-    Cost: some milliseconds, and those of getting as much memory again.
+    Cost: some milliseconds, and as many to allocate the memory again.
     """
-    if above and _kept_free() <= above:
+    if above and _free_bytes() <= above:
         return
     pa.default_memory_pool().release_unused()
     with contextlib.suppress(AttributeError, OSError):  # only glibc has it
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _kept_free() -> int:
-    """Return the freed bytes that malloc keeps; 0 where it does not say."""
+def _free_bytes() -> int:
+    """Return the freed bytes that malloc keeps; 0 where it does not report them."""
     try:
         mallinfo2 = ctypes.CDLL(None).mallinfo2  # since glibc 2.33
     except (AttributeError, OSError):

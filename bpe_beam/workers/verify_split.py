@@ -32,7 +32,7 @@ STAGE = "compare"
 
 @dataclass(frozen=True)
 class CompareTask:
-    """What the workers that compare splits with shards need to know; plain and picklable."""
+    """The settings for workers that compare splits with shards; plain and picklable."""
 
     storage: Storage
     folder: str
@@ -68,17 +68,17 @@ def compare_with_split(
 
 
 class _ReadAgain:
-    """A split that is read and encoded again, and its documents, bytes and rejects so far."""
+    """A split that is read and encoded again, with its documents, bytes and rejects so far."""
 
     def __init__(self, task: CompareTask, split_task: SplitTask) -> None:
         self._task, self._split_task = task, split_task
         self._changes = NO_CHANGES
-        self._found = {"documents": 0, "text_bytes": 0, "rejects": 0}
+        self._totals = {"documents": 0, "text_bytes": 0, "rejects": 0}
 
     def encoded(self) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
         """Yield the ids of all documents in batches, as `compare_split` takes them."""
         task, split_task = self._task, self._split_task
-        most = shard_format(task.shard_format).max_document_tokens
+        max_tokens = shard_format(task.shard_format).max_document_tokens
         for batch in read_split(
             task.storage,
             split_task.plan,
@@ -88,18 +88,18 @@ class _ReadAgain:
             on_read=lambda count: progress.report(STAGE, done=count),
         ):
             batch, ids, changed = encode_documents(
-                task.encoding, batch, split_task.plan, self._reject, most
+                task.encoding, batch, split_task.plan, self._reject, max_tokens
             )
             self._changes += changed
-            self._found["documents"] += batch.num_rows
-            self._found["text_bytes"] += text_bytes_of(batch)
+            self._totals["documents"] += batch.num_rows
+            self._totals["text_bytes"] += text_bytes_of(batch)
             yield ids.values.to_numpy(), ids.offsets.to_numpy()
 
     def first_token(self) -> str | None:
-        """Read all, and return a problem if there is any token."""
+        """Return a problem if the split has a token."""
         for ids, offsets in self.encoded():
             if len(ids):
-                before = self._found["documents"] - (len(offsets) - 1)
+                before = self._totals["documents"] - (len(offsets) - 1)
                 number = before + int((offsets[1:] > 0).argmax())
                 return f"has no shard, and its document {number} has tokens"
         return None
@@ -108,16 +108,16 @@ class _ReadAgain:
         """Return how the manifest's numbers differ from what was read."""
         changes = sum((row.changes or NO_CHANGES for row in rows), NO_CHANGES)
         for kind in DocumentChanges.__struct_fields__:
-            found, expected = getattr(self._changes, kind), getattr(changes, kind)
-            if found != expected:
+            count, expected = getattr(self._changes, kind), getattr(changes, kind)
+            if count != expected:
                 return (
-                    f"{found:,} documents of the input are {kind}; {MANIFEST_FILE} has {expected:,}"
+                    f"{count:,} documents of the input are {kind}; {MANIFEST_FILE} has {expected:,}"
                 )
-        for name, found in self._found.items():
+        for name, count in self._totals.items():
             expected = sum(getattr(row, name) for row in rows)
-            if found != expected:
-                return f"the input has {found:,} {name}; {MANIFEST_FILE} has {expected:,}"
+            if count != expected:
+                return f"the input has {count:,} {name}; {MANIFEST_FILE} has {expected:,}"
         return None
 
     def _reject(self, reject: Reject) -> None:
-        self._found["rejects"] += 1
+        self._totals["rejects"] += 1

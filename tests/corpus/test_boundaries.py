@@ -145,7 +145,7 @@ def test_ids_and_places_behind_a_cut(tmp_path: Path) -> None:
     assert table["place"].to_pylist() == [0, 4, 8, None, None]
 
 
-def test_a_reject_behind_a_cut_tells_its_place(tmp_path: Path) -> None:
+def test_a_reject_after_a_cut_tells_its_place(tmp_path: Path) -> None:
     path = tmp_path / "a.txt.gz"
     first = gzip.compress(b"one\n", mtime=0)
     path.write_bytes(first + gzip.compress(b"two\n\xff\n", mtime=0))
@@ -153,7 +153,7 @@ def test_a_reject_behind_a_cut_tells_its_place(tmp_path: Path) -> None:
     _, (reject,), seen = read(plan, plan.splits)
     assert not files_with_gaps(plan, seen)
     assert (reject.offset, reject.unit, reject.line) == (4, len(first), None)
-    assert reject.position == f"byte 4 of what begins at stored byte {len(first):,}"
+    assert reject.position == f"byte 4 of the content from stored byte {len(first):,} on"
     assert reject.to_json()["unit"] == len(first)
 
 

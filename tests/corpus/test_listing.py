@@ -121,7 +121,7 @@ class TestLinks:
             assert ([file.name for file in plan.files], plan.links) == (["own.txt"], reasons)
         (root / "own.txt").unlink()
         for pattern in ("", "/*", "/**/*", "/dangling.txt", "/loop.txt", "/[dl]*.txt"):
-            with pytest.raises(UsageError, match=r"no file but links.*\(a link to "):
+            with pytest.raises(UsageError, match=r"only links.*\(a link to "):
                 make_plan(STORAGE, [f"{root}{pattern}"])
 
     def test_a_file_and_links_to_it_are_one_input(self, root: Path) -> None:
@@ -175,7 +175,7 @@ def test_folders_that_other_jobs_wrote_are_no_input(tmp_path: Path, mark: str, s
         assert plan.passed_over == (f"{root}/tok/",)
     if store == "local":  # globs that mean no mark
         assert _names(f"{root}/*/*.txt") == ["c.txt"]
-        with pytest.raises(UsageError, match=r"are in folders that a job wrote: .*/tok/"):
+        with pytest.raises(UsageError, match=r"are in folders that jobs wrote: .*/tok/"):
             make_plan(STORAGE, [f"{root}/*/merges.txt"])
     assert _names(f"{root}/tok/*.txt") == ["merges.txt"]
     assert _names(f"{root}/tok/train") == ["a.txt"]

@@ -162,7 +162,7 @@ def test_an_empty_corpus(
     )
     why = "the corpus is empty: no document in"
     if make is _only_rejects:
-        why = "none of the 5 records could be used; most of them in"
+        why = "none of the 5 records is usable. a.txt: 5 records, first at"
     refuses(ran, job, 1, why, inputs[0])
     nothing_finished(place / "out")
 
@@ -205,7 +205,7 @@ def test_a_bad_record_fails_the_job_with_its_place(name: str, place: Path, token
     arguments = ("--input", file, "--range-bytes", "100")
     job = READERS[len(name) % 3]
     ran = run(*job_args(job, tokenizer), *arguments)
-    refuses(ran, job, 1, "1 of 21 records", f"{file} (1, the first at byte {offset}: ", reason)
+    refuses(ran, job, 1, "1 of 21 records", f"{file}: 1 record, first at byte {offset}: ", reason)
     nothing_finished(place / "out")
     # Told that one may be lost, the same job goes on from there, and keeps the record.
     run_whole(*job_args(job, tokenizer), *arguments, "--max-rejects", "1")
@@ -279,7 +279,11 @@ def test_a_finished_folder_meets_a_stricter_limit_of_rejects_too(
     run_whole(*arguments, "--max-rejects", "20%")
     before = tree(place / "out")
     refuses(
-        run(*arguments, "--max-rejects", "1"), job, 1, "2 of 10", "a.txt (2, the first at byte 40"
+        run(*arguments, "--max-rejects", "1"),
+        job,
+        1,
+        "2 of 10",
+        "a.txt: 2 records, first at byte 40",
     )
     assert tree(place / "out") == before
     assert run_whole(*arguments, "--max-rejects", "2").summary["was_finished_before"]

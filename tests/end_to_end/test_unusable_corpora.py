@@ -41,10 +41,10 @@ def test_a_few_records_without_the_field_are_named_too(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(lines("content", 20))
     ran = run("count", "--input", tmp_path / "a.jsonl", "--output", tmp_path / "out")
     assert ran.code == 1
-    assert "a.jsonl (20, the first at byte 0: field missing: text_field 'text' names" in (
+    assert "a.jsonl: 20 records, first at byte 0: field missing: text_field 'text' names" in (
         ran.message
     )
-    assert "it has 'id', 'content')" in ran.message
+    assert "it has 'id', 'content'. All are listed" in ran.message
 
 
 def test_two_damaged_files_of_twenty(tmp_path: Path) -> None:

@@ -142,6 +142,6 @@ def test_it_ends_with_an_error_where_a_batch_job_would(
     with stream.running() as process:
         process.communicate(timeout=SECONDS)
         assert process.returncode == 1, stream.said()
-    assert "1 of 2 records could not be used" in stream.said()
+    assert "1 of 2 records are unusable" in stream.said()
     assert "Traceback" not in stream.said()
     assert stream.windows() == []

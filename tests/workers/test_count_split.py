@@ -20,9 +20,9 @@ from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.storage import Storage
 from bpe_beam.workers import count_split as counting
 from bpe_beam.workers.count_split import (
+    BlocksReference,
     CountStats,
     CountTask,
-    RangeReference,
     count_split,
     write_partition,
 )
@@ -38,7 +38,7 @@ def stats_of(folder: TaskFolder) -> CountStats:
 
 def count_file(
     folder: Path, data: bytes, *, by_source: bool
-) -> tuple[TaskFolder, CountTask, list[tuple[int, RangeReference]]]:
+) -> tuple[TaskFolder, CountTask, list[tuple[int, BlocksReference]]]:
     """Counts one file of JSON Lines as one split."""
     (folder / "in.jsonl").write_bytes(data)
     kept = TaskFolder(Storage(), str(folder / "run"), "0")
@@ -57,7 +57,7 @@ def count_file(
     return kept, task, count_split(task, element).outputs
 
 
-def counted(task: CountTask, places: list[tuple[int, RangeReference]]) -> Counter[tuple[str, str]]:
+def counted(task: CountTask, places: list[tuple[int, BlocksReference]]) -> Counter[tuple[str, str]]:
     """The words of all parts, by source."""
     found: Counter[tuple[str, str]] = Counter()
     for partition in range(PARTITIONS):
@@ -77,7 +77,7 @@ def test_receipts_do_not_grow_with_sources(tmp_path: Path) -> None:
     ]
     kept, task, places = count_file(tmp_path, "\n".join(lines).encode(), by_source=True)
     stats = stats_of(kept)
-    assert len(stats.ranges) == len(places) == PARTITIONS
+    assert len(stats.blocks) == len(places) == PARTITIONS
     assert len(json.loads(stats.sources or "")) == sources
     expected = Counter({(f"source {i}", f"w{i + j}"): 1 for i in range(sources) for j in range(40)})
     assert counted(task, places) == expected
@@ -93,7 +93,7 @@ def test_the_limit_holds_within_a_record(
     rows = [{"text": "w1 w2", "source": "a"}, {"text": text, "source": "b"}]
     data = b"\n".join(json.dumps(row).encode() for row in rows)
     kept, task, places = count_file(tmp_path, data, by_source=by_source)
-    assert len(stats_of(kept).ranges) > 3 * PARTITIONS
+    assert len(stats_of(kept).blocks) > 3 * PARTITIONS
     expected: Counter[tuple[str, str]] = Counter()
     for row in rows:
         source = row["source"] if by_source else ""

@@ -13,7 +13,7 @@ from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.counts.manifest import MAX_SOURCES
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.errors import DataError
-from bpe_beam.workers.count_split import range_references
+from bpe_beam.workers.count_split import block_references
 from bpe_beam.workers.source_tables import SourceTables, add_token_totals, divide_by_source
 
 RULES = WordRules(pretokenizer="whitespace_split")
@@ -118,7 +118,7 @@ def test_token_facts() -> None:
 
 
 def test_places_by_partition() -> None:
-    assert list(range_references("a", "0f", [[1, 0, 10], [2, 10, 5]])) == [
+    assert list(block_references("a", "0f", [[1, 0, 10], [2, 10, 5]])) == [
         (1, ("a", "0f", 0, 10)),
         (2, ("a", "0f", 10, 5)),
     ]

@@ -20,7 +20,7 @@ from bpe_beam.jobs.output import STDOUT
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.field import identity_of
 from bpe_beam.storage import Storage, redact
-from bpe_beam.workers.corpus_totals import ARRAYS, CorpusTotals, check_limits, most_rejects
+from bpe_beam.workers.corpus_totals import ARRAYS, CorpusTotals, check_limits, files_with_rejects
 from bpe_beam.workers.split_task import rejects_name
 
 _SHOWN_BYTES = 80
@@ -161,8 +161,8 @@ def check_documents(
         if totals.dropped:
             records = f"{empty}, and none of the {rejects:,} other records"
         raise DataError(
-            f"there is no document: {records} could be used; most of them in "
-            f"{most_rejects(folder, files, read_settings(input_settings))}",
+            f"there is no document: {records} is usable. "
+            f"{files_with_rejects(folder, files, read_settings(input_settings))}",
             remedy=f"they are listed in {folder.path(REJECTS)}",
         )
     if totals.dropped:

@@ -26,7 +26,7 @@ STAGE = "stream-tokenize"
 
 @dataclass(frozen=True)
 class Stream:
-    """What the watcher and the workers need to know; plain and picklable.
+    """The settings of a stream for its watcher and workers; plain and picklable.
 
     Attributes:
         output: The stream's folder.
@@ -35,8 +35,8 @@ class Stream:
         encoding: How documents become ids.
         settings: The settings of reading and encoding, as manifests have them.
         range_bytes: The size of a split in stored bytes; None: the default.
-        max_rejects: The most rejects of a window: a number, or a share of its records.
-        max_lost: The most stored bytes of a window that may be lost: a number, or a share.
+        max_rejects: Maximum rejects of a window: a number, or a share of its records.
+        max_lost: Maximum lost stored bytes of a window: a number, or a share.
         poll_seconds: The time between two looks.
         window_seconds: The time between a window's first file and the window.
         until_idle_seconds: The idle time after which the watcher ends; None: it never ends.
@@ -74,10 +74,9 @@ class WindowTask(NamedTuple):
 
 
 def tokenize_window_split(stream: Stream, element: str) -> TaskResult | None:
-    """Write the shard of a window's split, and its receipt.
+    """Write the shard of a window's split, and its receipt; the output is the shard's name.
 
-    Returns:
-        The shard's name as the output, and metrics; None if its receipt exists already.
+    Returns None if the receipt exists already.
     """
     window = WindowTask(*json.loads(element))
     split_task = SplitTask.from_json(window.split)
@@ -98,10 +97,10 @@ def tokenize_window_split(stream: Stream, element: str) -> TaskResult | None:
         lose_changed=Limit.parse(stream.max_lost, "max_lost").numerator > 0,
     )
     try:
-        made = tokenize_split(task, window.split)
+        result = tokenize_split(task, window.split)
     except DataError:
         # Another attempt was faster, and the end of the window removed this one's files.
         if not folder.is_finished():
             raise
         return None
-    return made._replace(outputs=[f"{window.folder}/{name}" for name in made.outputs])
+    return result._replace(outputs=[f"{window.folder}/{name}" for name in result.outputs])

@@ -1,6 +1,6 @@
-"""The watcher of a stream: looks at a folder, adds windows, hands out tasks, writes manifests.
+"""The watcher of a stream: looks at a folder, adds windows, returns tasks, writes manifests.
 
-All its decisions are on storage before it acts on them. So a watcher may be killed and replaced at
+Its decisions are on storage before it acts on them. So a watcher may be killed and replaced at
 any moment, and two may run at once.
 """
 
@@ -31,7 +31,7 @@ KEYS = 4096
 """The number of keys that spread splits. A runner keeps state for every key for ever."""
 
 _SPLIT_CHARACTERS = 400_000
-"""The most characters that describe a split's files, so that an element stays below 1 MB. Elements
+"""Maximum characters that describe a split's files, so that an element stays below 1 MB. Elements
 of a stream cannot be divided and joined again without state."""
 
 _ODD = 2654435761  # windows of one split have different keys, too
@@ -61,11 +61,11 @@ class Watcher:
         self._ready_since: dict[str, float] = {}
         self._idle_since: float | None = None
 
-    def go_on_from(self, position: int) -> None:
+    def resume_from(self, position: int) -> None:
         """Hand out again all tasks that were handed out at this position or later.
 
-        A runner that resumes at an earlier position has lost the tasks since. A task that is handed
-        out twice does no harm.
+        A runner that resumes at an earlier position has lost the tasks since. A task may be handed
+        out twice.
         """
         with self._lock:
             self._handed_out = {
@@ -79,7 +79,7 @@ class Watcher:
             The new tasks, each with a key below KEYS that spreads them.
         """
         with self._lock:
-            self._log.read_on()
+            self._log.read_new()
             for window in list(self._log.open.values()):
                 self._finish(window)
             fresh = self._fresh()
@@ -108,8 +108,8 @@ class Watcher:
         return fresh
 
     def _steady(self, fresh: dict[str, StoredFile]) -> dict[str, StoredFile]:
-        """Return the files that nobody is writing any more: unchanged since the last look, or in a
-        store that shows whole files only."""
+        """Return the complete files: unchanged since the last look, or in a store that shows whole
+        files only."""
         before, self._before = self._before, fresh
         if self.stream.watched.appears_whole:
             return fresh

@@ -1,4 +1,4 @@
-"""The windows of a stream: the files of each, recorded before any of them is read.
+"""The windows of a stream: the files of each window, recorded before they are read.
 
 A window is a folder `window-00000007` of the stream's output. Its `__window` names its files and
 their splits and never changes, so all writers of the folder's other files write the same bytes. The
@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
 
 from msgspec import Struct, structs
 
@@ -42,6 +41,7 @@ from bpe_beam.storage import Storage, StoredFile, redact
 from bpe_beam.storage.create_exclusive import write_once
 from bpe_beam.storage.json_file import (
     Count,
+    JsonObject,
     OtherVersionError,
     Sha256,
     json_bytes,
@@ -57,10 +57,10 @@ INPUT_FILE = "__input"
 """A file in the stream's folder with the hash of the root, at which file names in windows start."""
 
 REMOVE_WINDOW = "remove the folder of this window: its files are read again, in a new window"
-"""What to do if the record of a window is missing or damaged."""
+"""The remedy if the record of a window is missing or damaged."""
 
-_VERSION = 2
-"""The version of `__window`. Version 1, which may have no checksum, is read, too."""
+_VERSION = 1
+"""The version of `__window`."""
 
 _INPUT_VERSION = 1
 _NAME = re.compile(r"window-([0-9]{8,18})")
@@ -94,12 +94,12 @@ class WindowFolder(TaskFolder):
         if not set(self.finished_tasks()).issuperset(tasks):
             return None
         receipts = side_by_side(self._fitting_receipt, tasks)
-        found = [receipt for receipt in receipts if receipt is not None]
-        if len(found) < len(tasks):
+        fitting = [receipt for receipt in receipts if receipt is not None]
+        if len(fitting) < len(tasks):
             lost = [task for task, receipt in zip(tasks, receipts, strict=True) if receipt is None]
             self.remove(map(receipt_name, lost))
             return []
-        publications = final_names(found)  # a final name depends on all receipts
+        publications = final_names(fitting)  # a final name depends on all receipts
         whole = side_by_side(self._is_whole, publications)
         self.remove(
             receipt_name(task) for task, is_whole in zip(tasks, whole, strict=True) if not is_whole
@@ -131,7 +131,7 @@ class WindowFolder(TaskFolder):
         self.clear()
 
     def clear(self, *, of_watchers: bool = False) -> None:
-        """Remove from a finished window the files that its workers left."""
+        """Remove the temporary files of a finished window's workers."""
         storage = self.storage
         self.remove(f"{WORK}/{name}" for name in storage.list_names(self.path(WORK)))
         for folder, below in ((self.url, ""), (self.path(REJECTS), f"{REJECTS}/")):
@@ -160,12 +160,12 @@ class WindowFolder(TaskFolder):
 
 
 class _WindowFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of `__window` but for its checksum, in the order of the file."""
+    """The content of `__window` without its checksum, in the order of the file."""
 
     version: int
     stream: Sha256
     number: Count
-    plan: dict[str, Any]
+    plan: JsonObject
     tags: tuple[str, ...]
 
 
@@ -194,23 +194,23 @@ def window_name(number: int) -> str:
 
 def window_numbers(storage: Storage, output: str) -> list[int]:
     """Return the sorted numbers of the windows that have a folder."""
-    found = (_NAME.fullmatch(name) for name in storage.list_names(output))
-    return sorted(int(match[1]) for match in found if match)
+    matches = (_NAME.fullmatch(name) for name in storage.list_names(output))
+    return sorted(int(match[1]) for match in matches if match)
 
 
 def has_windows_of(storage: Storage, output: str, stream: str) -> bool:
     """Return whether a folder has windows, and the first one is of a stream."""
     for number in window_numbers(storage, output)[:1]:
         source = storage.join(output, window_name(number), WINDOW_FILE)
-        found = _read_record(storage.read_bytes(source), redact(source))
-        return found.stream == stream
+        record = _read_record(storage.read_bytes(source), redact(source))
+        return record.stream == stream
     return False
 
 
 def require_root(storage: Storage, output: str, watched: Watched) -> None:
-    """Record the root that files are named from, or refuse another root than the recorded one.
+    """Record the root at which file names start, or refuse another root than the recorded one.
 
-    Below another root a new file of the same name would be mistaken for one that was read.
+    Below another root a new file of the same name would be taken for one that was read.
     """
     row = {"version": _INPUT_VERSION, "root_sha256": watched.root_fingerprint}
     data = json_bytes(row, indent=1)
@@ -227,8 +227,8 @@ def require_root(storage: Storage, output: str, watched: Watched) -> None:
         )
     raise UsageError(
         f"{redact(output)} has windows of files below another folder than {redact(watched.root)}: "
-        "windows name files relative to that folder, so a new file whose name occurs there would "
-        "not be read",
+        "windows name files relative to that folder, so a new file of the same name would not be "
+        "read",
         remedy="give the same {inputs} as before, or another {output}; if it is the same folder "
         f"under another name, delete {INPUT_FILE} in the output folder first",
     )
@@ -263,7 +263,7 @@ class WindowLog:
         url = self._storage.join(self._output, window.name)
         return WindowFolder(self._storage, url, window.fingerprint)
 
-    def read_on(self) -> None:
+    def read_new(self) -> None:
         """Read the windows that were added since the last call.
 
         Cost: at the first call, at most three requests a window; later, one or two.
@@ -315,7 +315,7 @@ class WindowLog:
         return window, MANIFEST_FILE not in names
 
     def _refuse_lost(self, number: int, window: Window | None) -> None:
-        """Refuse a finished window without a record: new files would be mistaken for its own."""
+        """Refuse a finished window without a record: new files would be taken for its files."""
         url = self._storage.join(self._output, window_name(number))
         if window is None and MANIFEST_FILE in self._storage.list_names(url):
             missing = redact(self._storage.join(url, WINDOW_FILE))
@@ -359,5 +359,5 @@ def _read_record(data: bytes, source: str) -> _WindowFile:
 
 
 def version_of(file: StoredFile | InputFile) -> str:
-    """Return the text that differs for another file of the same name."""
+    """Return a text that differs for other files of the same name."""
     return f"{file.size} {file.tag}"
