@@ -7,7 +7,7 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from bpe_beam import _native
 from bpe_beam.corpus.formats import INPUT_FORMAT_CHOICES
@@ -85,11 +85,12 @@ class ReadSettings:
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> ReadSettings:
         """Return the settings of a manifest, whose pairs are lists."""
-        options: dict[str, Any] = {
-            name: tuple(map(tuple, value)) if isinstance(value, list) else value
-            for name, value in values.items()
-        }
-        return ReadSettings(**options)
+        return ReadSettings(
+            **{
+                name: tuple(map(tuple, value)) if isinstance(value, list) else value
+                for name, value in values.items()
+            }
+        )
 
     @property
     def paths(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
