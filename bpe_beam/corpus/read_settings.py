@@ -13,6 +13,7 @@ from bpe_beam import _native
 from bpe_beam.corpus.formats import INPUT_FORMAT_CHOICES
 from bpe_beam.errors import UsageError, require_choice
 from bpe_beam.messages import list_few
+from bpe_beam.storage.json_file import JsonObject
 
 WHOLE_FILE = "file"
 """The document separator that makes each text file one document."""
@@ -85,12 +86,11 @@ class ReadSettings:
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> ReadSettings:
         """Return the settings of a manifest, whose pairs are lists."""
-        return ReadSettings(
-            **{
-                name: tuple(map(tuple, value)) if isinstance(value, list) else value
-                for name, value in values.items()
-            }
-        )
+        options: JsonObject = {
+            name: tuple(map(tuple, value)) if isinstance(value, list) else value
+            for name, value in values.items()
+        }
+        return ReadSettings(**options)
 
     @property
     def paths(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
