@@ -17,7 +17,7 @@ Count once, train many:
 Load what others published, and see what it does to a text:
 
     tokenizer = bpe_beam.Tokenizer.from_file("tokenizer.json")
-    figures = tokenizer.evaluate(texts)
+    figures = bpe_beam.evaluate(tokenizer, texts)
 
 Write token shards, and read them in a training loop:
 
@@ -28,6 +28,7 @@ The names:
 
     train       texts, files or counts to a Tokenizer; help(bpe_beam.train) lists its options
     count       texts or files to WordCounts, in memory
+    evaluate    figures of tokenizers on texts, files or counts
     tokenize    files to a folder of token shards
     Tokenizer   text to ids and back; tokenizer files
     WordCounts  words, and how often they occur
@@ -49,17 +50,19 @@ import importlib
 TYPE_CHECKING = False  # the command line handles no signal while `typing` loads
 if TYPE_CHECKING:
     from bpe_beam import shards
+    from bpe_beam.api.evaluate import evaluate
     from bpe_beam.api.tokenize import tokenize
     from bpe_beam.api.train import count, train
     from bpe_beam.counts.word_counts import WordCounts
     from bpe_beam.tokenizer.tokenizer import Tokenizer
 
-__all__ = ["Tokenizer", "WordCounts", "count", "shards", "tokenize", "train"]
+__all__ = ["Tokenizer", "WordCounts", "count", "evaluate", "shards", "tokenize", "train"]
 
 _MODULES = {
     "Tokenizer": "bpe_beam.tokenizer.tokenizer",
     "WordCounts": "bpe_beam.counts.word_counts",
     "count": "bpe_beam.api.train",
+    "evaluate": "bpe_beam.api.evaluate",
     "tokenize": "bpe_beam.api.tokenize",
     "train": "bpe_beam.api.train",
 }
@@ -71,9 +74,9 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name not in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
-    found = getattr(importlib.import_module(_MODULES[name]), name)
-    globals()[name] = found
-    return found
+    value = getattr(importlib.import_module(_MODULES[name]), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

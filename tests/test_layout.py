@@ -22,6 +22,7 @@ ELSEWHERE = {
     "tokenizer/regex/": "tokenizer/regex/test_syntax.py",
     "workers/rounds/": "jobs/train/test_rounds.py",
     # What several modules share, tested through one of them.
+    "api/job_calls.py": "api/test_train.py",
     "cli/parser.py": "cli/test_main.py",
     "corpus/batches.py": "corpus/test_readers.py",
     "corpus/formats/arrow.py": "corpus/reading/test_columns.py",

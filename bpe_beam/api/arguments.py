@@ -10,7 +10,7 @@ import inspect
 import os
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -34,11 +34,13 @@ _OF_WRITING_RUNS = (*_OF_RUNS, "overwrite", "runner")
 _FLAG = re.compile(r"--[a-z][a-z-]*")
 
 
-def options_in_python(settings: type[Settings], *, writes: bool = False) -> dict[str, Option]:
+def options_in_python(
+    settings: type[Settings], *, writes: bool = False, without: Collection[str] = ()
+) -> dict[str, Option]:
     """Return the options of a job that calls from Python have, by name."""
     of_runs = _OF_WRITING_RUNS if writes else _OF_RUNS
     not_here = {each.name for each in own_options(RunSettings)}.difference(of_runs)
-    not_here.update(() if writes else _OF_FOLDERS)
+    not_here.update(without, () if writes else _OF_FOLDERS)
     return {each.name: each for each in options_of(settings) if each.name not in not_here}
 
 
@@ -48,9 +50,10 @@ def values_of(
     arguments: Mapping[str, Any],
     *,
     writes: bool = False,
+    without: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return the values of settings that keyword arguments mean; None means the default."""
-    options = options_in_python(settings, writes=writes)
+    options = options_in_python(settings, writes=writes, without=without)
     # A flag's name means the same, such as `format` of the option `formats`.
     by_flag = {each.flag.lstrip("-").replace("-", "_"): name for name, each in options.items()}
     arguments = {by_flag.get(name, name): value for name, value in arguments.items()}
@@ -76,11 +79,13 @@ def settings_of(settings: type[S], values: Mapping[str, Any]) -> S:
     return settings(**made)
 
 
-def documented(settings: type[Settings], *, writes: bool = False) -> Callable[[F], F]:
+def documented(
+    settings: type[Settings], *, writes: bool = False, without: Collection[str] = ()
+) -> Callable[[F], F]:
     """Return a decorator that gives a function the options of a job: signature and docstring."""
 
     def document(function: F) -> F:
-        options = options_in_python(settings, writes=writes)
+        options = options_in_python(settings, writes=writes, without=without)
         about_files = {option.name for option in own_options(InputSettings)}
         groups: dict[str, list[str]] = {"Options": [], "Options of files": []}
         described = {*_OF_RUNS, *inspect.signature(function).parameters}

@@ -1,21 +1,23 @@
-"""`Tokenizer.evaluate`: the figures of one tokenizer on texts or on counts.
+"""`bpe_beam.evaluate`: the figures of tokenizers on texts, files or counts.
 
-The words of texts are counted, and their tokens are those of the texts. Memory: the unique words
-of one source, and some MB of its texts at a time.
+Files are evaluated by the command line's job. The words of texts in memory are counted, and their
+tokens are those of the texts. Memory: the unique words of one source and some MB of its texts; with
+several tokenizers also two integers for each token of each tokenizer and source.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar, overload
 
 import msgspec
 import pyarrow as pa
 
-from bpe_beam.api.arguments import values_of
+from bpe_beam.api.arguments import documented, settings_of, values_of
 from bpe_beam.api.count_texts import count_batch
-from bpe_beam.api.inputs import FirstArgument, paths_of, sources_of
+from bpe_beam.api.inputs import files_in, refuse_reading_options, sources_of
+from bpe_beam.api.job_calls import run_of, show_warnings, temporary_folder
 from bpe_beam.api.text_batches import batches_of
 from bpe_beam.counts.manifest import check_sources, read_manifest
 from bpe_beam.counts.word_counter import WordCounter, WordRules
@@ -26,115 +28,246 @@ from bpe_beam.evaluation.report import check_parallel, report_of
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
+from bpe_beam.folders.folder_kind import COUNTS, kind_of
+from bpe_beam.messages import shortened
+from bpe_beam.progress import Progress
+from bpe_beam.settings.common import DEFAULT_PRETOKENIZER, RunSettings
 from bpe_beam.settings.evaluate import EvaluateSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
-TextsOrCounts: TypeAlias = (
-    "Iterable[Any] | Mapping[str, Iterable[Any]] | WordCounts | str | os.PathLike[str]"
+Figures: TypeAlias = dict[str, Any]
+"""The report of one tokenizer, as the JSON of `bpe-beam evaluate` has it."""
+
+K = TypeVar("K")
+
+_FIRST = "texts_or_counts"
+_OF_THE_COMMAND = frozenset(
+    {"tokenizers", "tiktoken_pretokenizers", "counts", "tokens", "work", "format", "samples"}
 )
-"""Texts, texts by source, counts in memory, or the path or URL of a counts folder."""
-
-_COUNT_FILES = "to evaluate on files, count them with bpe_beam.count and give the counts"
-
-_FIRST = FirstArgument(
-    "texts_or_counts",
-    "texts, counts, or the path of a counts folder",
-    files=f"{_COUNT_FILES}; iter([...]) for names as texts",
-    files_by_source=_COUNT_FILES,
-)
+"""The options that a call from Python does not have."""
 
 
-def figures_of(
-    tokenizer: Tokenizer,
-    texts_or_counts: TextsOrCounts,
-    options: Mapping[str, Any],
-    storage: Storage | None,
-) -> dict[str, Any]:
-    """Return the report of a tokenizer as JSON values; see `Tokenizer.evaluate`.
+@overload
+def evaluate(tokenizers: Tokenizer, texts_or_counts: Any = ..., **options: Any) -> Figures: ...
+@overload
+def evaluate(
+    tokenizers: Sequence[Tokenizer], texts_or_counts: Any = ..., **options: Any
+) -> list[Figures]: ...
+@overload
+def evaluate(
+    tokenizers: Mapping[K, Tokenizer], texts_or_counts: Any = ..., **options: Any
+) -> dict[K, Figures]: ...
+@documented(EvaluateSettings, without=_OF_THE_COMMAND)
+def evaluate(
+    tokenizers: Tokenizer | Sequence[Tokenizer] | Mapping[Any, Tokenizer],
+    texts_or_counts: Any = None,
+    *,
+    workers: int | None = None,
+    progress: bool | str = False,
+    **options: Any,
+) -> Figures | list[Figures] | dict[Any, Figures]:
+    """Return figures of tokenizers: tokens a word, words kept whole, unused tokens::
+
+        figures = bpe_beam.evaluate(tokenizer, texts)
+        print(figures["figures"]["total"]["tokens_per_word"])
+        figures = bpe_beam.evaluate(tokenizer, "data/*.jsonl.gz")
+
+        by_name = bpe_beam.evaluate({"32k": small, "64k": large}, counts)  # of bpe_beam.count
+        print(by_name["64k"]["figures"]["total"]["bytes_per_token"])
 
     Args:
-        tokenizer: The tokenizer.
-        texts_or_counts: As in `Tokenizer.evaluate`.
-        options: The keyword arguments of `Tokenizer.evaluate` but for the storage client.
-        storage: The storage client; None: one without options.
+        tokenizers: A tokenizer; or several: a sequence, or a mapping of names to tokenizers.
+        texts_or_counts: Texts: an iterable of str, of bytes in UTF-8, or of lists of them; Arrow
+            strings. A mapping of names to such texts has sources, which get figures of their own.
+            Files: one str or Path (a path, a URL, a folder, a glob, or @FILE, a list of them), or a
+            list of Path; several as str with `inputs=[...]`. Counts: what `bpe_beam.count`
+            returned, or the path or URL of a folder that `bpe-beam count` wrote.
+        workers: The number of threads for files; None: the number of cores.
+        progress: Whether to show the progress of files on stderr; or how: "bar", "plain" or "json".
+        **options: The options below.
+
+    Returns:
+        The report of a tokenizer as `bpe-beam evaluate` writes it in JSON: under `figures` the
+        figures of the whole vocabulary, under `curve` a list of the figures of smaller sizes, each
+        with `vocab_size`, `total`, `sources` and `fairness`. docs/evaluate.md defines them. Of a
+        sequence of tokenizers a list of reports in the same order, of a mapping a dict of reports
+        by name.
 
     Raises:
-        UsageError: As `Tokenizer.evaluate`.
-        DataError: As `Tokenizer.evaluate`.
+        UsageError: An argument is invalid, a tokenizer has no vocabulary of a size, or no source
+            has the name `parallel`.
+        DataError: A text is not UTF-8, a vocabulary lacks a symbol of a word, the counts are
+            damaged, or files cannot be read.
+        TypeError: An argument is no option.
     """
-    values = values_of("evaluate", EvaluateSettings, options)
-    sizes, pretokenizer = values.get("vocab_sizes", ()), values.get("pretokenizer", "gpt2")
-    named = next((one for one in sizes if not isinstance(one, int)), None)
+    names, each = _several(tokenizers)
+    values = values_of("evaluate", EvaluateSettings, options, without=_OF_THE_COMMAND)
+    named = next((one for one in values.get("vocab_sizes", ()) if not isinstance(one, int)), None)
     require(named is None, f"must be sizes without names, got {named!r}", "vocab_sizes")
-    parallel = values.get("parallel")
-    vocabulary = Vocabulary(tokenizer)
-    words = _words_of(texts_or_counts, storage or Storage())
+    run, shown = run_of("evaluate", workers, progress, values)
+    files = None
+    if texts_or_counts is not None or "inputs" not in values:
+        files = files_in(texts_or_counts, values, _FIRST)
+    words = _counts_of(texts_or_counts, files, values, Storage(run.storage_options))
     if words is not None:
-        check_parallel(parallel, words.manifest.sources)
-        encoder = WordEncoder(tokenizer, words.manifest.normalizer, words.manifest.pretokenizer)
-        tallies = tallies_of_counts(words, vocabulary, encoder)
-        exact = encoder.exact
+        reports = _on_counts(names, each, words, values)
+    elif texts_or_counts is not None and files is None:
+        reports = _on_texts(names, each, texts_or_counts, values)
     else:
-        sources = sources_of(texts_or_counts, _FIRST)
-        check_parallel(parallel, {str(name) for name in sources if name is not None})
-        tallies = tallies_of_texts(vocabulary, sources, pretokenizer)
-        exact = True
-    name = tokenizer.fingerprint[:12]
+        inputs = values if files is None else {**values, "inputs": files}
+        reports, messages = _on_files(names, each, inputs, run, shown)
+        show_warnings(messages)
+    if isinstance(tokenizers, Tokenizer):
+        return reports[0]
+    if isinstance(tokenizers, Mapping):
+        return dict(zip(tokenizers, reports, strict=True))
+    return reports
+
+
+def _several(tokenizers: object) -> tuple[list[str], list[Tokenizer]]:
+    """Return the names of tokenizers, and the tokenizers."""
+    several = [tokenizers] if isinstance(tokenizers, Tokenizer) else tokenizers
+    if isinstance(several, Mapping):
+        names, each = [*map(str, several)], [*several.values()]
+    else:
+        each = [*several] if isinstance(several, (list, tuple)) else []
+        names = [one.fingerprint[:12] for one in each if isinstance(one, Tokenizer)]
+    if not each or not all(isinstance(one, Tokenizer) for one in each):
+        raise UsageError(
+            "must be a Tokenizer, a sequence of them, or a mapping of names to them, got "
+            + shortened(repr(tokenizers)),
+            ("tokenizers",),
+            "Tokenizer.from_file reads a file, Tokenizer.from_pretrained a folder",
+        )
+    return names, each
+
+
+def _counts_of(
+    argument: object, files: tuple[str, ...] | None, values: Mapping[str, Any], storage: Storage
+) -> CountedParts | None:
+    """Return the words of counts in memory or in a folder; None of texts and files."""
+    if isinstance(argument, WordCounts):
+        words = CountedParts.in_memory(argument)
+    elif files is not None and len(files) == 1 and _is_counts_folder(storage, files[0]):
+        words = CountedParts.of_folder(storage, files[0], read_manifest(storage, files[0]))
+        refuse_reading_options(values)
+    else:
+        return None
+    require("pretokenizer" not in values, "has no effect on counts", "pretokenizer")
+    return words
+
+
+def _is_counts_folder(storage: Storage, path: str) -> bool:
+    return storage.is_folder(path) and kind_of(storage, path) == COUNTS
+
+
+def _on_counts(
+    names: Sequence[str],
+    tokenizers: Sequence[Tokenizer],
+    words: CountedParts,
+    values: Mapping[str, Any],
+) -> list[Figures]:
+    manifest = words.manifest
+    check_parallel(values.get("parallel"), manifest.sources)
+    reports = []
+    for name, tokenizer in zip(names, tokenizers, strict=True):
+        vocabulary = Vocabulary(tokenizer)
+        encoder = WordEncoder(tokenizer, manifest.normalizer, manifest.pretokenizer)
+        tallies = tallies_of_counts(words, vocabulary, encoder)
+        reports.append(_report(name, vocabulary, tallies, values, exact=encoder.exact))
+    return reports
+
+
+def _on_texts(
+    names: Sequence[str],
+    tokenizers: Sequence[Tokenizer],
+    texts: object,
+    values: Mapping[str, Any],
+) -> list[Figures]:
+    sources = sources_of(texts, _FIRST)
+    check_parallel(values.get("parallel"), {str(name) for name in sources if name is not None})
+    vocabularies = [Vocabulary(tokenizer) for tokenizer in tokenizers]
+    pretokenizer = values.get("pretokenizer", DEFAULT_PRETOKENIZER)
+    rows: Iterable[tuple[str | None, list[Tally]]]
+    rows = tallies_of_texts(vocabularies, sources, pretokenizer)
+    if len(vocabularies) > 1:  # the texts are read once
+        rows = [*rows]
+    return [
+        _report(name, vocabulary, ((one, row[number]) for one, row in rows), values, exact=True)
+        for number, (name, vocabulary) in enumerate(zip(names, vocabularies, strict=True))
+    ]
+
+
+def _report(
+    name: str,
+    vocabulary: Vocabulary,
+    tallies: Iterable[tuple[str | None, Tally]],
+    values: Mapping[str, Any],
+    *,
+    exact: bool,
+) -> Figures:
+    sizes, parallel = values.get("vocab_sizes", ()), values.get("parallel")
     report = report_of(name, vocabulary, tallies, sizes, exact=exact, parallel=parallel)
-    figures: dict[str, Any] = msgspec.to_builtins(report)
+    figures: Figures = msgspec.to_builtins(report)
     return figures
 
 
-def _words_of(texts_or_counts: TextsOrCounts, storage: Storage) -> CountedParts | None:
-    """Return the words of counts; None of texts.
-
-    Raises:
-        UsageError: The argument is something else, or the folder has no counts.
-    """
-    if isinstance(texts_or_counts, WordCounts):
-        return CountedParts.in_memory(texts_or_counts)
-    paths = paths_of(texts_or_counts, _FIRST)
-    if paths is None:
-        return None
-    if not isinstance(texts_or_counts, (str, os.PathLike)):
-        raise UsageError(
-            f"must be {_FIRST.kinds}, got a list of paths", (_FIRST.name,), _FIRST.files_by_source
-        )
-    (folder,) = paths
-    return CountedParts.of_folder(storage, folder, read_manifest(storage, folder))
-
-
 def tallies_of_texts(
-    vocabulary: Vocabulary, sources: Mapping[str | None, Iterable[Any]], pretokenizer: str
-) -> Iterator[tuple[str | None, Tally]]:
-    """Yield each source of texts with its tally.
+    vocabularies: Sequence[Vocabulary],
+    sources: Mapping[str | None, Iterable[Any]],
+    pretokenizer: str,
+) -> Iterator[tuple[str | None, list[Tally]]]:
+    """Yield each source of texts, which are read once, with the tally of each vocabulary.
 
-    Args:
-        vocabulary: The tokens of the tokenizer.
-        sources: The texts by source, which are read once; without sources, the only key is None.
-        pretokenizer: The pre-tokenizer, by name, whose words are counted.
-
-    Raises:
-        UsageError: A text is neither str nor bytes, or the pre-tokenizer is unknown.
-        DataError: A text is not UTF-8, or the vocabulary lacks a symbol of a text.
+    Without sources, the only key is None. The words are those of the named pre-tokenizer.
     """
     if None not in sources:
         check_sources(map(str, sources))
-    encoder = WordEncoder(vocabulary.tokenizer, "none", pretokenizer)
+    encoders = [WordEncoder(one.tokenizer, "none", pretokenizer) for one in vocabularies]
+    pairs = [*zip(vocabularies, encoders, strict=True)]
     for source, texts in sources.items():
         counter = WordCounter(WordRules(pretokenizer=pretokenizer))
-        tally = Tally.empty(len(vocabulary))
+        tallies = [Tally.empty(len(vocabulary)) for vocabulary in vocabularies]
         number = 0
         for batch in batches_of(texts):
             count_batch(counter, batch, number)
             number += len(batch)
-            if not encoder.exact:
-                if not isinstance(batch, pa.Array):
-                    batch = pa.array(batch, pa.large_string())
-                ids = vocabulary.tokenizer.encode_batch(batch, output="arrow")
-                tally.add_ids(vocabulary, ids)
+            for (vocabulary, encoder), tally in zip(pairs, tallies, strict=True):
+                if not encoder.exact:
+                    if not isinstance(batch, pa.Array):
+                        batch = pa.array(batch, pa.large_string())
+                    ids = vocabulary.tokenizer.encode_batch(batch, output="arrow")
+                    tally.add_ids(vocabulary, ids)
         for block in counter.drain():
-            for words, counts, encoded in encoded_words(pa.Table.from_batches([block]), encoder):
-                tally.add_words(vocabulary, words, counts, encoded, with_tokens=encoder.exact)
-        yield source, tally
+            table = pa.Table.from_batches([block])
+            for (vocabulary, encoder), tally in zip(pairs, tallies, strict=True):
+                for words, counts, encoded in encoded_words(table, encoder):
+                    tally.add_words(vocabulary, words, counts, encoded, with_tokens=encoder.exact)
+        yield source, tallies
+
+
+def _on_files(
+    names: Sequence[str],
+    tokenizers: Sequence[Tokenizer],
+    values: Mapping[str, Any],
+    run: RunSettings,
+    shown: Progress,
+) -> tuple[list[Figures], list[str] | None]:
+    """Return the reports of the command line's job, and its warnings."""
+    from bpe_beam.jobs import evaluate as job
+
+    with temporary_folder() as folder:
+        labels = []
+        for number, tokenizer in enumerate(tokenizers):
+            path = folder / f"{number}.json"
+            path.write_bytes(tokenizer.json_bytes)
+            labels.append(f"{number}={path}")
+        output = folder / "report.json"
+        settings = settings_of(
+            EvaluateSettings,
+            {**values, "tokenizers": tuple(labels), "output": str(output), "run": run},
+        )
+        messages = job.run(settings, shown).warnings
+        reports: list[Figures] = json.loads(output.read_bytes())["tokenizers"]
+    return [{**row, "name": name} for name, row in zip(names, reports, strict=True)], messages

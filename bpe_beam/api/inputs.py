@@ -5,11 +5,12 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable, Mapping, Sized
-from dataclasses import dataclass
 from typing import Any
 
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import UsageError
+from bpe_beam.settings.common import InputSettings
+from bpe_beam.settings.field import own_options
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import local_path
 
@@ -21,32 +22,32 @@ _LONGEST_NAME = 1000
 """Characters of a text that may be the name of a file."""
 
 
-@dataclass(frozen=True)
-class FirstArgument:
-    """The first argument of a function, as messages describe it.
-
-    Attributes:
-        name: The parameter.
-        kinds: What it may be.
-        files: What to do instead of giving names of files as a list of str.
-        files_by_source: What to do instead of giving files as the texts of a source.
-    """
-
-    name: str
-    kinds: str
-    files: str
-    files_by_source: str
+_OF_FILES = tuple(option.name for option in own_options(InputSettings))
 
 
-_OF_TRAINING = FirstArgument(
-    FIRST,
-    "texts, a path, or counts",
-    files="give inputs=[...] or Path objects to read files; iter([...]) for names as texts",
-    files_by_source="to count files by source, give {inputs} and {sources}",
-)
+def files_in(
+    argument: object, values: Mapping[str, Any], name: str = FIRST
+) -> tuple[str, ...] | None:
+    """Return the files that the first argument names; refuse options that do not fit it."""
+    files = paths_of(argument, name)
+    both = [each for each in ("inputs", "counts") if each in values]
+    if both:
+        raise UsageError("exclude each other", (name, both[0]), "give one of them")
+    if files is None:
+        refuse_reading_options(values)
+    return files
 
 
-def paths_of(argument: Any, first: FirstArgument = _OF_TRAINING) -> tuple[str, ...] | None:
+def refuse_reading_options(values: Mapping[str, Any]) -> None:
+    """Refuse options about reading files where none are read."""
+    about_files = [name for name in _OF_FILES if name in values]
+    if about_files:
+        raise UsageError(
+            "is about reading files, and has no effect on texts or counts", (about_files[0],)
+        )
+
+
+def paths_of(argument: object, name: str = FIRST) -> tuple[str, ...] | None:
     """Return the names of files, if the argument names some; None if it is something else."""
     if isinstance(argument, (str, os.PathLike)):
         return (os.fsdecode(argument),)
@@ -57,32 +58,32 @@ def paths_of(argument: Any, first: FirstArgument = _OF_TRAINING) -> tuple[str, .
             raise UsageError(
                 "is a list of str, which are texts, and the first one names a file: "
                 f"{argument[0]!r}",
-                (first.name,),
-                first.files,
+                (name,),
+                "give inputs=[...] or Path objects to read files; iter([...]) for names as texts",
             )
     if isinstance(argument, (bytes, bytearray)) or not isinstance(argument, (Iterable, WordCounts)):
         shown = "None" if argument is None else type(argument).__name__
         raise UsageError(
-            f"must be {first.kinds}, got {shown}",
-            (first.name,),
+            f"must be texts, a path, or counts, got {shown}",
+            (name,),
             "texts are an iterable of str or bytes",
         )
     return None
 
 
-def sources_of(texts: Any, first: FirstArgument = _OF_TRAINING) -> Mapping[str | None, Texts]:
+def sources_of(texts: Any, name: str = FIRST) -> Mapping[str | None, Texts]:
     """Return texts by source; without sources, the only key is None."""
     if not isinstance(texts, Mapping):
         return {None: texts}
-    for name, own in texts.items():
-        if not isinstance(name, str) or not name:
-            raise UsageError(f"must have names of sources as keys, got {name!r}", (first.name,))
+    for source, own in texts.items():
+        if not isinstance(source, str) or not source:
+            raise UsageError(f"must have names of sources as keys, got {source!r}", (name,))
         single = (str, bytes, os.PathLike, WordCounts)
-        if isinstance(own, single) or paths_of(own, first) is not None:
+        if isinstance(own, single) or paths_of(own, name) is not None:
             raise UsageError(
-                f"must have texts for the source {name!r}, got {own!r}",
-                (first.name,),
-                first.files_by_source,
+                f"must have texts for the source {source!r}, got {own!r}",
+                (name,),
+                "for files by source, give {inputs} and {sources}",
             )
     return texts
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from bpe_beam.api.arguments import documented, settings_of, values_of
-from bpe_beam.api.train import show_warnings
+from bpe_beam.api.job_calls import progress_mode, show_warnings
 from bpe_beam.errors import UsageError
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import RunSettings
@@ -68,7 +68,7 @@ def tokenize(
         if "inputs" in options or "input" in options:
             raise UsageError("exclude each other", ("paths", "inputs"), "give one of them")
         options["inputs"] = _names(paths)
-    mode = progress if isinstance(progress, str) else "auto" if progress else "none"
+    mode = progress_mode(progress)
     of_run = {"workers": workers, "runner": runner, "overwrite": overwrite}
     with ExitStack() as stack:
         if isinstance(tokenizer, Tokenizer):

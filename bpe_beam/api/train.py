@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
-import shutil
-import tempfile
-import warnings
-from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bpe_beam.api.arguments import documented, settings_of, values_of
 from bpe_beam.api.count_texts import count_texts
-from bpe_beam.api.inputs import FIRST, number_of_texts, paths_of, sources_of
+from bpe_beam.api.inputs import FIRST, files_in, number_of_texts, sources_of
+from bpe_beam.api.job_calls import run_of, show_warnings, temporary_folder
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.engines.local import default_workers
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import UsageError
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import (
     DEFAULT_NORMALIZER,
     DEFAULT_PRETOKENIZER,
-    InputSettings,
     RunSettings,
 )
 from bpe_beam.settings.count import CountSettings, WordSettings
-from bpe_beam.settings.field import own_options
 from bpe_beam.settings.train import TrainingSettings, TrainSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from bpe_beam.jobs.train.plan import TrainingPlan
-
-_OF_FILES = tuple(option.name for option in own_options(InputSettings))
 
 
 @documented(TrainSettings)
@@ -76,8 +67,8 @@ def train(
         TypeError: An argument is no option.
     """
     values = values_of("train", TrainSettings, options)
-    run, shown = _run_of(workers, progress, values)
-    files = None if texts_or_paths is None else _files_in(texts_or_paths, values)
+    run, shown = run_of("train", workers, progress, values)
+    files = None if texts_or_paths is None else files_in(texts_or_paths, values)
     if files is not None or texts_or_paths is None:
         inputs = values if files is None else {**values, "inputs": files}
         tokenizer, found = _trained_on_files(inputs, run, shown)
@@ -116,8 +107,8 @@ def count(
         TypeError: An argument is no option.
     """
     values = values_of("count", CountSettings, options)
-    run, shown = _run_of(workers, progress, values)
-    files = None if texts_or_paths is None else _files_in(texts_or_paths, values)
+    run, shown = run_of("count", workers, progress, values)
+    files = None if texts_or_paths is None else files_in(texts_or_paths, values)
     if files is None and texts_or_paths is not None:
         if isinstance(texts_or_paths, WordCounts):
             raise UsageError("must be texts or files, got counts", (FIRST,))
@@ -126,36 +117,11 @@ def count(
     inputs = values if files is None else {**values, "inputs": files}
     from bpe_beam.jobs import count as job
 
-    with _temporary_folder() as folder:
+    with temporary_folder() as folder:
         output = str(folder / "counts")
         settings = settings_of(CountSettings, {**inputs, "run": run, "output": output})
         show_warnings(getattr(job.run(settings, shown), "warnings", None))
         return WordCounts.read(Storage(), output)
-
-
-def _files_in(texts_or_paths: Any, values: dict[str, Any]) -> tuple[str, ...] | None:
-    """Return the files that the first argument names; refuse options that do not fit it."""
-    files = paths_of(texts_or_paths)
-    both = [name for name in ("inputs", "counts") if name in values]
-    if both:
-        raise UsageError("exclude each other", (FIRST, both[0]), "give one of them")
-    about_files = [name for name in _OF_FILES if name in values]
-    if files is None and about_files:
-        raise UsageError(
-            "is about reading files, and has no effect on texts or counts", (about_files[0],)
-        )
-    return files
-
-
-def _run_of(
-    workers: int | None, progress: bool | str, values: dict[str, Any]
-) -> tuple[RunSettings, Progress]:
-    """Return how a job runs, and what shows its progress."""
-    checked = values_of("train", RunSettings, {"workers": workers})
-    mode = progress if isinstance(progress, str) else "auto" if progress else "none"
-    storage = values.pop("storage_options", {})
-    run = RunSettings(**checked, progress=mode, quiet=True, storage_options=storage)
-    return run, Progress(mode)
 
 
 def _rules_of(
@@ -212,31 +178,9 @@ def _trained_on_files(
     """Return the tokenizer of the command line's job, in a temporary folder, and its warnings."""
     from bpe_beam.jobs import train as job
 
-    with _temporary_folder() as folder:
+    with temporary_folder() as folder:
         output = str(folder / "tokenizer")
         settings = settings_of(TrainSettings, {**values, "run": run, "output": output})
         found = job.run(settings, shown).warnings
         tokenizer = Tokenizer.from_file(f"{output}/tokenizer.json")
         return Tokenizer(tokenizer.spec, tokenizer.model_input), found
-
-
-@contextlib.contextmanager
-def _temporary_folder() -> Iterator[Path]:
-    """Yield a folder that is removed at the end; kept if an error may name rejects in it."""
-    folder = Path(tempfile.mkdtemp(prefix="bpe-beam-"))
-    try:
-        yield folder
-    except DataError:
-        if not any(folder.glob("**/__rejects/*")):
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def show_warnings(found: list[str] | None) -> None:
-    """Raise a job's warnings as Python warnings of the caller of the public function."""
-    for text in found or ():
-        warnings.warn(text, stacklevel=3)

@@ -21,7 +21,6 @@ from bpe_beam.tokenizer.text_codec import TextCodec
 # Modules for other files, for batches and for fingerprints are imported where they are used: most
 # processes load one `tokenizer.json`, and start faster without them.
 if TYPE_CHECKING:
-    from bpe_beam.api.evaluate import TextsOrCounts
     from bpe_beam.storage import PathName, Storage
     from bpe_beam.tokenizer.files.transformers_files import ModelInput
 
@@ -399,49 +398,6 @@ class Tokenizer(TextCodec):
         from bpe_beam.tokenizer.files import vocab_files
 
         return vocab_files.merges_txt(self._spec.model)
-
-    def evaluate(
-        self,
-        texts_or_counts: TextsOrCounts,
-        *,
-        vocab_sizes: Sequence[int | str] | int | str = (),
-        pretokenizer: str = "gpt2",
-        parallel: str | None = None,
-        storage: Storage | None = None,
-    ) -> dict[str, Any]:
-        """Return figures of the tokenizer: tokens a word, words kept whole, unused tokens.
-
-        Args:
-            texts_or_counts: Texts: an iterable of str, of bytes in UTF-8, or of lists of them;
-                Arrow strings. A mapping of names to such texts has sources, whose figures are
-                wanted too. Counts: what `bpe_beam.count` returned; or the path or URL of a folder
-                that `bpe-beam count` wrote.
-            vocab_sizes: Sizes of smaller vocabularies whose figures are wanted too, for BPE, such
-                as `[16000, "32k"]`.
-            pretokenizer: The pre-tokenizer, by name, whose words are counted; only for texts.
-            parallel: The source that the tokens of all are compared with, if the sources are
-                translations of one text; None: they are not.
-            storage: The storage client; None: one without options.
-
-        Returns:
-            The report of one tokenizer, as `bpe-beam evaluate` writes it: under `figures` those of
-            the whole vocabulary, under `curve` a list of those of smaller sizes, each with
-            `vocab_size`, `total`, `sources` and `fairness`. docs/evaluate.md defines them.
-
-        Raises:
-            UsageError: An argument is invalid, the tokenizer has no vocabulary of a size, or there
-                is no source of the name.
-            DataError: A text is not UTF-8, the vocabulary lacks a symbol of a word, or the counts
-                are damaged.
-        """
-        from bpe_beam.api import evaluate
-
-        options = {
-            "vocab_sizes": vocab_sizes,
-            "pretokenizer": pretokenizer,
-            "parallel": parallel,
-        }
-        return evaluate.figures_of(self, texts_or_counts, options, storage)
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[TokenizerSpec, ModelInput]]:
         """Pickles as its spec and its roles, without the native encoder."""

@@ -9,6 +9,7 @@ from command_line import run, run_whole
 from made_text import documents
 from sentencepiece_models import NORMAL, SPECIAL, UNIGRAM, Piece, made_model
 
+import bpe_beam
 from bpe_beam import Tokenizer
 
 PIECES: list[Piece] = [*SPECIAL, ("▁ab", -2, NORMAL), *((char, -9, NORMAL) for char in "▁abc")]
@@ -29,7 +30,7 @@ def test_jobs(tmp_path: Path) -> None:
     assert run("encode", "--tokenizer", model, "ab  cab").out == b"3 4 7 5 6\n"
     assert run("decode", "--tokenizer", output, 3, 4, 7, 5, 6, 2).out == b"ab cab"
     assert b"SentencePiece algorithm='unigram'" in run("inspect", model).out
-    figures = Tokenizer.from_sentencepiece(str(model)).evaluate(["ab  cab", "xyz ab"])
+    figures = bpe_beam.evaluate(Tokenizer.from_sentencepiece(str(model)), ["ab  cab", "xyz ab"])
     assert figures["figures"]["total"]["tokens"] == 8
 
 

@@ -59,7 +59,7 @@ def html_page(folder: Path, names: Sequence[str] = ("bytes", HOSTILE[0])) -> byt
     }
     reports, evaluated = [], []
     for name, vocabulary in zip(names, tokenizers(), strict=True):
-        tallies = dict(tallies_of_texts(vocabulary, texts, "gpt2"))
+        tallies = {one: row for one, [row] in tallies_of_texts([vocabulary], texts, "gpt2")}
         total = Tally.empty(len(vocabulary))
         for tally in tallies.values():
             total.add(tally)
