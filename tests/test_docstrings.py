@@ -85,7 +85,8 @@ def raises(function: Function) -> bool:
 def missing_in(function: Function, text: str) -> list[str]:
     """What a docstring leaves out: sections, and arguments that `Args:` does not name."""
     # A method that another class documents, or overrides one of a library, refers to it.
-    if text.startswith("See `"):
+    is_overload = any(ast.unparse(each) == "overload" for each in function.decorator_list)
+    if text.startswith("See `") or is_overload:
         return []
     names = arguments_of(function)
     if len(names) < 2:
@@ -107,6 +108,7 @@ def missing_in(function: Function, text: str) -> list[str]:
 
 
 PUBLIC = (
+    "api/evaluate.py",
     "api/tokenize.py",
     "api/train.py",
     "corpus/formats/interface.py",

@@ -8,22 +8,19 @@ several tokenizers also two integers for each token of each tokenizer and source
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar, overload
 
 import msgspec
-import pyarrow as pa
 
 from bpe_beam.api.arguments import documented, settings_of, values_of
-from bpe_beam.api.count_texts import count_batch
 from bpe_beam.api.inputs import files_in, refuse_reading_options, sources_of
 from bpe_beam.api.job_calls import run_of, show_warnings, temporary_folder
-from bpe_beam.api.text_batches import batches_of
-from bpe_beam.counts.manifest import check_sources, read_manifest
-from bpe_beam.counts.word_counter import WordCounter, WordRules
+from bpe_beam.api.text_tallies import tallies_of_texts
+from bpe_beam.counts.manifest import read_manifest
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import UsageError, require
-from bpe_beam.evaluation.counted import CountedParts, encoded_words, tallies_of_counts
+from bpe_beam.evaluation.counted import CountedParts, tallies_of_counts
 from bpe_beam.evaluation.report import check_parallel, report_of
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
@@ -211,40 +208,6 @@ def _report(
     report = report_of(name, vocabulary, tallies, sizes, exact=exact, parallel=parallel)
     figures: Figures = msgspec.to_builtins(report)
     return figures
-
-
-def tallies_of_texts(
-    vocabularies: Sequence[Vocabulary],
-    sources: Mapping[str | None, Iterable[Any]],
-    pretokenizer: str,
-) -> Iterator[tuple[str | None, list[Tally]]]:
-    """Yield each source of texts, which are read once, with the tally of each vocabulary.
-
-    Without sources, the only key is None. The words are those of the named pre-tokenizer.
-    """
-    if None not in sources:
-        check_sources(map(str, sources))
-    encoders = [WordEncoder(one.tokenizer, "none", pretokenizer) for one in vocabularies]
-    pairs = [*zip(vocabularies, encoders, strict=True)]
-    for source, texts in sources.items():
-        counter = WordCounter(WordRules(pretokenizer=pretokenizer))
-        tallies = [Tally.empty(len(vocabulary)) for vocabulary in vocabularies]
-        number = 0
-        for batch in batches_of(texts):
-            count_batch(counter, batch, number)
-            number += len(batch)
-            for (vocabulary, encoder), tally in zip(pairs, tallies, strict=True):
-                if not encoder.exact:
-                    if not isinstance(batch, pa.Array):
-                        batch = pa.array(batch, pa.large_string())
-                    ids = vocabulary.tokenizer.encode_batch(batch, output="arrow")
-                    tally.add_ids(vocabulary, ids)
-        for block in counter.drain():
-            table = pa.Table.from_batches([block])
-            for (vocabulary, encoder), tally in zip(pairs, tallies, strict=True):
-                for words, counts, encoded in encoded_words(table, encoder):
-                    tally.add_words(vocabulary, words, counts, encoded, with_tokens=encoder.exact)
-        yield source, tallies
 
 
 def _on_files(

@@ -11,7 +11,7 @@ import msgspec
 from counts_folders import STORAGE, write_folder
 from small_tokenizers import learn
 
-from bpe_beam.api.evaluate import tallies_of_texts
+from bpe_beam.api.text_tallies import tallies_of_texts
 from bpe_beam.evaluation.counted import CountedParts
 from bpe_beam.evaluation.report import VERSION, Report, WordsSummary, report_of
 from bpe_beam.evaluation.tally import Tally
