@@ -1,9 +1,9 @@
-"""`bpe-beam train`, for those who start pipelines by file; no logic."""
+"""`bpe-beam train` as a file that starts its pipeline; no logic."""
 
 import sys
 
 if __name__ == "__main__":
-    # Python looks for modules beside the script first, and `tokenize` there is not the standard
+    # Python looks for modules next to the script first, and `tokenize` there is not the standard
     # library's, which Beam's imports need.
     if not getattr(sys.flags, "safe_path", False):
         del sys.path[0]

@@ -68,6 +68,7 @@ ELSEWHERE = {
     "training/merges/words.py": "training/merges/test_bpe.py",
     "transforms/document_chunks.py": "transforms/test_write_tokens.py",
     "transforms/document_fn.py": "transforms/test_elements.py",
+    "transforms/encoding.py": "transforms/test_tokenize.py",
     "transforms/metrics.py": "transforms/test_tokenize.py",
     "transforms/ml_transform.py": "transforms/test_documented.py",
     "transforms/tokenize_new_files.py": "workers/stream/test_handing_out.py",

@@ -28,11 +28,12 @@ from bpe_beam import transforms
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
+from bpe_beam.storage.json_file import JsonObject
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.document_chunks import LABELS
 from bpe_beam.transforms.elements import TOKENS, string_array, utf8_of
+from bpe_beam.transforms.encoding import encode_texts, encoding_of
 from bpe_beam.transforms.metrics import count_tokens
-from bpe_beam.transforms.tokenize import encode_texts, encoding_of
 from bpe_beam.workers.document_encoding import Encoding
 
 # Beam's schemas know Optional, not a union.
@@ -53,8 +54,8 @@ class ReadDocuments(beam.PTransform):
             where `*` means all others.
         id_field: Field or column of the id; or such a mapping.
         document_separator: The text that ends a document of a text file.
-        rejects: Folder for records that cannot be used; without one such a record fails the run.
-        max_lost: The most stored bytes that may be lost in damaged files: a number, or a share
+        rejects: Folder for unusable records; without one such a record fails the run.
+        max_lost: Maximum stored bytes that may be lost in damaged files: a number, or a share
             such as "0.1%".
 
     Raises:
@@ -136,7 +137,7 @@ class Tokenize(beam.PTransform):
         prepend: Token added before each document.
         allowed_special: Special tokens that are recognized in the text: "none", "all", or a list.
         add_special_tokens: Whether the tokens of the tokenizer's post-processor, such as `<s>`, are
-            put around each document; a warning names them where no token is put there.
+            put around each document; without it, a warning names these tokens.
 
     Raises:
         UsageError: A tokenizer or token that does not exist, rows without such a field, or rows
@@ -181,7 +182,7 @@ class WriteTokens(beam.PTransform):
         folder: An empty or new folder.
         tokenizer: Path or URL of the `tokenizer.json` that made the ids.
         field: The field of the ids.
-        shards: The most shards to write, from 1 to 100,000.
+        shards: Maximum number of shards, from 1 to 100,000.
         format: The format of the shards. `parquet` and `arrow` get the fields `id` and `source`.
         overwrite: Whether to remove what a job or another run wrote in the folder.
 
@@ -214,7 +215,7 @@ class WriteTokens(beam.PTransform):
         _fields_with(rows, self.field)
         return (
             rows
-            | "Ids" >> beam.Map(_ids, self.field).with_output_types(dict[str, Any])
+            | "Ids" >> beam.Map(_ids, self.field).with_output_types(JsonObject)
             | "Write" >> self.write
             | "ToRow" >> beam.Map(_manifest_row).with_output_types(_row_of(("manifest", str)))
         )
@@ -246,7 +247,7 @@ def _fields_with(rows: beam.pvalue.PCollection, field: str) -> list[tuple[str, A
 
 
 def _text_fields_with(rows: beam.pvalue.PCollection, field: str) -> list[tuple[str, Any]]:
-    """Return what `_fields_with` returns; the field must be text."""
+    """Return the names and types of the rows' fields; `field` must be one of them, and text."""
     fields = _fields_with(rows, field)
     hint = dict(fields)[field]
     if hint not in (str, Any, beam.typehints.Any, _Text, beam.typehints.Optional[str]):
@@ -272,8 +273,8 @@ def _with_tokens(row: Any, encoding: Encoding, field: str, into: str) -> beam.Ro
     return beam.Row(**row._asdict(), **{into: ids.values.to_pylist()})
 
 
-def _ids(row: Any, field: str) -> dict[str, Any]:
-    """Return what `transforms.WriteTokens` takes: the ids, and the labels of the document."""
+def _ids(row: Any, field: str) -> JsonObject:
+    """Return the ids and the labels of a document, as `transforms.WriteTokens` takes them."""
     labels = {name: getattr(row, name, None) for name in LABELS if name != field}
     return {**labels, TOKENS: pa.array(_value(row, field), pa.uint32())}
 

@@ -38,11 +38,11 @@ def from_chunks(chunks: Iterable[Chunk], what: str) -> Iterator[bytes]:
         if total == 1:
             yield data
             continue
-        found = incomplete.setdefault(name, [[] for _ in range(total)])
-        found[number].append(data)
-        if all(found):
-            yield b"".join(each.pop() for each in found)
-    if any(each for found in incomplete.values() for each in found):
+        by_number = incomplete.setdefault(name, [[] for _ in range(total)])
+        by_number[number].append(data)
+        if all(by_number):
+            yield b"".join(copies.pop() for copies in by_number)
+    if any(copies for by_number in incomplete.values() for copies in by_number):
         raise DataError(
             f"a {what} of over a megabyte was split: a trigger fired between its chunks, or the "
             "runner lost one; if a trigger did, filter out documents that are not text"

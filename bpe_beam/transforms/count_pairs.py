@@ -1,6 +1,6 @@
 """`CountPairs`: counted words in, counts of adjacent symbol pairs out.
 
-Each worker adds words to accumulators of limited size and sends these on in blocks of at most
+Each worker adds words to accumulators of limited size and outputs these in blocks of at most
 `BLOCK_BYTES`, by shards of pairs. Beam's own combiner lifting would limit the number of
 accumulators, not their bytes, and send each as one element.
 """
@@ -103,7 +103,7 @@ class CountPairs(beam.PTransform):
     sorted by left and right. Overlapping pairs are all counted: `aaa` has (a, a) twice.
 
     A worker's tables take `table_bytes`. After the shuffle one shard's pairs take 26 to 77 bytes
-    each, and 32 more while they are sent on. Where windows fire more than once, each pane has the
+    each, and 32 more while they are written. Where windows fire more than once, each pane has the
     pairs of its own words, so that the panes of a window add up to the counts of the whole window.
 
     Args:
@@ -166,14 +166,14 @@ class _CountInTables(beam.DoFn):
     def process(
         self, element: pa.RecordBatch, window: Any = beam.DoFn.WindowParam
     ) -> Iterator[WindowedValue]:
-        """Count one batch; send all pairs on when the tables have reached their limit."""
+        """Count one batch; output all pairs when the tables have reached their limit."""
         for start in range(0, len(element), _ROWS):
             self.combiner.add_input(self.tables.table(window), element.slice(start, _ROWS))
             if self.tables.is_full:
                 yield from self.finish_bundle()
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
-        """Send the remaining pairs on."""
+        """Output the remaining pairs."""
         for window, table in self.tables.take():
             for shard, block in table.blocks(self.shards, _SHUFFLED_BYTES):
                 yield WindowedValue((shard, encode_block(block)), window.max_timestamp(), (window,))

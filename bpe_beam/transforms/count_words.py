@@ -1,6 +1,6 @@
 """`CountWords`: documents in, counted words out; no word is ever an element.
 
-Each worker counts into native tables of limited size and sends them on as blocks of words by
+Each worker counts into native tables of limited size and outputs them as blocks of words by
 partition, at most `BLOCK_BYTES` each; a longer word travels in chunks. After the shuffle one worker
 adds the blocks of a partition into one table. That worker keeps the unique words of one partition
 in memory; nothing else grows with the corpus.
@@ -42,8 +42,7 @@ class CountWords(DeadLetterTransform):
     text in a field, or Arrow batches or tables with it in a column, as `ReadDocuments` makes them.
     The key of `(key, document)` is dropped: the words of all keys are counted together. The output
     is Arrow batches of `word` (string) and `count` (int64), each word once, in blocks of at most
-    1 MB. A document that cannot be used fails the pipeline, unless `with_dead_letters` takes it
-    out.
+    1 MB. An unusable document fails the pipeline, unless `with_dead_letters` takes it out.
 
     Where windows fire more than once, each pane has the words of its own documents, so that the
     panes of a window add up to the counts of the whole window. Triggers that count elements count
@@ -54,7 +53,7 @@ class CountWords(DeadLetterTransform):
         pretokenizer: Name of the pre-tokenizer.
         special_tokens: Texts that are extracted from documents and not counted.
         text_field: The field or column of the text, in documents that have fields.
-        with_places: Whether to return where each word occurred first (`first_document`,
+        with_places: Whether to return the place where each word occurs first (`first_document`,
             `first_word`), which `first_seen` training needs; every element must then be a batch
             with a column `place`.
         partitions: Number of partitions, at least 1. One worker adds the blocks of one partition.
@@ -137,13 +136,13 @@ class _CountInTables(DocumentFn):
         window: BoundedWindow = beam.DoFn.WindowParam,
         pane: PaneInfo = beam.DoFn.PaneInfoParam,
     ) -> Iterator[Any]:
-        """Count one element; send all words on when the tables have reached their limit."""
+        """Count one element; output all words when the tables have reached their limit."""
         yield from self.take(Document(element, timestamp, window, pane))
         if self.tables.is_full:
             yield from self.finish_bundle()
 
     def finish_bundle(self) -> Iterator[Any]:
-        """Count the waiting documents, and send all words on."""
+        """Count the waiting documents, and output all words."""
         yield from self.take_waiting()
         for window, table in self.tables.take():
             for partition, block in table.blocks(self.partitions):

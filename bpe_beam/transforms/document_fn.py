@@ -1,4 +1,4 @@
-"""What `CountWords` and `Tokenize` share: documents of every kind to texts, and dead letters."""
+"""The base of `CountWords` and `Tokenize`: documents of every kind to texts, and dead letters."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ T = TypeVar("T", bound="DeadLetterTransform")
 GATHERED_DOCUMENTS = 1024
 GATHERED_BYTES = 1 << 20
 GATHERED_SECONDS = 0.1
-"""Single documents of a bundle wait for each other, until one of these limits is reached or the
-bundle ends. Encoding documents one at a time takes about 90 µs each, a thousand together 3 µs each
-(documents of 60 characters, one core)."""
+"""Limits within which single documents of a bundle wait for each other. Encoding documents one at a
+time takes about 90 µs each, a thousand together 3 µs each (documents of 60 characters, one
+core)."""
 
 
 class Document(NamedTuple):
-    """An element, and what Beam knows of it."""
+    """An element, with its timestamp, window and pane."""
 
     element: Element
     timestamp: Timestamp
@@ -54,15 +54,15 @@ class Document(NamedTuple):
 
 
 class DeadLetterTransform(beam.PTransform):
-    """A transform with an optional second output for documents that cannot be used."""
+    """A transform with an optional second output for unusable documents."""
 
     dead_letters = False
 
     def with_dead_letters(self: T) -> T:
-        """Return the same transform with a second output, for documents that cannot be used.
+        """Return the same transform with a second output, for unusable documents.
 
         `good, dead = documents | Transform().with_dead_letters()`: `dead` contains pairs
-        `(element, reason)`. Of an Arrow batch only the unusable rows are taken out, each as a batch
+        `(element, reason)`. Only the unusable rows of an Arrow batch are taken out, each as a batch
         of one row.
         """
         transform = copy(self)
@@ -76,7 +76,7 @@ class DeadLetterTransform(beam.PTransform):
         step: beam.ParDo,
         output_type: Any,
     ) -> tuple[beam.pvalue.PCollection, beam.pvalue.PCollection | None]:
-        """Return the step's main output, and its dead letters if they have an output."""
+        """Return the step's main output, and its dead letters, or None without `dead_letters`."""
         if not self.dead_letters:
             return documents | label >> step.with_output_types(output_type), None
         letters = {_DEAD: beam.typehints.Tuple[documents.element_type, str]}
@@ -86,9 +86,9 @@ class DeadLetterTransform(beam.PTransform):
 
 
 class DocumentFn(beam.DoFn):
-    """A step that takes documents: single ones in groups, Arrow batches one by one.
+    """A step that takes documents: single ones together, Arrow batches one by one.
 
-    Subclasses define what is done with texts; this class finds the documents that cannot be used.
+    Subclasses use the texts; this class separates unusable documents.
     """
 
     by_window = False
@@ -99,25 +99,21 @@ class DocumentFn(beam.DoFn):
         self.dead_letters = dead_letters
 
     def use(self, documents: list[Document], texts: pa.Array, batch: Any = None) -> Iterable[Any]:
-        """Use texts, all or none.
-
-        Returns:
-            The outputs.
-        """
+        """Use texts, all or none, and return the outputs."""
         raise NotImplementedError
 
     def check(self, texts: pa.Array, batch: Any) -> None:
-        """See `use`, which can use these texts unless this raises its error."""
+        """Raise the error with which `use` would refuse these texts, if it would."""
         raise NotImplementedError
 
     def start_bundle(self) -> None:
-        """Begin without documents: those of a failed bundle are sent again."""
+        """Begin without documents: documents of a failed bundle are sent again."""
         self._waiting: list[tuple[Document, bytes]] = []
         self._waiting_bytes = 0
         self._since = 0.0
 
     def take(self, document: Document) -> Iterator[Any]:
-        """Add a single document to those that wait, or use a batch; yield outputs."""
+        """Add a single document to the waiting ones, or use a batch; yield outputs."""
         value = without_key(document.element)
         if is_batch(value):
             yield from self._take_batch(document, value)
@@ -139,13 +135,13 @@ class DocumentFn(beam.DoFn):
             yield from self.take_waiting()
 
     def take_waiting(self) -> Iterator[Any]:
-        """Use the documents that wait; yield outputs."""
+        """Use the waiting documents; yield outputs."""
         waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        groups: dict[Hashable, list[tuple[Document, bytes]]] = {}
+        windows: dict[Hashable, list[tuple[Document, bytes]]] = {}
         for each in waiting:
-            groups.setdefault(each[0].window if self.by_window else None, []).append(each)
-        for group in groups.values():
-            yield from self._take_group(group)
+            windows.setdefault(each[0].window if self.by_window else None, []).append(each)
+        for together in windows.values():
+            yield from self._take_together(together)
 
     def _unusable(self, document: Document, error: DataError) -> beam.pvalue.TaggedOutput:
         """Return and count a document for the second output; without one, raise the error."""
@@ -154,21 +150,21 @@ class DocumentFn(beam.DoFn):
         counters.counter(metric_names.DEAD_LETTERS).inc()
         return beam.pvalue.TaggedOutput(_DEAD, document.output((document.element, str(error))))
 
-    def _take_group(self, group: list[tuple[Document, bytes]]) -> Iterator[Any]:
-        documents = [document for document, _ in group]
+    def _take_together(self, waiting: list[tuple[Document, bytes]]) -> Iterator[Any]:
+        documents = [document for document, _ in waiting]
         try:
-            outputs = self.use(documents, string_array([utf8 for _, utf8 in group]))
+            outputs = self.use(documents, string_array([utf8 for _, utf8 in waiting]))
         except DataError as error:
-            if len(group) == 1 or not self.dead_letters:
+            if len(waiting) == 1 or not self.dead_letters:
                 yield self._unusable(documents[0], error)
                 return
-            for each in group:  # one of them cannot be used: find out which
-                yield from self._take_group([each])
+            for each in waiting:  # one of them is unusable
+                yield from self._take_together([each])
             return
         yield from outputs
 
     def _take_batch(self, document: Document, batch: Any) -> Iterator[Any]:
-        """Use a batch; of an unusable batch the usable rows, together."""
+        """Use a batch, or the usable rows of an unusable batch, together."""
         try:
             outputs = self.use([document], text_column(batch, self.text_field), batch)
         except DataError as error:

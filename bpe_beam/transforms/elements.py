@@ -15,6 +15,7 @@ from apache_beam.typehints.row_type import RowTypeConstraint
 from apache_beam.typehints.schemas import named_fields_from_element_type
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.storage.json_file import JsonObject
 
 ANY = beam.typehints.Any
 
@@ -47,7 +48,7 @@ def with_value(element: Element, value: Any) -> Any:
 
 
 def is_batch(value: Any) -> bool:
-    """Whether a value is an Arrow batch or table."""
+    """Return whether a value is an Arrow batch or table."""
     return isinstance(value, (pa.RecordBatch, pa.Table))
 
 
@@ -133,17 +134,17 @@ def text_column(batch: Any, name: str = "text") -> pa.Array:
 
 
 def tokens_type(element_type: Any, text_field: str) -> Any:
-    """Return Beam's type of what `Tokenize` makes of elements of a type; Any if it is not known."""
+    """Return the type of the elements that `Tokenize` returns; Any if it is unknown."""
     if element_type in (pa.RecordBatch, pa.Table):
         return element_type
     if element_type in (str, bytes):
         return pa.UInt32Array
     if isinstance(element_type, _DictHint):
-        return dict[str, Any]
+        return JsonObject
     if isinstance(element_type, _TupleHint):
-        parts = element_type.tuple_types
-        if len(parts) == 2 and not _is_row_type(element_type):
-            return beam.typehints.Tuple[parts[0], tokens_type(parts[1], text_field)]
+        types = element_type.tuple_types
+        if len(types) == 2 and not _is_row_type(element_type):
+            return beam.typehints.Tuple[types[0], tokens_type(types[1], text_field)]
     if _is_row_type(element_type):
         return _row_with_tokens(element_type, text_field)
     if element_type in (int, float, bool, type(None)):
@@ -156,7 +157,7 @@ def _has_key(element: Any) -> bool:
 
 
 def is_text_type(kind: pa.DataType) -> bool:
-    """Whether the values of an Arrow type are strings, maybe by a dictionary."""
+    """Return whether the values of an Arrow type are strings, maybe in a dictionary."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return any(is_text(kind) for is_text in _TEXT_TYPES)
 

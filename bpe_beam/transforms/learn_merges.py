@@ -68,7 +68,7 @@ class LearnMerges(beam.PTransform):
         if not _fires_once(words.windowing):
             raise UsageError(
                 "LearnMerges: the windows of the words fire more than once, so that each tokenizer "
-                "would see only a part of the words; use windows without early and late firings "
+                "would see only some of the words; use windows without early and late firings "
                 "and without allowed lateness"
             )
         learn_on_one = beam.FlatMap(_learn, *self.training, self.memory_bytes)
@@ -153,7 +153,7 @@ def _needs_places(recipe: Recipe) -> bool:
 
 
 def _fires_once(windowing: Any) -> bool:
-    """Whether all elements of a window arrive together."""
+    """Return whether all elements of a window arrive together."""
     fires = windowing.triggerfn
     once = isinstance(fires, trigger.DefaultTrigger) or (
         isinstance(fires, trigger.AfterWatermark) and not (fires.early or fires.late)

@@ -1,7 +1,7 @@
 """`TokenizeColumns`: an operation of Beam's `MLTransform`, whose artifacts contain the tokenizer.
 
-With `write_artifact_location` the tokenizer and its settings are written there. A pipeline with
-`read_artifact_location` tokenizes with the same tokenizer and settings.
+`write_artifact_location` is the folder to which the tokenizer and its settings are written. A
+pipeline with the same folder as `read_artifact_location` tokenizes with them.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import apache_beam as beam
 from apache_beam.ml.transforms.base import MLTransformProvider
 
 from bpe_beam.errors import DataError
+from bpe_beam.storage.json_file import JsonObject
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.elements import string_array, utf8_of
+from bpe_beam.transforms.encoding import encode_texts, encoding_of
 from bpe_beam.transforms.metrics import count_tokens
-from bpe_beam.transforms.tokenize import encode_texts, encoding_of
 from bpe_beam.workers.document_encoding import Encoding
 
 
@@ -58,7 +59,7 @@ class TokenizeColumns(MLTransformProvider):
 class _TokenizeColumns(beam.PTransform):
     """The transform of `TokenizeColumns`: of plain values, since Beam stores it as JSON."""
 
-    def __init__(self, columns: list[str], settings: dict[str, Any]) -> None:
+    def __init__(self, columns: list[str], settings: JsonObject) -> None:
         super().__init__()
         self.columns = columns
         self.settings = settings
@@ -66,10 +67,10 @@ class _TokenizeColumns(beam.PTransform):
     def expand(self, rows: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         """Return the rows with ids in place of texts."""
         encode = beam.Map(_encode_columns, self.columns, Encoding(**self.settings))
-        return rows | "Encode" >> encode.with_output_types(dict[str, Any])
+        return rows | "Encode" >> encode.with_output_types(JsonObject)
 
 
-def _encode_columns(row: Any, columns: list[str], encoding: Encoding) -> dict[str, Any]:
+def _encode_columns(row: Any, columns: list[str], encoding: Encoding) -> JsonObject:
     """Return a row with lists of ids in some columns in place of texts."""
     if not isinstance(row, Mapping):
         raise DataError(f"a row must be a dict, got {type(row).__name__}")

@@ -41,19 +41,20 @@ _UNSPLITTABLE = (
 
 @beam.typehints.with_output_types(pa.RecordBatch)
 class ReadDocuments(beam.PTransform):
-    """Reads documents from files, cut into splits so that a large file feeds many workers.
+    """Reads documents from files, in splits, so that a large file feeds many workers.
 
     The output is Arrow batches of a few MB with the columns `id`, `source`, `place` and `text`.
     One worker reads a split, one batch at a time.
 
     Args:
         inputs: Paths, URLs, globs or `@file` lists.
-        settings: How files become documents.
-        rejects: Folder for the records that cannot be used, one JSONL file a split. Without it such
-            a record fails the run; the message names its file and position.
-        max_lost: The most stored bytes that may be lost in damaged files: a number of bytes, or a
+        settings: The settings by which files become documents.
+        rejects: Folder for unusable records, one JSONL file a split. Without it such a record fails
+            the run; the message names its file and position.
+        max_lost: Maximum stored bytes that may be lost in damaged files: a number of bytes, or a
             share of all bytes such as "0.1%". With "0" the first loss fails the run.
-        range_bytes: Size of a split in bytes, at least 1; by default that of the command line.
+        range_bytes: Size of a split in bytes, at least 1; the default is the same as in the command
+            line.
         exclude: Files to exclude, named like the inputs.
         cut_compressed: Whether gzip and zstd files are split at their members and frames too.
             Documents after the first boundary then have no place. If a file turns out to have
@@ -110,7 +111,7 @@ class ReadDocuments(beam.PTransform):
             .with_outputs(_REPORTS, main="documents")
             .with_output_types(pa.RecordBatch | tuple[int, str])
         )
-        # A hint is of all outputs together: Beam's checks at run time know no other.
+        # Beam's checks at run time know only one hint, for all outputs together.
         read["documents"].element_type = pa.RecordBatch
         read[_REPORTS].element_type = beam.typehints.Tuple[int, str]
         boundaries = speculative_part(self.plan)
@@ -136,7 +137,7 @@ def _check_reports(
         names = [boundaries.files[number].name for number in sorted(wrong)]
         raise DataError(
             f"{list_few(names)}: cannot be read in slices (broken, or written so that "
-            "boundaries cannot be found); set cut_compressed=False in ReadDocuments, or "
+            "boundaries are unclear); set cut_compressed=False in ReadDocuments, or "
             "range_bytes to the file's size"
         )
     lost = sum(loss.bytes for loss in losses)
@@ -185,7 +186,7 @@ class _SplitReader(NamedTuple):
             yield beam.pvalue.TaggedOutput(_REPORTS, (0, row))
 
     def _reject(self, writer: RejectWriter | None, reject: Reject) -> None:
-        """Write and count a record that cannot be used; without a writer, or a limit, fail."""
+        """Write and count an unusable record; without a writer, or a limit, fail."""
         counters.counter(metric_names.RECORDS_REJECTED).inc()
         if writer is None:
             field = self.settings.text_field_of(reject.file)

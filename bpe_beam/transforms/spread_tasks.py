@@ -30,9 +30,9 @@ class CreateElements(beam.PTransform):
 
 
 class _Create(beam.DoFn):
-    """An impulse to all elements.
+    """Turns an impulse into all elements.
 
-    Not a lambda, which Beam pickles with the path of this file: a job on Dataflow must not tell it.
+    Not a lambda, which Beam pickles with the path of this file: a job on Dataflow must not show it.
     """
 
     def __init__(self, elements: list[Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -12,7 +11,7 @@ from apache_beam.transforms.window import BoundedWindow
 from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import PaneInfo
 
-from bpe_beam.errors import DataError, TextError
+from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.document_fn import DeadLetterTransform, Document, DocumentFn
@@ -26,6 +25,7 @@ from bpe_beam.transforms.elements import (
     with_value,
     without_key,
 )
+from bpe_beam.transforms.encoding import encode_texts, encoding_of
 from bpe_beam.transforms.metrics import count_tokens
 from bpe_beam.workers.document_encoding import (
     AllowedSpecial,
@@ -46,8 +46,7 @@ class Tokenize(DeadLetterTransform):
     - `(key, document)` becomes the same key with the encoded document.
 
     Other fields and columns, such as ids, are kept, and so are windows, timestamps, panes and late
-    elements. A document that cannot be used fails the pipeline, unless `with_dead_letters` takes
-    it out.
+    elements. An unusable document fails the pipeline, unless `with_dead_letters` takes it out.
 
     Updates: an element is encoded with the latest update in the side input's window for that
     element. If timestamps are equal, the update with the greatest text is used. Without an update,
@@ -62,8 +61,8 @@ class Tokenize(DeadLetterTransform):
         prepend: Token added before each document.
         allowed_special: Special tokens that are recognized in the text; others are plain text.
         add_special_tokens: Whether the tokens of the tokenizer's post-processor, such as `<s>`, are
-            put around each document, within `prepend` and `append`. A warning names them where no
-            token is put there.
+            put around each document, within `prepend` and `append`. Without it, a warning names
+            these tokens.
         updates: A PCollection of newer tokenizers: each is the content of a `tokenizer.json`, or a
             path or URL of one. A file that was named must not change. A process caches the last few
             tokenizers.
@@ -210,42 +209,3 @@ def _with_tokens(document: Any, text_field: str, ids: pa.UInt32Array) -> Any:
         for name, value in fields.items()
     }
     return renamed if isinstance(document, Mapping) else beam.Row(**renamed)
-
-
-def encoding_of(tokenizer: Tokenizer, **settings: Any) -> Encoding:
-    """Return the encoding of a transform, for its constructor.
-
-    Warns the constructor's caller if the tokens of the tokenizer's post-processor are left out.
-
-    Args:
-        tokenizer: The tokenizer.
-        **settings: See `Encoding.of`.
-
-    Raises:
-        UsageError: See `Encoding.of`.
-    """
-    encoding = Encoding.of(tokenizer, **settings)
-    if encoding.left_out is not None:
-        remedy = "set add_special_tokens=True for these, or prepend and append"
-        warnings.warn(f"{encoding.left_out}: {remedy}", stacklevel=3)
-    return encoding
-
-
-def encode_texts(
-    encoding: Encoding, texts: pa.Array, tokenizer: Tokenizer | None = None
-) -> pa.LargeListArray:
-    """Return the ids of each text.
-
-    Args:
-        encoding: How texts become ids.
-        texts: The texts, large_string.
-        tokenizer: A tokenizer in place of that of the encoding.
-
-    Raises:
-        DataError: A text cannot be encoded.
-        UsageError: The tokenizer lacks a token of the encoding.
-    """
-    try:
-        return encoding.encode(texts, tokenizer)
-    except TextError as error:
-        raise DataError(f"a document cannot be encoded: {error.reason}") from None

@@ -59,8 +59,7 @@ class TokenizeNewFiles(beam.PTransform):
 
 
 class _Listings(OffsetRestrictionTracker):
-    """The numbers of listings. Only later ones can be split off: two halves would be two
-    watchers."""
+    """The numbers of listings. Only later ones are split off: two halves would be two watchers."""
 
     def try_split(self, fraction_of_remainder: float) -> Any:
         return super().try_split(fraction_of_remainder) if fraction_of_remainder == 0 else None

@@ -1,4 +1,4 @@
-"""Tables in which a worker adds up a bundle's elements by window before it sends blocks on."""
+"""Tables in which a worker adds up a bundle's elements by window before it outputs blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TABLE_BYTES = 128_000_000
 """The default memory of a worker's tables, in bytes."""
 
 UNBOUNDED_SECONDS = 2.0
-"""The longest time that tables of unbounded input are kept, if a runner's bundle lasts longer."""
+"""Maximum time that tables of unbounded input wait, if a runner's bundle lasts longer."""
 
 
 T = TypeVar("T", bound=WordCounter | PairCounts)
@@ -43,9 +43,9 @@ class WindowTables(Generic[T]):
 
     @property
     def is_full(self) -> bool:
-        """Whether the tables must be sent on."""
+        """Whether the tables must be written out."""
         # The age, not the number of windows: an empty table has a size too, and many small windows
-        # must not be sent on at every element.
+        # must not be written out at every element.
         if self._max_seconds is not None and time.monotonic() - self._since > self._max_seconds:
             return True
         return sum(table.memory_bytes for table in self._tables.values()) > self._table_bytes

@@ -63,7 +63,7 @@ def write_shard(
         if name is None or bool(name) != any(chunk.size for chunk in stored if chunk.number >= 0):
             raise DataError(LOST)
         format_ = shard_format(folder.format)
-        # Without tokens no file is made.
+        # Without tokens no file is written.
         name = name or f"shard {number} without tokens"
         with format_.writer(folder.storage, folder.url, name, folder.vocab_size) as writer:
             for batch in _batches(_documents(spool, stored)):

@@ -70,7 +70,7 @@ class WriteTokens(beam.PTransform):
         folder: An empty or new folder; with `overwrite`, one that holds nothing else than what
             this package wrote.
         tokenizer: The tokenizer that made the ids.
-        shards: The most shards to write, from 1 to 100,000.
+        shards: Maximum number of shards, from 1 to 100,000.
         storage: The storage client.
         format: The format of the shards, one of SHARD_FORMATS. The readers of `llmc` know a
             document by the end-of-text token, with which each must begin.
@@ -190,7 +190,7 @@ def _check_free(element: tuple[int, int], folder: TokensFolder) -> tuple[int, in
 def _name_shards(
     element: tuple[int, Iterable[int]], target: TokensFolder
 ) -> Iterator[tuple[int, Chunk]]:
-    """Claim the folder, and yield the final names of shards; none for a shard without tokens.
+    """Claim the folder, and yield the final names of shards, empty for a shard without tokens.
 
     They are numbered without gaps.
     """
