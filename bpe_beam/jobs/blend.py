@@ -88,7 +88,7 @@ def _megatron_manifest(storage: Storage, folder: str) -> Manifest:
 
 
 def _refuse_other_tokens(folders: Sequence[tuple[str, Manifest]]) -> None:
-    """Refuse shards whose ids mean other tokens, are of another type, or are framed otherwise."""
+    """Refuse shards whose ids mean other tokens, are of another type, or are framed differently."""
     refuse_unlike(
         [folder for folder, _ in folders],
         [
@@ -101,8 +101,8 @@ def _refuse_other_tokens(folders: Sequence[tuple[str, Manifest]]) -> None:
 
 
 def _bytes_of_an_id(manifest: Manifest) -> int:
-    """Return the width of an id; a pair without tokens, of an earlier version, does not have it."""
-    shard = next(shard for shard in manifest.shards if shard.tokens)
+    """Return the width of an id."""
+    shard = manifest.shards[0]
     return shard.files[0].bytes // shard.tokens
 
 
@@ -130,7 +130,7 @@ def _weights(settings: BlendSettings, manifests: Sequence[Manifest]) -> Sequence
 
 
 def _shares(manifest: Manifest, weight: Fraction | None) -> Iterator[tuple[str, float | None]]:
-    """Yield the name of each shard, and its part of the folder's weight by its tokens."""
+    """Yield the name of each shard, and its share of the folder's weight by its tokens."""
     for shard in manifest.shards:
-        part = None if weight is None else weight * shard.tokens / manifest.totals.tokens
-        yield shard.name, None if part is None else float(part)
+        share = None if weight is None else weight * shard.tokens / manifest.totals.tokens
+        yield shard.name, None if share is None else float(share)

@@ -340,7 +340,7 @@ def test_what_cannot_be_converted(ground: Ground, tmp_path: Path) -> None:
     )
     for args, code, said in (
         ((megatron,), 2, "--format and --shards are both missing"),
-        ((megatron, megatron), 2, "is named twice: its documents would be there twice"),
+        ((megatron, megatron), 2, "is named twice: its documents would appear twice"),
         ((megatron, bare), 2, f"prepend: {END} in"),
         ((bare, "--format", "llmc"), 2, "--format must not be llmc"),
         ((ground.folder / "tok", "--format", "flat"), 2, "holds a tokenizer, not shards"),
