@@ -138,6 +138,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], s
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_a_comparison_measures_each_row(results: tuple[dict[str, Any], str, str]) -> None:
     content, _, again = results
     rows = {(e["task"], e["corpus"], e["contestant"]): e for e in content["rows"]}
@@ -157,6 +158,7 @@ def test_a_comparison_measures_each_row(results: tuple[dict[str, Any], str, str]
     assert again.count(" s ") == 0, "all rows were kept"
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_a_wrong_answer_has_no_times(results: tuple[dict[str, Any], str, str]) -> None:
     entries = [e for e in results[0]["rows"] if e["contestant"] == "tokenizers-1.0"]
@@ -210,6 +212,7 @@ def test_a_run_without_enough_memory_says_so() -> None:
     assert problem.startswith("needs over ")
 
 
+@pytest.mark.slow
 def test_pages_are_made_from_results(
     results: tuple[dict[str, Any], str, str], tmp_path: Path
 ) -> None:

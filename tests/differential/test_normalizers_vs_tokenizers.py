@@ -179,7 +179,7 @@ TEXTS = st.lists(
 def test_places(name: str, some_of: SomeOf) -> None:
     newer()  # takes seconds, once: not within an example
 
-    @settings(max_examples=len(some_of(range(150))), deadline=None)
+    @settings(max_examples=len(some_of(range(150), every=8)), deadline=None)
     @given(TEXTS)
     def check(text: str) -> None:
         step, theirs = PAIRS[name]

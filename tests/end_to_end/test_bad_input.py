@@ -712,7 +712,7 @@ def test_a_run_beside_this_one_is_named(
 @pytest.mark.parametrize(
     ("job", "how"),
     [
-        ("tokenize", ("--workers", "1")),
+        pytest.param("tokenize", ("--workers", "1"), marks=pytest.mark.slow),
         ("tokenize", ("--workers", "2")),
         ("count", ("--workers", "2")),  # in processes
         pytest.param(

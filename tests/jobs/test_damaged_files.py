@@ -50,7 +50,7 @@ KILLED: dict[str, tuple[str, Any, str]] = {
 
 COUNTS = ("count", "counts filter", "counts merge")
 JOBS = (*COUNTS, "train", "train counts", *TOKENIZE, "convert", "convert shards", *KILLED)
-QUICK = ("count", "train counts", "packed", "convert", "killed before packing")
+QUICK = ("train counts", "packed", "killed before packing")
 
 
 def lost(path: Path, _: Path | None) -> None:

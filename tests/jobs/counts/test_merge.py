@@ -13,6 +13,7 @@ from command_line import run, run_whole
 from counted_sources import KINDS, SOURCES, TEXTS, count, manifest, parts, words
 from msgspec.structs import replace
 from read_back import tree
+from some_of import in_turn
 
 from bpe_beam.corpus.batches import PLACE_BITS
 from bpe_beam.counts.manifest import read_manifest
@@ -21,14 +22,15 @@ from bpe_beam.jobs.counts import merge as counts_merge
 from bpe_beam.storage import Storage
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "cut",
-    [
-        [("en-1", "en-2"), ("other", "zh-1", "zh-2")],
-        [("en-1",), ("en-2",), ("other",), ("zh-1",), ("zh-2",)],
-    ],
-    ids=["two", "five"],
+    ("kind", "cut"),
+    in_turn(
+        KINDS,
+        [
+            [("en-1", "en-2"), ("other", "zh-1", "zh-2")],
+            [("en-1",), ("en-2",), ("other",), ("zh-1",), ("zh-2",)],
+        ],
+    ),
 )
 def test_it_is_counting_at_once(
     corpus: Path, tmp_path: Path, kind: str, cut: list[tuple[str, ...]]

@@ -130,7 +130,7 @@ CRITICAL = ["'slL\u017f ", "'vrEe\u212a", " \n\ra1!", "\t\n /!a", "Aaʰ\u0301'S"
 @pytest.mark.parametrize("alphabet", CRITICAL)
 @pytest.mark.parametrize("name", PATTERNS)
 def test_all_strings_of_critical_characters(name: str, alphabet: str) -> None:
-    for length in (4, 5):
+    for length in (1, 2, 3, 4):
         assert differing(itertools.product(alphabet, repeat=length), name) == []
 
 
@@ -190,6 +190,7 @@ def in_texts_of(contexts: list[str], characters: list[str], name: str) -> None:
         check("".join(context.replace("_", c) for c in some for context in contexts), name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in EXPRESSIONS if name not in OTHERS])
 def test_every_code_point_of_used_planes(name: str, characters: list[str]) -> None:
     in_texts_of(["'_B "], of_used_planes(characters), name)
@@ -235,7 +236,7 @@ def random_text(size: int, seed: int, characters: list[str]) -> str:
 @pytest.mark.quick
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_random_code_points(name: str, characters: list[str]) -> None:
-    check(random_text(100_000, 1, characters), name)
+    check(random_text(50_000, 1, characters), name)
 
 
 @pytest.mark.scheduled
