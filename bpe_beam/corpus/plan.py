@@ -30,7 +30,6 @@ class InputFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
     Attributes:
         name: Its path below the plan's root, with `/`.
-        size: Its stored size in bytes.
         format: One of INPUT_FORMATS.
         compression: One of COMPRESSIONS, by its first bytes.
         tag: The store's tag of its content, so that a change is noticed; "" if it has none. It is
@@ -75,8 +74,6 @@ class Plan:
     Attributes:
         root: The folder (path or URL) at which the names start. Only `files` and `splits` are
             compared, written and hashed.
-        files: The files, sorted by name.
-        splits: The splits.
         duplicates: Names of files that the inputs named more than once, by themselves or by links,
             sorted.
         excluded: The number of files that `exclude` leaves out.

@@ -1,4 +1,4 @@
-"""Limits of the unusable part of a corpus: a number, or a share of all."""
+"""Limits of unusable records and lost bytes: a number, or a share of all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bpe_beam.errors import UsageError
 
 @dataclass(frozen=True)
 class Limit:
-    """The most of something that a run may have: a number, or a share of all in integers.
+    """The maximum of something in a run: a number, or a share of all in integers.
 
     Attributes:
         numerator: The number; the numerator of a share.
@@ -26,9 +26,9 @@ class Limit:
         text = str(limit).strip()
         match = re.fullmatch(r"([0-9]{1,99})(?:(?:\.([0-9]{1,99}))?\s*(%))?", text)
         if match is None or isinstance(limit, bool | float):
-            least = ", and at least 0" if text.startswith("-") else ""
+            bound = ", and at least 0" if text.startswith("-") else ""
             raise UsageError(
-                f"must be a whole number, or a share with a percent sign such as 0.1%{least}, got "
+                f"must be a whole number, or a share with a percent sign such as 0.1%{bound}, got "
                 f"{limit!r}",
                 (name,),
             )

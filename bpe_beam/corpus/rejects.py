@@ -138,7 +138,6 @@ class FileLoss(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     """The loss of one file; also the row of a receipt and of a manifest.
 
     Attributes:
-        file: Its name in the plan.
         bytes: Lost stored bytes.
         positions: The number of their positions; each has one line in `__rejects/`.
         records: Lost records, if the format shows their number; else None.
@@ -180,9 +179,6 @@ class RejectWriter(contextlib.ExitStack):
 
     Rejects after the first KEPT_BYTES of a file are written with their positions alone, so that
     `__rejects/` does not become a copy of the corpus.
-
-    Attributes:
-        counts: Rejects by reason.
     """
 
     def __init__(self, storage: Storage, url: str) -> None:

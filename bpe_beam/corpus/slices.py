@@ -31,7 +31,6 @@ class Boundaries(NamedTuple):
     """Where a slice's records begin and end.
 
     Attributes:
-        file: The file's number in the plan.
         start: The slice's first stored byte.
         end: The stored byte after its last.
         begins: Where its first record begins, or would; None if no unit begins in the slice.
@@ -52,9 +51,6 @@ class SliceRequest:
     """A slice, and all that its reader needs.
 
     Attributes:
-        storage: The storage client.
-        url: The file's path or URL.
-        file: The file.
         number: Its number in the plan.
         start: The slice's first stored byte.
         end: The stored byte after its last.

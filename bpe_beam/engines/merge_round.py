@@ -26,10 +26,8 @@ from bpe_beam.workers.rounds.task import BlockReference, RoundTask, WordBatchTas
 def merge_round(engine: Engine, task: RoundTask, tasks: Iterable[WordBatchTask]) -> Collection:
     """Apply merges to all word batches, count their pairs, cut their words and add segments up.
 
-    Everything is written to the run's folder, with receipts.
-
-    Returns:
-        The last tasks of the round, as texts.
+    Everything is written to the run's folder, with receipts. Returns the last tasks of the round,
+    as texts.
     """
     texts = [word_batch.to_json() for word_batch in tasks]
     applied = engine.run(
@@ -52,11 +50,7 @@ def merge_round(engine: Engine, task: RoundTask, tasks: Iterable[WordBatchTask])
 
 
 def see_parts(engine: Engine, task: RoundTask, recipe: BpeRecipe | WordPieceRecipe) -> Collection:
-    """Find the symbols of the words of each part of the counts.
-
-    Returns:
-        The numbers of the parts, as texts.
-    """
+    """Find the symbols of the words of each part of the counts; return the parts' numbers."""
     parts = engine.tasks("Parts", map(str, range(len(task.manifest.parts))))
     return engine.run("See", partial(see_part, task, recipe), parts, str)
 

@@ -43,10 +43,9 @@ def run_steps(
     spare: int = 0,
     finish: Callable[[], str] | None = None,
 ) -> None:
-    """Run the steps of a job to their end. A template calls `finish` on a worker, as a last step.
+    """Run the steps of a job to their end.
 
-    Raises:
-        TemplateMade: The steps were only described.
+    A template, which raises TemplateMade here, calls `finish` on a worker as its last step.
     """
     if run.is_local:
         # Threads without a task cost nothing, and later steps may have more tasks.

@@ -59,11 +59,7 @@ class Engine(Protocol):
         output_type: Any,
         *whole: Collection,
     ) -> Collection:
-        """Run a task for each element.
-
-        Returns:
-            The outputs of all tasks.
-        """
+        """Run a task for each element, and return the outputs of all tasks."""
 
     def gather(
         self, label: str, pairs: Collection, known: Iterable[tuple[int, Any]] = ()

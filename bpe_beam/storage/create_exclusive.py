@@ -17,14 +17,11 @@ from bpe_beam.storage.writing import sync_file, sync_folder
 
 
 def write_once(storage: Storage, url: str, data: bytes) -> bool:
-    """Write a file unless one of this name exists.
+    """Write a file unless one of this name exists; return whether it now has this content.
 
     If several writers race with different bytes, exactly one gets True on stores with conditional
     writes: local disks (by hard links), s3, gs, az. On other stores the last writer wins, and two
     calls at the same moment may both return True. The file appears complete or not at all.
-
-    Returns:
-        Whether the file now has this content.
     """
     if is_local(url):
         with named_errors("write", url):

@@ -13,11 +13,7 @@ if TYPE_CHECKING:
 
 
 class HashingFile(io.RawIOBase):
-    """Writes to an open file, which the caller closes, and hashes the bytes.
-
-    Attributes:
-        bytes: The number of bytes written so far.
-    """
+    """Writes to an open file, which the caller closes, and hashes the bytes."""
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__()

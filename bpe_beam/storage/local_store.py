@@ -31,7 +31,6 @@ class LocalStore:
     secrets: frozenset[str] = frozenset()
 
     def expand(self, pattern: str, on_link: LinkReport) -> list[StoredFile]:
-        """See `Storage`."""
         path = local_path(pattern)
         if path.is_file():
             return [_stored_file(str(path), path.stat())]
@@ -74,12 +73,10 @@ class LocalStore:
             return _stored_file(str(path), os.fstat(stream.fileno())), stream
 
     def read_head(self, url: str, count: int) -> bytes:
-        """See `Storage`."""
         with local_path(url).open("rb", buffering=0) as stream:
             return stream.read(count)
 
     def create(self, url: str, *, synced: bool = True) -> AbstractContextManager[BinaryIO]:
-        """See `Storage`."""
         path = local_path(url)
         attempt = Path(attempt_name(str(path)))
         with named_errors("write", url):
@@ -99,7 +96,6 @@ class LocalStore:
             attempt.unlink()
 
     def move(self, source: str, target: str) -> None:
-        """See `Storage`."""
         try:
             local_path(source).replace(local_path(target))
         except FileNotFoundError:
@@ -110,7 +106,6 @@ class LocalStore:
         local_path(url).unlink(missing_ok=True)
 
     def make_folder(self, url: str, *, synced: bool) -> None:
-        """See `Storage`."""
         path = local_path(url)
         missing = [each for each in (path, *path.parents) if synced and not each.exists()]
         try:

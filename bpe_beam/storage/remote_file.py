@@ -58,11 +58,7 @@ def open_reader(
 
 
 class RangeReader:
-    """Reads ranges of a remote file, for several threads at the same time.
-
-    Attributes:
-        size: The file's size in bytes.
-    """
+    """Reads ranges of a remote file, for several threads at the same time."""
 
     def __init__(
         self, open_: Callable[[], RangeSource], url: str, secrets: Collection[str]

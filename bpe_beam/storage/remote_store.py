@@ -46,9 +46,6 @@ class RemoteStore:
 
     It has methods of `Storage`, which documents them. `Storage` calls them again after errors
     that may pass, except `open_with_stat`, `create` and `move`.
-
-    Attributes:
-        options: See `client.Storage`.
     """
 
     options: Mapping[str, Mapping[str, Any]] = field(repr=False, hash=False)
@@ -64,7 +61,6 @@ class RemoteStore:
             return connect(self.options, url, known=known)
 
     def expand(self, pattern: str, _on_link: LinkReport) -> list[StoredFile]:
-        """See `Storage`."""
         fs, path = self.connect(pattern)
         web = protocol_of(pattern) in WEB
         # Each request is repeated by itself: all of them together rarely succeed on a store that
@@ -129,7 +125,6 @@ class RemoteStore:
         return RangeReader(lambda: self._open_ranges(url), url, self.secrets)
 
     def read_head(self, url: str, count: int) -> bytes:
-        """See `Storage`."""
         with contextlib.closing(self._open_ranges(url)) as source:
             return read_range(source, 0, min(count, source.file.size))
 
@@ -179,7 +174,6 @@ class RemoteStore:
             fs.rm_file(path)
 
     def make_folder(self, url: str, *, synced: bool) -> None:
-        """See `Storage`."""
         if protocol_of(url) not in OBJECT_STORES:
             fs, path = self.connect(url)
             fs.makedirs(path, exist_ok=True)

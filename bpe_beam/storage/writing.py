@@ -52,11 +52,7 @@ def write_attempt(
     secrets: Collection[str] = (),
     synced: bool = False,
 ) -> Iterator[BinaryIO]:
-    """Write an attempt at a file, and give it the file's name when the block ends.
-
-    Yields:
-        A buffered stream of bytes.
-    """
+    """Yield a buffered stream for an attempt at a file, which gets its name when the block ends."""
     destination = _Destination(raw, url, secrets, synced=synced)
     buffered = io.BufferedWriter(destination, WRITE_BUFFER)
     try:

@@ -166,7 +166,6 @@ class _CountInTables(DocumentFn):
         return ()
 
     def check(self, texts: pa.Array, batch: Any) -> None:
-        """See `DocumentFn.check`."""
         self._try(texts, self._places(batch))
 
     def _try(self, texts: pa.Array, places: pa.Array | None) -> int:

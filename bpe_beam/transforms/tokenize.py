@@ -183,7 +183,6 @@ class _Encode(DocumentFn):
         ]
 
     def check(self, texts: pa.Array, batch: Any) -> None:
-        """See `DocumentFn.check`."""
         self._ids(texts)
 
     def _ids(self, texts: pa.Array) -> pa.LargeListArray:

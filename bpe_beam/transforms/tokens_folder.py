@@ -35,11 +35,7 @@ class TokensFolder(NamedTuple):
     """A folder of shards, with the tokenizer that made their ids.
 
     Attributes:
-        storage: The storage client.
-        url: The folder.
-        shards: The maximum number of shards.
         tokenizer_json: The tokenizer's file.
-        format: The shards' format.
         number: The number of the run that claims the folder.
     """
 

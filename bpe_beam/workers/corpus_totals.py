@@ -26,10 +26,7 @@ class CorpusTotals(NamedTuple):
     """A manifest's facts about the corpus.
 
     Attributes:
-        documents: The documents that were read.
         rejects: Rows of `__rejects/`, by reason: unusable records, and losses.
-        lost: The loss of each damaged file.
-        sources: The sources of the documents; None without sources.
         dropped: Empty documents that were left out.
     """
 

@@ -54,7 +54,6 @@ class CountStats(SplitStats, frozen=True, kw_only=True):
     """The receipt's facts about a counted split.
 
     Attributes:
-        words: The number of its words.
         blocks: Partition, first byte and length of the blocks in its counts file.
         sources: `documents`, `text_bytes` and `words` by source, as JSON text; None without
             sources. The driver has all receipts in memory; parsed, this would take ten times the
@@ -89,16 +88,7 @@ class PartStats(CountsPart, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class CountTask:
-    """The settings of a count job for its workers; plain and picklable.
-
-    Attributes:
-        folder: The run's folder.
-        reading: How splits become documents.
-        rules: How texts are split into words.
-        splits: The number of splits of the plan.
-        by_source: Whether to count each source separately.
-        stage: The progress stage, in bytes, that gets reports.
-    """
+    """The settings of a count job for its workers; plain and picklable."""
 
     folder: TaskFolder
     reading: ReadSettings
@@ -178,9 +168,6 @@ class WordsFile:
     """A counts file while it is written: the words of tables, one after another, by partition.
 
     Attributes:
-        file: The file.
-        blocks: The number of blocks so far.
-        words: The number of words of all blocks so far.
         references: See `CountStats.blocks`.
     """
 

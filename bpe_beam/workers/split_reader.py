@@ -25,9 +25,7 @@ class SplitReader:
     """Reads the texts of a split.
 
     Attributes:
-        task: The split.
         rejects: The writer of its rejects, to be entered while batches are read.
-        documents: The number of documents that were added.
         text_bytes: The size of the added texts in bytes of UTF-8.
     """
 

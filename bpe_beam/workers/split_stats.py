@@ -49,10 +49,8 @@ class SplitStats(SplitReading, frozen=True, kw_only=True):
     """The facts about a split that was read.
 
     Attributes:
-        documents: The number of its documents.
         text_bytes: Their text in bytes of UTF-8.
         rejects: The number of rejected records by reason, sorted by reason.
-        lost: The loss of each damaged file, sorted by file.
     """
 
     documents: Count

@@ -27,7 +27,6 @@ class SplitTask(Struct, frozen=True):
 
     Attributes:
         plan: The plan's root and, under their numbers, the files of this split.
-        split: The split.
         splits: The number of splits of the whole plan.
     """
 

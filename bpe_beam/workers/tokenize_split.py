@@ -59,7 +59,6 @@ class TokenizeStats(SplitStats, frozen=True, kw_only=True):
     """The receipt's facts about a tokenized split.
 
     Attributes:
-        tokens: The number of its tokens.
         sources: The totals of each source, sorted by name; None without sources.
         changes: See `DocumentChanges`; None if all of it is 0.
         shards: The totals of each shard, if there are several.
@@ -104,12 +103,6 @@ class TokenizeTask:
     """The settings of a tokenize job for its workers; plain and picklable.
 
     Attributes:
-        folder: The folder of the run or the window.
-        reading: How splits become documents.
-        encoding: How documents become ids.
-        splits: The number of splits of the plan.
-        shard_format: The shards' format, one of SHARD_FORMATS.
-        stage: The progress stage, in bytes, that gets reports.
         lose_changed: See `read_split`.
         count_tokens: Whether to write how often each id occurs, see `token_counter.py`.
         hashes: Whether to write the hash of each document, which decides whether it is for

@@ -112,7 +112,6 @@ class _RowGroup:
     """One row group.
 
     Attributes:
-        columns: The columns that are read.
         dictionaries: The columns that may be read as dictionaries.
     """
 

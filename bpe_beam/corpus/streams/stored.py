@@ -27,8 +27,6 @@ class Stored:
 
     Attributes:
         size: The planned size in bytes.
-        position: The byte that is read next.
-        closed: Whether the file is closed.
     """
 
     def __init__(

@@ -29,10 +29,7 @@ class Stream:
     """The settings of a stream for its watcher and workers; plain and picklable.
 
     Attributes:
-        output: The stream's folder.
         fingerprint: The stream's fingerprint; its windows carry it.
-        reading: How files become documents.
-        encoding: How documents become ids.
         settings: The settings of reading and encoding, as manifests have them.
         range_bytes: The size of a split in stored bytes; None: the default.
         max_rejects: Maximum rejects of a window: a number, or a share of its records.
@@ -40,7 +37,6 @@ class Stream:
         poll_seconds: The time between two looks.
         window_seconds: The time between a window's first file and the window.
         until_idle_seconds: The idle time after which the watcher ends; None: it never ends.
-        shard_format: The shards' format, one of SHARD_FORMATS.
     """
 
     storage: Storage
@@ -64,7 +60,6 @@ class WindowTask(NamedTuple):
 
     Attributes:
         folder: The name of the window's folder.
-        fingerprint: The window's fingerprint.
         split: The split, see `split_tasks`.
     """
 

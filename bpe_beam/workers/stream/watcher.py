@@ -73,11 +73,7 @@ class Watcher:
             }
 
     def look(self, now: float, position: int = 0) -> list[tuple[int, str]]:
-        """Look once.
-
-        Returns:
-            The new tasks, each with a key below KEYS that spreads them.
-        """
+        """Look once; return the new tasks, each with a key below KEYS that spreads them."""
         with self._lock:
             self._log.read_new()
             for window in list(self._log.open.values()):
