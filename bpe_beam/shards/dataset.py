@@ -241,7 +241,7 @@ class TokenView(Generic[Batch]):
         except ImportError as error:
             require(False, f"to_torch needs torch, which cannot be imported ({error})")
             raise
-        return TorchTokens(self)
+        return TorchTokens(self.astype(np.int64))
 
     def to_arrow(self, rows: int = 1024) -> pa.RecordBatchReader:
         """Return the items as a stream of Arrow batches with a column `input_ids`, list<int32>.

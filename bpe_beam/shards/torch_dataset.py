@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
-from bpe_beam.shards.dataset import TokenView
+
+class Int64View(Protocol):
+    """The methods of a `TokenView` that a data set of torch needs; its items are int64."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int) -> NDArray[np.int64]: ...
+    def __getitems__(self, indices: Sequence[int]) -> Sequence[NDArray[np.int64]]: ...
 
 
 class TorchTokens(Dataset[torch.Tensor]):
-    """Items of a view as int64 tensors.
+    """Items of a view as tensors."""
 
-    Args:
-        view: The view.
-    """
-
-    def __init__(self, view: TokenView[Any]) -> None:
-        self._view = view.astype(np.int64)
+    def __init__(self, view: Int64View) -> None:
+        self._view = view
 
     def __len__(self) -> int:
         return len(self._view)
@@ -30,5 +33,4 @@ class TorchTokens(Dataset[torch.Tensor]):
 
     def __getitems__(self, indices: Sequence[int]) -> list[torch.Tensor]:
         """Return several items; torch's DataLoader asks so for a batch."""
-        found = self._view.__getitems__(indices)
-        return [torch.from_numpy(ids) for ids in found]
+        return [torch.from_numpy(ids) for ids in self._view.__getitems__(indices)]
