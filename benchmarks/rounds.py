@@ -39,7 +39,7 @@ STEPS = {
         "segment_words": "cut",
         "add_segments": "add segments",
     },
-    "bpe_beam.jobs.train.rounds": {
+    "bpe_beam.jobs.train.round_learning": {
         "gather": "read segments",
         "cut_to_fit": "read and cut segments",
         "learn_round": "learn",
@@ -68,10 +68,10 @@ def train_here(steps: Path, how: str, line: list[str]) -> None:
     import importlib
 
     from bpe_beam.cli.main import main as command
-    from bpe_beam.jobs.train import rounds as merge_rounds
+    from bpe_beam.jobs.train.round_learning import RoundLearner
 
     if how == PLAIN:
-        merge_rounds.RoundsJob._fitting_segments = lambda *_: None  # type: ignore[method-assign]
+        RoundLearner._fitting_segments = lambda *_: None  # type: ignore[method-assign]
     seconds: dict[str, float] = defaultdict(float)
     for module_name, functions in STEPS.items():
         module = importlib.import_module(module_name)

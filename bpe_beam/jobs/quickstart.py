@@ -13,7 +13,7 @@ from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.jobs import tokenize, train, verify
 from bpe_beam.jobs.tokenize.documents import TokenizeSummary
-from bpe_beam.jobs.train import TrainSummary
+from bpe_beam.jobs.train.summary import TrainSummary
 from bpe_beam.jobs.verify import VerifySummary
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress

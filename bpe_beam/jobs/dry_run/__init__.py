@@ -196,7 +196,7 @@ def _estimate_counting(settings: CountSettings) -> Estimate:
 
 
 def _estimate_training(settings: TrainSettings) -> Estimate:
-    from bpe_beam.jobs import train
+    from bpe_beam.jobs.train.counting import counting_settings
     from bpe_beam.jobs.train.plan import plan_training
 
     plan = plan_training(settings, Storage(settings.run.storage_options))
@@ -204,7 +204,7 @@ def _estimate_training(settings: TrainSettings) -> Estimate:
     if plan.counts is not None:
         return _estimate_training_from_counts(plan.settings, recipe, plan.counts.manifest)
     with tempfile.TemporaryDirectory() as folder:
-        words = _count_sample(train.count_settings(plan), folder, settings.output)
+        words = _count_sample(counting_settings(plan), folder, settings.output)
         rows = words.rows()
         training = _training(
             replace(plan.settings, input=None, counts=f"{folder}/second"),

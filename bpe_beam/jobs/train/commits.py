@@ -50,13 +50,7 @@ def first_slices(manifest: CountsManifest) -> list[tuple[PartSlice, ...]]:
     return list(map(tuple, sources))
 
 
-class Commit(
-    Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    rename={"word_batches": "pieces"},
-):
+class Commit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The state of a training after a round.
 
     Attributes:
@@ -72,8 +66,7 @@ class Commit(
         divisor: The divisor of the next round, see `training.merges.rounds.threshold`.
         done: Whether nothing more can be learned.
         text_full: Whether training ended at `native_trainer.MAX_TEXT`.
-        totals: The totals of the words; None before the first round, and after rounds of a version
-            that did not count them.
+        totals: The totals of the words; None before the first round.
         singles: The words that were dropped as one symbol, each weighted by its count.
         history: A row for each round, for the summary.
         start: The SHA-256 of the file of the initial vocabulary.

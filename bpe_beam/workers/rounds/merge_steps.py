@@ -8,12 +8,9 @@ pairs, and a table of about `TABLE_BYTES`; while a shard is added up, all of its
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from typing import Any, TypeVar, cast
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -38,120 +35,40 @@ from bpe_beam.counts.packed_words import (
 from bpe_beam.counts.pair_counts import PAIR_SCHEMA, PairCounts
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.storage import Storage
-from bpe_beam.storage.hashing import HashingFile, read_hashed
+from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.training.merges.initial_vocabulary import InitialVocabulary
-from bpe_beam.training.merges.rounds import ShardPairs, threshold
 from bpe_beam.training.merges.seen_symbols import find_symbols, refuse_spelled
-from bpe_beam.training.merges.trainer_memory import Size
 from bpe_beam.training.merges.words import gather_words, weighted_total
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.measured import TaskResult
+from bpe_beam.workers.rounds.blocks import (
+    Blocks,
+    BlocksFile,
+    read_blocks,
+    unique_blocks,
+)
+from bpe_beam.workers.rounds.pair_files import frequent_pairs
+from bpe_beam.workers.rounds.round_cache import once_a_round, round_file
 from bpe_beam.workers.rounds.task import (
     CANDIDATES,
     FREQUENT_PAIRS,
-    ROUND_FILE,
     STAGE,
     TABLE_BYTES,
     BlockReference,
     PairShard,
     PartSlice,
-    RoundFile,
     RoundTask,
     SegmentedStats,
     SegmentStats,
     WordBatch,
     WordBatchTask,
     seen_file,
-    size_of,
 )
 from bpe_beam.workers.split_task import require_visible, task_name
 
-T = TypeVar("T")
-
-Pairs = tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.int64]]
-"""Left, right and count of each pair."""
-
-_NO_PAIRS = (np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.int64))
-
-Blocks = tuple[int, Iterable[BlockReference]]
-"""A shard's number, and where its blocks are."""
-
 Applied = tuple[int, str, Iterable[tuple[int, BlockReference]]]
 """A word batch's number, what it is now, and where its pairs are by shard."""
-
-_lock = threading.RLock()
-_cached: dict[str, Any] = {}
-_cached_round = ""
-
-
-def _once_a_round(task: RoundTask, name: str, make: Callable[[], T]) -> T:
-    """Return a value that this process makes once for all tasks of a round."""
-    global _cached_round
-    with _lock:
-        if _cached_round != task.folder.url:  # each round has a folder of its own
-            _cached.clear()
-            _cached_round = task.folder.url
-        if name not in _cached:
-            _cached[name] = make()
-        return cast(T, _cached[name])
-
-
-def forget_round() -> None:
-    """Drop what this process has in memory of a round."""
-    with _lock:
-        _cached.clear()
-
-
-def _round_file(task: RoundTask) -> RoundFile:
-    def read() -> RoundFile:
-        storage, url = task.folder.storage, task.folder.path(ROUND_FILE)
-        require_visible(storage, task.folder.url, task.counts)
-        return RoundFile.from_bytes(read_hashed(storage, url, task.round_file_sha256))
-
-    return _once_a_round(task, "file", read)
-
-
-class _BlocksFile:
-    """The file of a word batch's blocks, one after another, and their references by shard.
-
-    It appears whole when the stack ends.
-    """
-
-    def __init__(self, task: RoundTask, stack: ExitStack, kind: str, number: int) -> None:
-        self._name = f"work/{task_name(kind, number, task.word_batches)}.blocks"
-        self._url = task.folder.path(self._name)
-        self._file = HashingFile(stack.enter_context(task.folder.storage.create(self._url)))
-        self.references: list[tuple[int, BlockReference]] = []
-
-    def write(self, blocks: Iterable[tuple[int, pa.RecordBatch]]) -> None:
-        """Append blocks with their shards."""
-        for shard, block in blocks:
-            data = to_stream(block)
-            start = self._file.bytes
-            self._file.write(data)
-            self.references.append((shard, (self._url, start, len(data), crc32(data))))
-
-    def info(self) -> FileInfo:
-        """Return the description of the bytes written so far."""
-        return FileInfo.written(self._name, self._file)
-
-
-def _read_blocks(storage: Storage, references: Iterable[BlockReference]) -> Iterator[bytes]:
-    """Yield the bytes of blocks, each file opened once."""
-    opened = ""
-    with ExitStack() as stack:
-        for url, start, size, crc in sorted(references):
-            if url != opened:
-                stack.close()
-                file = stack.enter_context(storage.open(url))
-                opened = url
-            file.seek(start)
-            data = file.read(size)
-            if crc32(data) != crc:
-                raise DataError(f"{url}: the block at byte {start} is not the one that was written")
-            yield data
 
 
 def _write_file(task: RoundTask, name: str, data: bytes) -> FileInfo:
@@ -171,7 +88,7 @@ def see_part(task: RoundTask, recipe: BpeRecipe | WordPieceRecipe, element: str)
     seen = find_symbols(gather_words(batches, in_order_of_place=False), recipe)
     file = _write_file(task, seen_file(part, parts), seen.to_bytes())
     task.folder.write_receipt(task_name("seen", part, parts), [file], {})
-    progress.report(STAGE, pieces=1)
+    progress.report(STAGE, tasks=1)
     return TaskResult([element])
 
 
@@ -183,13 +100,13 @@ def apply_merges(task: RoundTask, element: str) -> TaskResult:
     """
     word_batch = WordBatchTask.from_json(element)
     number = word_batch.number
-    round_ = _round_file(task)
+    round_ = round_file(task)
     pairs = PairCounts()
     words_task = task_name("words", number, task.word_batches)
     name = f"state/{words_task}.arrow"
     totals: Counter[str] = Counter()
     with ExitStack() as stack:
-        blocks = _BlocksFile(task, stack, "pairs", number)
+        blocks = BlocksFile(task, stack, "pairs", number)
         writer = stack.enter_context(write_words(task.folder.storage, task.folder.path(name)))
         for columns in _next_words(task, word_batch, totals):
             writer.write(columns)
@@ -208,7 +125,7 @@ def apply_merges(task: RoundTask, element: str) -> TaskResult:
         **{**totals, **asdict(file)},
     )
     task.folder.write_receipt(words_task, [file, blocks.info()], written)
-    progress.report(STAGE, pieces=1)
+    progress.report(STAGE, tasks=1)
     counts = {
         metric_names.WORDS_REWRITTEN: writer.words,
         metric_names.PAIR_BLOCK_BYTES: blocks.info().bytes,
@@ -235,7 +152,7 @@ def _next_words(
             yield from _spelled(task, totals, part)
         return
     url, sha256 = word_batch.file
-    rewriter = _once_a_round(task, "rewriter", lambda: _native.Rewriter(_round_file(task).batches))
+    rewriter = once_a_round(task, "rewriter", lambda: _native.Rewriter(round_file(task).batches))
     for columns in read_words(task.folder.storage, url, sha256):
         with checked(url):
             rewritten = rewriter.rewrite(*columns)
@@ -251,7 +168,7 @@ def _spelled(task: RoundTask, totals: Counter[str], part: PartSlice) -> Iterator
     """Yield the words of a slice of a part of the counts, as packed symbols."""
     url, _ = task.start
     storage = task.folder.storage
-    start = _once_a_round(
+    start = once_a_round(
         task,
         "start",
         lambda: InitialVocabulary.from_bytes(read_hashed(storage, *task.start), source=url),
@@ -299,10 +216,10 @@ def sum_pairs(task: RoundTask, element: Blocks) -> TaskResult:
         The shard as it travels to the workers that segment words, see `PairShard`.
     """
     pairs = PairCounts()
-    shard, references = element[0], _once("pairs", element[1])
-    for data in _read_blocks(task.folder.storage, references):
+    shard, references = element[0], unique_blocks("pairs", element[1])
+    for data in read_blocks(task.folder.storage, references):
         pairs.add_block(from_stream(data, PAIR_SCHEMA, "a block of pairs"))
-    settings = _round_file(task)
+    settings = round_file(task)
     frequent, floor = pairs.frequent(task.floor, FREQUENT_PAIRS // task.shards)
     best = pairs.best(CANDIDATES, settings.ranks)
     files = [
@@ -330,10 +247,10 @@ def segment_words(
     if others:
         raise DataError(f"the runner returned word batch {number} twice")
     words = WordBatch.from_json(text).file
-    pairs = _once_a_round(task, "pairs", lambda: _frequent_pairs(task, word_batches, shards))
+    pairs = once_a_round(task, "pairs", lambda: frequent_pairs(task, word_batches, shards))
     table = PackedCounts()
     with ExitStack() as stack:
-        blocks = _BlocksFile(task, stack, "segments", number)
+        blocks = BlocksFile(task, stack, "segments", number)
         for columns in read_words(task.folder.storage, words.name, words.sha256):
             with checked(words.name):
                 segments = (
@@ -347,34 +264,9 @@ def segment_words(
     stats = SegmentedStats(len(blocks.references))
     name = task_name("cut", number, task.word_batches)
     task.folder.write_receipt(name, [blocks.info()], stats)
-    progress.report(STAGE, pieces=1)
+    progress.report(STAGE, tasks=1)
     counts = {metric_names.SEGMENT_BLOCK_BYTES: blocks.info().bytes}
     return TaskResult(blocks.references, counts)
-
-
-def _once(kind: str, references: Iterable[BlockReference]) -> list[BlockReference]:
-    """Return the blocks of a shard, after a check that none is there twice."""
-    found = list(references)
-    if len(set(found)) < len(found):
-        raise DataError(
-            f"the runner returned a block of {kind} twice: run the same command again, which "
-            "continues from the last round"
-        )
-    return found
-
-
-def require_all(
-    kind: str,
-    made: Iterable[WordBatch | SegmentedStats],
-    added: Iterable[PairShard | SegmentStats],
-) -> None:
-    """Check that the runner lost no block: shards must have added up all that were written."""
-    blocks, sums = sum(row.blocks for row in made), sum(row.blocks for row in added)
-    if blocks != sums:
-        raise DataError(
-            f"the workers wrote {blocks:,} blocks of {kind}, and the runner returned {sums:,}: run "
-            "the same command again, which continues from the last round"
-        )
 
 
 def _width_of_columns(columns: Columns, widths: npt.NDArray[np.uint32] | None) -> int:
@@ -385,67 +277,6 @@ def _width_of_columns(columns: Columns, widths: npt.NDArray[np.uint32] | None) -
     return int(widths[symbols].sum(dtype=np.int64))
 
 
-def floor_of(task: RoundTask, words: Size, shards: Iterable[PairShard]) -> int | None:
-    """Return the least count of a frequent pair; None if all words fit the driver undivided.
-
-    Every worker and the driver get the same value.
-    """
-    if task.room.fits(words):
-        return None
-    return threshold([ShardPairs(row.floor, row.most) for row in shards], task.divisor)
-
-
-def read_frequent(task: RoundTask, shards: Iterable[PairShard], floor: int) -> Pairs:
-    """Return all pairs that count at least `floor`: left, right, count."""
-    left, right, counts = _joined(_read_pairs(task, row.frequent) for row in shards)
-    kept = counts >= floor
-    return left[kept], right[kept], counts[kept]
-
-
-def read_best(
-    task: RoundTask, files: Iterable[FileInfo], ranks: npt.NDArray[np.uint32] | None
-) -> tuple[Pairs, bool]:
-    """Return the best pairs in the tie rule's order, as far as it is certain; and whether these are
-    all pairs.
-    """
-    found = [_read_pairs(task, file) for file in files]
-    left, right, counts = _joined(found)
-    shards = np.repeat(np.arange(len(found)), [len(pairs[0]) for pairs in found])
-    by = (left, right) if ranks is None else (ranks[left], ranks[right])
-    order = np.lexsort((by[1], by[0], -counts))
-    # A shard that lists CANDIDATES pairs may have more, which sort after its last listed one. So
-    # the order is certain up to the first of these last pairs.
-    partial = [i for i, pairs in enumerate(found) if len(pairs[0]) == CANDIDATES]
-    lasts = [int(np.flatnonzero(shards[order] == i)[-1]) for i in partial]
-    sure = order[: min(lasts, default=len(order)) + 1]
-    return (left[sure], right[sure], counts[sure]), not partial
-
-
-def _read_pairs(task: RoundTask, file: FileInfo) -> Pairs:
-    url = task.folder.path(file.name)
-    batch = from_stream(read_hashed(task.folder.storage, url, file.sha256), PAIR_SCHEMA, url)
-    left, right, counts = (batch.column(name).to_numpy() for name in PAIR_SCHEMA.names)
-    return left, right, counts
-
-
-def _joined(pairs: Iterable[Pairs]) -> Pairs:
-    left, right, counts = map(np.concatenate, zip(_NO_PAIRS, *pairs, strict=True))
-    return left, right, counts
-
-
-def _frequent_pairs(
-    task: RoundTask, word_batches: list[tuple[int, str]], shards: list[str]
-) -> _native.FrequentPairs | None:
-    rows = list(map(PairShard.from_json, shards))
-    batches = [WordBatch.from_json(text) for _, text in word_batches]
-    require_all("pairs", batches, rows)
-    floor = floor_of(task, size_of(batches), rows)
-    if floor is None:
-        return None
-    left, right, _ = read_frequent(task, rows, floor)
-    return _native.FrequentPairs(left, right)
-
-
 def add_segments(task: RoundTask, element: Blocks) -> TaskResult:
     """Add up the segments of a shard, and write them.
 
@@ -453,10 +284,10 @@ def add_segments(task: RoundTask, element: Blocks) -> TaskResult:
         The name of the task.
     """
     table = PackedCounts()
-    shard, references = element[0], _once("segments", element[1])
-    for data in _read_blocks(task.folder.storage, references):
+    shard, references = element[0], unique_blocks("segments", element[1])
+    for data in read_blocks(task.folder.storage, references):
         table.add(columns_of(from_stream(data, PACKED_SCHEMA, "a block of segments")))
-    widths = _round_file(task).widths
+    widths = round_file(task).widths
     width = 0
     name = task_name("segments", shard, task.shards)
     file = f"segments/{name}.arrow"

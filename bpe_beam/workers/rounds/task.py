@@ -129,7 +129,7 @@ class WordBatchTask(Element, frozen=True):
 
 
 class WordBatch(Element, frozen=True, kw_only=True):
-    """A word batch as a round has written it. Commits of earlier versions lack some values.
+    """A word batch as a round has written it.
 
     Attributes:
         words: The number of its words.
@@ -145,14 +145,14 @@ class WordBatch(Element, frozen=True, kw_only=True):
         sha256: The SHA-256 of the file.
     """
 
-    words: int = 0
-    symbols: int = 0
+    words: int
+    symbols: int
     width: int = 0
     weight: int = 0
     singles: int = 0
     all_words: int = 0
     all_bytes: int = 0
-    blocks: int = 0
+    blocks: int
     name: str
     bytes: Count
     sha256: Sha256

@@ -28,7 +28,7 @@ from bpe_beam.training.merges import native_trainer as learning
 from bpe_beam.training.merges.native_trainer import TrainingResult
 from bpe_beam.training.merges.words import gather_words
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.workers.rounds import merge_steps
+from bpe_beam.workers.rounds import round_cache
 
 EVERYTHING = 10**9
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -310,7 +310,7 @@ def test_progress_tells_rounds_merges_and_pieces(watched: bool, tmp_path: Path) 
     assert line["merges"] == len(learned.merges)
     assert line["merges_of_last_round"] == rounds[-1]["merges"]
     # Three of them, rewritten and cut.
-    assert line["pieces"] == line["pieces_in_round"] == 6
+    assert line["tasks"] == line["tasks_in_round"] == 6
 
 
 def test_two_jobs_of_one_process_on_one_folder(tmp_path: Path) -> None:
@@ -399,12 +399,12 @@ def test_what_a_process_keeps_is_of_one_round() -> None:
 
     def kept(run: str) -> int:
         task: Any = SimpleNamespace(folder=SimpleNamespace(url=run))
-        return merge_steps._once_a_round(task, "pairs", lambda: next(made))
+        return round_cache.once_a_round(task, "pairs", lambda: next(made))
 
     assert [kept(run) for run in ("run-a", "run-a", "run-b", "run-b", "run-a")] == [0, 0, 1, 1, 2]
-    merge_steps.forget_round()
+    round_cache.forget_round()
     assert kept("run-a") == 3
-    merge_steps.forget_round()
+    round_cache.forget_round()
 
 
 class TestRunnersThatLose:

@@ -1,0 +1,128 @@
+"""The summary of a train job: its fields, and the figures and next commands in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from bpe_beam.counts.weights import Weights
+from bpe_beam.folders.artifact_names import SUMMARY_FILE
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.messages import command
+from bpe_beam.settings.field import typed_options
+from bpe_beam.settings.train import TrainingSettings
+from bpe_beam.storage.json_file import Sha256, read_signed, to_struct
+from bpe_beam.training.merges.native_trainer import TrainingResult
+
+_SHOWN_INPUTS = 3
+MEASURED = ("runner", "workers", "counters", "distributions")
+"""The rows of the count job's summary and of a trainer that say how pipelines ran."""
+
+OF_THE_FILE = ("files", "job_fingerprint")
+"""The rows that only `summary.json` has."""
+
+
+Rows = Mapping[str, Any]
+"""Rows of a summary by name."""
+
+
+class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The summary of a training; UNSET is left out of the JSON.
+
+    Attributes:
+        last_merge_count: How often the last merged pair occurs; with weights maybe a fraction.
+        runner: How the pipelines of this run ran, if any did; so `workers`, `counters` and
+            `distributions`.
+        files: The tokenizer's files; only in `summary.json`.
+        job_fingerprint: The fingerprint of the job in `__job`; only in `summary.json`.
+    """
+
+    job: str = "train"
+    output: str
+    was_finished_before: bool | UnsetType = UNSET
+    counts: str
+    warnings: list[str] | None
+    files_excluded: int | UnsetType | None = UNSET
+    duplicate_inputs: Any = UNSET
+    links_not_followed: Any = UNSET
+    files_passed_over: Any = UNSET
+    by_format: Any = UNSET
+    files_read_by_one_worker: Any = UNSET
+    documents: int
+    text_bytes: int
+    words: int
+    unique_words: int
+    sources: dict[str, dict[str, Any]] | None
+    weights: dict[str, dict[str, Any]] | None = None
+    rejects: int
+    lost: Any = None
+    model: str
+    vocab_size: int
+    merges: int
+    last_merge_count: int | float | None
+    bytes_per_token: float | UnsetType | None = UNSET
+    weighted_bytes_per_token: float | UnsetType | None = UNSET
+    fingerprint: str
+    merge_rounds: str
+    merge_rounds_because: str | UnsetType = UNSET
+    rounds: Any = UNSET
+    jobs: int | UnsetType = UNSET
+    counting_seconds: float | UnsetType | None = UNSET
+    learning_seconds: float | UnsetType = UNSET
+    seconds: float = 0.0
+    runner: str | UnsetType = UNSET
+    workers: int | UnsetType | None = UNSET
+    counters: dict[str, int] | UnsetType | None = UNSET
+    distributions: dict[str, Any] | UnsetType | None = UNSET
+    next: list[str]
+    files: list[FileInfo] | UnsetType = UNSET
+    job_fingerprint: Sha256 | UnsetType = UNSET
+
+
+def measured_rows(counting: Rows, training: Rows) -> Rows:
+    """Return the rows about the pipelines of counting and of training; their names differ."""
+    measured = {name: counting[name] for name in MEASURED if name in counting} | {**training}
+    for name in ("counters", "distributions") if measured else ():
+        measured[name] = {**(counting.get(name) or {}), **(training.get(name) or {})} or None
+    return measured
+
+
+def read_summary(data: bytes) -> TrainSummary:
+    """Return the summary in `summary.json`."""
+    return to_struct(read_signed(data, SUMMARY_FILE, 1), TrainSummary, SUMMARY_FILE)
+
+
+def bytes_per_token(learned: TrainingResult) -> float | None:
+    """Return the bytes of the counted words over the number of their tokens."""
+    mean = None if learned.totals is None else learned.totals.bytes_per_token
+    return None if mean is None else round(mean, 4)
+
+
+def last_count(learned: TrainingResult, weights: Weights | None) -> int | float | None:
+    """Return how often the last merged pair occurs; with weights maybe a fraction."""
+    if not len(learned.counts):
+        return None
+    count, unit = int(learned.counts[-1]), 1 if weights is None else weights.unit
+    return count if unit == 1 else count / unit
+
+
+def next_commands(settings: TrainingSettings) -> list[str]:
+    """Return the commands that a user may run next."""
+    tokenizer = f"{settings.folder}/tokenizer.json"
+    reading = ["--input", "INPUT"]
+    if settings.input is not None and len(settings.input.inputs) <= _SHOWN_INPUTS:
+        reading = typed_options(settings.input)
+    around = [
+        word
+        for flag, role in (("--prepend", "bos_token"), ("--append", "eos_token"))
+        if (token := settings.roles.get(role)) is not None
+        for word in (flag, token)
+    ]
+    return [
+        command("inspect", tokenizer),
+        command("encode", "--tokenizer", tokenizer, "--show", "Hello world"),
+        command("tokenize", "--tokenizer", tokenizer, *reading, *around, "--output", "tokens"),
+    ]
