@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from bpe_beam.messages import and_more, format_bytes, format_seconds, quoted
 from bpe_beam.terminal import Terminal, cut, width_of
 
-_MOST_LINES = 20
+_MAX_LINES = 20
 _LINES_AT_THE_END = 5
 _DETAILS = frozenset(
     {
@@ -38,14 +38,14 @@ _OF_NAMES = frozenset({"bytes_per_token_by_source"})
 _HEADING = 10
 """The columns of a line of a table's heading, if no value of its column is wider."""
 
-_LEAST_BAR, _MOST_BAR = 6, 24
-"""The columns of the longest bar: as many as a line has room for."""
+_MIN_BAR, _MAX_BAR = 6, 24
+"""The minimum and maximum of columns of the longest bar: as many as a line has room for."""
 
 _BAR_AND_FIGURES = 54
-"""The columns of a bar and the figures behind it where lines have no limit."""
+"""The columns of a bar and its figures where lines have no limit."""
 
-_LEAST_LABEL = 8
-"""The columns of labels on a narrow terminal: longer ones have a line of their own, or are cut."""
+_MIN_LABEL = 8
+"""The columns of labels on a narrow terminal: longer ones have a separate line, or are cut."""
 
 _NOTHING_WRONG = frozenset({"rejects"})
 """Figures that people see only if they are not 0."""
@@ -73,7 +73,7 @@ def format_summary(
     width = max((width_of(row.label) for row in _rows("  ", values, exact, None)), default=0)
     room = None
     if terminal.columns is not None:
-        width = min(width, max(terminal.columns // 2 - 2, _LEAST_LABEL))
+        width = min(width, max(terminal.columns // 2 - 2, _MIN_LABEL))
         room = max(1, terminal.columns - width - 2)
     lines = [terminal.paint(line, "bold") for line in terminal.wrap(title)]
     for row in _rows("  ", values, exact, room):
@@ -92,7 +92,7 @@ class _Row(NamedTuple):
     """A line of a summary: its label and its value.
 
     Attributes:
-        aligned: Whether the value is aligned with those of other rows, and fits already.
+        aligned: Whether the value is aligned with the values of other rows, and fits already.
     """
 
     label: str
@@ -121,7 +121,7 @@ def _lines(row: _Row, width: int, terminal: Terminal) -> list[str]:
 def for_people(summary: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a summary that a person needs at the end of a job.
 
-    A figure that this module does not know is kept.
+    Figures that this module does not know are shown.
     """
     shown: dict[str, Any] = {}
     ordered = sorted(summary.items(), key=lambda row: row[0] in _LAST)
@@ -172,7 +172,7 @@ def _bars(indent: str, values: Mapping[str, Any], room: int | None) -> Iterator[
         name: list(row.items()) if isinstance(row, Mapping) else [("", row)]
         for name, row in values.items()
     }
-    most = max((row[0][1] for row in rows.values()), default=0)
+    highest = max((row[0][1] for row in rows.values()), default=0)
     columns = zip(*rows.values(), strict=True)
     widths = [max(len(f"{number:,}") for _, number in column) for column in columns]
     figures = {
@@ -182,14 +182,14 @@ def _bars(indent: str, values: Mapping[str, Any], room: int | None) -> Iterator[
         )
         for name, row in rows.items()
     }
-    most_room = (_BAR_AND_FIGURES if room is None else room) - 2
-    left = most_room - max(map(len, figures.values()), default=0)
-    if room is not None and left < _LEAST_BAR:
+    columns_left = (_BAR_AND_FIGURES if room is None else room) - 2
+    columns_left -= max(map(len, figures.values()), default=0)
+    if room is not None and columns_left < _MIN_BAR:
         yield from (_Row(indent + name, text.strip()) for name, text in figures.items())
         return
-    longest = min(_MOST_BAR, max(_LEAST_BAR, left))
+    longest = min(_MAX_BAR, max(_MIN_BAR, columns_left))
     for name, row in rows.items():
-        bar = "#" * -(-longest * row[0][1] // most) if most else ""
+        bar = "#" * -(-longest * row[0][1] // highest) if highest else ""
         yield _Row(indent + name, f"{bar:{longest}}  {figures[name]}", aligned=True)
 
 
@@ -201,12 +201,12 @@ def _table(
     Columns that do not fit follow as another table.
     """
     indent = label[: len(label) - len(label.lstrip())] + "  "
-    shown = dict(list(values.items())[:_MOST_LINES])
+    shown = dict(list(values.items())[:_MAX_LINES])
     rows = [row for row in shown.values() if isinstance(row, Mapping)]
     keys = dict.fromkeys(key for row in rows for key in row)
     columns = [_column(key, [row.get(key) for row in rows], of_names=of_names) for key in keys]
-    kept = [column for column in columns if len(column) > len(rows)]
-    for number, block in enumerate(_blocks(kept, room)):
+    filled = [column for column in columns if len(column) > len(rows)]
+    for number, block in enumerate(_blocks(filled, room)):
         lines = _bottom_aligned(block, len(rows))
         *above, heading = lines[: len(lines) - len(rows)] or [""]
         of_rows = iter(lines[len(lines) - len(rows) :])
@@ -240,8 +240,8 @@ def _column(key: str, values: Sequence[Any], *, of_names: bool) -> list[str]:
     """Return the lines of a column: its heading, on as many lines as it needs, and its values."""
     unit, title = ("", quoted(key)) if of_names else (key, key.replace("_", " "))
     cells = ["" if value is None else _value(unit, value, exact=False) for value in values]
-    most = max(_HEADING, *map(width_of, cells)) if any(cells) else 0
-    heading = textwrap.wrap(title, most, break_long_words=False) if most else []
+    widest = max(_HEADING, *map(width_of, cells)) if any(cells) else 0
+    heading = textwrap.wrap(title, widest, break_long_words=False) if widest else []
     width = max(map(width_of, (*heading, *cells)), default=0)
     return [" " * (width - width_of(cell)) + cell for cell in (*heading, *cells)]
 

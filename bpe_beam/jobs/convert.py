@@ -183,7 +183,7 @@ def _read(storage: Storage, folders: tuple[str, ...]) -> _Inputs:
         folders,
         [{**kind_of_tokens(each, ENCODING), "rows": each.row_kind} for each in manifests],
         "these shards cannot be joined",
-        "tokenize with the same settings, or keep the shards in folders of their own",
+        "tokenize with the same settings, or keep the shards in separate folders",
     )
     urls = tuple(map(absolute, folders))
     hashes = tuple(hashlib.sha256(manifest.to_bytes()).hexdigest() for manifest in manifests)
@@ -277,7 +277,7 @@ class _Conversion:
                 ]
         if not labelled or _has_labels(self._format):
             return []
-        return [f"{self._format} has no place for {what}, which {labelled} has; they are left out"]
+        return [f"{self._format} has no place for {what}, which {labelled} has; they are dropped"]
 
     # ---- the new folder ----
 
@@ -315,7 +315,7 @@ class _Conversion:
         measured: Measured,
         progress: Progress,
     ) -> None:
-        """Write some of the new shards, in a run of their own."""
+        """Write some of the new shards."""
         folder.write(SHARDS_TOKENIZER_FILE, self.inputs.tokenizer)
         self._storage.make_folder(folder.path(REJECTS))
         run = folder.new_run()

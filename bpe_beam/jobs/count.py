@@ -18,7 +18,7 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import RestoredFolder, RestoredTask
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.jobs.corpus import input as corpus_input
-from bpe_beam.jobs.corpus.job import CorpusJob, Receipts, SplitsLeft
+from bpe_beam.jobs.corpus.job import CorpusJob, Receipts, RemainingSplits
 from bpe_beam.jobs.corpus.summary import CorpusSummary, TemplateSummary, source_facts
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress, ShareOfTime
@@ -63,7 +63,7 @@ def run(
     plan: Plan | None = None,
     added_tokens: tuple[AddedToken, ...] = (),
 ) -> CountSummary | TemplateSummary:
-    """Count a corpus; `plan` and `added_tokens` are those of a job that this one is part of."""
+    """Count a corpus; another job that needs the counts passes `plan` and `added_tokens`."""
     storage = Storage(settings.run.storage_options)
     job = CountJob(settings, storage, plan or plan_of(settings, storage), added_tokens)
     try:
@@ -133,14 +133,14 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
 
     @staticmethod
     def restore(manifest: bytes) -> RestoredFolder:
-        found = CountsManifest.from_bytes(manifest, MANIFEST_FILE)
+        counts = CountsManifest.from_bytes(manifest, MANIFEST_FILE)
         tasks = {
             task: RestoredTask((part.file,), PartStats.of(part))
-            for task, part in zip(_PARTS, found.parts, strict=False)
+            for task, part in zip(_PARTS, counts.parts, strict=False)
         }
-        rejects = tuple(file for file in found.files if file.name != _PLAN)
+        rejects = tuple(file for file in counts.files if file.name != _PLAN)
         tasks[REJECTS] = RestoredTask(rejects, None)
-        return RestoredFolder(found.job_fingerprint, tasks)
+        return RestoredFolder(counts.job_fingerprint, tasks)
 
     @staticmethod
     def run_from(settings: CountSettings, progress: Progress) -> object:
@@ -153,30 +153,30 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
     def _plan_bytes(self) -> bytes:
         return json_bytes(self.plan.to_json())
 
-    def steps(self, left: SplitsLeft) -> Steps | None:
+    def steps(self, remaining: RemainingSplits) -> Steps | None:
         # Parts of an earlier run are of all splits: they were begun when all were counted.
-        parts_left = [i for i, part in enumerate(_PARTS) if self.folder.receipt(part) is None]
-        if not left.tasks and not parts_left:
+        remaining_parts = [i for i, part in enumerate(_PARTS) if self.folder.receipt(part) is None]
+        if not remaining.tasks and not remaining_parts:
             return None
-        task = self.task(left)
-        known = self._known_ranges(left.done)
-        return lambda engine: count_splits(engine, task, left.tasks, known, parts_left)
+        task = self.task(remaining)
+        known = self._known_ranges(remaining.done)
+        return lambda engine: count_splits(engine, task, remaining.tasks, known, remaining_parts)
 
-    def task(self, left: SplitsLeft) -> CountTask:
+    def task(self, remaining: RemainingSplits) -> CountTask:
         """Return what workers need to know."""
         return CountTask(
-            folder=left.run.for_workers(),
+            folder=remaining.run.for_workers(),
             reading=corpus_input.read_settings(self.settings.input),
             rules=self._rules,
-            splits=len(left.plan.splits),
+            splits=len(remaining.plan.splits),
             by_source=self.settings.input.by_source,
         )
 
-    def share_of_time(self, left: SplitsLeft) -> ShareOfTime | None:
+    def share_of_time(self, remaining: RemainingSplits) -> ShareOfTime | None:
         parts = sum(self.folder.receipt(part) is None for part in _PARTS)
-        if not self.settings.run.in_process or not parts or not left.tasks:
+        if not self.settings.run.in_process or not parts or not remaining.tasks:
             return None
-        size = max(1, left.plan.size)
+        size = max(1, remaining.plan.size)
         return lambda now: (
             (1 - _MERGING_SHARE) * now.done / size
             + _MERGING_SHARE * now.counters.get("parts_written", 0) / parts
@@ -184,15 +184,15 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
 
     def stale(self, receipts: Receipts) -> list[str]:
         splits = self._split_tasks(self.plan)
-        done = {i: found for i, split in enumerate(splits) if (found := receipts.get(split))}
+        done = {i: each for i, split in enumerate(splits) if (each := receipts.get(split))}
         ranges: list[list[BlocksReference]] = [[] for _ in range(PARTITIONS)]
         for partition, reference in self._known_ranges(done):
             ranges[partition].append(reference)
         return [
             part
             for part, references in zip(_PARTS, ranges, strict=True)
-            if (found := receipts.get(part)) is not None
-            and found.read_stats(PartStats).made_of != made_of(references)
+            if (merged := receipts.get(part)) is not None
+            and merged.read_stats(PartStats).made_of != made_of(references)
         ]
 
     def _known_ranges(self, done: Mapping[int, Receipt]) -> list[tuple[int, BlocksReference]]:

@@ -36,12 +36,12 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 _FEW = 10
 """The number of tokens, ids and merges that people see."""
 
-_MOST_PARTS = 30
+_MAX_PARTS = 30
 """The number of parts and added tokens that people see."""
 
 _INEXACT = (
-    "the tokenizer splits text in another way than the counts: each counted word is encoded as a "
-    "text of its own"
+    "the tokenizer splits text differently than the counts: each counted word is encoded as a "
+    "separate text"
 )
 
 
@@ -71,7 +71,7 @@ def run(settings: DiffSettings, progress: Progress) -> DiffSummary:
     a, b = (Tokenizer.from_file(path, storage=storage) for path in (settings.a, settings.b))
     first, second = short_names((settings.a, settings.b))
     pair = Pair(Vocabulary(a), Vocabulary(b), (first, second))
-    found = differences(pair)
+    result = differences(pair)
     words = None
     if settings.counts is not None:
         manifest = read_manifest(storage, settings.counts)
@@ -82,13 +82,13 @@ def run(settings: DiffSettings, progress: Progress) -> DiffSummary:
             words = word_differences(
                 pair, counted, top=settings.top, on_part=lambda: stage.advance(1)
             )
-    same = found.same and (words is None or words.other_words == 0)
+    same = result.same and (words is None or words.other_words == 0)
     if settings.format == "json":
-        report: dict[str, Any] = {"same": same, **found.as_json()}
+        report: dict[str, Any] = {"same": same, **result.as_json()}
         report["words"] = msgspec.to_builtins(words)
         write_json(report, "-", {})
     else:
-        for line in _lines(found, words, Terminal(sys.stdout)):
+        for line in _lines(result, words, Terminal(sys.stdout)):
             print(line)
     return DiffSummary(
         job="diff",
@@ -96,13 +96,13 @@ def run(settings: DiffSettings, progress: Progress) -> DiffSummary:
         b=second,
         same=same,
         warnings=_warnings(pair, words) or None,
-        parts=len(found.parts),
-        tokens_only_a=len(found.tokens.only_a),
-        tokens_only_b=len(found.tokens.only_b),
-        other_ids=len(found.ids),
-        other_scores=found.other_scores,
-        merges_only_a=len(found.merges.only_a),
-        merges_only_b=len(found.merges.only_b),
+        parts=len(result.parts),
+        tokens_only_a=len(result.tokens.only_a),
+        tokens_only_b=len(result.tokens.only_b),
+        other_ids=len(result.ids),
+        other_scores=result.other_scores,
+        merges_only_a=len(result.merges.only_a),
+        merges_only_b=len(result.merges.only_b),
         other_words=None if words is None else words.other_words,
         seconds=round(time.monotonic() - started, 3),
     )
@@ -118,32 +118,32 @@ def _warnings(pair: Pair, words: WordDifferences | None) -> list[str]:
 # ---- text ----
 
 
-def _lines(found: Differences, words: WordDifferences | None, terminal: Terminal) -> Iterator[str]:
-    names = (found.a.name, found.b.name)
-    for sign, style, one in (("-", "red", found.a), ("+", "green", found.b)):
+def _lines(result: Differences, words: WordDifferences | None, terminal: Terminal) -> Iterator[str]:
+    names = (result.a.name, result.b.name)
+    for sign, style, one in (("-", "red", result.a), ("+", "green", result.b)):
         figures = f"{one.vocab_size:,} tokens, {one.merges:,} merges, {one.fingerprint[:12]}"
         yield from _painted(terminal, f"{sign} {one.name}: {figures}", style)
-    if found.same:
+    if result.same:
         yield "no part, token, id or merge differs"
-    if found.parts:
+    if result.parts:
         yield terminal.paint("parts", "bold")
-        parts = list(_numbered_as_one(found.parts))
-        for row in parts[:_MOST_PARTS]:
+        parts = list(_numbered_as_one(result.parts))
+        for row in parts[:_MAX_PARTS]:
             yield from terminal.wrap(visible(row.part), indent="  ")
             yield from _both(terminal, "    ", [row.a], [row.b])
-        yield from _more(parts, most=_MOST_PARTS)
-    yield from _token_lines(found, terminal)
-    if found.ids:
-        heading = f"ids: {len(found.ids):,} common tokens have two ids"
+        yield from _more(parts, limit=_MAX_PARTS)
+    yield from _token_lines(result, terminal)
+    if result.ids:
+        heading = f"ids: {len(result.ids):,} common tokens have two ids"
         yield from _painted(terminal, heading, "bold")
         rows = [(f"id in {names[0]}", f"id in {names[1]}", "token")]
-        rows += [(str(row.a), str(row.b), visible(row.token)) for row in found.ids[:_FEW]]
+        rows += [(str(row.a), str(row.b), visible(row.token)) for row in result.ids[:_FEW]]
         yield from terminal.table(rows, right=(0, 1), styles=("red", "green"), indent="  ")
-        yield from _more(found.ids)
-    if found.other_scores:
-        heading = f"scores: {found.other_scores:,} common tokens have two"
+        yield from _more(result.ids)
+    if result.other_scores:
+        heading = f"scores: {result.other_scores:,} common tokens have two"
         yield from _painted(terminal, heading, "bold")
-    yield from _merge_lines(found, terminal)
+    yield from _merge_lines(result, terminal)
     if words is not None:
         yield from _word_lines(words, names, terminal)
 
@@ -163,15 +163,15 @@ def _numbered_as_one(parts: list[PartDifference]) -> Iterator[PartDifference]:
         yield structs.replace(first, part=first.part + also)
 
 
-def _token_lines(found: Differences, terminal: Terminal) -> Iterator[str]:
-    tokens = found.tokens
+def _token_lines(result: Differences, terminal: Terminal) -> Iterator[str]:
+    tokens = result.tokens
     if not (tokens.only_a or tokens.only_b):
         return
     by_bytes = ", compared by their bytes" if tokens.compared_by == "bytes" else ""
     yield from _painted(
         terminal,
         f"tokens: {tokens.common:,} in both{by_bytes}, {len(tokens.only_a):,} only in "
-        f"{found.a.name}, {len(tokens.only_b):,} only in {found.b.name}",
+        f"{result.a.name}, {len(tokens.only_b):,} only in {result.b.name}",
         "bold",
     )
     yield from _both(
@@ -183,16 +183,16 @@ def _token_lines(found: Differences, terminal: Terminal) -> Iterator[str]:
     )
 
 
-def _merge_lines(found: Differences, terminal: Terminal) -> Iterator[str]:
-    merges = found.merges
+def _merge_lines(result: Differences, terminal: Terminal) -> Iterator[str]:
+    merges = result.merges
     if merges.same_order and not (merges.only_a or merges.only_b):
         return
     order = "" if merges.same_order else ", in another order"
     yield from _painted(
         terminal,
         f"merges: the first {merges.equal_first:,} are equal; {merges.common:,} in both{order}, "
-        f"{len(merges.only_a):,} only in {found.a.name}, {len(merges.only_b):,} only in "
-        f"{found.b.name}",
+        f"{len(merges.only_a):,} only in {result.a.name}, {len(merges.only_b):,} only in "
+        f"{result.b.name}",
         "bold",
     )
     yield from _both(
@@ -251,6 +251,6 @@ def _painted(terminal: Terminal, text: str, style: str, indent: str = "") -> Ite
         yield terminal.paint(line, style)
 
 
-def _more(rows: Sequence[object], indent: str = "  ", most: int = _FEW) -> Iterator[str]:
-    if len(rows) > most:
-        yield f"{indent}{and_more(len(rows) - most)}"
+def _more(rows: Sequence[object], indent: str = "  ", limit: int = _FEW) -> Iterator[str]:
+    if len(rows) > limit:
+        yield f"{indent}{and_more(len(rows) - limit)}"

@@ -90,7 +90,7 @@ def _shown(value: Any) -> str:
 
 
 def restored_files(manifest: Manifest, part: str = "") -> dict[str, RestoredTask]:
-    """Return the files of a finished folder that are made of all its shards."""
+    """Return the files of a finished folder that follow from all its shards."""
     file = manifest.token_counts
     if file is None:
         return {}

@@ -163,7 +163,7 @@ def _plain_ids(tokenizer: Tokenizer, text: str) -> list[int]:
 
 
 def _merge(merge: tuple[str, str] | None, in_bytes: bool) -> str:
-    """Return a merge as people read it; dots for merges that are left out."""
+    """Return a merge as people read it; dots for merges that are not shown."""
     if merge is None:
         return "..."
     left, right, joined = (repr(text_of(each, in_bytes)) for each in (*merge, "".join(merge)))
@@ -176,7 +176,7 @@ def _length(text: str | bytes) -> int:
 
 
 def _counts_figures(storage: Storage, path: str) -> Figures:
-    """Return how the words of a counts folder were made, totals, and the most frequent words."""
+    """Return the rules of a counts folder, its totals, and its most frequent words."""
     from bpe_beam.counts.manifest import read_manifest
 
     # These import pyarrow: a tokenizer is shown without them.
@@ -214,10 +214,10 @@ def _counts_figures(storage: Storage, path: str) -> Figures:
 
 def _left_out(row: Filtered) -> str:
     """Return what a filter dropped, in words."""
-    kept = "" if row.sources is None else f" in {', '.join(row.sources)}"
+    sources = "" if row.sources is None else f" in {', '.join(row.sources)}"
     return (
         f"{row.unique_words:,} words, {row.words:,} occurrences: those below {row.min_count:,}"
-        f"{kept}"
+        f"{sources}"
     )
 
 

@@ -25,7 +25,7 @@ def prompt_on_terminal(what: str) -> None:
     """Say on stderr what to type, such as "the text", if standard input is a terminal."""
     if sys.stdin.isatty():
         end = "Ctrl-Z and Enter" if sys.platform == "win32" else "Ctrl-D"
-        print(f"type {what}, then {end} on a line of its own:", file=sys.stderr, flush=True)
+        print(f"type {what}, then {end} on a new line:", file=sys.stderr, flush=True)
 
 
 def read_stdin() -> bytes:
@@ -59,7 +59,7 @@ def _reason(error: OSError) -> str:
 
 
 def require_stdout() -> None:
-    """Refuse a closed stdout before the work for what will be written there."""
+    """Refuse a closed stdout before the work whose result it gets."""
     try:
         number = sys.stdout.fileno()
     except (AttributeError, OSError):  # a stream in memory

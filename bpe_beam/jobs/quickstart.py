@@ -29,7 +29,7 @@ END_OF_TEXT = "<|endoftext|>"
 
 
 class QuickstartSummary(Struct, frozen=True, kw_only=True):
-    """The summary of `quickstart`, with those of its three jobs."""
+    """The summary of `quickstart`, with the summaries of its three jobs."""
 
     job: str = "quickstart"
     warnings: list[str] | None
@@ -102,12 +102,10 @@ def run(settings: QuickstartSettings, progress: Progress) -> QuickstartSummary:
 def _sources() -> tuple[str, ...]:
     """Return the `.py` files of the standard library, without installed packages."""
     root = Path(sysconfig.get_paths()["stdlib"])
-    found = []
+    sources = []
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if name not in ("site-packages", "dist-packages")]
-        found += [str(Path(folder, name)) for name in files if name.endswith(".py")]
-    if not found:
-        raise UsageError(
-            f"this Python has no sources in {root}: give your own text to bpe-beam train"
-        )
-    return tuple(sorted(found))
+        sources += [str(Path(folder, name)) for name in files if name.endswith(".py")]
+    if not sources:
+        raise UsageError(f"this Python has no sources in {root}: give other text to bpe-beam train")
+    return tuple(sorted(sources))

@@ -225,7 +225,7 @@ def test_sequences_of_which_some_lost_where_documents_begin(ground: Ground, tmp_
     ran = run_whole("convert", mixed[1], "--format", "flat", "--output", tmp_path / "flat")
     assert ran.warnings == [
         "flat has no place for the lengths of the documents in a sequence, which arrow has; they "
-        "are left out"
+        "are dropped"
     ]
 
 
@@ -250,7 +250,7 @@ def test_rows_that_are_read_in_different_ways_are_not_joined(
         assert row.startswith("  rows: ")
         assert f"sequences of 48 tokens, best_fit, padded with {END} in {packed}" in row
         assert said in row
-        assert remedy.startswith("Tokenize with the same settings, or keep the shards in folders")
+        assert remedy == "Tokenize with the same settings, or keep the shards in separate folders"
     unpadded = run("convert", packed, ground.packed("arrow"), "--output", tmp_path / "out")
     assert f"sequences of 48 tokens, best_fit in {ground.packed('arrow')}" in unpadded.message
 

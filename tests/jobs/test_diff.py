@@ -117,4 +117,4 @@ def test_words_of_another_pre_tokenizer(made: Path) -> None:
     run_whole("train", "--input", made / "corpus", *arguments, "--output", made / "c")
     ran = run("diff", made / "a", made / "c", "--counts", made / "counts")
     assert ran.code == 1
-    assert "c: the tokenizer splits text in another way than the counts" in ran.err
+    assert "c: the tokenizer splits text differently than the counts" in ran.err

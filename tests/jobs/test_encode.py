@@ -179,7 +179,7 @@ def test_who_types_is_told_what_is_waited_for(job: str, what: str, tokenizer: st
     finally:
         os.close(ours)
         os.close(theirs)
-    assert done.stderr.decode() == f"type {what}, then Ctrl-D on a line of its own:\n"
+    assert done.stderr.decode() == f"type {what}, then Ctrl-D on a new line:\n"
     assert done.stdout
 
 

@@ -87,10 +87,10 @@ def rejects_names(plan: Plan) -> list[str]:
     return [rejects_name(split.index, len(plan.splits)) for split in plan.splits]
 
 
-def rejects_there(storage: Storage, url: str, plan: Plan) -> list[str]:
+def existing_rejects(storage: Storage, url: str, plan: Plan) -> list[str]:
     """Return the files of rejects in a finished folder, by name."""
-    found = storage.list_names(storage.join(url, REJECTS))
-    return sorted({f"{REJECTS}/{name}" for name in found}.intersection(rejects_names(plan)))
+    existing = storage.list_names(storage.join(url, REJECTS))
+    return sorted({f"{REJECTS}/{name}" for name in existing}.intersection(rejects_names(plan)))
 
 
 def check_first_records(storage: Storage, plan: Plan, input_settings: InputSettings) -> None:

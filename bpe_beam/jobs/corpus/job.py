@@ -53,8 +53,8 @@ Receipts = Mapping[str, Receipt | None]
 """Receipts by task; None: the task has none."""
 
 
-class SplitsLeft(NamedTuple):
-    """What is left of the splits of a plan.
+class RemainingSplits(NamedTuple):
+    """The splits of a plan that are still to be read.
 
     Attributes:
         plan: The plan as it is read now.
@@ -99,11 +99,11 @@ class CorpusJob(ABC, Generic[S, M]):
         min_ram: The memory that a worker needs, for runners that choose machines.
         spare: See `local_workers`.
         merged: The names of the tasks that merge all splits.
-        identity: What the results depend on beside the input, for `__job`.
-        names: Every file that the job may write, without rejects and manifest.
-        for_another: Whether another job runs this one: it has called `check_input`, and the folder
-            is a temporary one, within its own.
-        needs_ids: Whether ids are written or decide, so that their lack is worth a warning.
+        identity: What the results depend on, without the input, for `__job`.
+        names: Every file that the job may write, except rejects and the manifest.
+        for_another: Whether another job runs this one, in a temporary folder within its output.
+            That job has called `check_input`.
+        needs_ids: Whether ids are written or decide something, so that missing ids need a warning.
         folder: The job's folder, once it is claimed.
     """
 
@@ -137,8 +137,8 @@ class CorpusJob(ABC, Generic[S, M]):
         """Write the files that the folder has from the start."""
 
     @abstractmethod
-    def steps(self, left: SplitsLeft) -> Steps | None:
-        """Return the steps that run the tasks that are left; None if no task is left."""
+    def steps(self, remaining: RemainingSplits) -> Steps | None:
+        """Return the steps that run the remaining tasks; None if there is none."""
 
     def stale(self, receipts: Receipts) -> Sequence[str]:
         """Return the merged tasks whose receipts name splits outside the plan.
@@ -187,15 +187,15 @@ class CorpusJob(ABC, Generic[S, M]):
             warn=progress.warn,
         )
         finished = folder.finished
-        kept = len(self._done(folder.receipt, plan))
+        splits_kept = len(self._done(folder.receipt, plan))
         measured = Measured()
         self.prepare()
         not_split = [] if finished else self._finish(progress, measured)
         manifest = self.read_manifest(self.storage.read_bytes(folder.path(MANIFEST_FILE)))
         if finished:
-            self.check(manifest, corpus_input.rejects_there(self.storage, folder.url, plan))
+            self.check(manifest, corpus_input.existing_rejects(self.storage, folder.url, plan))
         seconds = time.monotonic() - started
-        return CorpusResult(manifest, finished, kept, not_split, seconds, measured)
+        return CorpusResult(manifest, finished, splits_kept, not_split, seconds, measured)
 
     def summary_rows(
         self, result: CorpusResult[M], *, warnings: Sequence[str] = (), next: Sequence[str]
@@ -236,7 +236,7 @@ class CorpusJob(ABC, Generic[S, M]):
             progress.warn(warning)
 
     def _finish(self, progress: Progress, measured: Measured) -> list[str]:
-        """Run the tasks that are left, finish the folder, and return the `_not_split` files."""
+        """Run the remaining tasks, finish the folder, and return the `_not_split` files."""
         folder = self.folder
         self.storage.make_folder(folder.path(REJECTS), synced=False)  # `take` syncs it
         plan, receipts = self._read_contiguous(progress, measured)
@@ -282,9 +282,9 @@ class CorpusJob(ABC, Generic[S, M]):
             # Nothing relies on it after a power cut: the tasks that it had run again.
             run = folder.new_run(synced=False)
             self._run_tasks(
-                SplitsLeft(plan, split_tasks(plan, done), done, run), progress, measured
+                RemainingSplits(plan, split_tasks(plan, done), done, run), progress, measured
             )
-            # The pipeline has ended without an error, so nobody writes into its folder any more.
+            # The pipeline has ended without an error, so nothing writes into its folder any more.
             # The folder of a failed pipeline is taken over by the next claim.
             folder.require_ours()
             folder.take(run, all_files=False)
@@ -305,8 +305,10 @@ class CorpusJob(ABC, Generic[S, M]):
             folder.restored.clear()
             known = dict(receipts)
 
-    def _run_tasks(self, left: SplitsLeft, progress: Progress, measured: Measured) -> None:
-        steps = self.steps(left)
+    def _run_tasks(
+        self, remaining: RemainingSplits, progress: Progress, measured: Measured
+    ) -> None:
+        steps = self.steps(remaining)
         if steps is None:
             return
 
@@ -314,27 +316,29 @@ class CorpusJob(ABC, Generic[S, M]):
             tasks = set(finished)
             return sum(
                 split.size
-                for split, task in zip(left.plan.splits, self._split_tasks(left.plan), strict=True)
-                if split.index in left.done or task in tasks
+                for split, task in zip(
+                    remaining.plan.splits, self._split_tasks(remaining.plan), strict=True
+                )
+                if split.index in remaining.done or task in tasks
             )
 
-        with progress.stage(self.name, left.plan.size, "bytes") as stage:
+        with progress.stage(self.name, remaining.plan.size, "bytes") as stage:
             stage.done_before(bytes_done())
-            stage.share_of_time = self.share_of_time(left)
+            stage.share_of_time = self.share_of_time(remaining)
             run_steps(
                 self.settings.run,
                 self.name.capitalize(),
                 steps,
-                len(left.tasks) or len(self.merged),
+                len(remaining.tasks) or len(self.merged),
                 measured,
-                lambda: stage.at_least(bytes_done(left.run.finished_tasks())),
+                lambda: stage.at_least(bytes_done(remaining.run.finished_tasks())),
                 min_ram=self.min_ram,
                 holds_gil=self.holds_gil,
                 spare=self.spare,
                 finish=self._finish_template() if template_of(self.settings.run) else None,
             )
 
-    def share_of_time(self, left: SplitsLeft) -> ShareOfTime | None:
+    def share_of_time(self, remaining: RemainingSplits) -> ShareOfTime | None:
         """Return the share of the time that is over at a moment; None: reading takes it all."""
         return None
 
@@ -369,12 +373,12 @@ class CorpusJob(ABC, Generic[S, M]):
         """
         done = {}
         for split, name in zip(plan.splits, self._split_tasks(plan), strict=True):
-            found = receipt(name)
-            reading = None if found is None else found.read_stats(SplitReading)
-            if found is None or reading is None or not reading.is_of(plan, split):
+            of_split = receipt(name)
+            reading = None if of_split is None else of_split.read_stats(SplitReading)
+            if of_split is None or reading is None or not reading.is_of(plan, split):
                 continue
             if self.folder.restored or reading.boundaries is not None:
-                done[split.index] = found
+                done[split.index] = of_split
         return done
 
     def _not_split(self, plan: Plan, readings: Sequence[SplitReading]) -> list[str]:
@@ -415,7 +419,7 @@ def _same_as_restored(folder: OutputFolder, receipts: Mapping[str, Receipt]) -> 
 def _contents(files: Iterable[FileInfo]) -> list[tuple[int, str]]:
     """Return sizes and hashes of files; their names differ while they are in `work/`.
 
-    Token counts of splits are left out: a finished folder has only their sums.
+    Without token counts of splits: a finished folder has only their sums.
     """
     return [
         (file.bytes, file.sha256) for file in files if not file.name.endswith(TOKEN_COUNTS_SUFFIX)

@@ -132,11 +132,11 @@ def shard_source_facts(
 
 def source_warnings(input_settings: InputSettings, sources: Collection[str] | None) -> list[str]:
     """Return a warning about sources without a document, whose names may be misspelt."""
-    found = sources or ()
-    if input_settings.source_field is not None and set(found) == {OTHER_SOURCE}:
+    existing = sources or ()
+    if input_settings.source_field is not None and set(existing) == {OTHER_SOURCE}:
         fields = list_few([repr(field) for _, field in pairs_of(input_settings.source_field)])
         return [f"no document names its source in {fields}: all are {OTHER_SOURCE!r}"]
-    missing = sorted(pair for pair in input_settings.sources if pair[0] not in found)
+    missing = sorted(pair for pair in input_settings.sources if pair[0] not in existing)
     if not missing:
         return []
     named = list_few([f"{name} ({glob})" for name, glob in missing])
@@ -156,6 +156,6 @@ def _with_shares(
         size = row["text_bytes"]
         figures[name] = {**row, "share": size / total if total else None}
         if tokens is not None:
-            made = tokens[name]
-            figures[name] |= {"tokens": made, "bytes_per_token": size / made if made else None}
+            count = tokens[name]
+            figures[name] |= {"tokens": count, "bytes_per_token": size / count if count else None}
     return figures

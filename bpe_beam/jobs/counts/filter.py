@@ -62,8 +62,8 @@ def _filter_part(
     output = (storage, settings.output, part_name(partition, len(base.parts)))
     if base.sources is None:
         frequent = pc.greater_equal(counted[None]["count"], settings.min_count)
-        kept = counted[None].filter(frequent)
-        return write_part(*output, {None: kept.to_batches()}, base.with_places)
+        words = counted[None].filter(frequent)
+        return write_part(*output, {None: words.to_batches()}, base.with_places)
     factors = {name: int(name in sources) for name in base.sources}
     totals = added_up(counted, base.with_places, factors)
     frequent = totals["word"].filter(pc.greater_equal(totals["count"], settings.min_count))
@@ -96,7 +96,7 @@ def _sum(counts: pa.ChunkedArray) -> int:
 def _manifest(
     settings: FilterCountsSettings,
     base: CountsManifest,
-    kept: tuple[str, ...],
+    chosen: tuple[str, ...],
     parts: tuple[CountsPart, ...],
     words: dict[str | None, int],
 ) -> CountsManifest:
@@ -110,14 +110,14 @@ def _manifest(
                 words[name],
                 sum((part.sources or {}).get(name, 0) for part in parts),
             )
-            for name in kept
+            for name in chosen
         }
         documents = sum(totals.documents for totals in sources.values())
         text_bytes = sum(totals.text_bytes for totals in sources.values())
     unique_words, total = sum(part.unique_words for part in parts), sum(words.values())
-    left_out = Filtered(
+    dropped = Filtered(
         settings.min_count,
-        kept if settings.sources else None,
+        chosen if settings.sources else None,
         base.unique_words - unique_words,
         base.words - total,
     )
@@ -130,5 +130,5 @@ def _manifest(
         word_bytes=sum(part.word_bytes for part in parts),
         parts=parts,
         sources=sources,
-        filtered=(*base.filtered, left_out),
+        filtered=(*base.filtered, dropped),
     )

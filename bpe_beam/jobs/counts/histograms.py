@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _TENS = 10 ** np.arange(19, dtype=np.int64)
-"""The least counts of the rows of `by_count`."""
+"""The minimum counts of the rows of `by_count`."""
 
 _LENGTHS = np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 16, 21, 31, 51, 101], np.int64)
-"""The least lengths of the rows of `by_characters`."""
+"""The minimum lengths of the rows of `by_characters`."""
 
 
 class WordHistograms:
@@ -41,17 +41,18 @@ class WordHistograms:
 def _add(sums: np.ndarray, rows: np.ndarray, counts: np.ndarray) -> None:
     """Add to the sums of rows; they are whole numbers of Python, which have no limit."""
     for row in np.unique(rows).tolist():
-        own = counts[rows == row]
-        sums[row] += (len(own), int((own >> 32).sum() << 32) + int((own & 0xFFFFFFFF).sum()))
+        of_row = counts[rows == row]
+        low = int((of_row & 0xFFFFFFFF).sum())
+        sums[row] += (len(of_row), int((of_row >> 32).sum() << 32) + low)
 
 
-def _rows(sums: np.ndarray, least: np.ndarray) -> dict[str, dict[str, int]]:
+def _rows(sums: np.ndarray, minimums: np.ndarray) -> dict[str, dict[str, int]]:
     """Return the rows between the first and the last that have words, by their bounds."""
     filled = np.flatnonzero(sums[:, 0])
     rows = {}
     for row in range(filled[0], filled[-1] + 1) if len(filled) else ():
-        last = int(least[row + 1]) - 1 if row + 1 < len(least) else None
-        first = int(least[row])
+        last = int(minimums[row + 1]) - 1 if row + 1 < len(minimums) else None
+        first = int(minimums[row])
         bounds = f"{first:,}" if last == first else f"{first:,} to {last:,}" if last else ""
         rows[bounds or f"{first:,} or more"] = {
             "unique_words": int(sums[row, 0]),

@@ -72,8 +72,8 @@ def _refuse_others(folders: Sequence[str], manifests: Sequence[CountsManifest]) 
             raise UsageError("these counts cannot be added; what differs:\n" + "\n".join(lines))
     if manifests[0].with_places and sum(len(m.inputs) for m in manifests) > MAX_FILES:
         raise UsageError(
-            f"counts with the positions where words occur first can have {MAX_FILES:,} files at "
-            "most; these have more together"
+            f"counts with the positions where words occur first can have at most {MAX_FILES:,} "
+            "files; together these have more"
         )
 
 

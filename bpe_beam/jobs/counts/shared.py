@@ -22,7 +22,7 @@ from bpe_beam.storage import Storage
 
 
 class NewCountsSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The summary of a job that makes a counts folder of others; UNSET is left out of the JSON."""
+    """The summary of a job that makes a counts folder of others; the JSON has no UNSET."""
 
     job: str
     output: str
@@ -79,9 +79,10 @@ def make_counts(
                     parts.append(make_part(partition))
                     folder.write_receipt(task, [parts[-1].file], parts[-1])
                 stage.advance(1)
-        made = manifest_of(tuple(parts))
-        made = msgspec.structs.replace(made, files=(), job_fingerprint=folder.fingerprint)
-        folder.finish(MANIFEST_FILE, made.to_bytes())
+        new = msgspec.structs.replace(
+            manifest_of(tuple(parts)), files=(), job_fingerprint=folder.fingerprint
+        )
+        folder.finish(MANIFEST_FILE, new.to_bytes())
     manifest = read_manifest(storage, settings.output)
     return NewCountsSummary(
         job=job["job"],
@@ -123,6 +124,6 @@ def _task_of(part: str) -> str:
 
 def _restore(manifest: bytes) -> RestoredFolder:
     """Return a finished folder, which is repaired if a part is missing or damaged."""
-    found = CountsManifest.from_bytes(manifest, MANIFEST_FILE)
-    parts = {_task_of(part.name): RestoredTask((part.file,), part) for part in found.parts}
-    return RestoredFolder(found.job_fingerprint, parts)
+    counts = CountsManifest.from_bytes(manifest, MANIFEST_FILE)
+    parts = {_task_of(part.name): RestoredTask((part.file,), part) for part in counts.parts}
+    return RestoredFolder(counts.job_fingerprint, parts)

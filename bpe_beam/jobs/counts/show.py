@@ -19,7 +19,7 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.counts.show import ShowCountsSettings
 from bpe_beam.storage import Storage
 
-_MOST_COLUMNS = 8
+_MAX_COLUMNS = 8
 
 
 class Word(msgspec.Struct):
@@ -38,7 +38,7 @@ class Word(msgspec.Struct):
 
 
 class ShowCountsSummary(msgspec.Struct, frozen=True):
-    """The summary of `counts show`; `words_of_sources` are those of the chosen sources."""
+    """The summary of `counts show`; `words_of_sources` counts the words of the chosen sources."""
 
     job: str
     folder: str
@@ -63,10 +63,10 @@ def run(settings: ShowCountsSettings, _progress: Progress) -> ShowCountsSummary:
         total = sum(manifest.sources[name].words for name in sources)
     for row in rows:
         row.share = row.count / total if total else None
-    columns = list(sources[:_MOST_COLUMNS]) if len(sources) > 1 else []
+    columns = list(sources[:_MAX_COLUMNS]) if len(sources) > 1 else []
     print("\n".join(_lines(rows, columns)))
-    if len(sources) > _MOST_COLUMNS:
-        print(f"{len(sources):,} sources; these are the first {_MOST_COLUMNS}: choose others")
+    if len(sources) > _MAX_COLUMNS:
+        print(f"{len(sources):,} sources; these are the first {_MAX_COLUMNS}: choose others")
     return ShowCountsSummary(
         job="counts show",
         folder=settings.folder,
@@ -116,20 +116,20 @@ def _add_sources(
 ) -> None:
     """Add to words how often they occur in each source."""
     wanted = pa.array([row.word for row in rows], pa.large_string())
-    found: list[dict[str, int]] = [{} for _ in rows]
+    by_row: list[dict[str, int]] = [{} for _ in rows]
     for source, words in by_source.items():
         if source is not None and source in sources:
             positions = pc.index_in(wanted, words["word"])
             counts = words["count"].combine_chunks().take(positions).to_pylist()
-            for counted, count in zip(found, counts, strict=True):
+            for counted, count in zip(by_row, counts, strict=True):
                 if count is not None:
                     counted[source] = count
-    for row, counted in zip(rows, found, strict=True):
+    for row, counted in zip(rows, by_row, strict=True):
         row.sources = counted
 
 
 def _lines(rows: list[Word], columns: list[str]) -> list[str]:
-    """Return aligned columns: count, share, those of sources, and the word, quoted."""
+    """Return aligned columns: count, share, the count of each source, and the word, quoted."""
     heads = ["count", "share", *(name if name.isprintable() else repr(name) for name in columns)]
     cells = [
         [

@@ -47,12 +47,11 @@ from bpe_beam.storage.names import absolute, escape_glob
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 _AT_ONCE = 2
-"""The most tokenizers that are evaluated at once: words of one beside the facts of another."""
+"""The maximum of tokenizers at once: one encodes words while the other looks at its vocabulary."""
 
 _INEXACT = (
-    "its figures are not those of the corpus, and cannot be compared with exact ones: it splits "
-    "text in another way than the counts, and each counted word is encoded as a text of its own; "
-    "--input has exact figures"
+    "its figures are not exact, and cannot be compared with exact ones: it splits text differently "
+    "than the counts, so each counted word is encoded as a separate text; --input has exact figures"
 )
 
 
@@ -60,8 +59,8 @@ class EvaluateSummary(Struct, frozen=True):
     """The summary of `evaluate`: a few figures of each tokenizer, and of each vocabulary size.
 
     Attributes:
-        bytes_per_token_by_source: Of each source, the largest first, those of each tokenizer and
-            size; None without sources.
+        bytes_per_token_by_source: The bytes per token of each tokenizer and size, by source, the
+            largest first; None without sources.
     """
 
     job: str
@@ -140,8 +139,8 @@ def _of_words(
             def report(number: int) -> TokenizerReport:
                 name = names[number]
                 vocabulary, summary = summaries.take(number)
-                of_texts = passes[number] or words.own_tokens(vocabulary, go_on)
-                # Words of other rules are found by the texts of tokens.
+                of_texts = passes[number] or words.tokens_by_rules(vocabulary, go_on)
+                # Words by other rules are looked up by the texts of tokens.
                 if of_texts is not None or workers == 1:
                     summary.result()
                 tallies = words.tallies(vocabulary, of_texts, partial(stage.advance, 1), go_on)
@@ -258,7 +257,7 @@ def _report(
 
 
 def _labelled(report: TokenizerReport) -> Iterator[tuple[str, Figures]]:
-    """Yield the figures of a tokenizer by name: of each smaller vocabulary, and its own."""
+    """Yield the figures of a tokenizer by name: of each smaller vocabulary, then of all."""
     for one in report.curve:
         yield f"{report.name} at {one.vocab_size:,}", one
     yield report.name, report.figures
@@ -277,14 +276,14 @@ def _rows(report: TokenizerReport) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _by_source(reports: Sequence[TokenizerReport]) -> dict[str, dict[str, float | None]]:
     """Return the bytes a token of each source, the largest first, by tokenizer and size."""
-    found: dict[str, dict[str, float | None]] = {}
+    by_source: dict[str, dict[str, float | None]] = {}
     sizes: dict[str, int] = {}
     for report in reports:
         for label, figures in _labelled(report):
             for source, metrics in (figures.sources or {}).items():
-                found.setdefault(source, {})[label] = metrics.bytes_per_token
+                by_source.setdefault(source, {})[label] = metrics.bytes_per_token
                 sizes[source] = metrics.bytes
-    return {source: found[source] for source in sorted(found, key=lambda s: (-sizes[s], s))}
+    return {source: by_source[source] for source in sorted(by_source, key=lambda s: (-sizes[s], s))}
 
 
 def _few(figures: Figures) -> dict[str, Any]:

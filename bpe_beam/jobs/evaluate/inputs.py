@@ -70,22 +70,22 @@ def sizes_of(
     Sizes without a name are for the tokenizers that `train` wrote; for all if it wrote none: the
     first merges of a published tokenizer are of interest to few.
     """
-    found: dict[str, list[int]] = {name: [] for name in names}
+    by_name: dict[str, list[int]] = {name: [] for name in names}
     for name in (one[0] for one in sizes if not isinstance(one, int)):
         near = did_you_mean(name, names)
-        require(name in found, f"must name a tokenizer, got {name!r}{near}", "vocab_sizes")
+        require(name in by_name, f"must name a tokenizer, got {name!r}{near}", "vocab_sizes")
     of_all = [one for one in sizes if isinstance(one, int)]
-    own = names
+    unnamed = names
     if of_all and len(values) > 1:
         paths = (_named(value, storage)[1] for value in values)
         trained = [
             name for name, path in zip(names, paths, strict=True) if _is_trained(path, storage)
         ]
-        own = trained or names
+        unnamed = trained or names
     for name in names:
         listed = [one[1] for one in sizes if not isinstance(one, int) and one[0] == name]
-        found[name] = listed or (of_all if name in own else [])
-    return found
+        by_name[name] = listed or (of_all if name in unnamed else [])
+    return by_name
 
 
 def _is_trained(path: str, storage: Storage) -> bool:
@@ -103,7 +103,7 @@ def _named(value: str, storage: Storage) -> tuple[str | None, str]:
 
 
 def _chosen(pretokenizers: Sequence[str], names: Sequence[str]) -> dict[str | None, str]:
-    """Return the pre-tokenizers by the name of a tokenizer; that of all others by None."""
+    """Return the pre-tokenizers by the name of a tokenizer; None has the one of all others."""
     chosen: dict[str | None, str] = {}
     for value in pretokenizers:
         name, equals, rest = value.partition("=")

@@ -52,7 +52,7 @@ class ReportOutput:
             from bpe_beam.html_report.samples import read_samples
 
             self._samples = read_samples(storage, settings.samples)
-        # A wrong name is found before any work, too.
+        # A wrong name is refused before any work, too.
         prepare_file(storage, settings.file or STDOUT, "output")
 
     def seen(
@@ -93,8 +93,8 @@ class ReportOutput:
 
         evaluated = [self._evaluated[one.name] for one in report.tokenizers]
         with self._progress.stage("report", page_steps(len(evaluated), words), "steps") as stage:
-            made = (values, evaluated, self._samples, words)
-            return page(*made, on_step=lambda: stage.advance(1))
+            content = (values, evaluated, self._samples, words)
+            return page(*content, on_step=lambda: stage.advance(1))
 
 
 def text_of(report: Report, terminal: Terminal) -> str:

@@ -38,7 +38,7 @@ from bpe_beam.folders.output_folder import COUNTS, RestoredFolder, RestoredTask
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.jobs import count
 from bpe_beam.jobs.corpus import input as corpus_input
-from bpe_beam.jobs.corpus.job import CorpusJob, Receipts, SplitsLeft
+from bpe_beam.jobs.corpus.job import CorpusJob, Receipts, RemainingSplits
 from bpe_beam.jobs.evaluate.words import CountedWords
 from bpe_beam.progress import Progress, ShareOfTime
 from bpe_beam.settings.common import InputSettings, RunSettings
@@ -59,12 +59,12 @@ from bpe_beam.workers.split_task import task_name
 from bpe_beam.workers.token_counter import added_up, id_columns, token_counts_name
 from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask
 
-MOST_STORED_BYTES = 1 << 29
-"""The most stored bytes of a corpus that is counted in memory, so that little is read twice if its
-words take too much."""
+MAX_STORED_BYTES = 1 << 29
+"""The maximum of stored bytes of a corpus that is counted in memory, so that
+little is read twice if its words take too much."""
 
 TABLE_BYTES = 400_000_000
-"""The most memory of the words."""
+"""The maximum memory of the words."""
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def folder_for_texts(chosen: str | None) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Texts:
-    """The texts of a corpus, and the folder for what is counted of them.
+    """The texts of a corpus, and the folder for their counts.
 
     Attributes:
         storage: The storage client.
@@ -87,7 +87,7 @@ class Texts:
         run: How their jobs run.
         folder: The folder.
         progress: Shows the progress of the jobs.
-        in_memory: Whether words may be counted in memory: nothing is to be kept in the folder.
+        in_memory: Whether words may be counted in memory, so that no later run can reuse them.
     """
 
     storage: Storage
@@ -111,14 +111,13 @@ class Texts:
         settings = CountSettings(
             input=self.input, output=output, run=self.run, pretokenizer=pretokenizer
         )
-        found = None
+        in_memory = None
         if self.in_memory:
             others = _other_rules(tokenizers, pretokenizer)
-            there = self.storage.join(self.folder, "in-memory")
-            in_memory = replace(settings, output=there)
-            found = words_in_memory(in_memory, others, self.storage, self.progress)
-        if found is not None:
-            parts, *rest = [CountedParts.in_memory(counts, workers) for counts in found]
+            scratch = replace(settings, output=self.storage.join(self.folder, "in-memory"))
+            in_memory = words_in_memory(scratch, others, self.storage, self.progress)
+        if in_memory is not None:
+            parts, *rest = [CountedParts.in_memory(counts, workers) for counts in in_memory]
             return CountedWords(parts, self.tokens, rest)
         with parameter_renamed("output", "work"):
             count.run(settings, self.progress)
@@ -137,8 +136,8 @@ class Texts:
 
 def _other_rules(tokenizers: Sequence[Tokenizer], pretokenizer: str) -> list[WordRules]:
     """Return the rules of tokenizers that split texts in another way, as far as they are known."""
-    found = (rules_of_words(one) for one in tokenizers if not is_exact(one, "none", pretokenizer))
-    return [*dict.fromkeys(rules for rules in found if rules is not None)]
+    others = (rules_of_words(one) for one in tokenizers if not is_exact(one, "none", pretokenizer))
+    return [*dict.fromkeys(rules for rules in others if rules is not None)]
 
 
 # ---- words in memory ----
@@ -154,7 +153,7 @@ def words_in_memory(
     plan = corpus_input.plan_of(
         storage, settings.input, outputs=(settings.output, settings.run.summary_file)
     )
-    if plan.size > MOST_STORED_BYTES:
+    if plan.size > MAX_STORED_BYTES:
         return None
     words = WordsInMemory(rules, TABLE_BYTES)
     job = _CountInMemoryJob(settings, storage, plan)
@@ -173,12 +172,12 @@ def _counts(manifest: CountsManifest, rules: WordRules, tables: dict[str, WordTa
     unique = WordTable()
     for table in tables.values() if len(tables) > 1 else ():
         unique.add(table)
-    found: dict[str | None, pa.Table] = {}
+    words: dict[str | None, pa.Table] = {}
     sizes = {source: len(table) for source, table in tables.items()}
     for source in sorted(tables):
         table = tables.pop(source)
         name = None if manifest.sources is None else source
-        found[name] = pa.Table.from_batches([table.unsorted()])
+        words[name] = pa.Table.from_batches([table.unsorted()])
     totals = None
     if manifest.sources is not None:
         totals = {
@@ -186,8 +185,8 @@ def _counts(manifest: CountsManifest, rules: WordRules, tables: dict[str, WordTa
             for name, row in manifest.sources.items()
         }
     number = len(unique) or max(sizes.values(), default=0)
-    own = structs.replace(manifest, **rules.of_counts, unique_words=number, sources=totals)
-    return WordCounts(own, found)
+    by_rules = structs.replace(manifest, **rules.of_counts, unique_words=number, sources=totals)
+    return WordCounts(by_rules, words)
 
 
 class _CountInMemoryJob(count.CountJob):
@@ -200,13 +199,15 @@ class _CountInMemoryJob(count.CountJob):
     merged: ClassVar[Sequence[str]] = ()
     words: WordsInMemory
 
-    def steps(self, left: SplitsLeft) -> Steps | None:
-        if not left.tasks:
+    def steps(self, remaining: RemainingSplits) -> Steps | None:
+        if not remaining.tasks:
             return None
-        run = partial(count_in_memory, self.task(left), self.words)
-        return lambda engine: engine.run("CountSplit", run, engine.tasks("Splits", left.tasks), str)
+        run = partial(count_in_memory, self.task(remaining), self.words)
+        return lambda engine: engine.run(
+            "CountSplit", run, engine.tasks("Splits", remaining.tasks), str
+        )
 
-    def share_of_time(self, left: SplitsLeft) -> ShareOfTime | None:
+    def share_of_time(self, remaining: RemainingSplits) -> ShareOfTime | None:
         return None
 
     def stale(self, receipts: Receipts) -> list[str]:
@@ -279,29 +280,29 @@ class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
 
     @staticmethod
     def restore(manifest: bytes) -> RestoredFolder:
-        found = _manifest_of(manifest)
-        files = () if found.file is None else (found.file,)
-        return RestoredFolder(found.job_fingerprint, {KIND: RestoredTask(files, None)})
+        counts = _manifest_of(manifest)
+        files = () if counts.file is None else (counts.file,)
+        return RestoredFolder(counts.job_fingerprint, {KIND: RestoredTask(files, None)})
 
     def prepare(self) -> None:
         self.folder.write(SHARDS_TOKENIZER_FILE, self._tokenizer.json_bytes)
 
-    def steps(self, left: SplitsLeft) -> Steps | None:
-        if not left.tasks:
+    def steps(self, remaining: RemainingSplits) -> Steps | None:
+        if not remaining.tasks:
             return None
         task = TokenizeTask(
-            folder=left.run.for_workers(),
+            folder=remaining.run.for_workers(),
             reading=corpus_input.read_settings(self.settings.input),
             encoding=Encoding.of(self._tokenizer).kept_at(
                 self.storage, self.folder.path(SHARDS_TOKENIZER_FILE)
             ),
-            splits=len(left.plan.splits),
+            splits=len(remaining.plan.splits),
             stage=self.name,
         )
         return lambda engine: engine.run(
             "CountTokens",
             partial(count_tokens, task),
-            engine.tasks("Splits", left.tasks),
+            engine.tasks("Splits", remaining.tasks),
             str,
         )
 

@@ -1,7 +1,7 @@
 """Counted words, of a counts folder or of texts: their tallies by any tokenizer, by source.
 
 A tokenizer that splits texts into the same words has the tokens of the counted words. For others
-the words of their own rules, or the tokens of the texts, are counted too; see `texts.py`.
+the words by their rules, or the tokens of the texts, are counted too; see `texts.py`.
 """
 
 from __future__ import annotations
@@ -52,29 +52,27 @@ class CountedWords:
         return WordEncoder(tokenizer, *_rules(self.manifest))
 
     def pass_over_texts(self, tokenizer: Tokenizer) -> Iterator[SourceCounts] | None:
-        """Count how often each id occurs in each source, by a pass of its own over the texts.
+        """Return how often each id occurs in each source, by another pass over the texts.
 
-        Returns:
-            The counts; None where they are those of the words, or of other words.
+        None if the counted words, or the words of the tokenizer's rules, have the same tokens.
         """
         tokens = self._tokens_of_texts
-        if tokens is None or self._is_exact(tokenizer) or self._own_words(tokenizer):
+        if tokens is None or self._is_exact(tokenizer) or self._words_by_rules(tokenizer):
             return None
         return tokens(tokenizer)
 
-    def own_tokens(
+    def tokens_by_rules(
         self, vocabulary: Vocabulary, go_on: Callable[[], None] = lambda: None
     ) -> Iterator[SourceCounts] | None:
-        """Return how often each id occurs in each source, by words of the tokenizer's own rules."""
-        own = (
-            None if self._is_exact(vocabulary.tokenizer) else self._own_words(vocabulary.tokenizer)
-        )
-        return None if own is None else _tokens_of(vocabulary, own, go_on)
+        """Return how often each id occurs in each source, by words of the tokenizer's rules."""
+        exact = self._is_exact(vocabulary.tokenizer)
+        words = None if exact else self._words_by_rules(vocabulary.tokenizer)
+        return None if words is None else _tokens_of(vocabulary, words, go_on)
 
     def _is_exact(self, tokenizer: Tokenizer) -> bool:
         return is_exact(tokenizer, *_rules(self.manifest))
 
-    def _own_words(self, tokenizer: Tokenizer) -> CountedParts | None:
+    def _words_by_rules(self, tokenizer: Tokenizer) -> CountedParts | None:
         rules = rules_of_words(tokenizer)
         return self._others.get((rules.normalizer, rules.pretokenizer)) if rules else None
 

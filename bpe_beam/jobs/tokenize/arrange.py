@@ -1,6 +1,6 @@
 """`tokenize` with documents in a seeded order, in sequences, or divided for validation.
 
-The documents are tokenized first, into shards of a folder within `work/`: a job of its own, which
+The documents are tokenized first, into shards of a folder within `work/`: another job, which
 resumes by itself. Then its shards are measured, the driver plans, and new shards are written; see
 `arrange_steps.py`. With a validation share the output has two folders of shards.
 """
@@ -147,20 +147,20 @@ def _arrange(inputs: TokenizeInputs, progress: Progress) -> _Arranged:
         )
         return _Arranged(False, 0, tokenized, parts, (), tuple(rows))
     plans = steps.plans(sums, rows)
-    kept = steps.write(sums, plans)
+    shards_kept = steps.write(sums, plans)
     manifests = ArrangedShards(arranging, sums).finish(plans)
-    return _finished(False, kept, tokenized, manifests)
+    return _finished(False, shards_kept, tokenized, manifests)
 
 
 def _finished(
     before: bool,
-    kept: int,
+    shards_kept: int,
     tokenized: CorpusResult[Manifest] | None,
     manifests: tuple[Manifest, ...],
 ) -> _Arranged:
     parts = tuple(each.arranged for each in manifests if isinstance(each.arranged, ArrangedPart))
     rows = tuple(each.totals.documents for each in manifests)
-    return _Arranged(before, kept, tokenized, parts, manifests, rows)
+    return _Arranged(before, shards_kept, tokenized, parts, manifests, rows)
 
 
 def _claim(

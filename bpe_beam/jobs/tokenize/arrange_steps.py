@@ -353,7 +353,7 @@ class ArrangeSteps:
         return remaining
 
     def _run(self, steps: Callable[[ArrangeTask], Steps], tasks: int, tokens: int) -> None:
-        """Run steps in a folder of their own; `tokens` is what they report, or 0."""
+        """Run steps in a new folder of a run; `tokens` is what they report, or 0."""
         folder, progress = self._folder, self._arranging.progress
         run = folder.new_run()
         task = replace(self._task, folder=run.for_workers())

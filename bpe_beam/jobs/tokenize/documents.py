@@ -19,7 +19,7 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import RestoredFolder, RestoredTask
 from bpe_beam.folders.receipts import WORK, Receipt
 from bpe_beam.jobs.corpus import input as corpus_input
-from bpe_beam.jobs.corpus.job import CorpusJob, SplitsLeft
+from bpe_beam.jobs.corpus.job import CorpusJob, RemainingSplits
 from bpe_beam.jobs.corpus.summary import CorpusSummary, TemplateSummary, shard_source_facts
 from bpe_beam.jobs.input_folders import restored_files, write_small_files
 from bpe_beam.jobs.tokenize.inputs import (
@@ -146,11 +146,11 @@ class TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
 
     @staticmethod
     def restore(manifest: bytes) -> RestoredFolder:
-        found = Manifest.from_bytes(manifest)
-        plan = manifest_plan(found, "")
-        rejects = {file.name: file for file in found.rejects.files}
-        tasks = restored_files(found)
-        for split, rows in zip(plan.splits, found.by_split, strict=True):
+        finished = Manifest.from_bytes(manifest)
+        plan = manifest_plan(finished, "")
+        rejects = {file.name: file for file in finished.rejects.files}
+        tasks = restored_files(finished)
+        for split, rows in zip(plan.splits, finished.by_split, strict=True):
             rejected = rejects.get(rejects_name(split.index, len(plan.splits)))
             files = tuple(file for row in rows for file in row.files)
             reading = SplitReading.restored(split)
@@ -159,7 +159,7 @@ class TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
                 files if rejected is None else (*files, rejected),
                 TokenizeStats.of_rows(reading, rows) if rejected is None else None,
             )
-        return RestoredFolder(found.job_fingerprint or None, tasks)
+        return RestoredFolder(finished.job_fingerprint or None, tasks)
 
     @staticmethod
     def run_from(settings: TokenizeSettings, progress: Progress) -> object:
@@ -172,14 +172,14 @@ class TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         else:
             folder.write(SHARDS_TOKENIZER_FILE, data)
 
-    def steps(self, left: SplitsLeft) -> Steps | None:
-        if not left.tasks:
+    def steps(self, remaining: RemainingSplits) -> Steps | None:
+        if not remaining.tasks:
             return None
         task = TokenizeTask(
-            folder=left.run.for_workers(),
+            folder=remaining.run.for_workers(),
             reading=corpus_input.read_settings(self.settings.input),
             encoding=self._encoding.kept_at(self.storage, self.folder.path(SHARDS_TOKENIZER_FILE)),
-            splits=len(left.plan.splits),
+            splits=len(remaining.plan.splits),
             shard_format=self.settings.format,
             count_tokens=True,
             hashes=self._hashes,
@@ -187,15 +187,15 @@ class TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
             limit=self._limit,
         )
         id_columns(self._tokenizer)  # or each thread would make them
-        # What `publish` writes with is slow to import: beside the tasks, nobody waits for it. They
-        # need Python at their start, native code from then on.
+        # `publish` needs a package that is slow to import: while the tasks run, that costs no time.
+        # Tasks need Python at their start, then native code.
         later = Timer(_IMPORT_AFTER, import_module, args=("pyarrow.parquet",))
         later.daemon = True
         later.start()
         return lambda engine: engine.run(
             "TokenizeSplit",
             partial(tokenize_split, task),
-            engine.tasks("Splits", left.tasks),
+            engine.tasks("Splits", remaining.tasks),
             str,
         )
 
@@ -217,14 +217,14 @@ class TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
     def _done(self, receipt: Callable[[str], Receipt | None], plan: Plan) -> dict[int, Receipt]:
         """See `CorpusJob`; a split without token counts is done only if the folder has their sums.
 
-        A folder that is repaired may have the sums, and no longer those of splits.
+        A folder that is repaired may have the sums, but no longer the counts of splits.
         """
         done = super()._done(receipt, plan)
-        if all(token_counts_file(found) for found in done.values()):
+        if all(map(token_counts_file, done.values())):
             return done
         if self.folder.restored and self._restored_sums is not None:
             return done
-        return {index: found for index, found in done.items() if token_counts_file(found)}
+        return {index: each for index, each in done.items() if token_counts_file(each)}
 
     @cached_property
     def _restored_sums(self) -> FileInfo | None:
@@ -236,7 +236,7 @@ class TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         """Write the token counts of all splits, unless a folder that is repaired has them."""
         files = [file for receipt in splits if (file := token_counts_file(receipt)) is not None]
         if len(files) < len(splits):
-            assert self._restored_sums is not None  # or `_done` had left these splits out
+            assert self._restored_sums is not None  # or these splits would not be done
             return self._restored_sums
         columns = id_columns(self._tokenizer)
         sources = None if manifest.sources is None else list(manifest.sources)

@@ -1,7 +1,7 @@
 """`tokenize` to several formats: a folder of shards each, of one pass over the text.
 
 The text is tokenized to one of the formats, whose shards are then converted to the others. Each is
-a job of its own that resumes by itself, and a folder that `verify` knows.
+a separate job that resumes by itself, and a folder for `verify`.
 """
 
 from __future__ import annotations

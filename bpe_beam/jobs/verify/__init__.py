@@ -102,7 +102,7 @@ def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
         try:
             verified[folder], compared = _verify_folder(settings, storage, folder, progress)
         except (DataError, UsageError) as error:
-            # A folder below one that was typed has to be there.
+            # A folder below one that was typed must exist.
             if len(folders) == 1 or (isinstance(error, UsageError) and folder in settings.folders):
                 raise
             problems.append(error.problem)
@@ -164,7 +164,7 @@ def _verify_folder(
 
 
 def _folders_in(storage: Storage, folder: str) -> list[str]:
-    """Return the folders that a folder has, with manifests of their own: itself, or some below."""
+    """Return the folders with a manifest in a folder: itself, or some below it."""
     counts = storage.join(folder, COUNTS_FOLDER)
     if kind_of(storage, folder) == A_TOKENIZER and storage.exists(counts):
         return [folder, counts]
@@ -257,7 +257,7 @@ def _compare_with_corpus(
     progress: Progress,
 ) -> str:
     """Compare a folder with its corpus; return what was compared."""
-    # `tokenize` left out its output, which has a __job; a part of it has none.
+    # `tokenize` excluded its output, which has a __job; a part of the output has none.
     above = parent(folder)
     is_part = JOB_FILE not in storage.list_names(folder) and JOB_FILE in storage.list_names(above)
     outputs = (*settings.folders, above) if is_part else settings.folders
@@ -266,11 +266,11 @@ def _compare_with_corpus(
         # An import that other folders do not need.
         from bpe_beam.jobs.verify.arranged import differences_from_text
 
-        found = tuple(
+        differences = tuple(
             differences_from_text(storage, folder, manifest, input_settings, settings.run, progress)
         )
-        if found:
-            raise DataError(_problems(folder, found, len(found)))
+        if differences:
+            raise DataError(_problems(folder, differences, len(differences)))
         return "every token, with the corpus encoded and arranged again"
     require(
         manifest.has_plan,
@@ -344,16 +344,16 @@ def _same_plan(storage: Storage, manifest: Manifest, input_settings: InputSettin
     input_settings = replace(input_settings, input_format=str(manifest.settings["input_format"]))
     now = corpus_input.plan_of(storage, input_settings)
     plan = plan_of(manifest, now.root)
-    there = {file.name: file for file in plan.files}
+    before = {file.name: file for file in plan.files}
     # A manifest has no tags.
     here = {file.name: structs.replace(file, tag="") for file in now.files}
-    for name in sorted(there.keys() | here.keys()):
-        if there.get(name) != here.get(name):
+    for name in sorted(before.keys() | here.keys()):
+        if before.get(name) != here.get(name):
             raise DataError(
                 f"the input is not what was tokenized: {name} is {_shown(here.get(name))} here "
-                f"and was {_shown(there.get(name))} then"
+                f"and was {_shown(before.get(name))} then"
             )
-    # The tags of the files are those of now.
+    # The files have the tags of now.
     return replace(now, splits=plan.splits)
 
 
@@ -385,7 +385,7 @@ def _compare(
         tasks = split_tasks(plan)  # the largest first
         rows = manifest.by_split
         in_order = [rows[SplitTask.from_json(each).split.index] for each in tasks]
-        found = pool.map(partial(compare_with_split, task), tasks, in_order)
-        differences = sorted(filter(None, found))
+        compared = pool.map(partial(compare_with_split, task), tasks, in_order)
+        differences = sorted(filter(None, compared))
     if differences:
         raise DataError(_problems(folder, tuple(differences), len(differences)))

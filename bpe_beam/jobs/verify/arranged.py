@@ -1,4 +1,4 @@
-"""`verify --full` of shards whose documents were arranged: all is made again, and compared.
+"""`verify --full` of arranged shards: the corpus is arranged again, and compared.
 
 Where a document is in such shards follows from the lengths of all documents, so the corpus is
 tokenized and arranged once more, into a temporary folder.
@@ -41,7 +41,7 @@ def differences_from_text(
     run: RunSettings,
     progress: Progress,
 ) -> Iterator[str]:
-    """Arrange a corpus again, and compare the documents with those of a folder.
+    """Arrange a corpus again, and compare its documents with the documents of a folder.
 
     Yields:
         The first difference of each shard that has one, and of the manifest.
@@ -49,8 +49,8 @@ def differences_from_text(
     arranged = manifest.arranged
     assert isinstance(arranged, ArrangedPart)
     with tempfile.TemporaryDirectory(prefix="bpe-beam-verify-") as scratch:
-        made = storage.join(scratch, "tokens")
-        settings = _settings(storage, folder, manifest, arranged, input_settings, run, made)
+        again = storage.join(scratch, "tokens")
+        settings = _settings(storage, folder, manifest, arranged, input_settings, run, again)
         try:
             tokenize.run(settings, progress)
         except DataError as error:
@@ -60,9 +60,9 @@ def differences_from_text(
                 f"{error.problem}",
                 remedy="name the corpus that was tokenized with {inputs}",
             ) from error
-        made = storage.join(made, *filter(None, [arranged.part]))
-        expected = read_manifest(storage, made)
-        yield from _compared_shards(storage, folder, manifest, made, expected)
+        again = storage.join(again, *filter(None, [arranged.part]))
+        expected = read_manifest(storage, again)
+        yield from _compared_shards(storage, folder, manifest, again, expected)
         assert isinstance(expected.arranged, ArrangedPart)
         yield from _differences("arranged", to_builtins(arranged), to_builtins(expected.arranged))
 
@@ -88,7 +88,7 @@ def _settings(
         if isinstance(reading.get(name), list):
             reading[name] = tuple(map(tuple, reading[name]))
     return TokenizeSettings(
-        # Rejects are compared with those of the manifest.
+        # Rejects are compared with the rejects of the manifest.
         input=replace(input_settings, **reading, max_rejects="100%", max_lost="100%"),
         tokenizer=storage.join(folder, SHARDS_TOKENIZER_FILE),
         output=output,
@@ -99,14 +99,14 @@ def _settings(
     )
 
 
-def _differences(name: str, found: Any, now: Any) -> Iterator[str]:
+def _differences(name: str, stored: Any, now: Any) -> Iterator[str]:
     """Yield each value of the manifest that the corpus does not give, by the name of its field."""
-    if isinstance(found, dict) or isinstance(now, dict):
-        keys = dict.fromkeys([*(found or {}), *(now or {})])
+    if isinstance(stored, dict) or isinstance(now, dict):
+        keys = dict.fromkeys([*(stored or {}), *(now or {})])
         for key in keys:
-            yield from _differences(f"{name}.{key}", (found or {}).get(key), (now or {}).get(key))
-    elif found != now:
-        yield f"{MANIFEST_FILE}: {name} is {_shown(found)}; the corpus gives {_shown(now)}"
+            yield from _differences(f"{name}.{key}", (stored or {}).get(key), (now or {}).get(key))
+    elif stored != now:
+        yield f"{MANIFEST_FILE}: {name} is {_shown(stored)}; the corpus gives {_shown(now)}"
 
 
 def _shown(value: Any) -> str:
@@ -114,10 +114,10 @@ def _shown(value: Any) -> str:
 
 
 def _compared_shards(
-    storage: Storage, folder: str, manifest: Manifest, made: str, expected: Manifest
+    storage: Storage, folder: str, manifest: Manifest, again: str, expected: Manifest
 ) -> Iterator[str]:
     """Yield the first difference of each shard; the others may have other bounds."""
-    documents = _Documents(storage, made, expected)
+    documents = _Documents(storage, again, expected)
     format_ = shard_format(manifest.format)
     unit = "documents" if manifest.sequences is None else "sequences"
     for shard in manifest.shards:
@@ -137,27 +137,27 @@ class _Documents:
     def __init__(self, storage: Storage, folder: str, manifest: Manifest) -> None:
         self._batches = self._all(storage, folder, manifest)
         self._rest: Batch = np.empty(0, np.uint32), np.zeros(1, np.int64)
-        self._left = 0
+        self._remaining = 0
 
     def next(self, count: int) -> Iterator[Batch]:
-        """Yield the next `count` documents, or those that are left, in batches."""
-        self._left = count
-        while self._left:
+        """Yield the next `count` documents, or the remaining ones, in batches."""
+        self._remaining = count
+        while self._remaining:
             ids, offsets = self._rest
             if offsets.size == 1:
-                found = next(self._batches, None)
-                if found is None:
+                batch = next(self._batches, None)
+                if batch is None:
                     return
-                ids, offsets = found
-            taken = min(self._left, offsets.size - 1)
-            self._left -= taken
+                ids, offsets = batch
+            taken = min(self._remaining, offsets.size - 1)
+            self._remaining -= taken
             end = int(offsets[taken])
             self._rest = ids[end:], offsets[taken:] - end
             yield ids[:end], offsets[: taken + 1]
 
     def skip(self) -> None:
-        """Read what is left of the documents that were asked for last."""
-        for _ in self.next(self._left):
+        """Read the rest of the documents that were asked for last."""
+        for _ in self.next(self._remaining):
             pass
 
     @staticmethod

@@ -59,7 +59,7 @@ def test_words_in_memory_have_the_figures_of_a_folder(
         passes.clear()
         assert evaluated(*arguments, "--range-bytes", "2KB", "--workers", "3") == expected
         assert len(passes) == 1  # of the pattern without a name
-        for limit in ("MOST_STORED_BYTES", "TABLE_BYTES"):
+        for limit in ("MAX_STORED_BYTES", "TABLE_BYTES"):
             with monkeypatch.context() as patch:
                 patch.setattr(texts, limit, 1_000)
                 passes.clear()
