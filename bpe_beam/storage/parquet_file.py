@@ -1,8 +1,9 @@
 """Parquet files whose bytes follow from their rows alone, not from the version of pyarrow.
 
-pyarrow makes the pages of flat columns, with settings for which its versions make equal ones. Of
-its footers, which differ, the fields that readers need are kept. Pages have less than two blocks of
-zstd, which are 128 KiB: zstd 1.5.7 ends the blocks of longer pages elsewhere than 1.5.6 does.
+pyarrow makes the pages of flat columns, with settings for which its versions 18 to 25 make equal
+pages. Its footers differ: they name the version, and fields come and go. So the footer here has the
+fields that readers need. Pages have less than two blocks of zstd, which are 128 KiB: zstd 1.5.7
+ends the blocks of longer pages elsewhere than 1.5.6 does.
 """
 
 from __future__ import annotations

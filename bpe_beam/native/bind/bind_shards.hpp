@@ -5,6 +5,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,9 +15,9 @@
 #include <vector>
 
 #include "bind/binding.hpp"
-#include "shards/array_records.hpp"
 #include "shards/id_dictionary.hpp"
 #include "shards/stored_ids.hpp"
+#include "shards/tf_example.hpp"
 #include "shards/tf_records.hpp"
 
 namespace bpe_beam {
@@ -64,112 +65,57 @@ inline py::tuple read_tf_records_of(const py::buffer& data) {
                         static_cast<std::int64_t>(found.flaw));
 }
 
-/// A position in an ArrayRecord file; throws std::invalid_argument if no chunk can begin there.
-inline std::uint64_t chunk_position(std::int64_t position) {
-  constexpr std::int64_t kMax = std::int64_t{1} << 62;
-  if (position < 0 || position > kMax || !is_chunk_begin(static_cast<std::uint64_t>(position))) {
-    throw std::invalid_argument("position must be one where a chunk can begin, got " +
-                                std::to_string(position));
-  }
-  return static_cast<std::uint64_t>(position);
-}
-
-inline py::tuple array_records(const InputArray<std::uint32_t>& ids,
-                               const InputArray<std::int64_t>& offsets, std::int64_t position) {
+/// The Examples of documents, one after the other, and where each ends.
+inline py::tuple examples_of(const InputArray<std::uint32_t>& ids,
+                             const InputArray<std::int64_t>& offsets) {
   const auto values = span_of(ids);
   const auto bounds = checked_offsets(offsets, values.size());
-  ArrayRecordAppender records(chunk_position(position), expected_bytes(values, bounds));
-  ArrayRecordBytes made;
+  std::vector<std::uint8_t> bytes;
+  std::vector<std::int64_t> ends;
   {
     const py::gil_scoped_release released;
+    bytes.reserve(expected_bytes(values, bounds));
+    ends.reserve(bounds.size());
     for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
       const auto start = static_cast<std::size_t>(bounds[i]);
-      records.add(values.subspan(start, static_cast<std::size_t>(bounds[i + 1]) - start));
+      const auto document =
+          values.subspan(start, static_cast<std::size_t>(bounds[i + 1]) - start);
+      const ExampleSizes sizes(document);
+      const std::size_t before = bytes.size();
+      bytes.resize(before + static_cast<std::size_t>(sizes.example));
+      put_example(document, sizes, bytes.data() + before);
+      ends.push_back(static_cast<std::int64_t>(bytes.size()));
     }
-    made = std::move(records).take();
   }
-  return py::make_tuple(as_array(std::move(made.bytes)), as_array(std::move(made.begins)),
-                        as_array(std::move(made.sizes)));
+  return py::make_tuple(as_array(std::move(bytes)), as_array(std::move(ends)));
 }
 
-inline py::tuple read_array_records_of(const py::buffer& data, std::int64_t position) {
+/// The ids of Examples and the number of each one's, up to the first that is no Example.
+inline py::tuple read_examples(const py::buffer& data, const InputArray<std::int64_t>& ends) {
   const py::buffer_info info = data.request();
-  const auto bytes = byte_span_of(info);
-  const std::uint64_t first = chunk_position(position);
-  ArrayRecords found;
+  const std::string_view bytes = bytes_of(info);
+  const auto stops = span_of(ends);
+  if (!stops.empty() && (stops.front() < 0 || !std::ranges::is_sorted(stops) ||
+                         static_cast<std::size_t>(stops.back()) > bytes.size())) {
+    throw std::invalid_argument("ends must ascend within the data");
+  }
+  std::vector<std::uint32_t> ids;
+  std::vector<std::int64_t> lengths;
   {
     const py::gil_scoped_release released;
-    found = read_array_records(bytes, first);
-  }
-  return py::make_tuple(as_array(std::move(found.ids)), as_array(std::move(found.lengths)),
-                        as_array(std::move(found.begins)), as_array(std::move(found.sizes)),
-                        found.end, static_cast<std::int64_t>(found.flaw));
-}
-
-/// An `ArrayRecordTail` that holds its rows.
-class BoundArrayRecordTail {
- public:
-  explicit BoundArrayRecordTail(InputArray<std::int64_t> rows)
-      : held_(std::move(rows)), tail_(checked(held_)) {}
-
-  py::array_t<std::uint8_t> next() {
-    std::vector<std::uint8_t> bytes;
-    {
-      const py::gil_scoped_release released;
-      bytes = tail_.next();
+    std::size_t start = 0;
+    for (const std::int64_t end : stops) {
+      const auto stop = static_cast<std::size_t>(end);
+      const std::size_t before = ids.size();
+      if (!read_example(bytes.substr(start, stop - start), ids)) {
+        ids.resize(before);
+        break;
+      }
+      lengths.push_back(static_cast<std::int64_t>(ids.size() - before));
+      start = stop;
     }
-    return as_array(std::move(bytes));
   }
-
- private:
-  static std::span<const std::int64_t> checked(const InputArray<std::int64_t>& rows) {
-    constexpr auto kColumns = static_cast<py::ssize_t>(ArrayRecordTail::kColumns);
-    if (rows.ndim() != 2 || rows.shape(1) != kColumns || rows.shape(0) == 0) {
-      throw std::invalid_argument("rows must be int64[records + 1, 3]");
-    }
-    chunk_position(rows.at(rows.shape(0) - 1, 1));
-    return span_of(rows);
-  }
-
-  InputArray<std::int64_t> held_;
-  ArrayRecordTail tail_;
-};
-
-inline void bind_array_records(py::module_& m) {
-  m.def("array_records", &array_records, py::arg("ids"), py::arg("offsets"), py::arg("position"));
-  m.def("read_array_records", &read_array_records_of, py::arg("data"), py::arg("position"));
-  m.def("array_record_start", [] { return as_array(array_record_start()); });
-  m.def(
-      "array_record_index",
-      [](const py::buffer& last_block) {
-        const py::buffer_info info = last_block.request();
-        return array_record_index(byte_span_of(info));
-      },
-      py::arg("last_block"));
-  py::class_<BoundArrayRecordTail>(m, "ArrayRecordTail")
-      .def(py::init<InputArray<std::int64_t>>(), py::arg("rows"))
-      .def("next", &BoundArrayRecordTail::next);
-  py::class_<ArrayRecordIndexReader>(m, "ArrayRecordIndexReader")
-      .def(py::init([](std::int64_t begin) {
-             return ArrayRecordIndexReader(chunk_position(begin));
-           }),
-           py::arg("begin"))
-      .def(
-          "add",
-          [](ArrayRecordIndexReader& reader, const py::buffer& data) {
-            const py::buffer_info info = data.request();
-            std::vector<std::int64_t> positions;
-            std::vector<std::int64_t> sizes;
-            const bool good = reader.add(byte_span_of(info), positions, sizes);
-            return py::make_tuple(as_array(std::move(positions)), as_array(std::move(sizes)), good);
-          },
-          py::arg("data"))
-      .def("done", &ArrayRecordIndexReader::done);
-  m.attr("CHUNK_CUT") = static_cast<std::int64_t>(ChunkFlaw::kCut);
-  m.attr("CHUNK_FLAWS") = py::make_tuple(
-      "", "it is cut off", "the checksum of its head does not match",
-      "the head of a block in it does not match", "its checksum does not match",
-      "it is no Example with one list input_ids, as this format has it");
+  return py::make_tuple(as_array(std::move(ids)), as_array(std::move(lengths)));
 }
 
 /// `StoredIds` that holds its arrays.
@@ -275,7 +221,8 @@ inline void bind_shards(py::module_& m) {
   m.attr("TF_RECORD_FLAWS") =
       py::make_tuple("", "the checksum of its length does not match", "its checksum does not match",
                      "it is no Example with one list input_ids, as this format has it");
-  bind_array_records(m);
+  m.def("examples", &examples_of, py::arg("ids"), py::arg("offsets"));
+  m.def("read_examples", &read_examples, py::arg("data"), py::arg("ends"));
   bind_id_dictionary(m);
 }
 

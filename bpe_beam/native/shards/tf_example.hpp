@@ -1,4 +1,4 @@
-// The tf.train.Example of a document, which records of TFRecord and ArrayRecord files hold.
+// The tf.train.Example of a document: a record of TFRecord and ArrayRecord files.
 //
 // It is in protocol buffers' wire format, and its one feature `input_ids` is a list of int64,
 // packed. Only the one encoding that `put_example` writes is read.
