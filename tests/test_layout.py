@@ -83,8 +83,6 @@ ELSEWHERE = {
     "workers/split_task.py": "workers/test_count_split.py",
     "workers/stream/tokenize_window.py": "workers/stream/test_watcher.py",
     # What only whole jobs and real servers show.
-    "engines/count_splits.py": "end_to_end/test_engines.py",
-    "engines/merge_round.py": "jobs/train/test_rounds.py",
     "engines/steps.py": "engines/test_local.py",
     "jobs/corpus/input.py": "end_to_end/test_jobs.py",
     "jobs/corpus/job.py": "end_to_end/test_jobs.py",
@@ -99,6 +97,7 @@ ELSEWHERE = {
     "jobs/tokenize/documents.py": "end_to_end/test_jobs.py",
     "jobs/tokenize/inputs.py": "end_to_end/test_options.py",
     "jobs/train/counting.py": "jobs/train/test_train.py",
+    "jobs/train/merge_round.py": "jobs/train/test_rounds.py",
     "jobs/train/plan.py": "jobs/train/test_train.py",
     "jobs/train/result_warnings.py": "jobs/train/test_train.py",
     "jobs/train/round_learning.py": "jobs/train/test_rounds.py",

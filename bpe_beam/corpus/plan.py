@@ -80,7 +80,7 @@ class Plan:
         range_bytes: Maximum stored bytes of a split, if its files can be split.
         links: The links that were not followed, each with the reason, sorted.
         passed_over: The files of folders that were left out by their names, sorted.
-        most_read: Approximate stored bytes that are read of each slice: the plan is a sample,
+        sample_bytes: Approximate stored bytes that are read of each slice: the plan is a sample,
             whose slices need not be contiguous. None: all are read.
     """
 
@@ -92,7 +92,7 @@ class Plan:
     range_bytes: int = field(default=0, compare=False)
     links: tuple[str, ...] = field(default=(), compare=False)
     passed_over: tuple[str, ...] = field(default=(), compare=False)
-    most_read: int | None = field(default=None, compare=False)
+    sample_bytes: int | None = field(default=None, compare=False)
 
     @property
     def size(self) -> int:

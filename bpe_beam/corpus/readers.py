@@ -58,9 +58,9 @@ def read_split(
     def read(slice_: Slice) -> Iterator[pa.RecordBatch]:
         file = plan.files[slice_.file]
         # A row group may be larger than the slice in which it begins.
-        by_rows = plan.most_read is not None and input_format(file.format).columnar
+        by_rows = plan.sample_bytes is not None and input_format(file.format).columnar
         size = file.size if by_rows else slice_.end - slice_.start
-        meter = _Meter(size, on_read if plan.most_read is None else ignore)
+        meter = _Meter(size, on_read if plan.sample_bytes is None else ignore)
         request = SliceRequest(
             storage=storage,
             url=plan.url(slice_.file),
@@ -79,12 +79,12 @@ def read_split(
         for batch in _read_slice(request, lose_changed):
             yield batch
             has_documents = True
-            if plan.most_read is not None and meter.read >= plan.most_read:
+            if plan.sample_bytes is not None and meter.read >= plan.sample_bytes:
                 break
         else:
             if not by_rows:
                 meter.add(size)
-        if plan.most_read is not None and has_documents:
+        if plan.sample_bytes is not None and has_documents:
             on_read(meter.read)
 
     return _joined((batch for slice_ in split.slices for batch in read(slice_)), batch_bytes)

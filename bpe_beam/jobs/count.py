@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.counts.manifest import CountsManifest, part_name, source_totals
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_table import PARTITIONS
-from bpe_beam.engines.count_splits import count_splits
-from bpe_beam.engines.steps import Steps, TemplateMade, template_of
+from bpe_beam.engines.steps import Collection, Engine, Steps, TemplateMade, template_of
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, REJECTS
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import RestoredFolder, RestoredTask
@@ -35,9 +35,12 @@ from bpe_beam.workers.count_split import (
     CountTask,
     PartStats,
     block_references,
+    count_split,
     made_of,
     words_name,
+    write_partition,
 )
+from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.split_stats import lost_files, reject_reasons
 from bpe_beam.workers.split_task import task_name
 
@@ -45,6 +48,8 @@ _MERGING_SHARE = 0.35
 """The usual share of the time in which the words of all splits are merged into parts."""
 _PLAN = "__plan"
 _PARTS = [task_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
+_NO_WORDS: BlocksReference = ("", "", 0, 0)
+"""A reference to no block."""
 
 
 class CountSummary(CorpusSummary, frozen=True, kw_only=True):
@@ -245,3 +250,30 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
 
     def totals(self, manifest: CountsManifest) -> CorpusTotals:
         return CorpusTotals(manifest.documents, manifest.rejects, manifest.lost, manifest.sources)
+
+
+def count_splits(
+    engine: Engine,
+    task: CountTask,
+    tasks: Iterable[str],
+    known: Iterable[tuple[int, BlocksReference]],
+    partitions: Sequence[int],
+) -> Collection:
+    """Count splits, write the parts of a counts folder, and return the names of the parts."""
+    # Each part gets a reference to no block, so that a part without words is written too.
+    rows = [(partition, _NO_WORDS) for partition in sorted(partitions)]
+    rows += [row for row in known if row[0] in partitions]
+    counted = engine.run(
+        "CountSplit",
+        partial(_count_split, task, frozenset(partitions)),
+        engine.tasks("Splits", tasks),
+        tuple[int, BlocksReference],
+    )
+    gathered = engine.gather("GatherPartitions", counted, rows)
+    return engine.run("WritePart", partial(write_partition, task), gathered, str)
+
+
+def _count_split(task: CountTask, partitions: frozenset[int], element: str) -> TaskResult:
+    """Count a split; the outputs are references to its blocks of some partitions."""
+    counted = count_split(task, element)
+    return counted._replace(outputs=[row for row in counted.outputs if row[0] in partitions])

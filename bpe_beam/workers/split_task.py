@@ -44,7 +44,7 @@ class SplitTask(Struct, frozen=True):
                 "index": self.split.index,
                 "slices": self.split.slices,
                 "splits": self.splits,
-                "most_read": self.plan.most_read,
+                "sample_bytes": self.plan.sample_bytes,
             },
             ensure_ascii=False,
         )
@@ -61,7 +61,7 @@ class SplitTask(Struct, frozen=True):
         files = {int(number): InputFile(*values) for number, values in row["files"].items()}
         split = Split(row["index"], tuple(Slice(*values) for values in row["slices"]))
         # By number as in the whole plan: positions in the corpus contain the files' numbers.
-        plan = Plan(row["root"], cast(Any, files), (split,), most_read=row["most_read"])
+        plan = Plan(row["root"], cast(Any, files), (split,), sample_bytes=row["sample_bytes"])
         return SplitTask(plan, split, row["splits"])
 
 

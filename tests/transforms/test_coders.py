@@ -11,8 +11,8 @@ import pyarrow as pa
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.engines.beam import StepsTransform
-from bpe_beam.engines.count_splits import count_splits
 from bpe_beam.folders.receipts import TaskFolder
+from bpe_beam.jobs.count import count_splits
 from bpe_beam.storage import Storage
 from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.transforms import (

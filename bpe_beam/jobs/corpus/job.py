@@ -297,7 +297,7 @@ class CorpusJob(ABC, Generic[S, M]):
                 )
             readings = [receipts[name].read_stats(SplitReading) for name in names]
             gaps: frozenset[int] = frozenset()
-            if plan.most_read is None:
+            if plan.sample_bytes is None:
                 gaps = files_with_gaps(plan, _boundaries(readings), _proven(readings))
             if not gaps and _same_as_restored(folder, receipts):
                 return plan, receipts

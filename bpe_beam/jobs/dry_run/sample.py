@@ -71,7 +71,7 @@ def sample_of(
     sampled = tuple(
         Split(number, tuple(each)) for number, each in enumerate(filter(None, by_split))
     )
-    return replace(plan, splits=sampled, most_read=-(-size // len(chosen)))
+    return replace(plan, splits=sampled, sample_bytes=-(-size // len(chosen)))
 
 
 def _record_after(storage: Storage, plan: Plan, file: int, position: int, separator: str) -> int:

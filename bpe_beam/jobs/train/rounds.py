@@ -1,7 +1,7 @@
 """Training in rounds: words stay on storage; workers count pairs and cut words into segments, from
 which the driver learns.
 
-A round is one run of the steps of `engines/merge_round.py`; `training/merges/rounds.py` says which
+A round is one run of the steps of `merge_round.py`; `training/merges/rounds.py` says which
 merges its result allows. The driver has in memory the vocabulary and the segments of one round.
 """
 
@@ -17,7 +17,6 @@ from itertools import starmap
 import numpy as np
 from msgspec import structs
 
-from bpe_beam.engines.merge_round import merge_round, see_parts
 from bpe_beam.engines.run import run_steps
 from bpe_beam.engines.runner_errors import our_error
 from bpe_beam.engines.steps import Steps
@@ -25,6 +24,7 @@ from bpe_beam.errors import UsageError
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.folders.run_folder import RunFolder
 from bpe_beam.jobs.train.commits import Commit, RoundsFolder, first_slices
+from bpe_beam.jobs.train.merge_round import merge_round, see_parts
 from bpe_beam.jobs.train.plan import PlannedCounts
 from bpe_beam.jobs.train.round_learning import RoundLearner
 from bpe_beam.jobs.train.round_result import RoundResult, task_names

@@ -17,9 +17,9 @@ from some_of import in_turn
 
 from bpe_beam.counts.artifact import iter_words
 from bpe_beam.counts.manifest import CountsManifest
-from bpe_beam.engines import merge_round
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.receipts import TaskFolder
+from bpe_beam.jobs.train import merge_round
 from bpe_beam.jobs.train.commits import remove_rounds
 from bpe_beam.jobs.train.rounds import _rounds_left
 from bpe_beam.progress import Progress
