@@ -13,21 +13,21 @@ class BlendSettings(Settings):
     """Settings of `blend`: folders of Megatron shards as a list for Megatron-LM."""
 
     folders: tuple[str, ...] = option(
-        flag="folders", metavar="DIR", kind="many", help="Folder of Megatron shards."
+        flag="folders", metavar="DIR", kind="many", help="Folders of Megatron shards."
     )
     weights: tuple[str, ...] | None = option(
         None,
         metavar="W,W,...",
         kind="list",
-        help="Weights of the folders, one each, such as 0.3,0.7: which share of the training's "
-        "samples is from each. 0 leaves a folder out.",
-        default_help="none: Megatron goes by the sizes",
+        help="Weights of the folders in the same order, such as 0.3,0.7: the share of training "
+        "samples from each folder. Weight 0 excludes a folder.",
+        default_help="none: Megatron uses the sizes",
         parse=lambda texts: tuple(weight for text in texts for weight in text.split(",")),
     )
     sequences: str | None = option(
         None,
         metavar="F",
-        help="Write the numbers of sequences and documents of each shard to a path or URL, for "
+        help="Write the number of sequences and documents of each shard to this path or URL, for "
         "Megatron's --per-dataset-sequences-path.",
     )
     run: RunSettings = part(RunSettings, RunSettings(), only=MESSAGES)

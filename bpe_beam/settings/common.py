@@ -71,8 +71,8 @@ LISTING = ("inputs", "exclude", "input_format", "document_separator", "range_byt
 
 
 CONFIG = Option(
-    "YAML file of options: long options as keys, runner_options for the runner's flags. Options on "
-    "the command line win. Repeat for more; later files win.",
+    "YAML file of options. Its keys are the long options, and runner_options for the flags of the "
+    "runner. Options on the command line win. Repeat for more; later files win.",
     "F.yaml",
     kind="repeat",
     group=RUNNING,
@@ -123,38 +123,38 @@ class RunSettings(Settings):
     )
     workers: int | None = option(
         None,
-        help="Number of threads, in process (default: the number of cores).",
+        help="Number of threads in this process (default: the number of cores).",
         between=(1, MAX_WORKERS),
     )
     runner_options: tuple[str, ...] = ()
     overwrite: bool = option(
         False,
-        help="Remove what an earlier job wrote in the output folder, and nothing else.",
+        help="Remove what an earlier job wrote to the output folder, and nothing else.",
     )
     progress: str | None = option(
         None,
         choices=PROGRESS_MODES,
-        help="How progress is shown on stderr: auto is a bar on a terminal and plain lines "
-        "elsewhere; json is one JSON object a line (default auto).",
+        help="How to show progress on stderr. auto: a bar on a terminal, plain lines elsewhere. "
+        "json: one JSON object per line (default: auto).",
     )
     quiet: bool = option(
         False,
-        help="Show no summary, and no progress without --progress. Warnings and errors are always "
-        "shown.",
+        help="Show no summary, and no progress unless --progress is set. Warnings and errors are "
+        "still shown.",
     )
     debug: bool = option(False, help="Show tracebacks and Beam's own messages.")
     summary_file: str | None = option(
         None,
         metavar="F",
-        help="Write the summary with all figures as JSON to a path or URL; - is stdout.",
+        help="Write the summary with all figures as JSON to this path or URL; - is stdout.",
     )
     storage_options: Mapping[str, Mapping[str, Any]] = option(
         {},
         metavar="JSON",
         kind="mapping",
-        help="Options of file systems by protocol, as JSON or @FILE, such as "
-        '{"s3": {"endpoint_url": ...}}. Not needed where the usual environment variables of the '
-        "cloud are set.",
+        help='Options of storage clients by protocol, as JSON or @FILE, such as {"s3": '
+        '{"endpoint_url": ...}}. Not needed if the usual environment variables of the cloud are '
+        "set.",
         parse=parse_storage_options,
         check=check_storage_options,
     )
@@ -224,26 +224,26 @@ class InputSettings(Settings):
         flag="--input",
         metavar="P",
         kind="many",
-        help="Paths, URLs, folders, globs ('data/**/*.jsonl.zst'), or @FILE, a list of them, one a "
-        "line.",
+        help="Input files: paths, URLs, folders, globs ('data/**/*.jsonl.zst'), or @FILE, a file "
+        "that lists them, one per line.",
         group=MAIN,
         check=check_not_empty,
     )
     input_format: str = option(
         "auto",
         choices=INPUT_FORMAT_CHOICES,
-        help="Format of the files. auto goes by the first bytes and the name: .jsonl, .parquet, "
-        ".arrow, .csv, .tsv, .warc, .wet, .tar; other files are text. gzip, zstd, bzip2, xz, LZMA "
-        "and LZ4 are decompressed.",
+        help="Format of the files. auto detects it from the first bytes and the name: .jsonl, "
+        ".parquet, .arrow, .csv, .tsv, .warc, .wet, .tar; any other file is text. Files "
+        "compressed with gzip, zstd, bzip2, xz, LZMA or LZ4 are decompressed.",
         identity="always",
     )
     text_field: FieldOfFiles = option(
         "text",
         metavar="[NAME=]FIELD",
         kind="pairs",
-        help="Field or column of the text. Dots lead into nested records, as in meta.body; "
-        r"write \. for a dot in a name. NAME=FIELD is for the files of a --source, a folder or a "
-        "glob of names, such as code=content; repeat for more.",
+        help="Field or column that contains the text. Use dots for nested fields, as in "
+        r"meta.body, and \. for a dot in a name. NAME=FIELD applies only to the files of a "
+        "--source, a folder or a glob, such as code=content; repeat for more.",
         parse=parse_field,
         check=check_field,
         identity="always",
@@ -252,7 +252,7 @@ class InputSettings(Settings):
         "id",
         metavar="[NAME=]FIELD",
         kind="pairs",
-        help="Field or column of the document's id, written like --text-field.",
+        help="Field or column that contains the document's id, written like --text-field.",
         parse=parse_field,
         check=check_field,
         identity="always",
@@ -260,8 +260,8 @@ class InputSettings(Settings):
     document_separator: str = option(
         "\n",
         metavar="S",
-        help=r"What ends a document of a text file, with \n \t \r \\ \xNN for characters that a "
-        "shell cannot pass; the word file makes each file one document.",
+        help=r"End of a document in text files. Write \n \t \r \\ \xNN for characters that a shell "
+        "cannot pass. The word file makes each file one document.",
         parse=parse_separator,
         default_help=r"\n, a newline",
         identity="always",
@@ -269,24 +269,24 @@ class InputSettings(Settings):
     range_bytes: int | None = option(
         None,
         metavar="SIZE",
-        help="How finely large files are divided: the most bytes of one task, such as 64MB. "
-        "The output files depend on this and the input, never on the workers (default: the "
-        "corpus's size over 1,000, from 16MiB to 1GiB).",
+        help="Maximum size of a split, the input of one task, such as 64MB. Output files depend "
+        "on this size and on the input, never on the workers (default: the size of the corpus "
+        "over 1,000, from 16MiB to 1GiB).",
         parse=parse_size,
         between=(1, MAX_RANGE_BYTES),
     )
     max_rejects: str = option(
         "0.1%",
         metavar="N|P%",
-        help="How many records may be unusable, as a number or as a share of all; with more the "
-        "job fails.",
+        help="Maximum number of unusable records, or their maximum share of all records. The job "
+        "fails if there are more.",
         check=partial(Limit.parse, name="max_rejects"),
     )
     max_lost: str = option(
         "0",
         metavar="N|P%",
-        help="How many stored bytes may be lost in damaged files, as a size such as 10MB or as a "
-        "share of all; with more the job fails.",
+        help="Maximum number of stored bytes that damaged files may lose: a size such as 10MB, or "
+        "a share of all bytes. The job fails if more are lost.",
         parse=parse_share_or_size,
         check=partial(Limit.parse, name="max_lost"),
     )
@@ -294,15 +294,15 @@ class InputSettings(Settings):
         (),
         metavar="P",
         kind="many",
-        help="Files to leave out, written like --input.",
+        help="Input files to skip, written like --input.",
         check=check_not_empty,
     )
     source_field: FieldOfFiles | None = option(
         None,
         metavar="[NAME=]FIELD",
         kind="pairs",
-        help="Field or column of the document's source, for counts by source, written like "
-        "--text-field. Excludes --source.",
+        help="Field or column that contains the document's source, for counts by source, written "
+        "like --text-field. Cannot be used with --source.",
         parse=parse_field,
         check=check_field,
         identity="if set",
@@ -312,8 +312,8 @@ class InputSettings(Settings):
         flag="--source",
         metavar="NAME=GLOB",
         kind="pairs",
-        help="Source of the documents of the files whose name matches, for counts by source. The "
-        "first match decides; documents without a match are of the source other. Repeat for more.",
+        help="Source of the documents in files whose name matches GLOB, for counts by source. The "
+        "first match decides; documents without a match have the source other. Repeat for more.",
         parse=parse_pairs,
         check=_check_sources,
         identity="if set",
@@ -341,20 +341,23 @@ def dry_run_option(help: str) -> Any:
 
 
 DRY_RUN = (
-    "Write nothing: show what would be read, and estimate time, memory and storage from the job on "
-    "a sample."
+    "Write nothing. Show what would be read, and estimate time, memory and storage by running the "
+    "job on a sample."
 )
 
 
 def output_option(what: str) -> Any:
     """Return the required option `--output` of a folder of something, such as "counts"."""
-    return option(metavar="DIR", help=f"Folder of the {what}.")
+    return option(metavar="DIR", help=f"Folder for the {what}.")
 
 
 def tokenizer_option() -> Any:
     """Return the required option `--tokenizer`."""
-    files = "tokenizer.json, a SentencePiece .model, a tekken.json, or a folder with a tokenizer"
-    return option(metavar="F", help=f"{files}; a path or URL.")
+    return option(
+        metavar="F",
+        help="Tokenizer: tokenizer.json, a SentencePiece .model, a tekken.json, or a folder that "
+        "contains one of them; a path or URL.",
+    )
 
 
 def normalizer_option(default: str | None, **more: Any) -> Any:
@@ -375,11 +378,11 @@ def pretokenizer_option(default: str | None, **more: Any) -> Any:
     return option(
         default,
         metavar="NAME",
-        help=f"Rule that cuts the text into words: {', '.join(PRETOKENIZERS)}, or regex:PATTERN. "
-        "gpt2 and cl100k divide the words of Hindi, Thai and others at vowel signs; o200k keeps "
-        "them whole. With +digits_right, numbers are grouped from the right: 12 and 345 of 12345; "
-        "with +end_spaces, spaces and line breaks at the end of a text are one word, as in newer "
-        "versions of tiktoken.",
+        help="Pre-tokenizer, the rule that splits text into words: "
+        f"{', '.join(PRETOKENIZERS)}, or regex:PATTERN. gpt2 and cl100k split words of Hindi, Thai "
+        "and other languages at vowel signs; o200k does not. +digits_right groups the digits of a "
+        "number from the right: 12 and 345 for 12345. +end_spaces makes one word of the spaces and "
+        "line breaks at the end of a text, like newer versions of tiktoken.",
         check=_check_pretokenizer,
         default_help=DEFAULT_PRETOKENIZER,
         **more,
@@ -405,8 +408,8 @@ def allowed_special_option(**more: Any) -> Any:
         "none",
         metavar="none|all|T,T",
         kind="list",
-        help="Special tokens that are recognised in the text; the others are plain text. Write "
-        "\\, for a comma in a token, and \\none for a token that is called none.",
+        help=r"Special tokens to recognise in the text; all others are plain text. Write \, for a "
+        r"comma in a token, and \none for a token named none.",
         parse=parse_allowed_special,
         check=_check_allowed_special,
         **more,

@@ -21,7 +21,7 @@ class ConvertSettings(Settings):
         flag="folders",
         metavar="DIR",
         kind="many",
-        help="Folder of shards. Several of one tokenizer are joined in this order.",
+        help="Folders of shards. Several folders with the same tokenizer are joined in this order.",
     )
     output: str = output_option("new shards")
     run: RunSettings = part(RunSettings, RunSettings())
@@ -29,20 +29,21 @@ class ConvertSettings(Settings):
         None,
         choices=SHARD_FORMATS,
         help="Format of the new shards.",
-        default_help="that of the first folder",
+        default_help="the format of the first folder",
     )
     shards: int | None = option(
         None,
-        help="Divide all documents into N shards of about as many tokens each, in their order; of "
-        "fewer than N documents, no more shards than documents.",
-        default_help="as they are",
+        help="Divide all documents, in their order, into N shards with about the same number of "
+        "tokens. If there are fewer than N documents, each becomes a shard.",
+        default_help="the same shards",
         between=(1, MAX_SHARDS),
     )
 
     columns: tuple[str, ...] | None = columns_option(
         None,
-        "Columns that Parquet and Arrow shards get for trainers, see tokenize; none: no columns.",
-        default_help="those of the folders",
+        "Columns for trainers in Parquet and Arrow shards, as in tokenize. none removes "
+        "all columns.",
+        default_help="the columns of the folders",
     )
 
     def check(self) -> None:

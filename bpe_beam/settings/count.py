@@ -28,13 +28,14 @@ class WordSettings(Settings):
     normalizer: str = normalizer_option(DEFAULT_NORMALIZER, identity="always")
     pretokenizer: str = pretokenizer_option(DEFAULT_PRETOKENIZER, identity="always")
     special_tokens: tuple[str, ...] = special_tokens_option(
-        "Token that is extracted from the text, never counted or merged.", identity="always"
+        "Special token: it is extracted from the text, and never counted or merged.",
+        identity="always",
     )
     tie_break: str = option(
         DEFAULT_TIE_BREAK,
         choices=TIE_BREAKS,
-        help="Tie rule of the trainings to come. With first_seen the counts also have the position "
-        "where each word occurs first.",
+        help="Tie rule of the trainings that will use the counts. first_seen also stores the "
+        "position where each word occurs first.",
     )
 
     @property

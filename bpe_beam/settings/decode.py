@@ -19,7 +19,7 @@ class DecodeSettings(Settings):
         flag="ids",
         metavar="ID ...",
         kind="many",
-        help="Ids, separated by spaces or commas. Without them stdin is read.",
+        help="Ids, separated by spaces or commas. Without them, stdin is read.",
         parse=lambda texts: parse_ids(" ".join(texts)),
         check=lambda ids: None,
     )

@@ -17,23 +17,23 @@ class DiffSettings(Settings):
     a: str = option(
         flag="a",
         metavar="A",
-        help="The first tokenizer: a file or the folder that has it; a path or URL.",
+        help="First tokenizer: its file, or the folder that contains it; a path or URL.",
     )
-    b: str = option(flag="b", metavar="B", help="The second tokenizer.")
+    b: str = option(flag="b", metavar="B", help="Second tokenizer.")
     counts: str | None = option(
         None,
         metavar="DIR",
-        help="Folder that count wrote: also compare how the tokenizers encode its words.",
+        help="Folder that count wrote. Also compare how the tokenizers encode its words.",
     )
     top: int = option(
         20,
-        help="Number of words to show that are encoded differently, the most frequent first.",
+        help="Number of words to show that the tokenizers encode differently, most frequent first.",
         between=(1, MAX_TOP_WORDS),
     )
     format: str = option(
         "text",
         choices=OUTPUT_FORMATS,
-        help="How to write the differences to stdout: json has all of them, text the first of "
-        "each kind.",
+        help="Format of the result on stdout. json: all differences. text: the first ones of each "
+        "kind.",
     )
     run: RunSettings = part(RunSettings, RunSettings(), only=("workers", "progress", *MESSAGES))

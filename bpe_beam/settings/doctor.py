@@ -17,7 +17,7 @@ class DoctorSettings(Settings):
         flag="paths",
         metavar="PATH",
         kind="many",
-        help="Paths or URLs that must be there, such as a bucket of a job to come.",
+        help="Paths or URLs that must exist, such as the bucket of a future job.",
     )
-    format: str = option("text", choices=OUTPUT_FORMATS, help="How to write the result to stdout.")
+    format: str = option("text", choices=OUTPUT_FORMATS, help="Format of the result on stdout.")
     run: RunSettings = part(RunSettings, RunSettings(), only=MESSAGES)

@@ -24,8 +24,8 @@ class EncodeSettings(Settings):
         None,
         flag="text",
         metavar="TEXT",
-        help="The text, after -- if it begins with a dash. Without it stdin is read as UTF-8, "
-        "without one newline at its end.",
+        help="Text to encode. Put -- before a text that begins with a dash. Without TEXT, stdin "
+        "is read as UTF-8, without one newline at its end.",
         check=check_utf8,
     )
     allowed_special: AllowedSpecial = allowed_special_option()

@@ -53,64 +53,67 @@ class EvaluateSettings(Settings):
         flag="--tokenizer",
         metavar="[NAME=]F",
         kind="many",
-        help="Tokenizers: tokenizer.json, a SentencePiece .model, a tekken.json, a .tiktoken file, "
-        "or folders with a tokenizer; paths or URLs. NAME is what the report calls it (default: "
-        "its file or folder).",
+        help="Tokenizers: tokenizer.json, a SentencePiece .model, a tekken.json, a .tiktoken "
+        "file, or folders with a tokenizer; paths or URLs. NAME is the name in the report "
+        "(default: its file or folder).",
     )
     tiktoken_pretokenizers: tuple[str, ...] = option(
         (),
         flag="--tiktoken-pretokenizer",
         metavar="[NAME=]P",
         kind="many",
-        help="Pre-tokenizer of the .tiktoken files, which do not have it, as for --pretokenizer; "
-        "with the NAME of a tokenizer, of that one. OpenAI's files need none.",
+        help="Pre-tokenizer of .tiktoken files, which do not contain one, with the values of "
+        "--pretokenizer. NAME= limits it to one tokenizer. OpenAI's files need none.",
     )
     counts: str | None = option(
-        None, metavar="DIR", help="Folder that count wrote, instead of --input."
+        None,
+        metavar="DIR",
+        help="Folder that count wrote, to evaluate on its counts instead of --input.",
     )
     tokens: tuple[str, ...] = option(
         (),
         metavar="DIR",
         kind="many",
-        help="Folders that tokenize wrote, with their tokenizers, instead of --input.",
+        help="Folders that tokenize wrote, to evaluate their tokens and tokenizers instead of "
+        "--input.",
     )
     input: InputSettings | None = part(InputSettings, None)
     pretokenizer: str | None = pretokenizer_option(None)
     work: str | None = option(
         None,
         metavar="DIR",
-        help="Folder that keeps the counts of --input. A killed run resumes "
-        "from it, and the next one takes seconds. Needed with --runner.",
+        help="Folder that keeps the counts of --input. A killed run resumes from it, and a later "
+        "run takes seconds. Required with --runner.",
         default_help="a temporary folder",
     )
     vocab_sizes: tuple[VocabSize, ...] = option(
         (),
         metavar="[NAME=]N,N,...",
         kind="list",
-        help="Also show what the first merges would do: vocabularies of these sizes. For BPE. With "
-        "the NAME of a tokenizer, of that one; else of those that train wrote, or of all if it "
-        "wrote none.",
+        help="Also show smaller vocabularies of these sizes, made of the first merges. Only for "
+        "BPE. NAME= limits the sizes to one tokenizer; without it they apply to the tokenizers "
+        "that train wrote, or to all if it wrote none.",
         parse=_parse_sizes,
         check=_check_sizes,
     )
     parallel: str | None = option(
         None,
         metavar="SOURCE",
-        help="The sources are translations of one text: show the tokens of each over those of this "
-        "one.",
+        help="Source to compare with, if all sources are translations of one text: show the "
+        "tokens of each source divided by the tokens of this one.",
     )
     output: str | None = option(
         None,
         metavar="F",
-        help="Write the report to a path or URL that ends in .html, .json, .csv or .txt; - is "
-        "stdout (default: stdout, text on a terminal and JSON elsewhere).",
+        help="Write the report to this path or URL, which ends in .html, .json, .csv or .txt; - "
+        "is stdout (default: stdout, as text on a terminal and as JSON elsewhere).",
     )
     format: str | None = option(
         None,
         metavar="FORMAT",
-        help="Format of the report: html, one page for a browser; json; csv, a row for each "
-        "tokenizer, size and source; text, a few figures of each tokenizer.",
-        default_help="by the ending of the output; without one text on a terminal, else json",
+        help="Format of the report. html: one page for a browser. json: all figures. csv: a row "
+        "for each tokenizer, size and source. text: a few figures of each tokenizer.",
+        default_help="the ending of --output decides; on stdout text for a terminal, else json",
         choices=FORMATS,
     )
     samples: tuple[str, ...] = option(
@@ -118,7 +121,7 @@ class EvaluateSettings(Settings):
         flag="--sample",
         metavar="F",
         kind="many",
-        help="Text files whose tokens the HTML report shows, each up to 10,000 characters; paths "
+        help="Text files whose tokens the HTML report shows, up to 10,000 characters each; paths "
         "or URLs (default: a few lines in several languages).",
     )
     run: RunSettings = part(

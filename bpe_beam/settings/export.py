@@ -18,13 +18,15 @@ class ExportSettings(Settings):
     tokenizer: str = option(
         flag="tokenizer",
         metavar="TOKENIZER",
-        help="The tokenizer: tokenizer.json, a SentencePiece .model, a tekken.json, or a folder "
-        "with a tokenizer; a path or URL.",
+        help="Tokenizer: tokenizer.json, a SentencePiece .model, a tekken.json, or a folder that "
+        "contains one of them; a path or URL.",
     )
-    output: str = option(metavar="PATH", help="File to write; with transformers a folder.")
+    output: str = option(
+        metavar="PATH", help="File to write; for the format transformers, a folder."
+    )
     format: str = option(
         choices=EXPORT_FORMATS,
-        help="Form of the tokenizer: tokenizer_json is Hugging Face's file, transformers a folder "
-        "that AutoTokenizer opens, sentencepiece a .model file, tiktoken a .tiktoken file.",
+        help="Format to write. tokenizer_json: Hugging Face's file. transformers: a folder that "
+        "AutoTokenizer opens. sentencepiece: a .model file. tiktoken: a .tiktoken file.",
     )
     run: RunSettings = part(RunSettings, RunSettings(), only=MESSAGES)

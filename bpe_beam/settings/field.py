@@ -94,7 +94,7 @@ class Option(msgspec.Struct, frozen=True):
         default = self.default_help
         if default is None and self.default not in (None, (), False, {}):
             default = str(self.default)
-        more = "required" if self.required else f"default {default}" if default else ""
+        more = "required" if self.required else f"default: {default}" if default else ""
         return f"{self.help.removesuffix('.')} ({more})." if more else self.help
 
     def parsed(self, typed: str | list[str]) -> Any:

@@ -13,6 +13,6 @@ class InspectSettings(Settings):
     """Settings of `inspect`: a tokenizer, a counts folder or a folder of shards to show."""
 
     path: str = option(
-        flag="path", metavar="PATH", help="A tokenizer.json, or a folder that a job wrote."
+        flag="path", metavar="PATH", help="Tokenizer file, or a folder that a job wrote."
     )
     run: RunSettings = part(RunSettings, RunSettings(), only=MESSAGES)

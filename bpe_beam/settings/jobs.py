@@ -18,12 +18,12 @@ class Job(msgspec.Struct, frozen=True, dict=True):
     Attributes:
         settings_name: Module and class of its settings in `bpe_beam.settings`. A command imports
             the settings of its own job only.
-        summary: What it does, in a line.
+        summary: Its purpose in a line.
         example: Command lines that can be used as they are.
         note: More for the end of its help.
         verdict: The key of the summary that decides whether the exit code is 0 or 1; it is 2 after
             any error. Empty: the exit codes of all other jobs.
-        resumes: Whether the same command goes on where a job with a summary was interrupted.
+        resumes: Whether the same command continues an interrupted job that has a summary.
     """
 
     settings_name: str
@@ -61,7 +61,7 @@ class Job(msgspec.Struct, frozen=True, dict=True):
 JOBS: dict[str, Job] = {
     "count": Job(
         "count.CountSettings",
-        "count the words of a corpus, once, for any number of trainings",
+        "count the words of a corpus once, for any number of trainings",
         "bpe-beam count --input 'data/*.jsonl.gz' --output counts/",
     ),
     "train": Job(
@@ -71,7 +71,7 @@ JOBS: dict[str, Job] = {
         "  bpe-beam train --counts counts/ --vocab-size 128000 --output tok/\n"
         "  bpe-beam train --config configs/wordpiece_30k.yaml \\\n"
         "      --input 'data/*.jsonl.gz' --output tok/",
-        "Writes tokenizer.json (Hugging Face's format), vocab.json, summary.json; for BPE "
+        "Writes tokenizer.json (Hugging Face's format), vocab.json and summary.json; for BPE also "
         "merges.txt, for WordPiece vocab.txt.",
     ),
     "tokenize": Job(
@@ -82,17 +82,18 @@ JOBS: dict[str, Job] = {
     ),
     "stream-tokenize": Job(
         "stream_tokenize.StreamTokenizeSettings",
-        "turn files into token shards as they arrive, each once",
+        "turn files into token shards as they arrive, each file once",
         "bpe-beam stream-tokenize --runner FlinkRunner --flink_master localhost:8081 \\\n"
         "      --tokenizer tok/tokenizer.json --input 's3://bucket/in/**/*.jsonl' --output out/",
-        "Needs a runner that streams. Each window is a folder for verify.",
+        "Requires a runner that supports streaming. Each window is a folder that verify can check.",
     ),
     "convert": Job(
         "convert.ConvertSettings",
-        "turn token shards into those of another format, or of another number",
+        "write token shards again, in another format or another number of shards",
         "bpe-beam convert tokens/ --format parquet --output tokens-parquet/\n"
         "  bpe-beam convert tokens-1/ tokens-2/ --shards 64 --output tokens/",
-        "Nothing is tokenized again. Needs neither the corpus nor memory for more than a document.",
+        "Nothing is tokenized again, and the corpus is not needed. A thread keeps at most one "
+        "document in memory.",
     ),
     "verify": Job(
         "verify.VerifySettings",
@@ -102,84 +103,85 @@ JOBS: dict[str, Job] = {
     ),
     "blend": Job(
         "blend.BlendSettings",
-        "print the list of shards that Megatron-LM trains on, with weights",
+        "print the weighted list of shards that Megatron-LM reads",
         "bpe-beam blend web/ books/ --weights 0.8,0.2 --sequences sequences.json",
-        "The list is for --data-args-path, the file of sequences for --per-dataset-sequences-path.",
+        "Give the list to Megatron with --data-args-path, and the file of --sequences with "
+        "--per-dataset-sequences-path.",
     ),
     "evaluate": Job(
         "evaluate.EvaluateSettings",
-        "show what tokenizers do to a corpus: tokens a word, words kept whole, unused tokens",
+        "measure tokenizers on a corpus: tokens per word, words kept whole, unused tokens",
         "bpe-beam evaluate --counts counts/ --tokenizer tok-32k/ tok-64k/ --output report.json\n"
         "  bpe-beam evaluate --counts counts/ --tokenizer tok-128k/ --vocab-sizes 16k,32k,64k",
-        "From counts this takes seconds, whatever the corpus.",
+        "With --counts this takes seconds, whatever the size of the corpus.",
         resumes=False,
     ),
     "diff": Job(
         "diff.DiffSettings",
-        "show what differs between two tokenizers, and which words they encode differently",
+        "show the differences between two tokenizers, and the words that they encode differently",
         "bpe-beam diff tok-old/ tok-new/ --counts counts/",
-        "Exit code 0 if nothing differs, 1 if something differs, 2 after any error.",
+        "Exit code 0 if nothing differs, 1 if something differs, 2 after an error.",
         verdict="same",
     ),
     "encode": Job(
         "encode.EncodeSettings",
-        "text to token ids, on one line",
+        "convert a text to token ids, on one line",
         "bpe-beam encode --tokenizer tok/tokenizer.json --show 'Hello, world'",
     ),
     "decode": Job(
         "decode.DecodeSettings",
-        "token ids to text",
+        "convert token ids to text",
         "bpe-beam decode --tokenizer tok/tokenizer.json 15496 11 995",
-        "Writes the bytes of the text as they are, and a newline after them on a terminal only.",
+        "Writes the bytes of the text unchanged; on a terminal also a newline.",
     ),
     "export": Job(
         "export.ExportSettings",
-        "write a tokenizer as a file of another library, with the same ids",
+        "write a tokenizer in the format of another library, with the same ids",
         "bpe-beam export tok/ --format sentencepiece --output tokenizer.model\n"
         "  bpe-beam export tokenizer.model --format transformers --output tok-hf/",
-        "Refuses a form that cannot represent the tokenizer, and says why. Special tokens have the "
-        "roles that the files beside the tokenizer name. A .tiktoken file has neither the special "
-        "tokens nor the pre-tokenizer.",
+        "Refuses a format that cannot represent the tokenizer, and says why. The files next to the "
+        "tokenizer decide the roles of special tokens. A .tiktoken file contains neither the "
+        "special tokens nor the pre-tokenizer.",
     ),
     "inspect": Job(
         "inspect.InspectSettings",
-        "show what a tokenizer, a counts folder or a folder of shards contains",
+        "show the content of a tokenizer, a counts folder or a folder of shards",
         "bpe-beam inspect tok/tokenizer.json",
     ),
     "plan": Job(
         "plan.PlanSettings",
-        "show which files a job would read, and its splits",
+        "show the files that a job would read, and its splits",
         "bpe-beam plan --input 'data/**/*.jsonl.zst'",
         "Reads only the first bytes of each file.",
     ),
     "counts merge": Job(
         "counts.merge.MergeCountsSettings",
-        "add counts folders up, as if their corpora had been counted at once",
+        "add counts folders up, as if all their texts had been counted together",
         "bpe-beam counts merge counts-2023/ counts-2024/ --output counts/",
-        "They must have the same normalizer, pre-tokenizer and special tokens, and all or none of "
-        "them must be by source.",
+        "All folders must have the same normalizer, pre-tokenizer and special tokens. Either all "
+        "or none of them must be counted by source.",
     ),
     "counts show": Job(
         "counts.show.ShowCountsSettings",
-        "print the most frequent words of a counts folder, with the counts of each source",
+        "print the most frequent words of a counts folder, with their counts by source",
         "bpe-beam counts show counts/ --top 50",
     ),
     "counts filter": Job(
         "counts.filter.FilterCountsSettings",
-        "write a counts folder without rare words, or with some sources only",
+        "write a counts folder without rare words, or with only some sources",
         "bpe-beam counts filter counts/ --min-count 2 --output counts-2/",
     ),
     "doctor": Job(
         "doctor.DoctorSettings",
-        "show which runners, storages and extras work here, and what is missing",
+        "show which runners, stores and extras work on this machine, and what is missing",
         "bpe-beam doctor\n  bpe-beam doctor s3://bucket/corpus --format json",
-        "Shows no secrets, and sends nothing but to the stores of the paths. Exit code 1 if "
-        "something needed fails.",
+        "Shows no secrets, and sends requests only to the stores of the given paths. Exit code 1 "
+        "if something required fails.",
         verdict="works",
     ),
     "quickstart": Job(
         "quickstart.QuickstartSettings",
-        "try it all on the Python standard library's sources: train, tokenize, verify",
+        "try train, tokenize and verify on the sources of Python's standard library",
         "bpe-beam quickstart",
     ),
 }

@@ -14,6 +14,6 @@ class PlanSettings(Settings):
 
     input: InputSettings = part(InputSettings, only=LISTING)
     output: str | None = option(
-        None, metavar="F", help="Write the whole plan as JSON to a path or URL; - is stdout."
+        None, metavar="F", help="Write the whole plan as JSON to this path or URL; - is stdout."
     )
     run: RunSettings = part(RunSettings, RunSettings(), only=MESSAGES)

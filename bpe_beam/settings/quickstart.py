@@ -12,5 +12,5 @@ from bpe_beam.settings.field import Settings, option, part
 class QuickstartSettings(Settings):
     """Settings of `quickstart`: train, tokenize and verify on text that every machine has."""
 
-    output: str = option("bpe-beam-quickstart", metavar="DIR", help="Folder of everything made.")
+    output: str = option("bpe-beam-quickstart", metavar="DIR", help="Folder for all results.")
     run: RunSettings = part(RunSettings, RunSettings())

@@ -26,20 +26,22 @@ class StreamTokenizeSettings(Settings):
             "columns",
             *(each.name for each in own_options(ArrangementSettings)),
         ),
+        helps={"formats": "Format of the shards."},
     )
     poll_seconds: int = option(
         10,
-        help="Time between two listings of the inputs.",
+        help="Seconds between two listings of the inputs.",
         between=(1, _WEEK),
     )
     window_seconds: int = option(
         60,
-        help="Length of a window: files that arrive within this time become one folder of shards.",
+        help="Length of a window in seconds. Files that arrive within a window become one folder "
+        "of shards.",
         between=(0, _WEEK),
     )
     until_idle_seconds: int | None = option(
         None,
-        help="End when no file has arrived for this time (default: run until stopped).",
+        help="Stop when no file has arrived for N seconds (default: run until stopped).",
         between=(0, _WEEK),
     )
 

@@ -39,28 +39,28 @@ class ArrangementSettings(Settings):
     sequence_length: int | None = option(
         None,
         parse=parse_length,
-        help="Make sequences of N tokens from the documents. A trainer that shifts one sequence to "
-        "get inputs and labels wants one token more than its input has: 4097 for inputs of 4,096.",
+        help="Make sequences of N tokens from the documents. If the trainer shifts a sequence to "
+        "get inputs and labels, give one token more: 4097 for inputs of 4,096.",
         between=(1, MAX_SEQUENCE_LENGTH),
     )
     packing: str | None = option(
         None,
         choices=("concatenate", "best_fit"),
-        help="How sequences are made. concatenate: join all documents and cut after every N "
-        "tokens. best_fit: cut only documents of more than N tokens, and choose those of a "
-        "sequence so that little room is left.",
+        help="How to make sequences. concatenate: join all documents and cut after every N "
+        "tokens. best_fit: choose documents that fill a sequence well, and cut only documents "
+        "longer than N tokens.",
         default_help="concatenate",
     )
     max_documents_per_sequence: int | None = option(
         None,
-        help="With best_fit: never put more than N documents, or parts of them, into a sequence.",
+        help="With best_fit: maximum number of documents, whole or cut, in a sequence.",
         between=(1, MAX_SEQUENCE_LENGTH),
     )
     pad_token: str | None = option(
         None,
         metavar="TOKEN",
         help="Token that fills each sequence up to its length.",
-        default_help="sequences may be shorter",
+        default_help="none: sequences may be shorter",
     )
     shuffle_seed: int | None = option(
         None,
@@ -71,31 +71,31 @@ class ArrangementSettings(Settings):
     validation_share: str | None = option(
         None,
         metavar="P%",
-        help="Write about this share of the documents to the folder validation below the output, "
-        "the others to train. A hash of a document's text, or of its id, decides.",
+        help="Approximate share of the documents to write to the folder validation in the output; "
+        "the others go to train. A hash of the document's text or id decides.",
         check=_check_share,
     )
     validation_by: str | None = option(
         None,
         choices=("text", "id"),
-        help="What decides whether a document is for validation. text: equal texts are in one "
-        "part. id: documents with one id are in one part; documents without an id go by their "
-        "texts.",
+        help="Input of the hash that chooses documents for validation. text: documents with equal "
+        "texts go to the same folder. id: documents with equal ids do; documents without an id "
+        "use their text.",
         default_help="text",
     )
     shard_tokens: int = option(
         SHARD_TOKENS,
-        help="With sequences, a seed or a validation share: the number of tokens that a shard has "
-        "at most, about. A worker needs some 10 bytes of memory for each.",
+        help="With sequences, a seed or a validation share: approximate maximum number of tokens "
+        "in a shard. A worker needs about 10 bytes of memory for each.",
         between=(1, 1 << 30),
     )
     dry_run: bool = option(
         False,
-        help="Write no shard: show what would be read, and estimate time, memory and storage from "
-        "the job on a sample. With sequences, a seed or a validation share: "
-        "tokenize into the folder work below the output, and tell how many sequences and how much "
-        "padding there would be. The same command without this option continues from there, and so "
-        "does one with other options of this group.",
+        help="Write no shards. Show what would be read, and estimate time, memory and storage by "
+        "running the job on a sample. With sequences, a seed or a validation share: tokenize into "
+        "the folder work in the output, and show the number of sequences and their padding. The "
+        "same command without --dry-run continues from there, even if it changes other options of "
+        "this group.",
     )
 
     @property
@@ -154,48 +154,48 @@ class TokenizeSettings(Settings):
         flag="--format",
         choices=SHARD_FORMATS,
         kind="repeat",
-        help="Format of the shards. Repeat for more: each then has a folder of its name below the "
+        help="Format of the shards. Repeat for more: each format gets a folder of its name in the "
         "output, and the text is tokenized once.",
         default_help=DEFAULT_SHARD_FORMAT,
     )
     columns: tuple[str, ...] = columns_option(
         (),
-        "Columns that Parquet and Arrow shards get for trainers, as lists: attention_mask and "
-        "labels; of sequences position_ids, loss_mask and seq_start_id, too.",
+        "Columns for trainers, as lists, in Parquet and Arrow shards: attention_mask and labels; "
+        "for sequences also position_ids, loss_mask and seq_start_id.",
         default_help="none",
         identity="if set",
     )
     append: str | None = option(
-        None, metavar="TOKEN", help="Token put after each document.", identity="always"
+        None, metavar="TOKEN", help="Token to put after each document.", identity="always"
     )
     prepend: str | None = option(
-        None, metavar="TOKEN", help="Token put before each document.", identity="always"
+        None, metavar="TOKEN", help="Token to put before each document.", identity="always"
     )
     allowed_special: AllowedSpecial = allowed_special_option(identity="always")
     add_special_tokens: bool = option(
         False,
         help="Put the special tokens of the tokenizer's post-processor, such as <s>, around each "
-        "document; those of --prepend and --append come outside of them.",
+        "document. The tokens of --prepend and --append go outside of them.",
         identity="if set",
     )
     empty_documents: str = option(
         "keep",
         choices=("keep", "drop"),
-        help="What happens to documents without a token of their text. Dropped ones are counted.",
+        help="What to do with documents whose text has no tokens. Dropped documents are counted.",
         identity="if set",
     )
     max_document_tokens: int | None = option(
         None,
-        help="Most tokens of a document, those around it included.",
-        default_help="what the format allows",
+        help="Maximum number of tokens in a document, including the tokens around its text.",
+        default_help="the limit of the format",
         between=(1, MAX_DOCUMENT_TOKENS),
         identity="if set",
     )
     long_documents: str = option(
         "split",
         choices=("split", "cut"),
-        help="What happens to documents beyond --max-document-tokens: they become several "
-        "documents, or tokens at the end of their texts are left out. They are counted.",
+        help="What to do with documents beyond --max-document-tokens. split: make several "
+        "documents. cut: drop tokens at the end of the text. Such documents are counted.",
         identity="if set",
     )
     arranging: ArrangementSettings = part(ArrangementSettings, ArrangementSettings())

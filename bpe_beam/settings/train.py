@@ -45,8 +45,7 @@ def _role(what: str) -> Any:
     return _training(
         None,
         metavar="T",
-        help=f"Special token that {what}, for tokenizer_config.json. It is added to "
-        "--special-token.",
+        help=f"Special token that {what}. It is also written to tokenizer_config.json.",
         identity="if set",
     )
 
@@ -73,20 +72,23 @@ class TrainingSettings(Settings):
 
     output: str | None = field(default=None, kw_only=True)
     vocab_size: int = option(
-        help="Number of vocabulary entries, such as 32000 or 32k, special tokens and alphabet "
-        "included. To compare sizes train the largest: evaluate shows what smaller ones do.",
+        help="Number of entries in the vocabulary, such as 32000 or 32k, including special tokens "
+        "and the alphabet. To compare sizes, train only the largest: evaluate shows the figures "
+        "of smaller ones.",
         between=(1, MAX_VOCAB_SIZE),
     )
     counts: str | None = option(
-        None, metavar="DIR", help="Train from the counts that count wrote, instead of --input."
+        None,
+        metavar="DIR",
+        help="Folder that count wrote, to train from its counts instead of --input.",
     )
     input: InputSettings | None = part(InputSettings, None)
     run: RunSettings = part(RunSettings, RunSettings())
     model: str = option(
         "bpe",
         choices=MODELS,
-        help="Model of the tokenizer. wordpiece merges by likelihood; prefix_bpe is what Hugging "
-        "Face calls WordPiece training.",
+        help="Model of the tokenizer. wordpiece chooses merges by likelihood. prefix_bpe is what "
+        "Hugging Face calls WordPiece training.",
     )
     min_frequency: int = _training(
         0,
@@ -98,51 +100,50 @@ class TrainingSettings(Settings):
         (),
         metavar="SOURCE=W,...",
         kind="pairs",
-        help="Weights of the sources, by which their counts are multiplied, such as en=0.3,zh=2. A "
-        "weight of 0 leaves the source out; other sources have the weight 1.",
+        help="Weights that multiply the counts of sources, such as en=0.3,zh=2. Weight 0 excludes "
+        "a source; all other sources have weight 1.",
         parse=parse_weights,
         check=_check_weights,
     )
     temperature: str | None = _training(
         None,
         metavar="T",
-        help="Raise each source's share of the text to this power, from 0 (equal shares) to 1 (the "
-        "shares as they are). Excludes --weights.",
+        help="Exponent of each source's share of the text, from 0 (equal shares) to 1 (the shares "
+        "as they are). Cannot be used with --weights.",
         check=parse_temperature,
     )
     tie_break: str | None = _training(
         None,
         choices=TIE_BREAKS,
-        help="Tie rule: which of several best pairs is merged.",
+        help="Tie rule: which of several equally good pairs is merged first.",
         default_help=DEFAULT_TIE_BREAK,
         models=_MERGING,
     )
     symbols: str | None = _of_bpe(
         None,
         choices=SYMBOLS,
-        help="What words are divided into before the first merge: their bytes, as GPT-2 does, or "
-        "their characters.",
-        default_help="bytes for the pre-tokenizers of patterns, characters for all others",
+        help="Symbols of a word before the first merge: its bytes, as in GPT-2, or its characters.",
+        default_help="bytes for pre-tokenizers with a pattern, else characters",
     )
     alphabet: str | None = _of_bpe(
         None,
         choices=ALPHABETS,
-        help="Which symbols are in the vocabulary before the first merge: bytes is all 256, and "
-        "any text can be encoded; seen is those of the corpus, and text with others becomes "
-        "unknown tokens or fails.",
-        default_help="bytes where symbols are bytes, else seen",
+        help="Symbols in the vocabulary before the first merge. bytes: all 256, so any text can "
+        "be encoded. seen: the symbols of the corpus; other symbols become unknown tokens, or "
+        "encoding fails.",
+        default_help="bytes if the symbols are bytes, else seen",
     )
     initial_alphabet: str | None = _training(
         None,
         metavar="CHARS",
-        help="More characters for the vocabulary, such as 0123456789, whether the corpus has them "
-        "or not.",
+        help="Characters to add to the vocabulary, such as 0123456789, even if the corpus does "
+        "not contain them.",
         models=_MERGING,
     )
     limit_alphabet: int | None = _training(
         None,
-        help="Put at most N single characters into the vocabulary: those of --initial-alphabet, "
-        "then the most frequent of the corpus. The others are removed from the words.",
+        help="Maximum number of single characters in the vocabulary: first the characters of "
+        "--initial-alphabet, then the most frequent ones. All others are removed from the words.",
         between=(0, MAX_INT64),
         models=_MERGING,
         base_decides=True,
@@ -157,38 +158,40 @@ class TrainingSettings(Settings):
     end_of_word_suffix: str | None = _of_bpe(
         None,
         metavar="S",
-        help="Suffix of each word's last character, such as </w>.",
+        help="Suffix of the last character of each word, such as </w>.",
     )
     end_of_word_symbol: str | None = _of_bpe(
         None,
         metavar="C",
-        help="Character put after each word as a symbol of its own. Needs --pretokenizer "
-        "whitespace_split and a text without it.",
+        help="Character to put after each word as a symbol of its own. Requires --pretokenizer "
+        "whitespace_split and a text without this character.",
     )
     continuing_subword_prefix: str | None = _training(
         None,
         metavar="S",
-        help="Prefix of each character of a word but the first.",
+        help="Prefix of each character of a word except the first.",
         default_help="## for wordpiece and prefix_bpe",
         models=_MERGING,
         base_decides=True,
     )
     byte_fallback: bool = _of_bpe(
         False,
-        help="Add the bytes <0x00> to <0xFF> to the vocabulary, for characters that it lacks.",
+        help="Add the bytes <0x00> to <0xFF> to the vocabulary. They encode characters that the "
+        "vocabulary lacks.",
     )
     unk_token: str | None = _training(
         None,
         metavar="T",
-        help="The unknown token, the first entry of the vocabulary unless it is a special token.",
+        help="Unknown token. It is the first entry of the vocabulary unless it is also a special "
+        "token.",
         default_help="[UNK] for wordpiece and prefix_bpe, <unk> for word_level, none for bpe",
         base_decides=True,
     )
     template: str | None = _training(
         None,
         metavar="'T $A T'",
-        help="Special tokens that the tokenizer puts around a text, $A, with add_special_tokens, "
-        "such as '[CLS] $A [SEP]'; never in tokenize.",
+        help="Special tokens around a text, $A, such as '[CLS] $A [SEP]'. Encoding adds them only "
+        "with add_special_tokens.",
         default_help="none",
         base_decides=True,
     )
@@ -200,7 +203,7 @@ class TrainingSettings(Settings):
     mask_token: str | None = _role("hides a token that a model must guess")
     model_max_length: int | None = _training(
         None,
-        help="The largest number of tokens of the model's input, for tokenizer_config.json.",
+        help="Maximum number of tokens in the model's input, for tokenizer_config.json.",
         default_help="no limit",
         parse=parse_length,
         between=(1, MAX_INT64),
@@ -209,26 +212,26 @@ class TrainingSettings(Settings):
     chat_template: str | None = _training(
         None,
         metavar="FILE",
-        help="Jinja template of conversations, copied to chat_template.jinja.",
+        help="File with a Jinja template of conversations; it is copied to chat_template.jinja.",
     )
     continue_from: str | None = _training(
         None,
         metavar="F",
-        help="A tokenizer.json of BPE to continue: all its ids are kept, and merges are added. "
-        "Needs its normalizer and pre-tokenizer.",
+        help="BPE tokenizer.json to continue. All its ids are kept, and new merges are added. "
+        "Requires the same normalizer and pre-tokenizer.",
         models=("bpe",),
     )
     special_tokens: tuple[str, ...] = special_tokens_option(
-        "Token that is extracted from the text; first in the vocabulary. With --counts, in "
-        "addition to those that count extracted."
+        "Special token: it is extracted from the text, and comes first in the vocabulary. With "
+        "--counts, these tokens are added to the ones that count extracted."
     )
     normalizer: str | None = normalizer_option(None)
     pretokenizer: str | None = pretokenizer_option(None)
     driver_memory: int = _training(
         8 * 10**9,
         metavar="SIZE",
-        help="Memory for training. Words that need more stay on storage, and their merges are "
-        "learned in rounds on the workers.",
+        help="Memory for training. If the words need more, they stay on storage, and workers "
+        "learn the merges in rounds.",
         default_help="8GB",
         parse=parse_size,
         between=(MIN_DRIVER_MEMORY, MAX_INT64),
@@ -236,9 +239,9 @@ class TrainingSettings(Settings):
     merge_rounds: str = _training(
         "auto",
         choices=MERGE_ROUNDS,
-        help="Where merges are learned: in this process, or in rounds on the workers. The merges "
-        "are the same.",
-        default_help="auto: by --driver-memory",
+        help="Where merges are learned. local: in this process. distributed: in rounds on the "
+        "workers. The merges are the same.",
+        default_help="auto: depends on --driver-memory",
     )
 
     dry_run: bool = dry_run_option(DRY_RUN)

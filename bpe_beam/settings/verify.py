@@ -16,17 +16,17 @@ class VerifySettings(Settings):
         flag="folder",
         metavar="DIR",
         kind="many",
-        help="Folders that tokenize, convert, WriteTokens, count or train wrote. Of a folder with "
-        "one folder for each format, or with train and validation, all are verified.",
+        help="Folders that tokenize, convert, WriteTokens, count or train wrote. If a folder "
+        "contains one folder per format, or train and validation, all of them are verified.",
     )
-    full: bool = option(False, help="Also encode the corpus again and compare each token.")
+    full: bool = option(False, help="Also encode the corpus again and compare every token.")
     input: InputSettings | None = part(
         InputSettings,
         None,
         only=("inputs",),
         helps={
-            "inputs": "The corpus, where it is now, to compare its files with those that were "
-            "tokenized: paths, URLs, folders, globs, or @FILE."
+            "inputs": "The corpus at its current location. Its files are compared with the "
+            "files that were tokenized. Paths, URLs, folders, globs, or @FILE."
         },
     )
     run: RunSettings = part(RunSettings, RunSettings(), only=("workers", "progress", *MESSAGES))

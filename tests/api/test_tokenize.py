@@ -127,4 +127,4 @@ def test_warnings_are_raised(corpus: Path, tokenizer: Tokenizer) -> None:
 def test_its_options_are_in_its_signature() -> None:
     names = inspect.signature(bpe_beam.tokenize).parameters
     assert {"append", "formats", "sequence_length", "dry_run", "overwrite", "inputs"} <= {*names}
-    assert "append: Token put after each document." in (bpe_beam.tokenize.__doc__ or "")
+    assert "append: Token to put after each document." in (bpe_beam.tokenize.__doc__ or "")

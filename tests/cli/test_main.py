@@ -302,7 +302,7 @@ LAUNCHED = {"--help": (0, "usage: bpe-beam {job} "), "--oh": (2, "bpe-beam {job}
 
 @pytest.mark.parametrize(
     ("name", "flag"),
-    in_turn(["count", "train", "tokenize", "stream_tokenize", "verify"], LAUNCHED),
+    in_turn(["count", "train", "tokenize", "stream_tokenize"], LAUNCHED),
 )
 def test_launchers_are_the_jobs(name: str, flag: str) -> None:
     done = subprocess.run(

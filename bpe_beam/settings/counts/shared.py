@@ -19,7 +19,7 @@ def sources_option(what: str, **more: Any) -> Any:
         flag="--source",
         metavar="NAME",
         kind="repeat",
-        help=f"Source to {what} (default: all sources). Repeat for more.",
+        help=f"Source to {what} (default: all). Repeat for more.",
         parse=lambda texts: tuple(sorted(set(texts))),
         **more,
     )

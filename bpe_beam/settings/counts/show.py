@@ -16,7 +16,7 @@ class ShowCountsSettings(Settings):
     """Settings of `counts show`: the most frequent words of a counts folder."""
 
     folder: str = folder_option()
-    top: int = option(20, help="Number of words.", between=(1, MAX_TOP))
+    top: int = option(20, help="Number of words to print.", between=(1, MAX_TOP))
     sources: tuple[str, ...] | None = sources_option("count")
-    min_count: int = min_count_option("Leave out")
+    min_count: int = min_count_option("Skip")
     run: RunSettings = part(RunSettings, RunSettings(), only=MESSAGES)
