@@ -118,12 +118,12 @@ def _lines(row: _Row, width: int, terminal: Terminal) -> list[str]:
     return [*above, terminal.paint(label, "cyan") + padding + first, *others]
 
 
-def for_people(summary: Mapping[str, Any]) -> dict[str, Any]:
+def for_people(summary: Mapping[str, Any]) -> dict[str, object]:
     """Return the part of a summary that a person needs at the end of a job.
 
     Figures that this module does not know are shown.
     """
-    shown: dict[str, Any] = {}
+    shown: dict[str, object] = {}
     ordered = sorted(summary.items(), key=lambda row: row[0] in _LAST)
     for key, value in ordered:
         if key in _DETAILS or (key in _NOTHING_WRONG and value == 0):

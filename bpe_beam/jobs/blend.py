@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any
 
 from msgspec import Struct
 
@@ -26,7 +25,7 @@ class BlendSummary(Struct, frozen=True):
     """The summary of `blend`."""
 
     job: str
-    folders: dict[str, Any]
+    folders: dict[str, dict[str, int]]
     shards: int
     sequences: int | None
     documents: int

@@ -30,7 +30,7 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder, RestoredTask
 from bpe_beam.folders.receipts import WORK, Publication
 from bpe_beam.folders.run_folder import RunFolder
-from bpe_beam.jobs.corpus.summary import shard_source_facts
+from bpe_beam.jobs.corpus.summary import Rows, SourceFigures, shard_source_figures
 from bpe_beam.jobs.input_folders import (
     kind_of_tokens,
     refuse_own_folder,
@@ -97,7 +97,7 @@ class ConvertSummary(Struct, frozen=True, kw_only=True):
     documents: int
     text_bytes: int | None
     tokens: int
-    sources: dict[str, dict[str, Any]] | None
+    sources: SourceFigures | None
     shards: int
     shards_bytes: int
     seconds: float
@@ -105,7 +105,7 @@ class ConvertSummary(Struct, frozen=True, kw_only=True):
     runner: str | None
     workers: int | None
     counters: dict[str, int] | None
-    distributions: dict[str, Any] | None
+    distributions: dict[str, object] | None
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
         documents=manifest.documents,
         text_bytes=manifest.totals.text_bytes or None,
         tokens=manifest.totals.tokens,
-        sources=shard_source_facts(manifest.sources),
+        sources=shard_source_figures(manifest.sources),
         shards=manifest.totals.shards,
         shards_bytes=sum(file.bytes for shard in manifest.shards for file in shard.files),
         seconds=round(time.monotonic() - started, 3),
@@ -421,7 +421,7 @@ class _Conversion:
         sequences = inputs.sequence_length is not None
         return replace(manifest, arranged=ArrangedPart.joined(arranged) if sequences else UNSET)
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[Rows]:
         """Return what `Shard` and `TokenlessSplit` share, for each new shard.
 
         Of divided shards nothing is known; shards that are joined are of no split.
@@ -459,7 +459,7 @@ class _Conversion:
         return write_token_counts(storage, folder.url, fingerprint, joined)
 
 
-def _row(split: int, **known: Any) -> dict[str, Any]:
+def _row(split: int, **known: Any) -> Rows:
     """Return the fields that `Shard` and `TokenlessSplit` share; unknown numbers are 0."""
     unknown = {"slices": (), "documents": 0, "text_bytes": 0, "rejects": 0}
     return {"split": split, **unknown, **known}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.counts.manifest import CountsManifest, part_name, source_totals
@@ -19,7 +19,12 @@ from bpe_beam.folders.output_folder import RestoredFolder, RestoredTask
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.jobs.corpus.job import CorpusJob, Receipts, RemainingSplits
-from bpe_beam.jobs.corpus.summary import CorpusSummary, TemplateSummary, source_facts
+from bpe_beam.jobs.corpus.summary import (
+    CorpusSummary,
+    SourceFigures,
+    TemplateSummary,
+    source_figures,
+)
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress, ShareOfTime
 from bpe_beam.settings.count import CountSettings
@@ -58,7 +63,7 @@ class CountSummary(CorpusSummary, frozen=True, kw_only=True):
     splits_kept_from_before: int | None
     words: int
     unique_words: int
-    sources: dict[str, dict[str, Any]] | None
+    sources: SourceFigures | None
 
 
 def run(
@@ -86,7 +91,7 @@ def run(
         text_bytes=manifest.text_bytes,
         words=manifest.words,
         unique_words=manifest.unique_words,
-        sources=source_facts(manifest),
+        sources=source_figures(manifest),
     )
 
 
@@ -190,14 +195,14 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
     def stale(self, receipts: Receipts) -> list[str]:
         splits = self._split_tasks(self.plan)
         done = {i: each for i, split in enumerate(splits) if (each := receipts.get(split))}
-        ranges: list[list[BlocksReference]] = [[] for _ in range(PARTITIONS)]
+        references: list[list[BlocksReference]] = [[] for _ in range(PARTITIONS)]
         for partition, reference in self._known_ranges(done):
-            ranges[partition].append(reference)
+            references[partition].append(reference)
         return [
             part
-            for part, references in zip(_PARTS, ranges, strict=True)
+            for part, of_part in zip(_PARTS, references, strict=True)
             if (merged := receipts.get(part)) is not None
-            and merged.read_stats(PartStats).made_of != made_of(references)
+            and merged.read_stats(PartStats).made_of != made_of(of_part)
         ]
 
     def _known_ranges(self, done: Mapping[int, Receipt]) -> list[tuple[int, BlocksReference]]:

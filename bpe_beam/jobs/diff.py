@@ -84,7 +84,7 @@ def run(settings: DiffSettings, progress: Progress) -> DiffSummary:
             )
     same = result.same and (words is None or words.other_words == 0)
     if settings.format == "json":
-        report: dict[str, Any] = {"same": same, **result.as_json()}
+        report: dict[str, object] = {"same": same, **result.as_json()}
         report["words"] = msgspec.to_builtins(words)
         write_json(report, "-", {})
     else:
@@ -157,8 +157,8 @@ def _numbered_as_one(parts: list[PartDifference]) -> Iterator[PartDifference]:
     def but_for_numbers(row: PartDifference) -> tuple[str, str, str]:
         return re.sub("[0-9]+", "0", row.part), row.a, row.b
 
-    for _, group in groupby(parts, but_for_numbers):
-        first, *others = group
+    for _, alike in groupby(parts, but_for_numbers):
+        first, *others = alike
         also = f" and {len(others):,} more with other numbers" if others else ""
         yield structs.replace(first, part=first.part + also)
 

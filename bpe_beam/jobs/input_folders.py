@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -59,7 +59,7 @@ def refuse_twice(folders: Sequence[str], harm: str) -> None:
             raise UsageError(f"{other} is named twice: {harm}")
 
 
-def kind_of_tokens(manifest: Manifest, settings: Sequence[str] = AROUND) -> dict[str, Any]:
+def kind_of_tokens(manifest: Manifest, settings: Sequence[str] = AROUND) -> dict[str, object]:
     """Return what shards used together must share: the tokenizer and settings of encoding."""
     return {
         "tokenizer": manifest.tokenizer.fingerprint,
@@ -69,7 +69,7 @@ def kind_of_tokens(manifest: Manifest, settings: Sequence[str] = AROUND) -> dict
 
 
 def refuse_unlike(
-    folders: Sequence[str], kinds: Sequence[Mapping[str, Any]], problem: str, remedy: str
+    folders: Sequence[str], kinds: Sequence[Mapping[str, object]], problem: str, remedy: str
 ) -> None:
     """Refuse folders that differ in what they must share."""
     for folder, kind in zip(folders[1:], kinds[1:], strict=True):
@@ -83,7 +83,7 @@ def refuse_unlike(
             raise UsageError("\n".join([f"{problem}; what differs:", *lines]), remedy=remedy)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(value)
     return "none" if value is None else str(value)

@@ -6,7 +6,6 @@ import itertools
 import time
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -63,7 +62,7 @@ class StreamSummary(Struct, frozen=True, kw_only=True):
     next: list[str]
     warnings: list[str] | None
     counters: dict[str, int] | None
-    distributions: dict[str, Any] | None
+    distributions: dict[str, object] | None
 
 
 def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
-from typing import Any
 
 from bpe_beam.corpus.first_records import TRIED_RECORDS, documents_without_id, unusable_records
 from bpe_beam.corpus.plan import Plan
@@ -69,7 +68,7 @@ def plan_of(
     return plan
 
 
-def identity(input_settings: InputSettings, plan: Plan) -> dict[str, Any]:
+def identity(input_settings: InputSettings, plan: Plan) -> dict[str, object]:
     """Return what `__job` has of a job's input, on which its results depend."""
     return {
         "reading": identity_of(input_settings),

@@ -27,6 +27,7 @@ from bpe_beam.folders.receipts import Receipt
 from bpe_beam.folders.run_folder import RunFolder
 from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.jobs.corpus.summary import (
+    Rows,
     inputs_summary,
     loss_warnings,
     losses_summary,
@@ -199,7 +200,7 @@ class CorpusJob(ABC, Generic[S, M]):
 
     def summary_rows(
         self, result: CorpusResult[M], *, warnings: Sequence[str] = (), next: Sequence[str]
-    ) -> dict[str, Any]:
+    ) -> Rows:
         """Return the rows of `CorpusSummary`, with the warnings that the job adds."""
         totals = self.totals(result.manifest)
         warnings = [

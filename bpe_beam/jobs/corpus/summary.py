@@ -24,8 +24,30 @@ _SHOWN_FILES = 10
 _IN_ARCHIVES = "in tar archives: hidden files, README, LICENSE and their like"
 
 
+Rows = dict[str, Any]
+"""Rows of a summary: values by the names of its fields."""
+
+SourceFigures = dict[str, dict[str, object]]
+"""Figures of each source by name."""
+
+
+class Losses(Struct, frozen=True):
+    """What is lost of damaged files.
+
+    Attributes:
+        files: The number of damaged files.
+        records: The number of lost records, as far as it is known.
+        names: The names of the first files.
+    """
+
+    bytes: int
+    files: int
+    records: int | None
+    names: list[str]
+
+
 class CorpusSummary(Struct, frozen=True, kw_only=True):
-    """What the summaries of `count` and `tokenize` share."""
+    """The rows that the summaries of `count` and `tokenize` share."""
 
     job: str
     output: str
@@ -42,14 +64,14 @@ class CorpusSummary(Struct, frozen=True, kw_only=True):
     text_bytes: int
     rejects: int
     rejects_by_reason: dict[str, int] | None
-    lost: dict[str, Any] | None
+    lost: Losses | None
     seconds: float
     next: Sequence[str]
     runner: str | None
     workers: int | None
     text_bytes_per_second: int | None
     counters: dict[str, int] | None
-    distributions: dict[str, Any] | None
+    distributions: dict[str, object] | None
 
 
 class TemplateSummary(Struct, frozen=True):
@@ -60,7 +82,7 @@ class TemplateSummary(Struct, frozen=True):
     template: str | None
 
 
-def inputs_summary(plan: Plan, not_split: Sequence[str]) -> dict[str, Any]:
+def inputs_summary(plan: Plan, not_split: Sequence[str]) -> Rows:
     """Return the rows of a summary about the input files."""
     passed_over = first_few(plan.passed_over, _SHOWN_FILES)
     if any(input_format(name).archive for name in {file.format for file in plan.files}):
@@ -90,16 +112,16 @@ def _by_format(files: Iterable[InputFile]) -> dict[str, str]:
     }
 
 
-def losses_summary(losses: Sequence[FileLoss]) -> dict[str, Any] | None:
-    """Return what a summary says of the losses in a manifest; None where nothing was lost."""
+def losses_summary(losses: Sequence[FileLoss]) -> Losses | None:
+    """Return what a summary says of the losses in a manifest; None if nothing is lost."""
     if not losses:
         return None
-    return {
-        "bytes": sum(loss.bytes for loss in losses),
-        "files": len(losses),
-        "records": lost_records(losses),
-        "names": first_few([loss.file for loss in losses], _SHOWN_FILES),
-    }
+    return Losses(
+        bytes=sum(loss.bytes for loss in losses),
+        files=len(losses),
+        records=lost_records(losses),
+        names=first_few([loss.file for loss in losses], _SHOWN_FILES),
+    )
 
 
 def loss_warnings(losses: Sequence[FileLoss], stored_bytes: int) -> list[str]:
@@ -110,9 +132,9 @@ def loss_warnings(losses: Sequence[FileLoss], stored_bytes: int) -> list[str]:
     return [f"{lost}; documents that came of them before the damage showed are kept"]
 
 
-def source_facts(
+def source_figures(
     manifest: CountsManifest, tokens: Mapping[str, int | None] | None = None
-) -> dict[str, dict[str, Any]] | None:
+) -> SourceFigures | None:
     """Return the figures of each source of counts; None without sources."""
     if manifest.sources is None:
         return None
@@ -120,9 +142,9 @@ def source_facts(
     return _with_shares(rows, tokens)
 
 
-def shard_source_facts(
+def shard_source_figures(
     sources: Mapping[str, SourceTotals] | None,
-) -> dict[str, dict[str, Any]] | None:
+) -> SourceFigures | None:
     """Return the figures of each source of shards; None without sources."""
     if sources is None:
         return None
@@ -148,10 +170,10 @@ def source_warnings(input_settings: InputSettings, sources: Collection[str] | No
 
 def _with_shares(
     rows: Mapping[str, Mapping[str, int]], tokens: Mapping[str, int | None] | None
-) -> dict[str, dict[str, Any]]:
+) -> SourceFigures:
     """Return the figures of each source with its share of the text and its bytes per token."""
     total = sum(row["text_bytes"] for row in rows.values())
-    figures: dict[str, dict[str, Any]] = {}
+    figures: SourceFigures = {}
     for name, row in rows.items():
         size = row["text_bytes"]
         figures[name] = {**row, "share": size / total if total else None}

@@ -1,4 +1,4 @@
-"""How many words of a counts folder are how frequent, and how long."""
+"""Histograms of the words of a counts folder: by their counts, and by their lengths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the jobs on counts folders share: the parts of a new folder, chosen sources, the summary."""
+"""Shared by the jobs on counts folders: the parts of a new folder, chosen sources, the summary."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name, read
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder, RestoredTask
-from bpe_beam.jobs.corpus.summary import source_facts
+from bpe_beam.jobs.corpus.summary import Rows, source_figures
 from bpe_beam.messages import command, list_few
 from bpe_beam.progress import Progress
 from bpe_beam.settings.counts.filter import FilterCountsSettings
@@ -49,7 +49,7 @@ def make_counts(
     progress: Progress,
     make_part: Callable[[int], CountsPart],
     manifest_of: Callable[[tuple[CountsPart, ...]], CountsManifest],
-    rows: Callable[[CountsManifest], dict[str, Any]],
+    rows: Callable[[CountsManifest], Rows],
 ) -> NewCountsSummary:
     """Write a counts folder, except the parts that an earlier run finished.
 
@@ -92,7 +92,7 @@ def make_counts(
         text_bytes=manifest.text_bytes,
         words=manifest.words,
         unique_words=manifest.unique_words,
-        sources=source_facts(manifest),
+        sources=source_figures(manifest),
         **rows(manifest),
         seconds=round(time.monotonic() - started, 3),
         next=[command("counts", "show", settings.output)],

@@ -14,11 +14,11 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
+from bpe_beam.jobs.corpus.summary import Rows
 from bpe_beam.jobs.dry_run.trial import (
     TrialProgress,
     Trials,
@@ -148,7 +148,7 @@ class _Words:
         """The number of unique words of the corpus."""
         return round(self.manifest.unique_words * self.growth(1 / self.trials.share))
 
-    def rows(self) -> dict[str, Any]:
+    def rows(self) -> Rows:
         """Return the rows of the summary."""
         trials, plan = self.trials, self.trials.plan
         splits = len(plan.splits)
@@ -242,7 +242,7 @@ def _training(
     manifest: CountsManifest,
     unique: int,
     word_bytes: int,
-) -> dict[str, Any]:
+) -> Rows:
     """Return what training takes, from a training on all or some parts of counts."""
     from bpe_beam.jobs import train
 

@@ -22,7 +22,7 @@ from bpe_beam.corpus.plan import Plan
 from bpe_beam.engines.local import scattered
 from bpe_beam.engines.run import workers_of
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
-from bpe_beam.jobs.corpus.summary import inputs_summary
+from bpe_beam.jobs.corpus.summary import Rows, inputs_summary
 from bpe_beam.jobs.dry_run.sample import POSITIONS, sample_of
 from bpe_beam.progress import Progress, Stage
 from bpe_beam.settings.common import RunSettings
@@ -67,7 +67,7 @@ class TrialProgress(Progress):
 
 @dataclass(frozen=True)
 class Trial:
-    """What the job took on a sample.
+    """The figures of a job on a sample.
 
     Attributes:
         seconds: Its seconds.
@@ -81,7 +81,7 @@ class Trial:
     counters: dict[str, int]
     storage_bytes: int
     manifest_bytes: int
-    summary: dict[str, Any]
+    summary: Rows
 
     @property
     def stored(self) -> int:
@@ -149,7 +149,7 @@ class Trials:
         """Return an amount of the whole corpus by its name in the summary."""
         return round(float(self.second.summary[name]) / self.share)
 
-    def rows(self) -> dict[str, Any]:
+    def rows(self) -> Rows:
         """Return the rows of the summary that jobs share."""
         plan = self.plan
         rows = inputs_summary(plan, ())

@@ -9,7 +9,6 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -69,7 +68,7 @@ class EvaluateSummary(Struct, frozen=True):
     warnings: list[str] | None
     words: int | None
     unique_words: int | None
-    tokenizers: dict[str, dict[str, Any]]
+    tokenizers: dict[str, dict[str, object]]
     bytes_per_token_by_source: dict[str, dict[str, float | None]] | None
     seconds: float
     tokens: list[str] | UnsetType = UNSET
@@ -263,7 +262,7 @@ def _labelled(report: TokenizerReport) -> Iterator[tuple[str, Figures]]:
     yield report.name, report.figures
 
 
-def _rows(report: TokenizerReport) -> Iterator[tuple[str, dict[str, Any]]]:
+def _rows(report: TokenizerReport) -> Iterator[tuple[str, dict[str, object]]]:
     """Yield the lines of a tokenizer for people."""
     for label, figures in _labelled(report):
         row = _few(figures)
@@ -286,9 +285,9 @@ def _by_source(reports: Sequence[TokenizerReport]) -> dict[str, dict[str, float 
     return {source: by_source[source] for source in sorted(by_source, key=lambda s: (-sizes[s], s))}
 
 
-def _few(figures: Figures) -> dict[str, Any]:
+def _few(figures: Figures) -> dict[str, object]:
     total = figures.total
-    row: dict[str, Any] = {
+    row: dict[str, object] = {
         "vocab_size": figures.vocab_size,
         "tokens": total.tokens,
         "bytes_per_token": total.bytes_per_token,

@@ -36,7 +36,7 @@ _COLUMNS = {
 """The figures of the format `text`, and their headings."""
 
 _BY_SOURCE = ("bytes_per_token", "tokens_per_word", "words_kept_whole")
-"""Those of a source: the others depend on how large it is."""
+"""The figures of a source: the others depend on its size."""
 
 
 class ReportOutput:

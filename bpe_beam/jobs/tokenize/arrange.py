@@ -11,7 +11,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from msgspec import UNSET, UnsetType, structs, to_builtins
 
@@ -35,10 +34,11 @@ from bpe_beam.folders.receipts import WORK
 from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.jobs.corpus.job import CorpusResult
 from bpe_beam.jobs.corpus.summary import (
+    Rows,
     inputs_summary,
     loss_warnings,
     losses_summary,
-    shard_source_facts,
+    shard_source_figures,
     source_warnings,
 )
 from bpe_beam.jobs.input_folders import inside, restored_files, write_small_files
@@ -237,7 +237,7 @@ def _summary(inputs: TokenizeInputs, arranged: _Arranged, seconds: float) -> Arr
         *source_warnings(settings.input, corpus.sources),
         *unmarked_warnings(inputs),
     ]
-    measured: dict[str, Any] = {"counters": None, "distributions": None}
+    measured: Rows = {"counters": None, "distributions": None}
     rate = None
     if tokenized is not None:
         measured = tokenized.measured.to_json()
@@ -261,7 +261,7 @@ def _summary(inputs: TokenizeInputs, arranged: _Arranged, seconds: float) -> Arr
         shards_kept_from_before=arranged.shards_kept or None,
         tokens=tokens,
         bytes_per_token=corpus.text_bytes / tokens,
-        sources=shard_source_facts(corpus.sources),
+        sources=shard_source_figures(corpus.sources),
         documents_changed=to_builtins(changes) or UNSET,
         **_sequence_figures(settings.arranging, arranged, tokens),
     )
@@ -279,11 +279,9 @@ def _summary(inputs: TokenizeInputs, arranged: _Arranged, seconds: float) -> Arr
     )
 
 
-def _sequence_figures(
-    arranging: ArrangementSettings, arranged: _Arranged, tokens: int
-) -> dict[str, Any]:
+def _sequence_figures(arranging: ArrangementSettings, arranged: _Arranged, tokens: int) -> Rows:
     """Return the figures of sequences, and of each part."""
-    figures: dict[str, Any] = {}
+    figures: Rows = {}
     length = arranging.sequence_length
     if length is not None:
         room = length * sum(arranged.rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -12,6 +11,7 @@ from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, REJECTS
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import Publication, Receipt
+from bpe_beam.jobs.corpus.summary import Rows
 from bpe_beam.jobs.input_folders import inside, write_small_files
 from bpe_beam.jobs.tokenize.arrange_steps import Arranging, Sums, described_part
 from bpe_beam.shards.manifest import NO_PLAN, Manifest, Rejects, with_files
@@ -82,7 +82,7 @@ class ArrangedShards:
         tokenless: list[TokenlessSplit] = []
         for index, (publication, each) in enumerate(zip(publications, stats, strict=True)):
             files = shard_files(publication.receipt)
-            row: dict[str, Any] = {
+            row: Rows = {
                 "split": index,
                 "slices": (),
                 "documents": each.rows,

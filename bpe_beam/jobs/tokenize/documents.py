@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import cached_property, partial
 from importlib import import_module
 from threading import Timer
-from typing import Any
 
 from msgspec import UNSET, UnsetType, structs, to_builtins
 
@@ -20,7 +19,12 @@ from bpe_beam.folders.output_folder import RestoredFolder, RestoredTask
 from bpe_beam.folders.receipts import WORK, Receipt
 from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.jobs.corpus.job import CorpusJob, RemainingSplits
-from bpe_beam.jobs.corpus.summary import CorpusSummary, TemplateSummary, shard_source_facts
+from bpe_beam.jobs.corpus.summary import (
+    CorpusSummary,
+    SourceFigures,
+    TemplateSummary,
+    shard_source_figures,
+)
 from bpe_beam.jobs.input_folders import restored_files, write_small_files
 from bpe_beam.jobs.tokenize.inputs import (
     TokenizeInputs,
@@ -62,7 +66,7 @@ class TokenizeSummary(CorpusSummary, frozen=True, kw_only=True):
     shards_kept_from_before: int | None
     tokens: int
     bytes_per_token: float | None
-    sources: dict[str, dict[str, Any]] | None
+    sources: SourceFigures | None
     documents_changed: dict[str, int] | UnsetType = UNSET
     shards: int | UnsetType = UNSET
     shards_bytes: int | UnsetType = UNSET
@@ -90,7 +94,7 @@ def tokenize_documents(
         text_bytes=totals.text_bytes,
         tokens=totals.tokens,
         bytes_per_token=totals.text_bytes / totals.tokens if totals.tokens else None,
-        sources=shard_source_facts(manifest.sources),
+        sources=shard_source_figures(manifest.sources),
         documents_changed=to_builtins(manifest.changes) or UNSET,
         shards=totals.shards,
         shards_bytes=shards_bytes([manifest]),

@@ -20,7 +20,7 @@ from bpe_beam.folders.output_folder import COUNTS, OutputFolder, RestoredFolder,
 from bpe_beam.jobs.corpus.summary import (
     loss_warnings,
     losses_summary,
-    source_facts,
+    source_figures,
     source_warnings,
 )
 from bpe_beam.jobs.input_folders import same_folder
@@ -192,7 +192,7 @@ def _publish(
         text_bytes=manifest.text_bytes,
         words=manifest.words,
         unique_words=manifest.unique_words,
-        sources=source_facts(manifest, tokens),
+        sources=source_figures(manifest, tokens),
         weights=weights.summary(
             {name: totals.text_bytes for name, totals in (manifest.sources or {}).items()}
         )

@@ -315,7 +315,7 @@ def _check_records(storage: Storage, job_file: str | None, manifest: Manifest) -
         record = JobRecord.from_bytes(storage.read_bytes(job_file))
     if job_file is None or record is None:
         return  # a folder of `WriteTokens`, a window, or a copy of a part
-    expected: dict[str, Any] = {
+    expected: dict[str, object] = {
         "tokenizer": manifest.tokenizer.fingerprint,
         "format": manifest.format,
     }
