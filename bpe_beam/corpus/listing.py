@@ -235,7 +235,7 @@ def _patterns(storage: Storage, inputs: Iterable[str]) -> Iterator[str]:
         if storage.is_folder(path) or not storage.exists(path):
             raise UsageError(
                 f"{entry}: there is no list of inputs at {redact(path)!r} "
-                "(write ./@name for a file whose own name begins with '@')"
+                "(write ./@name for a file whose name begins with '@')"
             )
         try:
             text = storage.read_bytes(path).decode("utf-8-sig")
@@ -245,8 +245,8 @@ def _patterns(storage: Storage, inputs: Iterable[str]) -> Iterator[str]:
             line = line.removesuffix("\r")
             if len(line) > _MAX_NAME:
                 raise UsageError(
-                    f"{entry}: line {number:,} begins with {line[:40]!r} and is no name of a "
-                    "file: a list has one path, URL or glob on each line"
+                    f"{entry}: line {number:,} begins with {line[:40]!r} and is not a file "
+                    "name: a list has one path, URL or glob on each line"
                 )
             if line.strip() and not line.startswith("#"):
                 yield line

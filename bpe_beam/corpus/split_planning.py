@@ -111,9 +111,9 @@ def _slices_of(number: int, file: InputFile, range_bytes: int) -> Iterator[Slice
     """Yield equal slices of a file of at most `range_bytes`, or one of an empty file."""
     count = max(1, -(-file.size // range_bytes))
     if count > MAX_SLICES_OF_FILE:
-        least = -(-file.size // MAX_SLICES_OF_FILE)
+        minimum = -(-file.size // MAX_SLICES_OF_FILE)
         raise UsageError(
-            f"must be at least {least}, got {range_bytes}, which divides {file.name!r} "
+            f"must be at least {minimum}, got {range_bytes}, which divides {file.name!r} "
             f"({file.size} bytes) into over {MAX_SLICES_OF_FILE} slices",
             ("range_bytes",),
         )

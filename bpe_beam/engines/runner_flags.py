@@ -68,7 +68,7 @@ def from_mapping(options: Mapping[str, Any]) -> list[str]:
         name = f"--{key}"
         if name not in known_flags():
             raise UsageError(
-                f"{key} is no flag of a Beam runner{did_you_mean(name, known_flags())}"
+                f"{key} is not a flag of a Beam runner{did_you_mean(name, known_flags())}"
             )
         if not known_flags()[name]:
             if not isinstance(value, bool):
@@ -89,8 +89,8 @@ def check_runner(name: str) -> None:
     lower = name.lower()
     if "." not in name and not {lower, lower + "runner"} & {each.lower() for each in known}:
         raise UsageError(
-            f"runner {name!r} is none of Beam's ({', '.join(sorted(known))}) nor a class by its "
-            f"full name{did_you_mean(name, known)}"
+            f"runner must be one of {', '.join(sorted(known))}, or the full name of a class, got "
+            f"{name!r}{did_you_mean(name, known)}"
         )
 
 

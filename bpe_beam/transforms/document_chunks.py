@@ -136,7 +136,7 @@ def _texts(column: pa.Array, what: str, kind: object) -> list[str | None]:
     try:
         texts = names_in(column)
     except pa.ArrowException as error:
-        raise DataError(f"WriteTokens: {what} is no valid text: {error}") from error
+        raise DataError(f"WriteTokens: {what} is not valid text: {error}") from error
     if texts is None:
         raise DataError(
             f"WriteTokens: {what} must have strings, numbers, dates or UUIDs, got {kind}: convert "

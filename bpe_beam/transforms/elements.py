@@ -83,7 +83,9 @@ def utf8_of(text: Any, what: str = "a document") -> bytes:
             return text
         return text.encode()
     except UnicodeError as error:
-        raise DataError(f"{what} is no valid text: {error}; correct it or filter it out") from error
+        raise DataError(
+            f"{what} is not valid text: {error}; correct it or filter it out"
+        ) from error
 
 
 def string_array(utf8: list[bytes]) -> pa.Array:

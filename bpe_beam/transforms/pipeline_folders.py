@@ -17,7 +17,7 @@ def take_folder(pipeline: beam.Pipeline, folder: str, parameter: str) -> None:
     name = folder.rstrip("/")
     require(
         name not in taken,
-        f"must be another one for each transform of a pipeline, got {name} twice",
+        f"must be different for each transform of a pipeline, got {name} twice",
         parameter,
     )
     taken.add(name)

@@ -131,7 +131,7 @@ def remove_earlier_run(storage: Storage, folder: str) -> None:
     foreign = [name for name in names if (attempted_name(name) or name) not in known]
     require(
         not foreign,
-        f"must have nothing else than what bpe-beam wrote, got {folder} with {list_few(foreign)}",
+        f"must have only files that bpe-beam wrote, got {folder} with {list_few(foreign)}",
         "folder",
         remedy="move that away, or give another folder",
     )

@@ -67,8 +67,8 @@ class WriteTokens(beam.PTransform):
     are numbered without gaps. Without any token the manifest lists no shards.
 
     Args:
-        folder: An empty or new folder; with `overwrite`, one that holds nothing else than what
-            this package wrote.
+        folder: An empty or new folder; with `overwrite`, one with only files that this
+            package wrote.
         tokenizer: The tokenizer that made the ids.
         shards: Maximum number of shards, from 1 to 100,000.
         storage: The storage client.

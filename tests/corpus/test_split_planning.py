@@ -114,7 +114,7 @@ def test_lists_of_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(UsageError, match="not UTF-8 at byte 2"):
         make_plan(STORAGE, ["@latin"])
     (tmp_path / "data").write_text("# fine\n" + '{"text": "' + "a" * 9000 + '"}\n')
-    with pytest.raises(UsageError, match=r"^@data: line 2 begins with .* and is no name of a file"):
+    with pytest.raises(UsageError, match=r"^@data: line 2 begins with .* and is not a file name"):
         make_plan(STORAGE, ["@data"])
     (tmp_path / "nothing").write_bytes(b"# nothing\n")
     with pytest.raises(UsageError, match="no input files: nothing is listed in @nothing"):

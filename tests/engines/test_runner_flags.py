@@ -70,8 +70,11 @@ def test_a_mapping_becomes_flags() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"paralelism": 2}, "paralelism is no flag of a Beam runner; did you mean --parallelism?"),
-        ({"runner": "FlinkRunner"}, "runner is no flag"),
+        (
+            {"paralelism": 2},
+            "not a flag of a Beam runner; did you mean --parallelism?",
+        ),
+        ({"runner": "FlinkRunner"}, "runner is not a flag"),
         ({"no_auth": "yes"}, "no_auth must be true or false, got 'yes'"),
         ({"parallelism": None}, "parallelism must have a value, got None"),
         ({"experiments": [["a"]]}, "experiments must have a value"),
@@ -86,5 +89,5 @@ def test_a_mapping_that_cannot_be_is_refused(options: dict[str, Any], said: str)
 def test_runners() -> None:
     for name in ("FlinkRunner", "flinkrunner", "flink", "DataflowRunner", "my.package.MyRunner"):
         check_runner(name)
-    with pytest.raises(UsageError, match=r"'FlinkRuner' is none .*did you mean FlinkRunner\?"):
+    with pytest.raises(UsageError, match=r"got 'FlinkRuner'.*did you mean FlinkRunner\?"):
         check_runner("FlinkRuner")

@@ -20,10 +20,10 @@ def test_transforms_of_a_pipeline_have_folders_of_their_own(
     out = tmp_path / "out"
     pipeline = beam.Pipeline()
     documents = pipeline | ReadDocuments([tmp_path / "a.jsonl"], rejects=out)
-    with pytest.raises(UsageError, match="rejects must be another one for each transform"):
+    with pytest.raises(UsageError, match="rejects must be different for each transform"):
         _ = pipeline | "Again" >> ReadDocuments([tmp_path / "a.jsonl"], rejects=f"{out}/")
     ids = documents | Tokenize(tokenizer)
-    with pytest.raises(UsageError, match=r"folder must be another .*, got .*/out twice"):
+    with pytest.raises(UsageError, match=r"folder must be different .*, got .*/out twice"):
         _ = ids | "Tokens" >> WriteTokens(out, tokenizer)
     _ = ids | "Elsewhere" >> WriteTokens(tmp_path / "other", tokenizer)
     _ = beam.Pipeline() | ReadDocuments([tmp_path / "a.jsonl"], rejects=out)
