@@ -1,8 +1,13 @@
-"""Builds the native module `bpe_beam._native`; everything else stands in pyproject.toml."""
+"""Builds the native module `bpe_beam._native`; everything else is in pyproject.toml."""
 
+import hashlib
+import os
+import re
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -12,25 +17,79 @@ from setuptools.errors import BaseError, CompileError, LinkError
 
 NATIVE = Path("bpe_beam/native")
 PYBIND11 = "pybind11>=2.13,<4"
-MOST_SHOWN = 200
+MAX_SHOWN = 200
+COMPILER_MEMORY = 1 << 30  # bytes, a little more than the largest unit takes
 
 
 class BuildNative(build_ext):  # type: ignore[misc]
-    """Compiles the kernels, and says what is missing when it cannot."""
+    """Compiles the units that changed, on all cores, and says what is missing if it cannot."""
+
+    force: bool
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        if self.editable_mode:  # pip's own folder is new each time, and would have no objects
+            tag = f"{self.plat_name}-{sys.implementation.cache_tag}"
+            self.build_temp = str(Path("build", f"temp.{tag}"))
 
     def build_extensions(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
+            headers = _pybind11_headers(folder)
             for extension in self.extensions:
-                extension.include_dirs.append(_pybind11_headers(folder))
+                extension.extra_compile_args += ["-isystem", headers]
+            sizes = [(path.name, path.stat().st_size) for path in Path(headers).rglob("*.h")]
+            command = [*self.compiler.compiler_so, *self.compiler.compiler_so_cxx]
+            built_with = repr((command, sys.version, sorted(sizes), Path("setup.py").read_text()))
+            # Objects of another compiler, Python or pybind11 are in another folder.
+            folder_name = hashlib.sha256(built_with.encode()).hexdigest()[:12]
+            self.build_temp = str(Path(self.build_temp, folder_name))
+            self.compiler.compile = partial(self._compile, self.compiler.compile, self.force)
+            self.force = True  # to link is cheap
             try:
                 super().build_extensions()
             except (BaseError, CompileError, LinkError, OSError) as error:
                 text = str(error)
-                _fail(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}...")
+                _fail(text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}...")
+
+    def _compile(self, compile_all, force, sources, output_dir, **arguments):  # type: ignore
+        """Compile in parallel the sources whose objects are older than a file they include."""
+        objects = self.compiler.object_filenames(sources, output_dir=output_dir)
+        old = [
+            source
+            for source, compiled in zip(sources, map(Path, objects), strict=True)
+            if force
+            or not compiled.exists()
+            or any(path.stat().st_mtime >= compiled.stat().st_mtime for path in _includes(source))
+        ]
+        with ThreadPoolExecutor(self.parallel or _processes()) as pool:
+            list(pool.map(lambda source: compile_all([source], output_dir, **arguments), old))
+        return objects
+
+
+def _includes(source: str) -> set[Path]:
+    """Return a source and the files of `NATIVE` that it includes, also through others."""
+    reached: set[Path] = set()
+    waiting = [Path(source)]
+    while waiting:
+        path = waiting.pop()
+        if path not in reached:
+            reached.add(path)
+            names = re.findall(r'^#include "(.+)"$', path.read_text("utf-8"), re.MULTILINE)
+            waiting += [NATIVE / name for name in names]
+    return reached
+
+
+def _processes() -> int:
+    """Return how many compilers may run at once: one a core, as far as the memory suffices."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = Path("/sys/fs/cgroup/memory.max")  # of a container
+    if limit.exists() and (text := limit.read_text().strip()).isdigit():
+        memory = min(memory, int(text))
+    return max(1, min(os.cpu_count() or 1, memory // COMPILER_MEMORY))
 
 
 def _pybind11_headers(folder: str) -> str:
-    """Where pybind11's headers are: those that are installed, else fetched to a folder.
+    """Return the folder of pybind11's headers: the installed ones, or fetched to `folder`.
 
     Beam's workers install what --setup_file packed without build isolation, and their image has a
     compiler but no pybind11.
@@ -72,7 +131,7 @@ setup(
     ext_modules=[
         Extension(
             "bpe_beam._native",
-            sources=[str(NATIVE / "bind" / "module.cpp")],
+            sources=sorted(str(path) for path in NATIVE.rglob("*.cpp")),
             include_dirs=[str(NATIVE)],
             depends=sorted(str(path) for path in NATIVE.rglob("*.hpp")),
             language="c++",

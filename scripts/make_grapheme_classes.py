@@ -1,4 +1,4 @@
-"""Write bpe_beam/native/text/grapheme_classes.hpp: how code points join to graphemes.
+"""Write bpe_beam/native/text/grapheme_classes.{hpp,cpp}: how code points join to graphemes.
 
 Run it after a new Unicode version has reached the `regex` package, as make_unicode_classes.py:
 
@@ -7,12 +7,9 @@ Run it after a new Unicode version has reached the `regex` package, as make_unic
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import regex
-from make_unicode_classes import BLOCK, CODE_POINTS, rows, unicode_version
+from make_unicode_classes import CODE_POINTS, rows, two_stages, unicode_version, write
 
-OUTPUT = Path(__file__).parent.parent / "bpe_beam/native/text/grapheme_classes.hpp"
 # The first that matches decides. InCB separates the consonants and linkers of conjuncts.
 CLASSES = {
     "kCr": r"\r",
@@ -48,16 +45,14 @@ enum class GraphemeClass : std::uint8_t {{
 {names}
 }};
 
-// Code points in blocks of {block}; equal blocks stand once.
-inline constexpr std::uint8_t kGraphemeBlock[{stage1_size}] = {{
-{stage1}
-}};
-inline constexpr std::uint8_t kGraphemeClassOf[{stage2_size}] = {{
-{stage2}
-}};
+#pragma GCC visibility push(hidden)
+// Code points in blocks of {block}; equal blocks are stored once.
+extern const std::uint8_t kGraphemeBlock[{stage1_size}];
+extern const std::uint8_t kGraphemeClassOf[{stage2_size}];
+#pragma GCC visibility pop
 
 /// The class of a code point below 0x110000.
-constexpr GraphemeClass grapheme_class(std::uint32_t code_point) {{
+inline GraphemeClass grapheme_class(std::uint32_t code_point) {{
   return static_cast<GraphemeClass>(
       kGraphemeClassOf[kGraphemeBlock[code_point / {block}] * {block} + code_point % {block}]);
 }}
@@ -65,31 +60,44 @@ constexpr GraphemeClass grapheme_class(std::uint32_t code_point) {{
 }}  // namespace bpe_beam
 """
 
+SOURCE = """\
+// The tables of grapheme_classes.hpp.
+// Written by scripts/make_grapheme_classes.py from Unicode {version}; do not edit.
+#include "text/grapheme_classes.hpp"
+
+namespace bpe_beam {{
+
+const std::uint8_t kGraphemeBlock[{stage1_size}] = {{
+{stage1}
+}};
+const std::uint8_t kGraphemeClassOf[{stage2_size}] = {{
+{stage2}
+}};
+
+}}  // namespace bpe_beam
+"""
+
 
 def main() -> None:
-    """Write the header."""
+    """Write the header and the tables."""
     patterns = [regex.compile(pattern) for pattern in CLASSES.values()]
     classes = [
         next((number for number, p in enumerate(patterns, 1) if p.match(character)), 0)
         for character in map(chr, range(CODE_POINTS))
     ]
-    blocks: dict[tuple[int, ...], int] = {}
-    stage1 = [
-        blocks.setdefault(tuple(classes[start : start + BLOCK]), len(blocks))
-        for start in range(0, CODE_POINTS, BLOCK)
-    ]
-    stage2 = [number for block in blocks for number in block]
-    assert len(blocks) <= 256
-    header = HEADER.format(
+    stage1, stage2 = two_stages(classes)
+    assert max(stage1) < 256
+    write(
+        "text/grapheme_classes",
+        HEADER,
+        SOURCE,
         version=unicode_version(),
         names="\n".join(f"  {name}," for name in CLASSES),
-        block=BLOCK,
         stage1_size=len(stage1),
         stage1=rows(stage1, 32),
         stage2_size=len(stage2),
         stage2=rows(stage2, 32),
     )
-    OUTPUT.write_text(header, "utf-8")
 
 
 if __name__ == "__main__":

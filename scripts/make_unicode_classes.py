@@ -1,4 +1,4 @@
-"""Write bpe_beam/native/text/unicode_classes.hpp: properties of code points as `regex` has them.
+"""Write bpe_beam/native/text/unicode_classes.{hpp,cpp}: properties of code points, as in `regex`.
 
 Run it after a new Unicode version has reached the `regex` package, then the scheduled tests, which
 compare the scanners with `regex` on every code point:
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import regex
 
-OUTPUT = Path(__file__).parent.parent / "bpe_beam/native/text/unicode_classes.hpp"
+NATIVE = Path(__file__).parent.parent / "bpe_beam/native"
 BLOCK = 128
 CODE_POINTS = 0x110000
 # Classes in the order of the numbers that stand for them in the low two bits; 0 is all the rest.
@@ -47,33 +47,53 @@ enum class CharClass : std::uint8_t {{ kOther = 0, kLetter = 1, kNumber = 2, kSp
 inline constexpr std::uint16_t kClassBits = 3;
 {constants}
 
+// The properties of each ASCII character.
+inline constexpr std::uint16_t kAsciiBits[128] = {{
+{ascii}
+}};
+
 // The properties of each kind of code point. A kind's low two bits are its class too.
 inline constexpr std::uint16_t kBitsOfKind[{kinds_size}] = {{
 {kinds}
 }};
 
-// Code points in blocks of {block}; equal blocks stand once.
-inline constexpr std::uint16_t kKindBlock[{stage1_size}] = {{
-{stage1}
-}};
-inline constexpr std::uint8_t kKindOf[{stage2_size}] = {{
-{stage2}
-}};
+#pragma GCC visibility push(hidden)
+// The kinds of code points in blocks of {block}; equal blocks are stored once.
+extern const std::uint16_t kKindBlock[{stage1_size}];
+extern const std::uint8_t kKindOf[{stage2_size}];
+#pragma GCC visibility pop
 
 /// The kind of a code point below 0x110000: an index of kBitsOfKind.
-constexpr std::uint8_t char_kind(std::uint32_t code_point) {{
+inline std::uint8_t char_kind(std::uint32_t code_point) {{
   return kKindOf[kKindBlock[code_point / {block}] * {block} + code_point % {block}];
 }}
 
 /// The class of a code point below 0x110000.
-constexpr CharClass char_class(std::uint32_t code_point) {{
+inline CharClass char_class(std::uint32_t code_point) {{
   return static_cast<CharClass>(char_kind(code_point) & kClassBits);
 }}
 
 /// The properties of a code point below 0x110000.
-constexpr std::uint16_t char_bits(std::uint32_t code_point) {{
+inline std::uint16_t char_bits(std::uint32_t code_point) {{
   return kBitsOfKind[char_kind(code_point)];
 }}
+
+}}  // namespace bpe_beam
+"""
+
+SOURCE = """\
+// The tables of unicode_classes.hpp.
+// Written by scripts/make_unicode_classes.py from Unicode {version}; do not edit.
+#include "text/unicode_classes.hpp"
+
+namespace bpe_beam {{
+
+const std::uint16_t kKindBlock[{stage1_size}] = {{
+{stage1}
+}};
+const std::uint8_t kKindOf[{stage2_size}] = {{
+{stage2}
+}};
 
 }}  // namespace bpe_beam
 """
@@ -114,7 +134,23 @@ def unicode_version() -> str:
     raise SystemExit("this regex package is older than Unicode 15: upgrade it")
 
 
-def rows(numbers: list[int], per_row: int) -> str:
+def write(name: str, header: str, source: str, **values: object) -> None:
+    """Write NAME.hpp and NAME.cpp."""
+    (NATIVE / f"{name}.hpp").write_text(header.format(block=BLOCK, **values))
+    (NATIVE / f"{name}.cpp").write_text(source.format(block=BLOCK, **values))
+
+
+def two_stages(numbers: list[int]) -> tuple[list[int], list[int]]:
+    """Return the numbers of all code points as block numbers, and the blocks one after another."""
+    blocks: dict[tuple[int, ...], int] = {}
+    stage1 = [
+        blocks.setdefault(tuple(numbers[start : start + BLOCK]), len(blocks))
+        for start in range(0, CODE_POINTS, BLOCK)
+    ]
+    return stage1, [number for block in blocks for number in block]
+
+
+def rows(numbers: list[int] | list[str], per_row: int) -> str:
     """Return the numbers as C++ initializer text."""
     return "\n".join(
         "    " + ", ".join(map(str, numbers[start : start + per_row])) + ","
@@ -123,35 +159,30 @@ def rows(numbers: list[int], per_row: int) -> str:
 
 
 def main() -> None:
-    """Write the header."""
+    """Write the header and the tables."""
     bits = all_bits()
     kinds = number_kinds(bits)
     bits_of_kind = [0] * (max(kinds.values()) + 1)
     for properties, number in kinds.items():
         bits_of_kind[number] = properties
-    kind_of = [kinds[properties] for properties in bits]
-    blocks: dict[tuple[int, ...], int] = {}
-    stage1 = [
-        blocks.setdefault(tuple(kind_of[start : start + BLOCK]), len(blocks))
-        for start in range(0, CODE_POINTS, BLOCK)
-    ]
-    stage2 = [number for block in blocks for number in block]
+    stage1, stage2 = two_stages([kinds[properties] for properties in bits])
     constants = [
         f"inline constexpr std::uint16_t {f'{name} = {4 << i};':<23}  // {pattern}"
         for i, (name, pattern) in enumerate(PROPERTIES.items())
     ]
-    OUTPUT.write_text(
-        HEADER.format(
-            version=unicode_version(),
-            constants="\n".join(constants),
-            kinds_size=len(bits_of_kind),
-            kinds=rows(bits_of_kind, 16),
-            block=BLOCK,
-            stage1_size=len(stage1),
-            stage1=rows(stage1, 24),
-            stage2_size=len(stage2),
-            stage2=rows(stage2, 32),
-        )
+    write(
+        "text/unicode_classes",
+        HEADER,
+        SOURCE,
+        version=unicode_version(),
+        constants="\n".join(constants),
+        ascii=rows(bits[:128], 16),
+        kinds_size=len(bits_of_kind),
+        kinds=rows(bits_of_kind, 16),
+        stage1_size=len(stage1),
+        stage1=rows(stage1, 24),
+        stage2_size=len(stage2),
+        stage2=rows(stage2, 32),
     )
 
 

@@ -1,4 +1,4 @@
-"""Write native/normalize/unicode_normalization.hpp: decompositions, compositions, lower case.
+"""Write native/normalize/unicode_normalization.{hpp,cpp}: decompositions, lower case.
 
 It needs the packages `unicodedata2` 18.0.0 and a `regex` of the same Unicode version; both are
 tools of this script only (the second is a dependency of bpe-beam for other reasons):
@@ -14,14 +14,11 @@ ignored.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import regex
 import unicodedata2 as unicode
+from make_unicode_classes import CODE_POINTS, rows, two_stages, write
 
-OUTPUT = Path(__file__).parent.parent / "bpe_beam/native/normalize/unicode_normalization.hpp"
-BLOCK = 128
-CODE_POINTS = 0x110000
 SURROGATES = range(0xD800, 0xE000)
 HANGUL = range(0xAC00, 0xD7A4)
 HANGUL_VOWELS_AND_TAILS = [*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)]
@@ -64,36 +61,22 @@ struct Composition {{
   std::uint32_t composed;
 }};
 
-// Code points in blocks of {block}; equal blocks and records stand once.
-inline constexpr std::uint16_t kNormalizationBlock[{stage1_size}] = {{
-{stage1}
-}};
-inline constexpr std::uint16_t kNormalizationRecordOf[{stage2_size}] = {{
-{stage2}
-}};
-inline constexpr NormalizationRecord kNormalizationRecords[{records_size}] = {{
-{records}
-}};
-inline constexpr char32_t kDecompositions[{decompositions_size}] = {{
-{decompositions}
-}};
+#pragma GCC visibility push(hidden)
+// Code points in blocks of {block}; equal blocks and records are stored once.
+extern const std::uint16_t kNormalizationBlock[{stage1_size}];
+extern const std::uint16_t kNormalizationRecordOf[{stage2_size}];
+extern const NormalizationRecord kNormalizationRecords[{records_size}];
+extern const char32_t kDecompositions[{decompositions_size}];
 
 // Sorted by (first, second).
-inline constexpr Composition kCompositions[{compositions_size}] = {{
-{compositions}
-}};
+extern const Composition kCompositions[{compositions_size}];
 
 // Lower case is this far from the code point. U+0130, the one letter whose lower case is two code
 // points, has the first of them here.
-inline constexpr std::uint8_t kLowerBlock[{lower1_size}] = {{
-{lower1}
-}};
-inline constexpr std::uint8_t kLowerDistanceOf[{lower2_size}] = {{
-{lower2}
-}};
-inline constexpr std::int32_t kLowerDistances[{distances_size}] = {{
-{distances}
-}};
+extern const std::uint8_t kLowerBlock[{lower1_size}];
+extern const std::uint8_t kLowerDistanceOf[{lower2_size}];
+extern const std::int32_t kLowerDistances[{distances_size}];
+#pragma GCC visibility pop
 
 /// The normalization data of a code point below 0x110000.
 inline const NormalizationRecord& normalization_record(std::uint32_t code_point) {{
@@ -108,6 +91,43 @@ inline std::uint32_t lower_case(std::uint32_t code_point) {{
       kLowerDistances[kLowerDistanceOf[block * {block} + code_point % {block}]];
   return static_cast<std::uint32_t>(static_cast<std::int32_t>(code_point) + distance);
 }}
+
+}}  // namespace bpe_beam
+"""
+
+SOURCE = """\
+// The tables of unicode_normalization.hpp.
+// Written by scripts/make_unicode_normalization.py from Unicode {version}; do not edit.
+#include "normalize/unicode_normalization.hpp"
+
+namespace bpe_beam {{
+
+const std::uint16_t kNormalizationBlock[{stage1_size}] = {{
+{stage1}
+}};
+const std::uint16_t kNormalizationRecordOf[{stage2_size}] = {{
+{stage2}
+}};
+const NormalizationRecord kNormalizationRecords[{records_size}] = {{
+{records}
+}};
+const char32_t kDecompositions[{decompositions_size}] = {{
+{decompositions}
+}};
+
+const Composition kCompositions[{compositions_size}] = {{
+{compositions}
+}};
+
+const std::uint8_t kLowerBlock[{lower1_size}] = {{
+{lower1}
+}};
+const std::uint8_t kLowerDistanceOf[{lower2_size}] = {{
+{lower2}
+}};
+const std::int32_t kLowerDistances[{distances_size}] = {{
+{distances}
+}};
 
 }}  // namespace bpe_beam
 """
@@ -187,24 +207,6 @@ def lower_of(code_point: int) -> int:
 LOWER_CASE_LETTERS = [c for c in map(chr, range(CODE_POINTS)) if regex.match(r"\p{Ll}", c)]
 
 
-def two_stages(numbers: list[int]) -> tuple[list[int], list[int]]:
-    """Return the numbers of all code points as block numbers, and the blocks one after another."""
-    blocks: dict[tuple[int, ...], int] = {}
-    stage1 = [
-        blocks.setdefault(tuple(numbers[start : start + BLOCK]), len(blocks))
-        for start in range(0, CODE_POINTS, BLOCK)
-    ]
-    return stage1, [number for block in blocks for number in block]
-
-
-def rows(items: list[str] | list[int], per_row: int) -> str:
-    """Return the items as C++ initializer text."""
-    return "\n".join(
-        "    " + ", ".join(map(str, items[start : start + per_row])) + ","
-        for start in range(0, len(items), per_row)
-    )
-
-
 def number(items: list[str] | list[int]) -> dict[str | int, int]:
     """Return a number for each item that occurs, from 0 up in order of occurrence."""
     numbers: dict[str | int, int] = {}
@@ -214,7 +216,7 @@ def number(items: list[str] | list[int]) -> dict[str | int, int]:
 
 
 def main() -> None:
-    """Write the header."""
+    """Write the header and the tables."""
     version = unicode.unidata_version
     if version != "18.0.0" or not regex.match(r"\p{L}", "\ua7e2"):
         raise SystemExit("this wants unicodedata2 18.0.0 and a regex that knows Unicode 18")
@@ -232,27 +234,27 @@ def main() -> None:
     if max(len(distance_numbers), *lower1) >= 1 << 8:
         raise SystemExit("the tables of lower case no longer fit 8 bits")
     pairs = [f"{{{a}, {b}, {joined}}}" for (a, b), joined in composed.items()]
-    OUTPUT.write_text(
-        HEADER.format(
-            version=version,
-            block=BLOCK,
-            stage1_size=len(stage1),
-            stage1=rows(stage1, 20),
-            stage2_size=len(stage2),
-            stage2=rows(stage2, 20),
-            records_size=len(record_numbers),
-            records=rows([str(record) for record in record_numbers], 4),
-            decompositions_size=len(decompositions.points),
-            decompositions=rows(decompositions.points, 16),
-            compositions_size=len(pairs),
-            compositions=rows(pairs, 5),
-            lower1_size=len(lower1),
-            lower1=rows(lower1, 24),
-            lower2_size=len(lower2),
-            lower2=rows(lower2, 32),
-            distances_size=len(distance_numbers),
-            distances=rows([int(distance) for distance in distance_numbers], 16),
-        )
+    write(
+        "normalize/unicode_normalization",
+        HEADER,
+        SOURCE,
+        version=version,
+        stage1_size=len(stage1),
+        stage1=rows(stage1, 20),
+        stage2_size=len(stage2),
+        stage2=rows(stage2, 20),
+        records_size=len(record_numbers),
+        records=rows([str(record) for record in record_numbers], 4),
+        decompositions_size=len(decompositions.points),
+        decompositions=rows(decompositions.points, 16),
+        compositions_size=len(pairs),
+        compositions=rows(pairs, 5),
+        lower1_size=len(lower1),
+        lower1=rows(lower1, 24),
+        lower2_size=len(lower2),
+        lower2=rows(lower2, 32),
+        distances_size=len(distance_numbers),
+        distances=rows([int(distance) for distance in distance_numbers], 16),
     )
 
 

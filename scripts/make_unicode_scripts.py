@@ -1,4 +1,4 @@
-"""Write bpe_beam/native/text/unicode_scripts.hpp: the script of every code point.
+"""Write bpe_beam/native/text/unicode_scripts.{hpp,cpp}: the script of every code point.
 
 Run it after a new Unicode version has reached the `regex` package, as make_unicode_classes.py:
 
@@ -8,12 +8,10 @@ Run it after a new Unicode version has reached the `regex` package, as make_unic
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 
 import regex
-from make_unicode_classes import BLOCK, CODE_POINTS, rows, unicode_version
+from make_unicode_classes import CODE_POINTS, rows, two_stages, unicode_version, write
 
-OUTPUT = Path(__file__).parent.parent / "bpe_beam/native/text/unicode_scripts.hpp"
 ANY = "UNKNOWN"
 # As Hugging Face's UnicodeScripts: kana, and the mark of a long vowel, are one script with Han.
 SAME = {"HIRAGANA": "HAN", "KATAKANA": "HAN"}
@@ -29,18 +27,33 @@ HEADER = """\
 
 namespace bpe_beam {{
 
-// Code points in blocks of {block}; equal blocks stand once.
-inline constexpr std::uint16_t kScriptBlock[{stage1_size}] = {{
-{stage1}
-}};
-inline constexpr std::uint8_t kScriptOf[{stage2_size}] = {{
-{stage2}
-}};
+#pragma GCC visibility push(hidden)
+// Code points in blocks of {block}; equal blocks are stored once.
+extern const std::uint16_t kScriptBlock[{stage1_size}];
+extern const std::uint8_t kScriptOf[{stage2_size}];
+#pragma GCC visibility pop
 
 /// The number of the script of a code point below 0x110000.
-constexpr std::uint8_t script_of(std::uint32_t code_point) {{
+inline std::uint8_t script_of(std::uint32_t code_point) {{
   return kScriptOf[kScriptBlock[code_point / {block}] * {block} + code_point % {block}];
 }}
+
+}}  // namespace bpe_beam
+"""
+
+SOURCE = """\
+// The tables of unicode_scripts.hpp.
+// Written by scripts/make_unicode_scripts.py from Unicode {version}; do not edit.
+#include "text/unicode_scripts.hpp"
+
+namespace bpe_beam {{
+
+const std::uint16_t kScriptBlock[{stage1_size}] = {{
+{stage1}
+}};
+const std::uint8_t kScriptOf[{stage2_size}] = {{
+{stage2}
+}};
 
 }}  // namespace bpe_beam
 """
@@ -61,34 +74,28 @@ def scripts() -> list[int]:
     numbers = {name: number for number, name in enumerate(sorted({*names} - {ANY}), start=1)}
     numbers[ANY] = 0
     text = "".join(chr(c) for c in range(CODE_POINTS))
-    found = [0] * CODE_POINTS
+    numbers_of = [0] * CODE_POINTS
     for name in names:
         number = numbers[SAME.get(name, name)]
         for match in regex.finditer(rf"\p{{Script={name}}}+", text):
-            found[match.start() : match.end()] = [number] * (match.end() - match.start())
+            numbers_of[match.start() : match.end()] = [number] * (match.end() - match.start())
     for character, name in EXCEPTIONS.items():
-        found[ord(character)] = numbers[name]
-    return found
+        numbers_of[ord(character)] = numbers[name]
+    return numbers_of
 
 
 def main() -> None:
-    """Write the header."""
-    found = scripts()
-    blocks: dict[tuple[int, ...], int] = {}
-    stage1 = [
-        blocks.setdefault(tuple(found[start : start + BLOCK]), len(blocks))
-        for start in range(0, CODE_POINTS, BLOCK)
-    ]
-    stage2 = [number for block in blocks for number in block]
-    OUTPUT.write_text(
-        HEADER.format(
-            version=unicode_version(),
-            block=BLOCK,
-            stage1_size=len(stage1),
-            stage1=rows(stage1, 24),
-            stage2_size=len(stage2),
-            stage2=rows(stage2, 32),
-        )
+    """Write the header and the tables."""
+    stage1, stage2 = two_stages(scripts())
+    write(
+        "text/unicode_scripts",
+        HEADER,
+        SOURCE,
+        version=unicode_version(),
+        stage1_size=len(stage1),
+        stage1=rows(stage1, 24),
+        stage2_size=len(stage2),
+        stage2=rows(stage2, 32),
     )
 
 

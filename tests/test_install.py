@@ -75,6 +75,7 @@ def test_a_wheel_of_an_archive_holds_all_that_is_needed(clone: Path, tmp_path: P
     assert {str(path) for path in sources} <= names
     assert "bpe_beam/py.typed" in names
     assert "bpe_beam/native/count/word_table.hpp" in names
+    assert "bpe_beam/native/text/unicode_classes.cpp" in names
     compiled = [name for name in names if name.endswith((".so", ".pyd"))]
     assert len(compiled) == 1
     assert compiled[0].startswith("bpe_beam/_native.")

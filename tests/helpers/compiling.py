@@ -13,6 +13,8 @@ import pytest
 
 HERE = Path(__file__).parents[1] / "native"
 NATIVE = HERE.parents[1] / "bpe_beam/native"
+TABLES = sorted({*NATIVE.rglob("*.cpp")} - {*(NATIVE / "bind").iterdir()})
+"""What a program is linked with: the generated tables."""
 
 WARNINGS = ["-std=c++20", "-g1", "-Wall", "-Wextra", "-Werror", f"-I{NATIVE}", f"-I{HERE}"]
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
@@ -31,7 +33,7 @@ def run_compiler(
     compiler: list[str], sources: list[Path], output: Path, flags: list[str]
 ) -> subprocess.CompletedProcess[str]:
     """Run the compiler; it may fail."""
-    command = [*compiler, *WARNINGS, *flags, *map(str, sources), "-o", str(output)]
+    command = [*compiler, *WARNINGS, *flags, *map(str, [*sources, *TABLES]), "-o", str(output)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
 

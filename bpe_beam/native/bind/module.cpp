@@ -5,16 +5,7 @@
 // them.
 #include <pybind11/pybind11.h>
 
-#include "bind/bind_counting.hpp"
-#include "bind/bind_encoding.hpp"
-#include "bind/bind_json.hpp"
-#include "bind/bind_learning.hpp"
-#include "bind/bind_normalizing.hpp"
-#include "bind/bind_pipeline.hpp"
-#include "bind/bind_records.hpp"
-#include "bind/bind_rounds.hpp"
-#include "bind/bind_scanning.hpp"
-#include "bind/bind_shards.hpp"
+#include "bind/subjects.hpp"
 
 PYBIND11_MODULE(_native, m) {
   m.doc() = "The native kernels of bpe-beam: scanning, counting, learning, encoding.";
@@ -23,7 +14,9 @@ PYBIND11_MODULE(_native, m) {
   bpe_beam::bind_pipeline(m);
   bpe_beam::bind_counting(m);
   bpe_beam::bind_learning(m);
+  bpe_beam::bind_models(m);
   bpe_beam::bind_encoding(m);
+  bpe_beam::bind_decoding(m);
   bpe_beam::bind_json(m);
   bpe_beam::bind_records(m);
   bpe_beam::bind_rounds(m);

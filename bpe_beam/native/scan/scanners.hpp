@@ -90,7 +90,7 @@ struct RunScanner {
   static constexpr std::array<Part, 256> kPartOfByte = [] {
     std::array<Part, 256> parts{};
     for (std::uint32_t c = 0; c < 256; ++c) {
-      parts[c] = c < 0x80 ? Rule::part(char_bits(c)) : Part::kNotAscii;
+      parts[c] = c < 0x80 ? Rule::part(kAsciiBits[c]) : Part::kNotAscii;
     }
     return parts;
   }();

@@ -82,7 +82,7 @@ bool all_have(std::uint16_t bits, const std::vector<std::uint32_t>& code_points)
 
 /// All the bits above the class, of characters of each sort.
 void properties() {
-  static_assert(char_bits('A') == (kUpperLike | kWordChar | 1));
+  static_assert(kAsciiBits['A'] == (kUpperLike | kWordChar | 1));
   CHECK(all_have(kUpperLike | kWordChar, {'A', 'Z', 0xC9, 0x416, 0x1C5}));       // Lu, Lt
   CHECK(all_have(kLowerLike | kWordChar, {'a', 'z', 0xE9, 0x436, 0x17F}));       // Ll
   CHECK(all_have(kUpperLike | kLowerLike | kWordChar, {0x2B0, 0x5D0}));  // Lm, Lo

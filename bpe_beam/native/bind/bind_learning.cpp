@@ -1,6 +1,4 @@
 // Binds bpe_learner.hpp.
-#pragma once
-
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -14,11 +12,13 @@
 #include <vector>
 
 #include "bind/binding.hpp"
+#include "bind/subjects.hpp"
 #include "learn/bpe_learner.hpp"
 
 namespace bpe_beam {
+namespace {
 
-inline TieBreak tie_break_of(const std::string& name) {
+TieBreak tie_break_of(const std::string& name) {
   if (name == "lowest_id") return TieBreak::kLowestId;
   if (name == "first_seen") return TieBreak::kFirstSeen;
   if (name == "greatest_bytes") return TieBreak::kGreatestBytes;
@@ -26,7 +26,7 @@ inline TieBreak tie_break_of(const std::string& name) {
                               name);
 }
 
-inline Score score_of(const std::string& name) {
+Score score_of(const std::string& name) {
   if (name == "count") return Score::kCount;
   if (name == "likelihood") return Score::kLikelihood;
   throw std::invalid_argument("score must be count or likelihood, got " + name);
@@ -113,7 +113,9 @@ class PyBpeLearner {
   std::mutex mutex_;
 };
 
-inline void bind_learning(py::module_& m) {
+}  // namespace
+
+void bind_learning(py::module_& m) {
   using namespace pybind11::literals;
   m.attr("MAX_POSITIONS") = kMaxPositions;
   py::class_<PyBpeLearner>(m, "BpeLearner", "Learns merges from words and their counts.")

@@ -1,6 +1,4 @@
 // Binds word_table.hpp and id_counts.hpp.
-#pragma once
-
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -15,16 +13,18 @@
 #include <utility>
 #include <vector>
 
-#include "bind/bind_pipeline.hpp"
 #include "bind/binding.hpp"
+#include "bind/py_pipeline.hpp"
 #include "bind/py_text.hpp"
-#include "text/deadline.hpp"
+#include "bind/subjects.hpp"
 #include "count/id_counts.hpp"
 #include "count/word_table.hpp"
 #include "encode/word_model.hpp"
+#include "text/deadline.hpp"
 #include "text/utf8_writer.hpp"
 
 namespace bpe_beam {
+namespace {
 
 class PyWordTable {
  public:
@@ -208,7 +208,7 @@ class PyWordTable {
 };
 
 /// Whether each text is not empty and is greater than the one before, by its bytes.
-inline bool texts_ascend(const py::buffer& data, const InputArray<std::int64_t>& offsets) {
+bool texts_ascend(const py::buffer& data, const InputArray<std::int64_t>& offsets) {
   const py::buffer_info info = data.request();
   const std::string_view bytes = bytes_of(info);
   const auto bounds = checked_offsets(offsets, bytes.size());
@@ -223,7 +223,7 @@ inline bool texts_ascend(const py::buffer& data, const InputArray<std::int64_t>&
 }
 
 /// See `add_id_counts`; `table` has two dimensions and is changed.
-inline void add_id_counts_to(const InputArray<std::uint32_t>& ids,
+void add_id_counts_to(const InputArray<std::uint32_t>& ids,
                              const InputArray<std::int64_t>& offsets,
                              const InputArray<std::uint32_t>& rows,
                              InputArray<std::int64_t>& table) {
@@ -240,7 +240,7 @@ inline void add_id_counts_to(const InputArray<std::uint32_t>& ids,
 }
 
 /// See `add_times_made`; `made` is changed.
-inline bool add_times_made_to(const InputArray<std::int64_t>& merges,
+bool add_times_made_to(const InputArray<std::int64_t>& merges,
                               InputArray<std::int64_t>& made) {
   const auto rows = span_of(merges);
   if (rows.size() % 3 != 0) throw std::invalid_argument("a merge must have three positions");
@@ -250,17 +250,17 @@ inline bool add_times_made_to(const InputArray<std::int64_t>& merges,
 }
 
 /// An array of sums. They wrap without being undefined; the caller refuses them by their bound.
-inline std::span<std::uint64_t> unsigned_span(InputArray<std::int64_t>& array) {
+std::span<std::uint64_t> unsigned_span(InputArray<std::int64_t>& array) {
   return {reinterpret_cast<std::uint64_t*>(array.mutable_data()),
           static_cast<std::size_t>(array.size())};
 }
 
-inline py::tuple as_tuple(const WordAmounts& found) {
+py::tuple as_tuple(const WordAmounts& found) {
   return py::make_tuple(found.words, found.continued, found.bytes, found.characters, found.bound);
 }
 
 /// See `add_word_tokens`; `tokens` and `whole` are changed.
-inline py::tuple add_word_tokens_to(const py::buffer& data,
+py::tuple add_word_tokens_to(const py::buffer& data,
                                     const InputArray<std::int64_t>& offsets,
                                     const InputArray<std::int64_t>& times,
                                     const InputArray<std::uint32_t>& ids,
@@ -353,7 +353,9 @@ class PyWholeWords {
   TokenMap tokens_;
 };
 
-inline void bind_counting(py::module_& m) {
+}  // namespace
+
+void bind_counting(py::module_& m) {
   using namespace pybind11::literals;
   m.def("add_word_tokens", &add_word_tokens_to, "data"_a, "offsets"_a, "times"_a, "ids"_a, "ends"_a,
         "positions"_a, "known"_a, "unknown"_a, "with_tokens"_a, "tokens"_a.noconvert(),

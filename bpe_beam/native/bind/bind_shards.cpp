@@ -1,6 +1,4 @@
 // Bindings of the records of shards.
-#pragma once
-
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -15,22 +13,24 @@
 #include <vector>
 
 #include "bind/binding.hpp"
+#include "bind/subjects.hpp"
 #include "shards/id_dictionary.hpp"
 #include "shards/stored_ids.hpp"
 #include "shards/tf_example.hpp"
 #include "shards/tf_records.hpp"
 
 namespace bpe_beam {
+namespace {
 
 /// About the bytes of the records of some documents, or more: what is not used costs nothing.
-inline std::size_t expected_bytes(std::span<const std::uint32_t> ids,
+std::size_t expected_bytes(std::span<const std::uint32_t> ids,
                                   std::span<const std::int64_t> bounds) {
   constexpr std::size_t kId = 3;
   constexpr std::size_t kAroundIds = 80;
   return kId * ids.size() + kAroundIds * bounds.size();
 }
 
-inline py::array_t<std::uint8_t> tf_records(const InputArray<std::uint32_t>& ids,
+py::array_t<std::uint8_t> tf_records(const InputArray<std::uint32_t>& ids,
                                             const InputArray<std::int64_t>& offsets) {
   const auto values = span_of(ids);
   const auto bounds = checked_offsets(offsets, values.size());
@@ -47,12 +47,12 @@ inline py::array_t<std::uint8_t> tf_records(const InputArray<std::uint32_t>& ids
   return as_array(std::move(records));
 }
 
-inline std::span<const std::uint8_t> byte_span_of(const py::buffer_info& info) {
+std::span<const std::uint8_t> byte_span_of(const py::buffer_info& info) {
   const auto bytes = bytes_of(info);
   return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
 }
 
-inline py::tuple read_tf_records_of(const py::buffer& data) {
+py::tuple read_tf_records_of(const py::buffer& data) {
   const py::buffer_info info = data.request();
   const auto bytes = byte_span_of(info);
   TfRecords found;
@@ -66,7 +66,7 @@ inline py::tuple read_tf_records_of(const py::buffer& data) {
 }
 
 /// The Examples of documents, one after the other, and where each ends.
-inline py::tuple examples_of(const InputArray<std::uint32_t>& ids,
+py::tuple examples_of(const InputArray<std::uint32_t>& ids,
                              const InputArray<std::int64_t>& offsets) {
   const auto values = span_of(ids);
   const auto bounds = checked_offsets(offsets, values.size());
@@ -91,7 +91,7 @@ inline py::tuple examples_of(const InputArray<std::uint32_t>& ids,
 }
 
 /// The ids of Examples and the number of each one's, up to the first that is no Example.
-inline py::tuple read_examples(const py::buffer& data, const InputArray<std::int64_t>& ends) {
+py::tuple read_examples(const py::buffer& data, const InputArray<std::int64_t>& ends) {
   const py::buffer_info info = data.request();
   const std::string_view bytes = bytes_of(info);
   const auto stops = span_of(ends);
@@ -179,7 +179,7 @@ class BoundStoredIds {
   py::dtype int64_;
 };
 
-inline void bind_id_dictionary(py::module_& m) {
+void bind_id_dictionary(py::module_& m) {
   py::class_<IdDictionary>(m, "IdDictionary")
       .def(py::init<>())
       .def(
@@ -210,7 +210,9 @@ inline void bind_id_dictionary(py::module_& m) {
           py::arg("head"));
 }
 
-inline void bind_shards(py::module_& m) {
+}  // namespace
+
+void bind_shards(py::module_& m) {
   py::class_<BoundStoredIds>(m, "StoredIds")
       .def(py::init<py::array, InputArray<std::uint8_t>, std::size_t, bool, bool>(), py::arg("ids"),
            py::arg("bounds"), py::kw_only(), py::arg("unit"), py::arg("without_first"),

@@ -1,6 +1,4 @@
 // Binds records.hpp, jsonl.hpp and csv.hpp. The GIL is released while a window is read.
-#pragma once
-
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -16,13 +14,15 @@
 #include <vector>
 
 #include "bind/binding.hpp"
+#include "bind/subjects.hpp"
 #include "read/csv.hpp"
 #include "read/jsonl.hpp"
 #include "read/records.hpp"
 
 namespace bpe_beam {
+namespace {
 
-inline py::array_t<std::uint8_t> as_array(Strings& strings) {
+py::array_t<std::uint8_t> strings_as_array(Strings& strings) {
   const auto size = static_cast<py::ssize_t>(strings.bytes().size());
   char* const bytes = strings.release_bytes().release();
   py::capsule owner(bytes, [](void* held) { delete[] static_cast<char*>(held); });
@@ -31,23 +31,23 @@ inline py::array_t<std::uint8_t> as_array(Strings& strings) {
 
 /// (text, text ends, ids, id ends, has id or empty, sources, source ends, starts, bad rows, start,
 /// search, records)
-inline py::tuple as_tuple(Records&& records) {
+py::tuple as_tuple(Records&& records) {
   std::vector<std::int64_t> rows;
   rows.reserve(5 * records.bad.size());
   for (const BadRecord& bad : records.bad) {
     rows.insert(rows.end(), {bad.begin, bad.end, bad.flaw, bad.position, bad.index});
   }
   const auto bad = static_cast<py::ssize_t>(records.bad.size());
-  return py::make_tuple(as_array(records.text), as_array(records.text.release_offsets()),
-                        as_array(records.ids), as_array(records.ids.release_offsets()),
-                        as_array(std::move(records.has_id)), as_array(records.sources),
+  return py::make_tuple(strings_as_array(records.text), as_array(records.text.release_offsets()),
+                        strings_as_array(records.ids), as_array(records.ids.release_offsets()),
+                        as_array(std::move(records.has_id)), strings_as_array(records.sources),
                         as_array(records.sources.release_offsets()),
                         as_array(std::move(records.starts)),
                         as_array(std::move(rows)).reshape({bad, py::ssize_t{5}}),
                         records.reached.start, records.reached.search, records.reached.records);
 }
 
-inline Cut checked_cut(std::span<const char> data, std::size_t start, std::size_t search,
+Cut checked_cut(std::span<const char> data, std::size_t start, std::size_t search,
                        std::size_t stop, bool final, std::size_t max_records,
                        std::size_t max_bytes) {
   if (start > data.size() || max_records == 0) {
@@ -56,7 +56,7 @@ inline Cut checked_cut(std::span<const char> data, std::size_t start, std::size_
   return {start, search, stop, final, max_records, max_bytes};
 }
 
-inline py::tuple text_records_of(const py::buffer& data, const std::string& separator,
+py::tuple text_records_of(const py::buffer& data, const std::string& separator,
                                  std::size_t start, std::size_t search, std::size_t stop,
                                  bool final, std::size_t max_records, std::size_t max_bytes,
                                  const std::optional<std::string>& id_prefix,
@@ -75,7 +75,7 @@ inline py::tuple text_records_of(const py::buffer& data, const std::string& sepa
   return as_tuple(std::move(records));
 }
 
-inline py::tuple jsonl_records_of(const py::buffer& data, std::size_t start, std::size_t search,
+py::tuple jsonl_records_of(const py::buffer& data, std::size_t start, std::size_t search,
                                   std::size_t stop, bool final, std::size_t max_records,
                                   std::size_t max_bytes, const std::vector<std::string>& text,
                                   const std::vector<std::string>& id,
@@ -95,7 +95,7 @@ inline py::tuple jsonl_records_of(const py::buffer& data, std::size_t start, std
   return as_tuple(std::move(records));
 }
 
-inline py::tuple csv_records_of(const py::buffer& data, std::size_t start, std::size_t stop,
+py::tuple csv_records_of(const py::buffer& data, std::size_t start, std::size_t stop,
                                 bool final, std::size_t max_records, std::size_t max_bytes,
                                 char delimiter, std::size_t columns,
                                 const std::array<std::int64_t, 3>& taken,
@@ -116,7 +116,7 @@ inline py::tuple csv_records_of(const py::buffer& data, std::size_t start, std::
 
 /// (the fields of the record that begins at `start`, where the next begins); None if it is not
 /// complete, or if its quotes are invalid.
-inline py::object csv_fields_of(const py::buffer& data, std::size_t start, bool final,
+py::object csv_fields_of(const py::buffer& data, std::size_t start, bool final,
                                 char delimiter) {
   const py::buffer_info info = data.request();
   const std::span<const char> bytes = bytes_of(info);
@@ -132,7 +132,7 @@ inline py::object csv_fields_of(const py::buffer& data, std::size_t start, bool 
   return py::make_tuple(fields, found->next);
 }
 
-inline std::int64_t find_csv_record_of(const py::buffer& data, std::size_t start, bool final,
+std::int64_t find_csv_record_of(const py::buffer& data, std::size_t start, bool final,
                                  char delimiter, std::size_t columns) {
   const py::buffer_info info = data.request();
   const std::span<const char> bytes = bytes_of(info);
@@ -144,7 +144,7 @@ inline std::int64_t find_csv_record_of(const py::buffer& data, std::size_t start
   return found == kNotFound ? -1 : static_cast<std::int64_t>(found);
 }
 
-inline py::tuple separator_end_of(const py::buffer& data, const std::string& separator,
+py::tuple separator_end_of(const py::buffer& data, const std::string& separator,
                                   std::size_t search, std::size_t at_least) {
   const py::buffer_info info = data.request();
   const std::span<const char> bytes = bytes_of(info);
@@ -158,7 +158,7 @@ inline py::tuple separator_end_of(const py::buffer& data, const std::string& sep
   return py::make_tuple(end, found.search);
 }
 
-inline std::int64_t last_gap_of(const py::buffer& data, const std::string& separator) {
+std::int64_t last_gap_of(const py::buffer& data, const std::string& separator) {
   const py::buffer_info info = data.request();
   const std::span<const char> bytes = bytes_of(info);
   std::size_t gap = kNotFound;
@@ -169,7 +169,9 @@ inline std::int64_t last_gap_of(const py::buffer& data, const std::string& separ
   return gap == kNotFound ? -1 : static_cast<std::int64_t>(gap);
 }
 
-inline void bind_records(py::module_& m) {
+}  // namespace
+
+void bind_records(py::module_& m) {
   using namespace pybind11::literals;
   py::list flaws;
   for (const std::string_view name : kFlawNames) flaws.append(py::str(std::string(name)));

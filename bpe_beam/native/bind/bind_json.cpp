@@ -1,6 +1,4 @@
 // Binds json_reader.hpp for tokenizer files: JSON to Python objects, and vocabularies to ids.
-#pragma once
-
 #include <pybind11/pybind11.h>
 
 #include <algorithm>
@@ -14,15 +12,17 @@
 #include <utility>
 #include <vector>
 
-#include "bind/bind_tokens.hpp"
 #include "bind/binding.hpp"
 #include "bind/py_text.hpp"
+#include "bind/py_tokens.hpp"
+#include "bind/subjects.hpp"
 #include "read/json_reader.hpp"
 #include "read/json_string.hpp"
 #include "text/utf8_check.hpp"
 #include "text/utf8_writer.hpp"
 
 namespace bpe_beam {
+namespace {
 
 /// Python's collector looks at all objects again and again while many are made; here none is waste.
 class CollectorPause {
@@ -192,7 +192,7 @@ class PythonJson {
 };
 
 /// What Python's `json` makes of UTF-8 JSON; NotImplemented for what it must explain.
-inline py::object read_json(const py::bytes& data) {
+py::object read_json(const py::bytes& data) {
   const CollectorPause pause;
   PythonJson made(data);
   JsonReader<PythonJson> reader(std::string_view(data), made);
@@ -201,7 +201,7 @@ inline py::object read_json(const py::bytes& data) {
 }
 
 /// The merge of a rank, counted from the end if it is negative.
-inline py::tuple merge_at(const PyMerges& merges, py::ssize_t rank) {
+py::tuple merge_at(const PyMerges& merges, py::ssize_t rank) {
   const auto count = static_cast<py::ssize_t>(merges.pairs.size());
   if (rank < 0) rank += count;
   if (rank < 0 || rank >= count) throw py::index_error("no merge has this rank");
@@ -292,7 +292,7 @@ class GrowingBytes {
 };
 
 /// Appends the merges as an array of pairs, with the line breaks that they have in tokenizer.json.
-inline void append_merges(const PyMerges& merges, GrowingBytes& out) {
+void append_merges(const PyMerges& merges, GrowingBytes& out) {
   const char* separator = "[\n      [\n        ";
   for (const auto& [left, right] : merges.pairs) {
     out.append(separator);
@@ -305,7 +305,7 @@ inline void append_merges(const PyMerges& merges, GrowingBytes& out) {
 }
 
 /// Appends ids by token as an object, with the line breaks that they have in tokenizer.json.
-inline void append_vocab(const py::dict& vocab, GrowingBytes& out) {
+void append_vocab(const py::dict& vocab, GrowingBytes& out) {
   const char* separator = "{\n      ";
   Utf8Writer writer;
   PyObject *token = nullptr, *id = nullptr;
@@ -327,7 +327,7 @@ inline void append_vocab(const py::dict& vocab, GrowingBytes& out) {
 }
 
 /// The bytes of a tokenizer.json from its parts: bytes, a vocabulary, and merges.
-inline py::bytes join_json(const py::list& parts) {
+py::bytes join_json(const py::list& parts) {
   std::size_t expected = 0;
   for (const py::handle part : parts) {
     constexpr std::size_t kEntry = 28, kMerge = 56;  // bytes, most of them spaces
@@ -348,7 +348,9 @@ inline py::bytes join_json(const py::list& parts) {
   return out.result();
 }
 
-inline void bind_json(py::module_& m) {
+}  // namespace
+
+void bind_json(py::module_& m) {
   using namespace pybind11::literals;
   m.def("read_json", &read_json, "data"_a,
         "What json.loads makes of UTF-8 JSON; NotImplemented where it may be refused.");

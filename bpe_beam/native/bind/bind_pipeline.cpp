@@ -1,6 +1,4 @@
 // Binds the pipeline, which Python describes as tuples.
-#pragma once
-
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -16,14 +14,17 @@
 #include <utility>
 #include <vector>
 
-#include "bind/bind_normalizing.hpp"
 #include "bind/binding.hpp"
-#include "text/deadline.hpp"
+#include "bind/described_steps.hpp"
+#include "bind/py_pipeline.hpp"
+#include "bind/subjects.hpp"
 #include "scan/pipeline.hpp"
+#include "text/deadline.hpp"
 
 namespace bpe_beam {
+namespace {
 
-inline SplitBehavior behavior_of(const std::string& name) {
+SplitBehavior behavior_of(const std::string& name) {
   if (name == "Removed") return SplitBehavior::kRemoved;
   if (name == "Isolated") return SplitBehavior::kIsolated;
   if (name == "MergedWithPrevious") return SplitBehavior::kMergedWithPrevious;
@@ -34,7 +35,7 @@ inline SplitBehavior behavior_of(const std::string& name) {
 
 /// A step: ("scan", name), ("fixed_length", characters), ("split", matcher, behavior, invert),
 /// ("rewrite", normalizer) or ("prepend", bytes, first_only).
-inline std::unique_ptr<PreTokenizerStep> make_step(const py::tuple& step) {
+std::unique_ptr<PreTokenizerStep> make_step(const py::tuple& step) {
   const auto kind = step[0].cast<std::string>();
   if (kind == "scan") return std::make_unique<ScanStep>(step[1].cast<std::string>());
   if (kind == "split") {
@@ -53,7 +54,7 @@ inline std::unique_ptr<PreTokenizerStep> make_step(const py::tuple& step) {
 /// (content, id, single_word, lstrip, rstrip, normalized, special).
 using AddedTuple = std::tuple<std::string, std::uint32_t, bool, bool, bool, bool, bool>;
 
-inline std::shared_ptr<const Pipeline> make_pipeline(const std::vector<AddedTuple>& added,
+std::shared_ptr<const Pipeline> make_pipeline(const std::vector<AddedTuple>& added,
                                                      const py::object& normalizer,
                                                      const std::vector<py::tuple>& steps,
                                                      double text_seconds) {
@@ -79,39 +80,31 @@ inline std::shared_ptr<const Pipeline> make_pipeline(const std::vector<AddedTupl
                                           std::move(made), text_seconds);
 }
 
-/// A pipeline, which tables and encoders share.
-struct PyPipeline {
-  std::shared_ptr<const Pipeline> pipeline;
-
-  PyPipeline(const std::vector<AddedTuple>& added, const py::object& normalizer,
-             const std::vector<py::tuple>& steps, double text_seconds)
-      : pipeline(make_pipeline(added, normalizer, steps, text_seconds)) {}
-
-  /// The words of a text, as bytes: what counting and encoding see. All added tokens are extracted.
-  [[nodiscard]] py::list words(const py::buffer& text, std::vector<std::uint32_t> allowed) const {
-    struct Collecting {
-      std::vector<std::string> found;
-      void words(const TextView& view, std::span<const Word> spans) {
-        for (const Word& word : spans) {
-          found.emplace_back(view.bytes.substr(word.begin, word.end - word.begin));
-        }
+/// The words of a text, as bytes: what counting and encoding see. All added tokens are extracted.
+py::list words_of(const PyPipeline& splitting, const py::buffer& text,
+                  std::vector<std::uint32_t> allowed) {
+  struct Collecting {
+    std::vector<std::string> collected;
+    void words(const TextView& view, std::span<const Word> spans) {
+      for (const Word& word : spans) {
+        collected.emplace_back(view.bytes.substr(word.begin, word.end - word.begin));
       }
-      void added(std::uint32_t, const TextView&) {}
-    };
-    const py::buffer_info info = text.request();
-    const std::string_view bytes = bytes_of(info);
-    Collecting sink;
-    {
-      py::gil_scoped_release release;
-      std::sort(allowed.begin(), allowed.end());
-      PipelineState state;
-      pipeline->run(bytes, allowed, false, state, sink);
     }
-    py::list result;
-    for (const std::string& word : sink.found) result.append(py::bytes(word));
-    return result;
+    void added(std::uint32_t, const TextView&) {}
+  };
+  const py::buffer_info info = text.request();
+  const std::string_view bytes = bytes_of(info);
+  Collecting sink;
+  {
+    py::gil_scoped_release release;
+    std::sort(allowed.begin(), allowed.end());
+    PipelineState state;
+    splitting.pipeline->run(bytes, allowed, false, state, sink);
   }
-};
+  py::list result;
+  for (const std::string& word : sink.collected) result.append(py::bytes(word));
+  return result;
+}
 
 /// A deadline's scope as a context manager, entered and left by the same thread.
 class TextDeadline {
@@ -166,7 +159,9 @@ class TokenFinder {
   AddedTokens tokens_;
 };
 
-inline void bind_pipeline(py::module_& m) {
+}  // namespace
+
+void bind_pipeline(py::module_& m) {
   using namespace pybind11::literals;
   static py::handle growth_error =
       py::exception<TextGrowth>(m, "TextGrowthError", PyExc_ValueError).release();
@@ -207,12 +202,14 @@ inline void bind_pipeline(py::module_& m) {
            "(id, begin, end) of each token in UTF-8, leftmost first, of those the longest that "
            "counts; (None, begin, end) of special tokens that are not allowed.");
   py::class_<PyPipeline>(m, "Pipeline", "From texts to words: what counting and encoding share.")
-      .def(py::init<const std::vector<AddedTuple>&, const py::object&,
-                    const std::vector<py::tuple>&, double>(),
+      .def(py::init([](const std::vector<AddedTuple>& added, const py::object& normalizer,
+                       const std::vector<py::tuple>& steps, double text_seconds) {
+             return PyPipeline{make_pipeline(added, normalizer, steps, text_seconds)};
+           }),
            "added"_a, "normalizer"_a, "steps"_a,
            "text_seconds"_a = std::numeric_limits<double>::infinity(),
            "`added`: (content, id, single_word, lstrip, rstrip, normalized, special) of each.")
-      .def("words", &PyPipeline::words, "text"_a, "allowed"_a = std::vector<std::uint32_t>{},
+      .def("words", &words_of, "text"_a, "allowed"_a = std::vector<std::uint32_t>{},
            "The words of a text as bytes; added tokens that count are extracted.");
 }
 

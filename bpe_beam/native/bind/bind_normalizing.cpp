@@ -1,6 +1,4 @@
 // Python's side of normalizing: steps described as tuples.
-#pragma once
-
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
@@ -12,15 +10,18 @@
 #include <utility>
 #include <vector>
 
-#include "normalize/bert_normalizer.hpp"
 #include "bind/binding.hpp"
-#include "text/deadline.hpp"
+#include "bind/described_steps.hpp"
+#include "bind/subjects.hpp"
+#include "normalize/bert_normalizer.hpp"
 #include "normalize/matcher.hpp"
 #include "normalize/normalizers.hpp"
 #include "normalize/precompiled.hpp"
 #include "normalize/sentencepiece_normalizer.hpp"
+#include "text/deadline.hpp"
 
 namespace bpe_beam {
+namespace {
 
 /// Matches that a Python function finds: callable(bytes) -> sequence of (begin, end) in bytes.
 class CallbackMatcher final : public Matcher {
@@ -60,7 +61,7 @@ class CallbackMatcher final : public Matcher {
 };
 
 /// A described step's items, checked: its name and how many arguments it has.
-inline py::tuple step_items(py::handle described) {
+py::tuple step_items(py::handle described) {
   if (!py::isinstance<py::tuple>(described) || py::len(described) == 0) {
     throw std::invalid_argument("a step is a tuple that begins with its name, not " +
                                 std::string(py::str(py::repr(described))));
@@ -68,37 +69,15 @@ inline py::tuple step_items(py::handle described) {
   return py::reinterpret_borrow<py::tuple>(described);
 }
 
-inline std::invalid_argument unknown_step(const char* kind, const py::tuple& items) {
+std::invalid_argument unknown_step(const char* kind, const py::tuple& items) {
   return std::invalid_argument("no " + std::string(kind) + " is described by " +
                                std::string(py::str(py::repr(items))));
 }
 
-/// ("literal", bytes), ("punctuation",), ("word_end",), ("space_run",) or ("regex", callable).
-inline std::unique_ptr<Matcher> make_matcher(py::handle described) {
-  const py::tuple items = step_items(described);
-  const auto name = items[0].cast<std::string>();
-  const std::size_t arguments = items.size() - 1;
-  if (name == "literal" && arguments == 1) {
-    return std::make_unique<LiteralMatcher>(std::string(items[1].cast<py::bytes>()));
-  }
-  if (name == "punctuation" && arguments == 0) return std::make_unique<PunctuationMatcher>();
-  if (name == "word_end" && arguments == 0) return std::make_unique<WordEndMatcher>();
-  if (name == "space_run" && arguments == 0) return std::make_unique<SpaceRunMatcher>();
-  if (name == "regex" && arguments == 1) {
-    return std::make_unique<CallbackMatcher>(py::object(items[1]));
-  }
-  throw unknown_step("matcher", items);
-}
-
 /// Sequences within sequences beyond this depth are refused: they are walked by recursion.
-inline constexpr int kDeepestSteps = 32;
+constexpr int kDeepestSteps = 32;
 
-/// A normalizer from a tuple of its "type" in tokenizer.json and its settings: ("NFC",), ("NFD",),
-/// ("NFKC",), ("NFKD",), ("Lowercase",), ("StripAccents",), ("Strip", left, right),
-/// ("Nmt",), ("Precompiled", bytes),
-/// ("SentencePiece", bytes, dummy_prefix, remove_extra, escape, suffix, symbols), ("Prepend", text), ("BertNormalizer", clean, chinese, strip_accents, lowercase),
-/// ("ByteLevel",), ("Replace", matcher, text), ("Sequence", [step, ...]). Needs the GIL.
-inline std::unique_ptr<Normalizer> make_normalizer(py::handle described, int depth = 0) {
+std::unique_ptr<Normalizer> make_nested(py::handle described, int depth) {
   if (depth > kDeepestSteps) throw std::invalid_argument("normalizers are nested too deep");
   const py::tuple items = step_items(described);
   const auto name = items[0].cast<std::string>();
@@ -135,14 +114,14 @@ inline std::unique_ptr<Normalizer> make_normalizer(py::handle described, int dep
   }
   if (name == "Sequence" && arguments == 1) {
     std::vector<std::unique_ptr<Normalizer>> steps;
-    for (const py::handle step : items[1]) steps.push_back(make_normalizer(step, depth + 1));
+    for (const py::handle step : items[1]) steps.push_back(make_nested(step, depth + 1));
     return std::make_unique<NormalizerSequence>(std::move(steps));
   }
   throw unknown_step("normalizer", items);
 }
 
 /// The origins of the characters of an original text; a malformed byte is a character.
-inline std::vector<Origin> own_origins(std::string_view text) {
+std::vector<Origin> own_origins(std::string_view text) {
   std::vector<Origin> origins;
   origins.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
@@ -153,7 +132,7 @@ inline std::vector<Origin> own_origins(std::string_view text) {
   return origins;
 }
 
-inline py::tuple normalize_text(const py::handle& step, const py::bytes& text, bool with_origins) {
+py::tuple normalize_text(const py::handle& step, const py::bytes& text, bool with_origins) {
   const std::unique_ptr<Normalizer> normalizer = make_normalizer(step);
   const auto bytes = static_cast<std::string_view>(text);
   TextBuffer out;
@@ -178,7 +157,29 @@ inline py::tuple normalize_text(const py::handle& step, const py::bytes& text, b
   return py::make_tuple(py::bytes(view.bytes.data(), view.bytes.size()), places);
 }
 
-inline void bind_normalizing(py::module_& m) {
+}  // namespace
+
+std::unique_ptr<Matcher> make_matcher(py::handle described) {
+  const py::tuple items = step_items(described);
+  const auto name = items[0].cast<std::string>();
+  const std::size_t arguments = items.size() - 1;
+  if (name == "literal" && arguments == 1) {
+    return std::make_unique<LiteralMatcher>(std::string(items[1].cast<py::bytes>()));
+  }
+  if (name == "punctuation" && arguments == 0) return std::make_unique<PunctuationMatcher>();
+  if (name == "word_end" && arguments == 0) return std::make_unique<WordEndMatcher>();
+  if (name == "space_run" && arguments == 0) return std::make_unique<SpaceRunMatcher>();
+  if (name == "regex" && arguments == 1) {
+    return std::make_unique<CallbackMatcher>(py::object(items[1]));
+  }
+  throw unknown_step("matcher", items);
+}
+
+std::unique_ptr<Normalizer> make_normalizer(py::handle described) {
+  return make_nested(described, 0);
+}
+
+void bind_normalizing(py::module_& m) {
   using namespace pybind11::literals;
   m.def("check_charsmap", [](const py::bytes& data) { const Charsmap map{std::string_view(data)}; },
         "data"_a, "Raises ValueError, which says what is wrong with a precompiled charsmap.");

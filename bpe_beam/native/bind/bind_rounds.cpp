@@ -1,6 +1,4 @@
 // Binds the steps of merge rounds: packed words, pair counts, rewriting, segments.
-#pragma once
-
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -14,12 +12,14 @@
 #include <vector>
 
 #include "bind/binding.hpp"
-#include "rounds/frequent_pairs.hpp"
+#include "bind/subjects.hpp"
 #include "count/packed_words.hpp"
+#include "rounds/frequent_pairs.hpp"
 #include "rounds/pair_table.hpp"
 #include "rounds/rewriter.hpp"
 
 namespace bpe_beam {
+namespace {
 
 /// Words from Python with valid offsets and counts. Valid while the arguments live.
 class CheckedWords {
@@ -39,17 +39,17 @@ class CheckedWords {
   PackedWords words_;
 };
 
-inline py::tuple to_python(PackedColumns&& columns) {
+py::tuple to_python(PackedColumns&& columns) {
   return py::make_tuple(py::memoryview(as_array(std::move(columns.data))),
                         as_array(std::move(columns.offsets)), as_array(std::move(columns.counts)));
 }
 
-inline py::tuple to_python(PairColumns&& columns) {
+py::tuple to_python(PairColumns&& columns) {
   return py::make_tuple(as_array(std::move(columns.lefts)), as_array(std::move(columns.rights)),
                         as_array(std::move(columns.counts)));
 }
 
-inline py::tuple pack_symbols(const InputArray<std::uint32_t>& symbols,
+py::tuple pack_symbols(const InputArray<std::uint32_t>& symbols,
                               const InputArray<std::int64_t>& offsets) {
   const auto ids = span_of(symbols);
   const auto bounds = span_of(offsets);
@@ -70,7 +70,7 @@ inline py::tuple pack_symbols(const InputArray<std::uint32_t>& symbols,
                         as_array(std::move(packed.offsets)));
 }
 
-inline py::tuple unpack_symbols(const py::buffer& data, const InputArray<std::int64_t>& offsets) {
+py::tuple unpack_symbols(const py::buffer& data, const InputArray<std::int64_t>& offsets) {
   const py::buffer_info info = data.request();
   const PackedWords words{bytes_of(info), span_of(offsets), {}};
   check_offsets(words.offsets, words.data.size());
@@ -229,7 +229,9 @@ class PyFrequentPairs {
   std::optional<FrequentPairs> pairs_;
 };
 
-inline void bind_rounds(py::module_& m) {
+}  // namespace
+
+void bind_rounds(py::module_& m) {
   using namespace pybind11::literals;
   m.def("pack_symbols", &pack_symbols, "symbols"_a, "offsets"_a,
         "Words of symbols as packed words: (data, offsets).");

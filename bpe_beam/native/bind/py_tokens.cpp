@@ -1,27 +1,24 @@
-// Vocabularies and merges from Python: dicts of ids by token, and pairs of tokens.
-#pragma once
+// See py_tokens.hpp.
+#include "bind/py_tokens.hpp"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "encode/bpe_merges.hpp"
-#include "bind/binding.hpp"
 #include "encode/byte_level.hpp"
 #include "encode/word_model.hpp"
 
 namespace bpe_beam {
 
 /// The UTF-8 of a str. Python would keep what PyUnicode_AsUTF8 makes, and hold each token twice.
-inline std::string utf8_of(PyObject* text) {
+std::string utf8_of(PyObject* text) {
   if (!PyUnicode_Check(text)) throw std::invalid_argument("a token must be a str");
   if (PyUnicode_IS_COMPACT_ASCII(text)) {
     return {static_cast<const char*>(PyUnicode_DATA(text)),
@@ -32,7 +29,7 @@ inline std::string utf8_of(PyObject* text) {
   return {PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
 }
 
-inline std::uint32_t id_of(PyObject* number) {
+std::uint32_t id_of(PyObject* number) {
   const unsigned long id = PyLong_AsUnsignedLong(number);
   if (id == static_cast<unsigned long>(-1) && PyErr_Occurred() != nullptr) {
     throw py::error_already_set();
@@ -43,7 +40,7 @@ inline std::uint32_t id_of(PyObject* number) {
 
 /// Whether a vocabulary needs no explanation: its tokens are str and not empty, its ids are int from
 /// 0 to `max_id`, each above the one before.
-inline bool is_plain_vocab(const py::dict& vocab, long max_id) {
+bool is_plain_vocab(const py::dict& vocab, long max_id) {
   PyObject *token = nullptr, *id = nullptr;
   long last = -1;
   for (py::ssize_t at = 0; PyDict_Next(vocab.ptr(), &at, &token, &id) != 0;) {
@@ -58,7 +55,7 @@ inline bool is_plain_vocab(const py::dict& vocab, long max_id) {
 }
 
 /// Tokens from a dict of ids by str, or from pairs of (bytes, id).
-inline TokenIds token_ids(const py::object& tokens) {
+TokenIds token_ids(const py::object& tokens) {
   if (!PyDict_Check(tokens.ptr())) return tokens.cast<TokenIds>();
   TokenIds found;
   found.reserve(static_cast<std::size_t>(PyDict_Size(tokens.ptr())));
@@ -70,7 +67,7 @@ inline TokenIds token_ids(const py::object& tokens) {
 }
 
 /// As `token_ids`; a dict's tokens are written in the byte-level alphabet, others are left out.
-inline TokenIds byte_token_ids(const py::object& tokens) {
+TokenIds byte_token_ids(const py::object& tokens) {
   TokenIds found = token_ids(tokens);
   if (!PyDict_Check(tokens.ptr())) return found;
   const ByteLevelAlphabet alphabet;
@@ -78,38 +75,8 @@ inline TokenIds byte_token_ids(const py::object& tokens) {
   return found;
 }
 
-/// Merges as a Python sequence of pairs of str, each made when it is asked for: a list of them would
-/// be ten times the file, and encoding needs none.
-struct PyMerges {
-  PyMerges() = default;
-  PyMerges(const PyMerges&) = delete;
-  PyMerges& operator=(const PyMerges&) = delete;
-  PyMerges(PyMerges&&) = default;
-  PyMerges& operator=(PyMerges&&) = default;
-  ~PyMerges() = default;
-
-  std::vector<std::pair<std::string_view, std::string_view>> pairs;  // UTF-8
-  std::deque<std::string> texts;  // the tokens that are not parts of `source`
-  py::object source;              // bytes
-
-  /// Adds a merge that was written as one string; false if it is not two tokens with one space.
-  bool add_spaced(std::string_view merge) {
-    const std::size_t space = merge.find(' ');
-    if (space == std::string_view::npos) return false;
-    return add(merge.substr(0, space), merge.substr(space + 1)) &&
-           pairs.back().second.find(' ') == std::string_view::npos;
-  }
-
-  bool add(std::string_view left, std::string_view right) {
-    pairs.emplace_back(left, right);
-    return !left.empty() && !right.empty();
-  }
-
-  std::string_view keep(std::string text) { return texts.emplace_back(std::move(text)); }
-};
-
 /// Adds a merge: a list or tuple of two str, or one str with one space. False if it is neither.
-inline bool add_merge(PyMerges& merges, PyObject* merge) {
+bool add_merge(PyMerges& merges, PyObject* merge) {
   if (PyUnicode_Check(merge)) return merges.add_spaced(merges.keep(utf8_of(merge)));
   if (!PyList_Check(merge) && !PyTuple_Check(merge)) return false;
   if (PySequence_Fast_GET_SIZE(merge) != 2) return false;
@@ -121,7 +88,7 @@ inline bool add_merge(PyMerges& merges, PyObject* merge) {
 }
 
 /// The merges of a sequence, up to the first that is none.
-inline PyMerges merges_of(const py::sequence& items) {
+PyMerges merges_of(const py::sequence& items) {
   PyMerges merges;
   const auto fast = py::reinterpret_steal<py::object>(
       PySequence_Fast(items.ptr(), "merges must be a sequence"));
@@ -137,13 +104,8 @@ inline PyMerges merges_of(const py::sequence& items) {
   return merges;
 }
 
-/// The ids of merges, as a Python object.
-struct PyMergeIds {
-  std::vector<MergeRow> rows;
-};
-
 /// The ids of each merge, up to the first of which a token is not in the vocabulary.
-inline std::vector<MergeRow> merge_ids(const py::dict& vocab, const PyMerges& merges,
+std::vector<MergeRow> merge_ids(const py::dict& vocab, const PyMerges& merges,
                                        std::string_view prefix) {
   const TokenIds tokens = token_ids(vocab);
   const TokenMap ids(tokens);

@@ -1,6 +1,4 @@
 // The scanners by name, for Python.
-#pragma once
-
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
@@ -13,12 +11,14 @@
 #include <vector>
 
 #include "bind/binding.hpp"
+#include "bind/subjects.hpp"
 #include "scan/scanners.hpp"
 #include "scan/word_batches.hpp"
 
 namespace bpe_beam {
+namespace {
 
-inline py::array_t<std::int64_t> scan_words(const py::buffer& text, const std::string& scanner) {
+py::array_t<std::int64_t> scan_words(const py::buffer& text, const std::string& scanner) {
   const py::buffer_info info = text.request();
   const std::string_view bytes = bytes_of(info);
   std::vector<std::int64_t> offsets;
@@ -39,7 +39,9 @@ inline py::array_t<std::int64_t> scan_words(const py::buffer& text, const std::s
   return as_array(std::move(offsets)).reshape({words, py::ssize_t{2}});
 }
 
-inline void bind_scanning(py::module_& m) {
+}  // namespace
+
+void bind_scanning(py::module_& m) {
   using namespace pybind11::literals;
   py::list names;
   for (const std::string_view name : kScannerNames) names.append(py::str(std::string(name)));
