@@ -1,7 +1,6 @@
 """The manifest of a counts folder: the settings of counting, the totals, and the files of words.
 
-A folder with a manifest is finished. Version 3 is written; versions 1 and 2 have no checksum, and
-version 1 has neither sources nor filters.
+A folder with a manifest is finished.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.folder_kind import COUNTS, refuse_other
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import (
+    VERSION,
     Count,
     OtherVersionError,
     Sha256,
@@ -29,8 +29,6 @@ from bpe_beam.storage.json_file import (
     to_struct,
     with_checksum,
 )
-
-VERSION = 3
 
 MAX_SOURCES = 1000
 """The most sources of a counts folder: each has a table of its own where words are counted."""
@@ -154,11 +152,9 @@ class CountsManifest(Struct, frozen=True, forbid_unknown_fields=True):
     def from_bytes(data: bytes, source: str) -> CountsManifest:
         """Return the manifest in the bytes of its file."""
         try:
-            values = read_signed(data, source, VERSION)
+            values = read_signed(data, source)
         except OtherVersionError as error:
             raise UsageError(str(error)) from error
-        if values.get("version") == 1:
-            values.update(sources=None, filtered=[])
         for key in ("version", "sources", "filtered"):
             if key not in values:
                 raise DataError(f"{source}: the key {key!r} is missing")

@@ -15,6 +15,7 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE
 from bpe_beam.folders.compact_names import PackedNames, pack_names, unpack_names
 from bpe_beam.storage.json_file import (
+    VERSION,
     OtherVersionError,
     Sha256,
     parse_json,
@@ -22,13 +23,6 @@ from bpe_beam.storage.json_file import (
     to_struct,
     with_checksum,
 )
-
-VERSION = 2
-"""The version of `__job`. Version 1, which may have no checksum, is read, too."""
-
-_SETTINGS_VERSION = 1
-"""The version of the settings: another number changes the fingerprint of every job, so that no
-folder made before is resumed."""
 
 _SHOWN_DIFFERENCES = 12
 
@@ -63,7 +57,7 @@ class JobRecord(Struct, frozen=True):
     def fingerprint(self) -> str:
         """SHA-256, in hex, of the job and its settings."""
         text = json.dumps(
-            {"job": self.job, "version": _SETTINGS_VERSION, "settings": self.settings},
+            {"job": self.job, "settings": self.settings},
             sort_keys=True,
             separators=(",", ":"),
             allow_nan=False,
@@ -85,7 +79,7 @@ class JobRecord(Struct, frozen=True):
     def from_bytes(data: bytes) -> JobRecord | None:
         """Return the record in a `__job`; None if no job of this package wrote these bytes."""
         try:
-            file = to_struct(read_signed(data, JOB_FILE, VERSION), _JobFile, JOB_FILE)
+            file = to_struct(read_signed(data, JOB_FILE), _JobFile, JOB_FILE)
             record = JobRecord(file.job, file.settings, file.final, unpack_names(file.files))
         except OtherVersionError as error:
             if {"fingerprint", "files"} <= parse_json(data, JOB_FILE).keys():
@@ -109,8 +103,6 @@ def differences(old: JobRecord, new: JobRecord) -> list[tuple[str, str]]:
     if not lines and old.settings.get("plan") != new.settings.get("plan"):
         lines = [("inputs", "files of other names or formats there")]
     lines = [(_OPTIONS.get((new.job, name)) or _OPTIONS.get(name, name), s) for name, s in lines]
-    if not lines:
-        lines = [("settings", "all are equal: another version of bpe-beam wrote the folder")]
     hidden = lines[_SHOWN_DIFFERENCES:]
     more = [("and more", ", ".join(dict.fromkeys(name for name, _ in hidden)))] if hidden else []
     return [*lines[:_SHOWN_DIFFERENCES], *more]

@@ -22,13 +22,12 @@ from msgspec import Struct
 from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage import Storage, redact
-from bpe_beam.storage.json_file import read_signed, to_struct, with_checksum
+from bpe_beam.storage.json_file import VERSION, read_signed, to_struct, with_checksum
 from bpe_beam.storage.names import is_local
 
 WORK = "work"
 """The folder of receipts and temporary files, within the folder of a job, a run or a window."""
 
-_VERSION = 2
 _TASK = re.compile(r"[A-Za-z0-9._-]+")
 _RECEIPT = re.compile(rf"{WORK}/({_TASK.pattern})\.json")
 _BLOCK_BYTES = 1 << 20
@@ -44,9 +43,7 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 
-class Receipt(
-    Struct, frozen=True, forbid_unknown_fields=True, rename={"task": "piece", "stats": "facts"}
-):
+class Receipt(Struct, frozen=True, forbid_unknown_fields=True):
     """What is recorded of a finished task.
 
     Attributes:
@@ -64,14 +61,6 @@ class Receipt(
     def read_stats(self, struct: type[T]) -> T:
         """Return the stats as an object of a class; raise DataError if they do not fit it."""
         return to_struct(self.stats, struct, f"the receipt of {self.task}")
-
-    def fits(self, struct: type[object]) -> bool:
-        """Return whether the stats, which another version may have written, fit a class."""
-        try:
-            self.read_stats(struct)
-        except DataError:
-            return False
-        return True
 
 
 class Publication(Struct, frozen=True):
@@ -104,7 +93,7 @@ class TaskFolder:
         if _TASK.fullmatch(task) is None:
             raise ValueError(f"task must match {_TASK.pattern}, got {task!r}")
         receipt = Receipt(task, self.fingerprint, tuple(files), msgspec.to_builtins(stats))
-        data = with_checksum({"version": _VERSION, **msgspec.to_builtins(receipt)})
+        data = with_checksum({"version": VERSION, **msgspec.to_builtins(receipt)})
         self.storage.write_bytes(self.path(receipt_name(task)), data)
 
     def read_receipt(self, task: str) -> Receipt | None:
@@ -115,10 +104,9 @@ class TaskFolder:
         except NotFoundError:
             return None
         try:
-            values = read_signed(data, name, _VERSION)
+            values = read_signed(data, name)
             values.pop("version", None)
-            # Receipts of windows that earlier versions of the package wrote do not name the task.
-            receipt = to_struct({"piece": task, **values}, Receipt, name)
+            receipt = to_struct(values, Receipt, name)
         except DataError:
             return None
         return receipt if (receipt.task, receipt.fingerprint) == (task, self.fingerprint) else None

@@ -20,5 +20,5 @@ class TrainedFiles(Struct, frozen=True):
 def read_trained_files(storage: Storage, folder: str) -> TrainedFiles:
     """Return the files that a summary lists."""
     url = storage.join(folder, SUMMARY_FILE)
-    values = read_signed(storage.read_bytes(url), redact(url), 1)
+    values = read_signed(storage.read_bytes(url), redact(url))
     return to_struct(values, TrainedFiles, redact(url))

@@ -48,7 +48,6 @@ from bpe_beam.shards.formats.trainer_columns import require_columns
 from bpe_beam.shards.manifest import (
     ENCODING,
     NO_PLAN,
-    VERSION,
     Manifest,
     Rejects,
     index_names,
@@ -64,6 +63,7 @@ from bpe_beam.shards.token_counts import (
 )
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import read_hashed
+from bpe_beam.storage.json_file import VERSION
 from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers.convert_shard import (

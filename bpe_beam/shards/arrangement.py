@@ -29,8 +29,7 @@ class Arrangement(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
         shuffle_seed: Chooses the order of documents or sequences; None: that of the corpus.
         validation_share: The share of the documents that are for validation, such as `0.5%`.
         shard_tokens: About the most tokens of a shard.
-        validation_by: What decides whether a document is for validation: `text`, or its `id`, as
-            in all folders of earlier versions.
+        validation_by: What decides whether a document is for validation: its `text` or its `id`.
     """
 
     sequence_length: Annotated[int, Meta(ge=1)] | None = None

@@ -47,10 +47,6 @@ from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.json_file import Count, Sha256, read_signed, to_struct, with_checksum
 from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
 
-VERSION = 3
-"""The version of manifests. Versions 1 (without sources) and 2 (with them) are read, too: they have
-a shard of every split, also of those without tokens, and no checksum."""
-
 NO_PLAN = {"fingerprint": hashlib.sha256(b"{}").hexdigest()}
 """The plan of a folder whose shards are not those of the splits of a plan."""
 
@@ -268,16 +264,13 @@ class Manifest(
     @staticmethod
     def from_bytes(data: bytes, source: str = MANIFEST_FILE) -> Manifest:
         """Return the manifest in the bytes of a `__manifest`; `verify` checks its sums."""
-        values = read_signed(data, source, VERSION)
-        version = values.get("version", VERSION)
-        if version < VERSION:
-            values = _as_latest(values)
+        values = read_signed(data, source)
         to_struct(values, _KnownSettings, source)
         manifest = to_struct(values, Manifest, source)
         try:
             _check_names(manifest)
             _check_splits(manifest)
-            _check_sources(manifest, version)
+            _check_sources(manifest)
         except ValueError as error:
             raise DataError(f"{source}: {error}") from error
         return manifest
@@ -350,17 +343,6 @@ def refuse_no_shards(storage: Storage, folder: str) -> None:
     refuse_other(storage, folder, SHARDS)
 
 
-def _as_latest(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of version 1 or 2 with what version 3 adds."""
-    rows = values.get("shards")
-    if isinstance(rows, list):
-        rows = [
-            {**row, "split": index} if isinstance(row, dict) else row
-            for index, row in enumerate(rows)
-        ]
-    return {**values, "version": VERSION, "shards": rows, "splits_without_tokens": []}
-
-
 def _check_names(manifest: Manifest) -> None:
     """Check the names of the format, columns, shards and all files: none is outside the folder."""
     if manifest.format not in SHARD_FORMATS:
@@ -417,11 +399,10 @@ def _check_splits(manifest: Manifest) -> None:
         raise ValueError(f"the plan has {len(splits)} splits, and the manifest has {found}")
 
 
-def _check_sources(manifest: Manifest, version: int) -> None:
+def _check_sources(manifest: Manifest) -> None:
     """Check that all rows have sources, or none has."""
     rows = manifest.rows
-    expected = any(row.sources is not None for row in rows) if version == VERSION else version == 2
+    by_source = any(row.sources is not None for row in rows)
     for row in rows:
-        if (row.sources is not None) != expected:
-            problem = "has no" if expected else "must not have"
-            raise ValueError(f"{row.name} {problem} sources, in a manifest of version {version}")
+        if (row.sources is not None) != by_source:
+            raise ValueError(f"{row.name} has no sources, and other rows have them")

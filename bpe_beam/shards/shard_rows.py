@@ -196,8 +196,8 @@ class ArrangedPart(
     def figures(self) -> dict[str, int]:
         """The figures of a part in a summary.
 
-        Of documents for validation, those whose text is in training, too: with a division by texts
-        there are none, and earlier versions did not count them.
+        With documents for validation: how many of them have a text that is in training, too. A
+        division by texts leaves none.
         """
         rows = {"documents": self.documents, "tokens": self.tokens}
         if self.part == PARTS[1] and self.settings.validation_by == "text":

@@ -20,6 +20,9 @@ from bpe_beam.messages import shortened
 
 CHECKSUM = "sha256"
 
+VERSION = 1
+"""The version of every JSON file of an artifact."""
+
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """An amount in a JSON file."""
 
@@ -36,7 +39,7 @@ _LAST_KEY = re.compile(rb'"sha256":[ ]?"([0-9a-f]{64})"\s*\}\s*\Z')
 
 
 class OtherVersionError(DataError):
-    """A file of a version that this bpe-beam does not read."""
+    """A file has a version that this bpe-beam cannot read."""
 
 
 def parse_json(data: bytes, source: str) -> Any:
@@ -78,26 +81,25 @@ def with_checksum(document: object, indent: int | None = 2) -> bytes:
     return _signed(data, start, start + len(_ZEROS))
 
 
-def read_signed(data: bytes, source: str, version: int) -> JsonObject:
+def read_signed(data: bytes, source: str) -> JsonObject:
     """Return the JSON object in a file, after a check of its version and its checksum."""
     document = parse_json(data, source)
     if not isinstance(document, dict):
         raise DataError(f"{source}: must be a JSON object, got {shortened(document)}")
-    stored = document.get("version", 1)
-    if type(stored) is not int or not 1 <= stored <= version:
+    version = document.get("version", VERSION)
+    if type(version) is not int or version != VERSION:
         raise OtherVersionError(
-            f"{source}: version must be 1 to {version} for this bpe-beam, got {shortened(stored)}"
+            f"{source}: version must be {VERSION} for this bpe-beam, got {shortened(version)}"
         )
-    if CHECKSUM in document:
-        match = _LAST_KEY.search(data)
-        if match is None or _signed(data, *match.span(1)) != data:
-            raise DataError(
-                f"{source}: the checksum does not match: the file was changed or damaged after it "
-                "was written"
-            )
-        del document[CHECKSUM]
-    elif stored == version:
+    if CHECKSUM not in document:
         raise DataError(f"{source}: the key {CHECKSUM!r} is missing")
+    match = _LAST_KEY.search(data)
+    if match is None or _signed(data, *match.span(1)) != data:
+        raise DataError(
+            f"{source}: the checksum does not match: the file was changed or damaged after it "
+            "was written"
+        )
+    del document[CHECKSUM]
     return document
 
 

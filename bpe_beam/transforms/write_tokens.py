@@ -24,7 +24,6 @@ from bpe_beam.messages import list_few
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS, shard_format
 from bpe_beam.shards.manifest import (
     NO_PLAN,
-    VERSION,
     Manifest,
     Rejects,
     TokenizerInfo,
@@ -34,6 +33,7 @@ from bpe_beam.shards.manifest import (
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
 from bpe_beam.storage import PathName, Storage, path_name
+from bpe_beam.storage.json_file import VERSION
 from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.document_chunks import Chunk, chunks_of

@@ -11,9 +11,10 @@ from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import Publication, Receipt
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
-from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo
+from bpe_beam.shards.manifest import Manifest, Rejects, TokenizerInfo
 from bpe_beam.shards.numbering import number_shards, reject_files, shards_of
 from bpe_beam.shards.shard_rows import Shard, SourceSlice, TokenlessSplit, Totals
+from bpe_beam.storage.json_file import VERSION
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers.split_stats import lost_files, reject_reasons
 from bpe_beam.workers.tokenize_split import TokenizeStats

@@ -289,7 +289,7 @@ class TestManifests:
         "change",
         [
             {"sources": None}, {"sources": {}}, {"sources": {"en": 5}}, {"sources": [1]},
-            {"sources": {"en": {"documents": 1}}}, {"version": 1}, {"filtered": None},
+            {"sources": {"en": {"documents": 1}}}, {"filtered": None},
             {"filtered": [{}]}, {"filtered": [{"min_count": 1}]}, {"filtered": [5]},
             {"documents": -1}, {"words": "5"}, {"unique_words": True}, {"word_bytes": 2**63},
             {"with_places": 1}, {"normalizer": 5}, {"special_tokens": [5]},

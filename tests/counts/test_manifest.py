@@ -48,7 +48,7 @@ class TestManifests:
         """Readable: text as it is, two spaces, a newline at the end; the same every time."""
         manifest = write_folder(tmp_path)
         text = manifest.to_bytes().decode()
-        assert text.startswith('{\n  "version": 3,\n  "fingerprint": "')
+        assert text.startswith('{\n  "version": 1,\n  "fingerprint": "')
         assert text.endswith("\n}\n")
         assert '"语.jsonl.gz"' in text
         assert manifest.to_bytes() == text.encode()
@@ -78,11 +78,11 @@ class TestManifests:
         with pytest.raises(DataError, match="the fingerprint does not match the settings"):
             read_manifest(STORAGE, str(tmp_path))
 
-    @pytest.mark.parametrize("version", [0, 4, "1", None, [1], True])
+    @pytest.mark.parametrize("version", [0, 2, "1", None, [1], True])
     def test_another_version(self, tmp_path: Path, version: object) -> None:
         write_folder(tmp_path)
         change(tmp_path, lambda document: document.update(version=version))
-        with pytest.raises(UsageError, match="version must be 1 to 3 for this bpe-beam, got "):
+        with pytest.raises(UsageError, match="version must be 1 for this bpe-beam, got "):
             read_manifest(STORAGE, str(tmp_path))
 
     @pytest.mark.parametrize(

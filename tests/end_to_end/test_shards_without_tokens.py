@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -234,39 +233,4 @@ def test_other_splits_have_tokens_after_the_corpus_changed(
     run(settings(tokenizer, fresh, *inputs, range_bytes=40))
     assert tree(out) == tree(fresh)
     assert [len(ids) for ids in read_shards(out)][-1] == 39
-    proven(job)
-
-
-def as_earlier_version(out: Path) -> None:
-    """Makes a finished folder what an earlier version left: a shard of every split, no checksum."""
-    value = json.loads((out / "__manifest").read_bytes())
-    assert value.pop("splits_without_tokens") == []
-    del value["sha256"]
-    for row in value["shards"]:
-        del row["split"]
-    (out / "__manifest").write_text(json.dumps({**value, "version": 1}, indent=2) + "\n")
-    job = json.loads((out / "__job").read_bytes())
-    del job["sha256"]
-    job["version"] = 1
-    job["files"]["numbered"] = [
-        names for names in job["files"]["numbered"] if not names["before"].startswith("work/")
-    ]
-    (out / "__job").write_text(json.dumps(job, indent=2) + "\n")
-
-
-@pytest.mark.parametrize("damaged", [False, True])
-def test_a_folder_of_an_earlier_version(tmp_path: Path, tokenizer: str, damaged: bool) -> None:
-    source = tmp_path / "a.txt"
-    source.write_text("".join(f"{text}\n" for text in TEXTS), newline="")
-    out = tmp_path / "tokens"
-    job = settings(tokenizer, out, source, range_bytes=400)
-    run(job)
-    whole = tree(out)
-    as_earlier_version(out)
-    earlier = tree(out)
-    if damaged:
-        (out / shard_names(out)[0]).unlink()
-    summary = run(job)
-    assert tree(out) == (whole if damaged else earlier)
-    assert bool(summary["was_finished_before"]) == (not damaged)
     proven(job)

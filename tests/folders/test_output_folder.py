@@ -463,24 +463,6 @@ def test_two_runs_at_once_end_with_the_same_bytes(tmp_path: Path, whole: dict[st
     assert tree(url) == whole
 
 
-def test_a_folder_that_the_version_before_left_is_resumed(
-    tmp_path: Path, whole: dict[str, bytes]
-) -> None:
-    """Its `__job` is version 1, its receipts have no version, and none has a checksum."""
-    url = tmp_path / "out"
-    _, run = begun(url, 1, 2)
-    for path in (url / "__job", *Path(run.path("work")).glob("*.json")):
-        value = json.loads(path.read_bytes())
-        del value["sha256"], value["version"]
-        if path.name == "__job":
-            value["version"] = 1
-        path.write_text(json.dumps(value))
-    assert run_job(url) == [0]
-    found = tree(url)
-    assert json.loads(found.pop("__job"))["fingerprint"] == claim(url).record.fingerprint
-    assert found == {name: data for name, data in whole.items() if name != "__job"}
-
-
 def test_a_folder_that_another_job_took_is_left_alone(tmp_path: Path) -> None:
     mine, _ = begun(tmp_path / "out", 0)
     other = {**JOB, "append": "x"}

@@ -40,12 +40,12 @@ def test_receipts_that_are_not_ours_are_not_believed(tmp_path: Path) -> None:
     work = tmp_path / "out" / "work"
     good = json.loads((work / "00000.json").read_bytes())
     bad = {
-        "other-job": {**good, "piece": "other-job", "fingerprint": "0" * 64},
+        "other-job": {**good, "task": "other-job", "fingerprint": "0" * 64},
         "other-name": good,
-        "no-files": {"piece": "no-files", "fingerprint": folder.record.fingerprint, "facts": {}},
+        "no-files": {"task": "no-files", "fingerprint": folder.record.fingerprint, "stats": {}},
         "outside": {
             **good,
-            "piece": "outside",
+            "task": "outside",
             "files": [
                 {"name": "../outside", "bytes": 1, "sha256": hashlib.sha256(b"x").hexdigest()}
             ],

@@ -11,7 +11,6 @@ import numpy as np
 
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import (
-    VERSION,
     Manifest,
     Rejects,
     TokenizerInfo,
@@ -21,6 +20,7 @@ from bpe_beam.shards.manifest import (
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import Shard, Totals
 from bpe_beam.storage import Storage
+from bpe_beam.storage.json_file import VERSION
 
 Documents = list[list[int]]
 

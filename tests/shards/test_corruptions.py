@@ -13,11 +13,12 @@ from token_folders import finish_folder
 from bpe_beam.errors import DataError
 from bpe_beam.shards.dataset import open_dataset
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo
+from bpe_beam.shards.manifest import Manifest, Rejects, TokenizerInfo
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import Shard, Totals
 from bpe_beam.shards.verify import verify
 from bpe_beam.storage import Storage
+from bpe_beam.storage.json_file import VERSION
 
 STORAGE = Storage()
 NAME = shard_name(0, 1)

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo, read_manifest
+from bpe_beam.shards.manifest import Manifest, Rejects, TokenizerInfo, read_manifest
 from bpe_beam.shards.shard_rows import Shard, SourceSlice, TokenlessSplit, Totals
 from bpe_beam.storage import Storage
-from bpe_beam.storage.json_file import with_checksum
+from bpe_beam.storage.json_file import VERSION, with_checksum
 
 pytestmark = pytest.mark.quick
 
@@ -70,7 +70,7 @@ MANIFEST = Manifest(
 UNSIGNED = (
     """{
   "format": "megatron",
-  "version": 3,
+  "version": 1,
   "tokenizer": {
     "fingerprint": "AAA",
     "vocab_size": 300
@@ -241,28 +241,6 @@ def test_key_order_is_ours_not_the_callers() -> None:
     assert replace(MANIFEST, settings=settings, rejects=rejects).to_bytes() == GOLDEN
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_earlier_versions_are_read(version: int) -> None:
-    value = values()
-    del value["splits_without_tokens"]
-    value |= {"version": version, "plan": {**value["plan"], "splits": [1, 2]}}
-    for row in value["shards"]:
-        del row["split"]
-        if version == 2:
-            numbers = {name: row[name] for name in ("documents", "text_bytes", "tokens")}
-            row["sources"] = {"web": numbers}
-    read = Manifest.from_bytes(json.dumps(value).encode())
-    assert [shard.split for shard in read.shards] == [0, 1]
-    assert [shard.name for shard in read.shards] == [shard.name for shard in SHARDS]
-    assert (read.tokenless, read.sources is None) == ((), version == 1)
-    assert Manifest.from_bytes(read.to_bytes()) == read
-    del value["shards"][1]
-    with pytest.raises(
-        DataError, match=r"shards\[0\] must have the name .* shard-00000-of-00001, "
-    ):
-        Manifest.from_bytes(json.dumps(value).encode())
-
-
 def test_names_that_are_not_utf_8() -> None:
     name = b"a\xff\xc3.txt".decode("utf-8", "surrogateescape")
     odd = replace(MANIFEST, shards=(shard(0, (SourceSlice(name, 0, 1),), 2), SHARDS[1]))
@@ -375,7 +353,7 @@ def test_an_unknown_key_is_named(path: tuple[Any, ...]) -> None:
     ("path", "value", "message"),
     [
         (("format",), "tape", "format must be one of megatron, .*got .tape."),
-        (("version",), 4, "version must be 1 to 3 for this bpe-beam, got 4"),
+        (("version",), 2, "version must be 1 for this bpe-beam, got 2"),
         (("tokenizer", "vocab_size"), 0, r"`int` >= 1 - at `\$\.tokenizer\.vocab_size`"),
         (("tokenizer", "vocab_size"), 2**31 + 1, r"`int` <= 2147483648 - at `\$\.tokenizer"),
         (("tokenizer", "fingerprint"), "A" * 64, r"\[0-9a-f\].* - at `\$\.tokenizer\.fingerprint`"),
@@ -451,7 +429,7 @@ def test_reject_files_stand_in_order_and_once(order: str) -> None:
         ),
         (b"null", "must be a JSON object, got null"),
         (b"[]", r"must be a JSON object, got \[\]"),
-        (b"{}", "Object missing required field `settings`"),
+        (b"{}", "the key 'sha256' is missing"),
         (GOLDEN.replace(b'"documents": 8', b'"documents": 9'), "the checksum does not match"),
         (GOLDEN.replace(b"  ", b" "), "the checksum does not match"),
         (json.dumps(values()).encode(), "the key 'sha256' is missing"),

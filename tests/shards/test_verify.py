@@ -22,11 +22,12 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards import verify as verify_module
 from bpe_beam.shards.arrangement import Arrangement
 from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
-from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo, with_files
+from bpe_beam.shards.manifest import Manifest, Rejects, TokenizerInfo, with_files
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import ArrangedPart, Shard, SourceSlice, TokenlessSplit, Totals
 from bpe_beam.shards.verify import VerifyReport, compare_split, verify
 from bpe_beam.storage import Storage
+from bpe_beam.storage.json_file import VERSION
 
 pytestmark = pytest.mark.quick
 
@@ -234,7 +235,7 @@ def test_a_job_that_is_none(tmp_path: Path, data: str) -> None:
 def test_a_manifest_that_is_none(tmp_path: Path) -> None:
     make(tmp_path)
     (tmp_path / "__manifest").write_bytes(b"{}")
-    assert "__manifest: Object missing required field" in one_problem(tmp_path)
+    assert "__manifest: the key 'sha256' is missing" in one_problem(tmp_path)
 
 
 # Files that are missing, foreign, cut, changed.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import random
 
-from bpe_beam.shards.manifest import NO_PLAN, VERSION, Manifest, Rejects, TokenizerInfo
+from bpe_beam.shards.manifest import NO_PLAN, Manifest, Rejects, TokenizerInfo
 from bpe_beam.shards.shard_rows import Shard, Totals
+from bpe_beam.storage.json_file import VERSION
 from bpe_beam.workers.convert_shard import even_shards
 
 

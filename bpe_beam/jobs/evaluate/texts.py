@@ -342,4 +342,4 @@ class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
 
 
 def _manifest_of(data: bytes) -> CorpusTokens:
-    return to_struct(read_signed(data, MANIFEST_FILE, 1), CorpusTokens, MANIFEST_FILE)
+    return to_struct(read_signed(data, MANIFEST_FILE), CorpusTokens, MANIFEST_FILE)

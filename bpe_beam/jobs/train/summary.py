@@ -92,7 +92,7 @@ def measured_rows(counting: Rows, training: Rows) -> Rows:
 
 def read_summary(data: bytes) -> TrainSummary:
     """Return the summary in `summary.json`."""
-    return to_struct(read_signed(data, SUMMARY_FILE, 1), TrainSummary, SUMMARY_FILE)
+    return to_struct(read_signed(data, SUMMARY_FILE), TrainSummary, SUMMARY_FILE)
 
 
 def bytes_per_token(learned: TrainingResult) -> float | None:

@@ -31,7 +31,6 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import (
     WORK,
     Publication,
-    Receipt,
     TaskFolder,
     receipt_name,
     side_by_side,
@@ -40,6 +39,7 @@ from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage import Storage, StoredFile, redact
 from bpe_beam.storage.create_exclusive import write_once
 from bpe_beam.storage.json_file import (
+    VERSION,
     Count,
     JsonObject,
     OtherVersionError,
@@ -51,7 +51,6 @@ from bpe_beam.storage.json_file import (
 )
 from bpe_beam.storage.names import attempted_name
 from bpe_beam.workers.shard_manifest import final_names
-from bpe_beam.workers.tokenize_split import TokenizeStats
 
 INPUT_FILE = "__input"
 """A file in the stream's folder with the hash of the root, at which file names in windows start."""
@@ -59,10 +58,6 @@ INPUT_FILE = "__input"
 REMOVE_WINDOW = "remove the folder of this window: its files are read again, in a new window"
 """The remedy if the record of a window is missing or damaged."""
 
-_VERSION = 1
-"""The version of `__window`."""
-
-_INPUT_VERSION = 1
 _NAME = re.compile(r"window-([0-9]{8,18})")
 _THREADS = 16
 _WATCHER_FILES = (WINDOW_FILE, MANIFEST_FILE, SHARDS_TOKENIZER_FILE, INDEX_FILE)
@@ -93,7 +88,7 @@ class WindowFolder(TaskFolder):
         tasks = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
         if not set(self.finished_tasks()).issuperset(tasks):
             return None
-        receipts = side_by_side(self._fitting_receipt, tasks)
+        receipts = side_by_side(self.read_receipt, tasks)
         fitting = [receipt for receipt in receipts if receipt is not None]
         if len(fitting) < len(tasks):
             lost = [task for task, receipt in zip(tasks, receipts, strict=True) if receipt is None]
@@ -141,11 +136,6 @@ class WindowFolder(TaskFolder):
                     storage.remove(self.path(below + name))
         for name in (WORK, REJECTS):
             storage.remove_folder_if_empty(self.path(name))
-
-    def _fitting_receipt(self, task: str) -> Receipt | None:
-        """Return a receipt; None if another version of the package wrote other stats."""
-        receipt = self.read_receipt(task)
-        return receipt if receipt is not None and receipt.fits(TokenizeStats) else None
 
     def _is_whole(self, publication: Publication) -> bool:
         """Return whether the files of a split exist, under their current or their final names."""
@@ -212,7 +202,7 @@ def require_root(storage: Storage, output: str, watched: Watched) -> None:
 
     Below another root a new file of the same name would be taken for one that was read.
     """
-    row = {"version": _INPUT_VERSION, "root_sha256": watched.root_fingerprint}
+    row = {"version": VERSION, "root_sha256": watched.root_fingerprint}
     data = json_bytes(row, indent=1)
     url = storage.join(output, INPUT_FILE)
     if write_once(storage, url, data):
@@ -237,7 +227,7 @@ def require_root(storage: Storage, output: str, watched: Watched) -> None:
 def _is_root(data: bytes) -> bool:
     """Return whether these are the bytes of a file with the hash of a root."""
     match = re.search(rb'"root_sha256": "([0-9a-f]{64})"', data)
-    row = {"version": _INPUT_VERSION, "root_sha256": match[1].decode()} if match else {}
+    row = {"version": VERSION, "root_sha256": match[1].decode()} if match else {}
     return data == json_bytes(row, indent=1)
 
 
@@ -290,7 +280,7 @@ class WindowLog:
         """
         assert self._next is not None
         tags = tuple(file.tag for file in plan.files)
-        file = _WindowFile(_VERSION, self._stream, self._next, plan.to_json(), tags)
+        file = _WindowFile(VERSION, self._stream, self._next, plan.to_json(), tags)
         window = Window(self._next, plan, with_checksum(file, indent=1))
         url = self.folder(window).url
         self._storage.make_folder(url)
@@ -350,7 +340,7 @@ class WindowLog:
 def _read_record(data: bytes, source: str) -> _WindowFile:
     """Return the content of a `__window`."""
     try:
-        values = read_signed(data, source, _VERSION)
+        values = read_signed(data, source)
     except OtherVersionError:
         raise
     except DataError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from dataclasses import replace
@@ -31,7 +30,6 @@ from bpe_beam.workers.stream import watcher as watching
 from bpe_beam.workers.stream import window_log
 from bpe_beam.workers.stream.tokenize_window import Stream
 from bpe_beam.workers.stream.watcher import Watcher
-from bpe_beam.workers.stream.window_log import WindowFolder
 
 
 def test_files_are_read_as_they_come_and_each_once(stream: Stream) -> None:
@@ -336,25 +334,6 @@ def test_a_file_that_changes_in_an_open_window_does_not_hold_it_for_ever(
     assert [loss.file for loss in manifest.rejects.lost] == ["b.jsonl"]
     assert manifest.rejects.by_reason == {"file changed": 1}
     assert manifest.totals.documents == 2
-
-
-def test_a_receipt_of_another_version_is_read_again(stream: Stream) -> None:
-    put(stream, "a.jsonl", 0, 1)
-    rewritten: list[Path] = []
-
-    def rewrite(_: int) -> None:
-        for path in Path(stream.output).glob("window-*/work/*.json"):
-            if not rewritten:
-                rewritten.append(path)
-                fingerprint = json.loads(path.read_bytes())["fingerprint"]
-                folder = WindowFolder(STORAGE, str(path.parents[1]), fingerprint)
-                receipt = folder.read_receipt(path.stem)
-                assert receipt is not None
-                folder.write_receipt(receipt.task, receipt.files, {"documents": 1})
-
-    run_stream(stream, rewrite)
-    assert rewritten
-    assert sorted(texts(stream)) == expected(0, 1)
 
 
 def test_a_damaged_file_of_a_window_is_named_and_made_again(stream: Stream) -> None:
