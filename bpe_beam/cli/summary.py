@@ -2,9 +2,9 @@
 
 The keys of a summary name the units: `..._bytes`, `bytes`, `seconds`, `..._per_second`. Some keys
 have a meaning: `job`; `warnings`, a list of sentences or None; `next`, commands worth running now;
-and `rounds`, of which people see the number and the time. A dictionary is shown indented, a
-dictionary of dictionaries as a table; None is left out. At the end of a job people see a
-part of the summary, see `for_people`.
+and `rounds`, shown as their number and time. A dictionary is shown indented, a dictionary of
+dictionaries as a table, None not at all. The end of a job shows a part of the summary, see
+`for_people`.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ _DETAILS = frozenset(
 """Figures for the JSON only. `warnings` are shown before the summary."""
 
 _HISTOGRAMS = frozenset({"tokens_by_characters", "words_by_characters", "words_by_count"})
-"""Figures that are shown with bars: the length is that of the first number of a row."""
+"""Figures that are shown with bars, whose length is the first number of a row."""
 
 _OF_NAMES = frozenset({"bytes_per_token_by_source"})
 """Tables whose columns are names that users have chosen, without a unit."""
 
 _HEADING = 10
-"""The columns of a line of a table's heading, if no value of its column is wider."""
+"""The width of a table's heading, if no value of its column is wider."""
 
 _MIN_BAR, _MAX_BAR = 6, 24
-"""The minimum and maximum of columns of the longest bar: as many as a line has room for."""
+"""The minimum and maximum width of the longest bar."""
 
 _BAR_AND_FIGURES = 54
-"""The columns of a bar and its figures where lines have no limit."""
+"""The width of a bar and its figures where lines have no limit."""
 
 _MIN_LABEL = 8
-"""The columns of labels on a narrow terminal: longer ones have a separate line, or are cut."""
+"""The width of labels on a narrow terminal: longer ones have a separate line, or are shortened."""
 
 _NOTHING_WRONG = frozenset({"rejects"})
-"""Figures that people see only if they are not 0."""
+"""Figures that are shown only if they are not 0."""
 
 
 _LAST = ("seconds", "text_bytes_per_second")
@@ -101,7 +101,7 @@ class _Row(NamedTuple):
 
 
 def _lines(row: _Row, width: int, terminal: Terminal) -> list[str]:
-    """Return the lines of a row on a terminal, whose labels have so many columns."""
+    """Return the lines of a row on a terminal, whose labels are `width` wide."""
     label, value = row.label, row.value
     if not value:
         return [terminal.paint(line, "cyan") for line in terminal.wrap(label)]
@@ -140,7 +140,7 @@ def for_people(summary: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _rows(indent: str, values: Mapping[str, Any], exact: bool, room: int | None) -> Iterator[_Row]:
-    """Yield the rows of values, whose aligned ones fit so many columns; None: any number."""
+    """Yield the rows of values; the aligned ones fit into `room` columns, if that is not None."""
     for key, value in values.items():
         label = indent + key.replace("_", " ")
         if value is None:
@@ -166,7 +166,7 @@ def _rows(indent: str, values: Mapping[str, Any], exact: bool, room: int | None)
 def _bars(indent: str, values: Mapping[str, Any], room: int | None) -> Iterator[_Row]:
     """Yield a line with a bar for each row, which is a number or several by name.
 
-    Where a bar has no room, only the figures are shown.
+    If a bar has no room, only the figures are shown.
     """
     rows = {
         name: list(row.items()) if isinstance(row, Mapping) else [("", row)]
@@ -196,7 +196,7 @@ def _bars(indent: str, values: Mapping[str, Any], room: int | None) -> Iterator[
 def _table(
     label: str, values: Mapping[str, Any], room: int | None, *, of_names: bool
 ) -> Iterator[_Row]:
-    """Yield a heading, and a line for each of the first values: dictionaries, or single ones.
+    """Yield a heading, and a line for each of the first values: dictionaries or single values.
 
     Columns that do not fit follow as another table.
     """
@@ -223,7 +223,7 @@ def _table(
 
 
 def _blocks(columns: Sequence[list[str]], room: int | None) -> Iterator[Sequence[list[str]]]:
-    """Yield columns that fit so many columns of a terminal together; one alone may be wider."""
+    """Yield the columns in blocks that fit into `room`; a single column may be wider."""
     block: list[list[str]] = []
     width = 0
     for column in columns:

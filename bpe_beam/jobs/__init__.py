@@ -1,4 +1,4 @@
-"""One module a command; its function `run(settings, progress)` does the job.
+"""A module or a folder for each command; its function `run(settings, progress)` does the job.
 
 Args:
     settings: The job's settings, which are checked.
@@ -8,7 +8,7 @@ Returns:
     The summary, which can be written as JSON.
 
 Raises:
-    UsageError: Settings that do not fit the data, an input that does not exist, or an output folder
-        that is not free. Each `run` says what else it refuses.
-    DataError: Data that is damaged, or storage that fails.
+    UsageError: Settings do not fit the data, an input does not exist, or the output folder holds
+        something else.
+    DataError: Data is damaged, or storage fails.
 """

@@ -1,4 +1,4 @@
-"""The blend job: folders of Megatron shards as Megatron-LM's training takes them."""
+"""The blend job: a list of Megatron shards for Megatron-LM's training."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _bytes_of_an_id(manifest: Manifest) -> int:
 
 
 def _weights(settings: BlendSettings, manifests: Sequence[Manifest]) -> Sequence[Fraction | None]:
-    """Return the weight of each folder; None: by its tokens."""
+    """Return the weight of each folder; None if its tokens decide."""
     if settings.weights is None:
         return [None] * len(settings.folders)
     require(

@@ -424,7 +424,7 @@ class _Conversion:
     def _rows(self) -> list[Rows]:
         """Return what `Shard` and `TokenlessSplit` share, for each new shard.
 
-        Of divided shards nothing is known; shards that are joined are of no split.
+        Divided shards have only their numbers; joined shards belong to no split.
         """
         if self._settings.shards is not None:
             return [_row(index) for index in range(len(self.new))]

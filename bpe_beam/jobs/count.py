@@ -106,7 +106,7 @@ def plan_of(settings: CountSettings, storage: Storage, output: str | None = None
 
 
 def rules_of(settings: CountSettings) -> WordRules:
-    """Return how texts are split into words."""
+    """Return the rules that split texts into words."""
     return WordRules(
         settings.normalizer,
         settings.pretokenizer,
@@ -164,7 +164,7 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
         return json_bytes(self.plan.to_json())
 
     def steps(self, remaining: RemainingSplits) -> Steps | None:
-        # Parts of an earlier run are of all splits: they were begun when all were counted.
+        # Parts of an earlier run have the words of all splits: they are written after counting.
         remaining_parts = [i for i, part in enumerate(_PARTS) if self.folder.receipt(part) is None]
         if not remaining.tasks and not remaining_parts:
             return None
@@ -173,7 +173,7 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
         return lambda engine: count_splits(engine, task, remaining.tasks, known, remaining_parts)
 
     def task(self, remaining: RemainingSplits) -> CountTask:
-        """Return what workers need to know."""
+        """Return the task of workers."""
         return CountTask(
             folder=remaining.run.for_workers(),
             reading=corpus_input.read_settings(self.settings.input),

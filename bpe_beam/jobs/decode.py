@@ -24,7 +24,7 @@ class DecodeSummary(msgspec.Struct, frozen=True):
 
 
 def run(settings: DecodeSettings, _progress: Progress) -> DecodeSummary:
-    """Write the text of ids to stdout, and on a terminal a newline; return the summary."""
+    """Write the text of ids to stdout, with a newline on a terminal."""
     storage = Storage(settings.run.storage_options)
     tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
     ids = _ids_of_stdin() if settings.ids is None else settings.ids

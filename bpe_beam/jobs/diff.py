@@ -1,4 +1,4 @@
-"""The diff job: what differs between two tokenizers, on stdout."""
+"""The diff job: the differences between two tokenizers, on stdout."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _INEXACT = (
 
 
 class DiffSummary(Struct, frozen=True):
-    """The summary of `diff`: how much of each kind differs; None: words were not compared."""
+    """The summary of `diff`: the number of differences; `other_words` is None without counts."""
 
     job: str
     a: str
@@ -149,7 +149,7 @@ def _lines(result: Differences, words: WordDifferences | None, terminal: Termina
 
 
 def _numbered_as_one(parts: list[PartDifference]) -> Iterator[PartDifference]:
-    """Yield the parts, those in a row that differ alike and have one name but for numbers as one.
+    """Yield the parts; a run of parts with equal differences and names, except numbers, is one.
 
     Published tokenizers have hundreds of reserved tokens.
     """
@@ -238,7 +238,7 @@ def _both(
     only_b: Sequence[Any],
     text: Callable[[Any], str] = str,
 ) -> Iterator[str]:
-    """Yield the first lines of what only A has, then of what only B has."""
+    """Yield the first lines of `only_a`, then of `only_b`."""
     for sign, style, rows in (("-", "red", only_a), ("+", "green", only_b)):
         for row in rows[:_FEW]:
             yield from _painted(terminal, f"{sign} {visible(text(row))}", style, indent)

@@ -29,11 +29,7 @@ class EncodeSummary(msgspec.Struct, frozen=True):
 
 
 def run(settings: EncodeSettings, progress: Progress) -> EncodeSummary:
-    """Print the ids of a text on one line, or a table of its tokens.
-
-    Returns:
-        The summary.
-    """
+    """Print the ids of a text on one line, or a table of its tokens."""
     storage = Storage(settings.run.storage_options)
     tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
     if tokenizer.spec.warning:
@@ -82,16 +78,16 @@ def _lines(
         yield ""
     rows = [("token", "id", "offsets", "text")]
     for token, token_id, (start, end) in zip(tokens, ids, offsets, strict=True):
-        # A special token may have characters that a terminal would obey.
+        # A special token may have control characters, which a terminal would execute.
         shown = token if token.isprintable() else repr(token)
         rows.append((shown, str(token_id), f"{start}-{end}", repr(text[start:end])))
     yield from terminal.table(rows, right=(1, 2), styles=("cyan", "", "dim", ""))
 
 
 def _coloured(text: str, offsets: list[tuple[int, int]]) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a text with their styles: neighbouring tokens have other backgrounds.
+    """Yield slices of a text with their styles: neighbouring tokens have different backgrounds.
 
-    Tokens that are parts of one character are coloured as one.
+    Tokens within one character are coloured as one.
     """
     done = number = 0
     for start, end in offsets:

@@ -1,4 +1,4 @@
-"""Folders that a job reads: each once, none the output, all of one kind; files of shard folders."""
+"""Checks of the folders that a job reads, their names, and small files of shard folders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AROUND = ("append", "prepend", "add_special_tokens")
 def same_folder(one: str, other: str) -> bool:
     """Return whether two names mean one folder; URLs are compared as texts."""
     paths = [local_path(name) for name in (one, other) if is_local(name)]
-    # A folder that may not be looked for does not exist here, and is refused where it is written.
+    # A folder without permission to look for it counts as absent; writing to it is refused later.
     if len(paths) == 2 and all(map(os.path.exists, paths)):
         return paths[0].samefile(paths[1])
     return one.rstrip("/") == other.rstrip("/")
@@ -60,7 +60,7 @@ def refuse_twice(folders: Sequence[str], harm: str) -> None:
 
 
 def kind_of_tokens(manifest: Manifest, settings: Sequence[str] = AROUND) -> dict[str, object]:
-    """Return what shards used together must share: the tokenizer and settings of encoding."""
+    """Return the properties that joined shards must share: tokenizer and settings of encoding."""
     return {
         "tokenizer": manifest.tokenizer.fingerprint,
         "vocab_size": f"{manifest.tokenizer.vocab_size:,}",
@@ -71,7 +71,7 @@ def kind_of_tokens(manifest: Manifest, settings: Sequence[str] = AROUND) -> dict
 def refuse_unlike(
     folders: Sequence[str], kinds: Sequence[Mapping[str, object]], problem: str, remedy: str
 ) -> None:
-    """Refuse folders that differ in what they must share."""
+    """Refuse folders that differ in properties that they must share."""
     for folder, kind in zip(folders[1:], kinds[1:], strict=True):
         lines = [
             f"  {name}: {_shown(value)} in {redact(folders[0])}, "

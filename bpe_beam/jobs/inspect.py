@@ -1,4 +1,4 @@
-"""The inspect job: what a tokenizer, a counts folder or a folder of shards contains."""
+"""The inspect job: the contents of a tokenizer, a counts folder or a folder of shards."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Figures = dict[str, object]
 
 
 def run(settings: InspectSettings, _progress: Progress) -> Figures:
-    """Return what a tokenizer, or a folder that a job wrote, contains."""
+    """Return the contents of a tokenizer, or of a folder that a job wrote."""
     storage = Storage(settings.run.storage_options)
     return {"job": "inspect", **_figures(storage, settings.path)}
 
@@ -77,7 +77,7 @@ def _figures(storage: Storage, path: str) -> Figures:
 
 
 def _folder_figures(storage: Storage, path: str) -> Figures:
-    """Return the figures of a tokenizer's folder: also what its files tell `transformers`."""
+    """Return the figures of a tokenizer's folder, with its settings for `transformers`."""
     tokenizer = Tokenizer.from_file(path, storage=storage)
     more = {
         "roles": [f"{role} {token}" for role, token in tokenizer.roles.items()] or None,
@@ -163,7 +163,7 @@ def _plain_ids(tokenizer: Tokenizer, text: str) -> list[int]:
 
 
 def _merge(merge: tuple[str, str] | None, in_bytes: bool) -> str:
-    """Return a merge as people read it; dots for merges that are not shown."""
+    """Return a merge for people; dots for merges that are not shown."""
     if merge is None:
         return "..."
     left, right, joined = (repr(text_of(each, in_bytes)) for each in (*merge, "".join(merge)))
@@ -213,7 +213,7 @@ def _counts_figures(storage: Storage, path: str) -> Figures:
 
 
 def _left_out(row: Filtered) -> str:
-    """Return what a filter dropped, in words."""
+    """Return the words that a filter dropped, as a sentence."""
     sources = "" if row.sources is None else f" in {', '.join(row.sources)}"
     return (
         f"{row.unique_words:,} words, {row.words:,} occurrences: those below {row.min_count:,}"
@@ -245,7 +245,7 @@ def _shards_figures(storage: Storage, path: str) -> Figures:
                 more = " ..." if length > len(ids) else ""
                 documents.append(f"{length:,} tokens: {tokenizer.decode(ids)!r}{more}")
     totals, texts = manifest.totals, manifest.texts_by_source
-    # Nobody knows the texts of ids that the transform WriteTokens has written.
+    # The text of ids that the transform WriteTokens has written is unknown.
     text_bytes = sum(each.text_bytes for each in texts.values()) or None
     tokens = sum(each.tokens for each in texts.values())
     return {
@@ -291,7 +291,7 @@ def _sample(storage: Storage, path: str, manifest: Manifest, tokenizer: Tokenize
 
 
 def _arranged(manifest: Manifest) -> Figures | None:
-    """Return how the documents of shards were arranged; None if they are in their order."""
+    """Return the arrangement of the documents in shards; None for the order of the corpus."""
     part = manifest.arranged
     if not part:
         return None

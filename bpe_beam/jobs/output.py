@@ -22,7 +22,7 @@ STDOUT = "-"
 
 
 def prompt_on_terminal(what: str) -> None:
-    """Say on stderr what to type, such as "the text", if standard input is a terminal."""
+    """Ask on stderr for input, such as "the text", if standard input is a terminal."""
     if sys.stdin.isatty():
         end = "Ctrl-Z and Enter" if sys.platform == "win32" else "Ctrl-D"
         print(f"type {what}, then {end} on a new line:", file=sys.stderr, flush=True)
@@ -69,7 +69,7 @@ def require_stdout() -> None:
 
 
 def prepare_file(storage: Storage, target: str, parameter: str) -> None:
-    """Make the folder of a file, and find out before the job works whether it can be written."""
+    """Make the folder of a file, and refuse a file that cannot be written, before the job works."""
     if target == STDOUT:
         require_stdout()
         return

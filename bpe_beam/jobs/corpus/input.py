@@ -26,7 +26,7 @@ _SHOWN_BYTES = 80
 
 
 def read_settings(input_settings: InputSettings) -> ReadSettings:
-    """Return how files become documents: settings of the same names."""
+    """Return the settings of reading, which have the same names."""
     return ReadSettings(
         **{each.name: getattr(input_settings, each.name) for each in fields(ReadSettings)}
     )
@@ -69,7 +69,7 @@ def plan_of(
 
 
 def identity(input_settings: InputSettings, plan: Plan) -> dict[str, object]:
-    """Return what `__job` has of a job's input, on which its results depend."""
+    """Return the identity of a job's input, for `__job`: all that its results depend on."""
     return {
         "reading": identity_of(input_settings),
         "plan": {
@@ -121,7 +121,7 @@ def check_first_records(storage: Storage, plan: Plan, input_settings: InputSetti
 def id_warnings(
     storage: Storage, plan: Plan, input_settings: InputSettings, *, needed: bool = False
 ) -> list[str]:
-    """Return a warning of each field of ids that the first records of the corpus do not have."""
+    """Return a warning for each field of ids that is missing in the first records of the corpus."""
     reading = read_settings(input_settings)
     if reading.id_field == ReadSettings().id_field and not needed:
         return []

@@ -126,7 +126,7 @@ class CorpusJob(ABC, Generic[S, M]):
         self.storage = storage
         self.plan = plan
 
-    # ---- what the jobs differ in ----
+    # ---- different in each job ----
 
     @staticmethod
     @abstractmethod
@@ -150,15 +150,11 @@ class CorpusJob(ABC, Generic[S, M]):
 
     @abstractmethod
     def manifest(self, plan: Plan, splits: list[Receipt], merged: list[Receipt]) -> M:
-        """Return the manifest of a corpus of which all splits were read."""
+        """Return the manifest of a corpus whose splits are all read."""
 
     @abstractmethod
     def publish(self, manifest: M, splits: list[Receipt], merged: list[Receipt]) -> bytes:
-        """Give all files their final names, and return the bytes of the manifest.
-
-        Returns:
-            The bytes.
-        """
+        """Give all files their final names, and return the bytes of the manifest."""
 
     @abstractmethod
     def read_manifest(self, data: bytes) -> M:
@@ -166,9 +162,9 @@ class CorpusJob(ABC, Generic[S, M]):
 
     @abstractmethod
     def totals(self, manifest: M) -> CorpusTotals:
-        """Return what the manifest says of the corpus."""
+        """Return the totals of the corpus in the manifest."""
 
-    # ---- what they share ----
+    # ---- shared ----
 
     def run(self, progress: Progress) -> CorpusResult[M]:
         """Run the job, or finish what an earlier run began."""
@@ -253,7 +249,7 @@ class CorpusJob(ABC, Generic[S, M]):
         return self._not_split(plan, [row.read_stats(SplitReading) for row in splits])
 
     def check(self, manifest: M, files: Sequence[str]) -> None:
-        """Refuse a corpus that is empty, or of which too much could not be used."""
+        """Refuse a corpus that is empty, or has too many unusable records."""
         corpus_input.check_documents(
             self.folder, self.settings.input, self.totals(manifest), self.plan.size, files
         )
@@ -280,7 +276,7 @@ class CorpusJob(ABC, Generic[S, M]):
                 for index, name in enumerate(names)
                 if index not in done and (receipt := known.get(name))
             )
-            # Nothing relies on it after a power cut: the tasks that it had run again.
+            # Its files may be lost in a power cut: their tasks then run again.
             run = folder.new_run(synced=False)
             self._run_tasks(
                 RemainingSplits(plan, split_tasks(plan, done), done, run), progress, measured
@@ -340,7 +336,7 @@ class CorpusJob(ABC, Generic[S, M]):
             )
 
     def share_of_time(self, remaining: RemainingSplits) -> ShareOfTime | None:
-        """Return the share of the time that is over at a moment; None: reading takes it all."""
+        """Return the function of the share of time that is over; None if reading takes it all."""
         return None
 
     def worker_settings(self) -> S:
@@ -349,7 +345,7 @@ class CorpusJob(ABC, Generic[S, M]):
 
     @staticmethod
     def run_from(settings: S, progress: Progress) -> object:
-        """Run this job from its settings, as a worker does that finishes a template's job."""
+        """Run this job from its settings, on the worker that finishes the job of a template."""
         raise NotImplementedError
 
     def _finish_template(self) -> Callable[[], str]:
@@ -367,7 +363,7 @@ class CorpusJob(ABC, Generic[S, M]):
         return [task_name(self.kind, split.index, len(plan.splits)) for split in plan.splits]
 
     def _done(self, receipt: Callable[[str], Receipt | None], plan: Plan) -> dict[int, Receipt]:
-        """Return the receipts of splits with these very slices, of files that have not changed.
+        """Return the receipts of splits that have the same slices, of files that have not changed.
 
         A restored split is trusted only by the run that restored it: a killed run may have read
         other files.

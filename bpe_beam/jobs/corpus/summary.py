@@ -1,4 +1,4 @@
-"""Summaries of jobs over a corpus: its files, its sources, what was lost, and warnings."""
+"""Summaries of jobs over a corpus: its files, its sources, losses, and warnings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SourceFigures = dict[str, dict[str, object]]
 
 
 class Losses(Struct, frozen=True):
-    """What is lost of damaged files.
+    """The losses in damaged files.
 
     Attributes:
         files: The number of damaged files.
@@ -113,7 +113,7 @@ def _by_format(files: Iterable[InputFile]) -> dict[str, str]:
 
 
 def losses_summary(losses: Sequence[FileLoss]) -> Losses | None:
-    """Return what a summary says of the losses in a manifest; None if nothing is lost."""
+    """Return the losses in a manifest as a summary has them; None if there are none."""
     if not losses:
         return None
     return Losses(

@@ -1,4 +1,4 @@
-"""The counts filter job: a counts folder without rare words, or with some of its sources.
+"""The counts filter job: a counts folder without rare words, or with some of its sources only.
 
 Memory: the words of one partition.
 """

@@ -60,7 +60,7 @@ def run(settings: MergeCountsSettings, progress: Progress) -> shared.NewCountsSu
 
 
 def _refuse_others(folders: Sequence[str], manifests: Sequence[CountsManifest]) -> None:
-    """Refuse counts of another kind than the first."""
+    """Refuse counts that differ in kind from the first."""
     for folder, manifest in zip(folders[1:], manifests[1:], strict=True):
         first, other = _kind(manifests[0]), _kind(manifest)
         lines = [
@@ -86,7 +86,7 @@ def _refuse_overflow(manifests: Sequence[CountsManifest]) -> None:
 
 
 def _kind(manifest: CountsManifest) -> dict[str, str]:
-    """Return what counts that are added must share, in words."""
+    """Return the properties, in words, that added counts must share."""
     return {
         "normalizer": manifest.normalizer,
         "pretokenizer": manifest.pretokenizer,

@@ -51,11 +51,7 @@ def make_counts(
     manifest_of: Callable[[tuple[CountsPart, ...]], CountsManifest],
     rows: Callable[[CountsManifest], Rows],
 ) -> NewCountsSummary:
-    """Write a counts folder, except the parts that an earlier run finished.
-
-    Returns:
-        The summary.
-    """
+    """Write the parts of a counts folder that no earlier run finished, and return the summary."""
     started = time.monotonic()
     names = [part_name(i, partitions) for i in range(partitions)]
     folder = OutputFolder.claim(

@@ -1,6 +1,6 @@
 """`counts show`: the most frequent words of a counts folder, for people, on stdout.
 
-Memory: the words of one partition, and the best so far.
+Memory: the words of one partition, and the most frequent words so far.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def most_frequent(
 def _add_sources(
     rows: list[Word], by_source: Mapping[str | None, pa.Table], sources: Collection[str]
 ) -> None:
-    """Add to words how often they occur in each source."""
+    """Set the counts of words by source."""
     wanted = pa.array([row.word for row in rows], pa.large_string())
     by_row: list[dict[str, int]] = [{} for _ in rows]
     for source, words in by_source.items():

@@ -1,4 +1,4 @@
-"""`--dry-run`: what a job would read, how long, and how much memory and storage it would take.
+"""`--dry-run`: an estimate of the input, time, memory and storage of a job.
 
 The job itself runs in this process on samples of the corpus. Training learns the words of the
 sample, or of some parts of the counts. Nothing is written but temporary files, which are removed.
@@ -61,11 +61,11 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
     Attributes:
         sampled_bytes: The stored bytes of the sample.
-        seconds: How long the command would take on this machine, the start of the process included;
-            None: unknown, since merges would be learned in rounds.
+        seconds: The time of the command on this machine, the start of the process included; None
+            if merges would be learned in rounds.
         memory_bytes: The peak of the process's resident memory; of merge rounds an upper bound.
         storage_bytes: The size of all files of the output.
-        temporary_bytes: The maximum that the job has in its output folder besides, until it ends.
+        temporary_bytes: The maximum of temporary files in the output folder.
     """
 
     job: str
@@ -97,7 +97,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
 def run(
     settings: CountSettings | TrainSettings | TokenizeSettings, _progress: Progress
 ) -> Estimate:
-    """Return what a job would take."""
+    """Return the estimate of a job."""
     if isinstance(settings, CountSettings):
         return _estimate_counting(settings)
     if isinstance(settings, TrainSettings):
@@ -116,7 +116,7 @@ class _Words:
     manifest: CountsManifest
 
     def growth(self, times: float) -> float:
-        """Return how many times as many unique words a text has that is so many times as long."""
+        """Return the factor of unique words of a text that is `times` as long."""
         power, doublings = self._power(), math.log2(max(1.0, times))
         grown = 0.0
         while doublings > 0:
@@ -243,7 +243,7 @@ def _training(
     unique: int,
     word_bytes: int,
 ) -> Rows:
-    """Return what training takes, from a training on all or some parts of counts."""
+    """Return the estimate of training, from a training on all or some parts of counts."""
     from bpe_beam.jobs import train
 
     sizes = [part.word_bytes for part in manifest.parts]
@@ -270,7 +270,7 @@ def _training(
     in_rounds = settings.merge_rounds == "distributed" or (
         settings.merge_rounds != "local" and needed > settings.driver_memory
     )
-    # The needed memory is an upper bound: how much of it the words of the sample took is known.
+    # The needed memory is an upper bound; the trial shows the share that is really used.
     sampled = memory_needed(round(word_bytes * share), round(unique * share), recipe.vocab_size)
     grown = max(0, peak_memory() - before)
     grown = max(grown, round(needed * min(1.0, grown / sampled)))

@@ -1,4 +1,4 @@
-"""A sample of a corpus: a plan that reads about so many bytes, from positions all over it."""
+"""A sample of a corpus: a plan of slices from positions all over it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ POSITIONS = 128
 """The positions of a sample, fewer where a file cannot be read from any byte on."""
 
 _BLOCK_BYTES = 1 << 20
-"""The bytes that a reader reads at once, about."""
+"""The approximate bytes that a reader reads at once."""
 
 
 def sample_of(
     storage: Storage, plan: Plan, size: int, positions: int, separator: str, splits: int
 ) -> Plan:
-    """Return a plan that reads about so many bytes, from positions all over the corpus.
+    """Return a plan that reads about `size` bytes, from positions all over the corpus.
 
     A sample of a quarter of the bytes from half of the positions is within it.
     """

@@ -1,7 +1,7 @@
 """Trials: a job runs on samples of its corpus in this process, and its figures are scaled.
 
-The job runs on two samples, of which the first is a quarter of the second. What the second takes
-more is what more text takes. A small corpus is read whole, and its amounts are exact.
+The job runs on two samples; the first is a quarter of the second. The difference is the cost of
+more text. A small corpus is read whole, and its amounts are exact.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SPLITS = 8
 
 
 class _TrialStage(Stage):
-    """A stage that keeps what its tasks have reported."""
+    """A stage that keeps what its tasks report."""
 
     counters: dict[str, int]
 
@@ -52,7 +52,7 @@ class _TrialStage(Stage):
 
 
 class TrialProgress(Progress):
-    """Shows nothing, and has what the tasks of the stages have reported."""
+    """Shows nothing, and keeps what the tasks of the stages report."""
 
     def __init__(self) -> None:
         super().__init__("none", stream=io.StringIO())
@@ -71,7 +71,7 @@ class Trial:
 
     Attributes:
         seconds: Its seconds.
-        counters: What its tasks have reported; `done` is the number of stored bytes that they read.
+        counters: The counters of its tasks; `done` is the number of stored bytes that they read.
         storage_bytes: The size of its output, without manifests.
         manifest_bytes: The size of manifests, which list slices: samples have more of them.
         summary: Its summary.
@@ -199,7 +199,7 @@ def try_samples(
 
 
 def here(run: RunSettings, workers: int | None = None) -> RunSettings:
-    """Return settings to run a job in this process without a word."""
+    """Return settings that run a job in this process without messages."""
     return RunSettings(workers=workers, quiet=True, storage_options=run.storage_options)
 
 
@@ -232,7 +232,7 @@ def _memory(name: str) -> int:
 
 
 def forget_peak() -> None:
-    """Let the peak of memory begin anew, where the system can."""
+    """Reset the peak of memory, where the system can."""
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     except OSError:

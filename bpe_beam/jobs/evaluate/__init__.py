@@ -1,4 +1,4 @@
-"""The evaluate job: what tokenizers do to counted words, to texts, or to a tokens folder."""
+"""The evaluate job: figures of tokenizers on counted words, on texts, or in tokens folders."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _of_words(
 def _threads(number: int, stopped: threading.Event) -> Iterator[ThreadPoolExecutor]:
     """Yield a pool of threads, whose calls are told to stop after an error or Ctrl-C.
 
-    After Ctrl-C, running calls are not waited for: they end after the words at hand.
+    After Ctrl-C, running calls end with the current words; nothing waits for them.
     """
     pool = ThreadPoolExecutor(number, "tokenizer")
     wait = True

@@ -67,8 +67,8 @@ def sizes_of(
 ) -> dict[str, list[int]]:
     """Return the smaller sizes to evaluate of each tokenizer, by name.
 
-    Sizes without a name are for the tokenizers that `train` wrote; for all if it wrote none: the
-    first merges of a published tokenizer are of interest to few.
+    Sizes without a name are for the tokenizers that `train` wrote; for all if it wrote none: few
+    people need the first merges of a published tokenizer.
     """
     by_name: dict[str, list[int]] = {name: [] for name in names}
     for name in (one[0] for one in sizes if not isinstance(one, int)):

@@ -98,13 +98,9 @@ class Texts:
     in_memory: bool
 
     def words(self, pretokenizer: str, tokenizers: Sequence[Tokenizer]) -> CountedWords:
-        """Count the words, in memory if that is possible, else into a folder.
+        """Return the words, counted in memory if that is possible, else into a folder.
 
-        In memory the words of tokenizers that split texts in another way are counted in the same
-        pass.
-
-        Returns:
-            The words.
+        In memory, the words of tokenizers with other rules are counted in the same pass.
         """
         workers = workers_of(self.run)
         output = self.storage.join(self.folder, COUNTS)
@@ -135,7 +131,7 @@ class Texts:
 
 
 def _other_rules(tokenizers: Sequence[Tokenizer], pretokenizer: str) -> list[WordRules]:
-    """Return the rules of tokenizers that split texts in another way, as far as they are known."""
+    """Return the known rules of tokenizers that split texts differently."""
     others = (rules_of_words(one) for one in tokenizers if not is_exact(one, "none", pretokenizer))
     return [*dict.fromkeys(rules for rules in others if rules is not None)]
 

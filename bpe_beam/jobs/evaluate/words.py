@@ -118,7 +118,7 @@ def _tokens_of(
 
 
 def _ahead(items: Iterator[SourceCounts]) -> Iterator[SourceCounts]:
-    """Return items, of which a thread takes each one before it is needed, the first at once."""
+    """Return the items; a thread takes each of them before it is needed, the first at once."""
     pool = ThreadPoolExecutor(1, "ahead")
     first = pool.submit(next, items, None)
 

@@ -64,7 +64,7 @@ from bpe_beam.workers import metric_names
 from bpe_beam.workers.arrange.task import RANKS
 
 _KINDS = ((PLAIN_FORMAT, False), (LABELLED_FORMAT, False), (LABELLED_FORMAT, True))
-"""The formats of tokenized documents, and whether with hashes; each has what those before have."""
+"""The formats of tokenized documents, with or without hashes; each has all of the previous one."""
 
 _TAKEOVER = Takeover("arrangement", ("measure", "scatter"))
 """Until a new shard is written, another arrangement of the same documents reuses them."""
@@ -99,7 +99,7 @@ class _Arranged:
         finished_before: Whether an earlier run had finished it.
         shards_kept: The number of new shards that earlier runs had finished.
         tokenized: The tokenization of the documents; None if an earlier run had finished all.
-        parts: What is, or would be, in the folders for training and validation.
+        parts: The contents of the folders for training and validation.
         manifests: The manifest of each part; none after a dry run.
         rows: The number of documents, or of sequences, of each part.
     """
@@ -210,7 +210,7 @@ def _tokenize(inputs: TokenizeInputs, documents: str, progress: Progress) -> Cor
 def _kind_of_documents(inputs: TokenizeInputs, documents: str) -> tuple[str, bool]:
     """Return the format of the tokenized documents, and whether they have hashes.
 
-    They have what is needed, or what the documents of another arrangement have already.
+    Documents of an earlier arrangement are reused, with all that they have.
     """
     settings = inputs.settings
     needed = int(shard_format(settings.format).labelled_writer is not None)
@@ -317,7 +317,7 @@ def _restore(storage: Storage, output: str, parts: Sequence[str], _: bytes) -> R
         )
         for shard in manifest.shards:
             tasks[inside(part, shard.name)] = RestoredTask(files_inside(part, shard.files), None)
-    # Manifests of several jobs are of none.
+    # Manifests of several jobs belong to none of them.
     return RestoredFolder((jobs.pop() or None) if len(jobs) == 1 else None, tasks)
 
 

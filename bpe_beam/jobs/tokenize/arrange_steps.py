@@ -110,7 +110,7 @@ class Sums:
 
 
 def described_part(arranging: Arranging, sums: Sums, number: int, padding: int) -> ArrangedPart:
-    """Return what a manifest says of the shards of a part."""
+    """Return the description of the shards of a part, for its manifest."""
     documents, arrangement = arranging.tokenized, arranging.arrangement
     name, total = arrangement.parts[number], sums.totals[number]
     corpus = ArrangedCorpus(

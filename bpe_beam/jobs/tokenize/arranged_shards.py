@@ -96,7 +96,7 @@ class ArrangedShards:
                 tokenless.append(TokenlessSplit(**row))
         rejects = Rejects({}, ())
         if number == 0 and documents.rejects.files:
-            # They are of the whole corpus: no shard has them.
+            # They belong to the whole corpus: no shard has them.
             rejects = documents.rejects
             tokenless.append(TokenlessSplit(len(stats), (), 0, 0, sum(rejects.by_reason.values())))
         padding = sum(each.padding for each in stats)

@@ -89,7 +89,7 @@ def framing(settings: TokenizeSettings) -> dict[str, Any]:
 
 
 def tokenizer_warnings(encoding: Encoding) -> list[str]:
-    """Return what to tell the user of a tokenizer and the tokens around documents."""
+    """Return warnings about a tokenizer and the tokens around documents."""
     tokenizer = encoding.tokenizer()
     warnings = [*filter(None, (tokenizer.spec.warning, tokenizer.file_warning))]
     if encoding.left_out is not None:
@@ -111,5 +111,5 @@ def unmarked_warnings(inputs: TokenizeInputs) -> list[str]:
 
 
 def doubled_warnings(encoding: Encoding, changes: DocumentChanges, documents: int) -> list[str]:
-    """Return what to tell the user of tokens around documents that texts have too."""
+    """Return a warning if texts already have the tokens that are put around documents."""
     return [*filter(None, (encoding.doubled_warning(changes.doubled, documents),))]

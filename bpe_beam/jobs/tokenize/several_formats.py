@@ -1,4 +1,4 @@
-"""`tokenize` to several formats: a folder of shards each, of one pass over the text.
+"""`tokenize` to several formats: a folder of shards for each, in one pass over the text.
 
 The text is tokenized to one of the formats, whose shards are then converted to the others. Each is
 a separate job that resumes by itself, and a folder for `verify`.

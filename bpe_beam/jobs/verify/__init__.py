@@ -48,7 +48,7 @@ _SHOWN_PROBLEMS = 20
 
 
 class VerifiedFolder(Struct, frozen=True, kw_only=True):
-    """The figures of one verified folder; None: it has none."""
+    """The figures of one verified folder; None where it has none."""
 
     shards: int | None = None
     sequences: int | None = None
@@ -60,7 +60,7 @@ class VerifiedFolder(Struct, frozen=True, kw_only=True):
 class VerifySummary(Struct, frozen=True, kw_only=True):
     """The summary of a verification.
 
-    Of several folders, each has its documents and tokens: they may be the same in several formats.
+    Several folders have no common number of documents and tokens: they may be the same documents.
     """
 
     job: str = "verify"
@@ -131,7 +131,7 @@ def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
 def _verify_folder(
     settings: VerifySettings, storage: Storage, folder: str, progress: Progress
 ) -> tuple[VerifiedFolder, str | None]:
-    """Verify one folder; return its figures, and what was compared with the corpus."""
+    """Verify one folder; return its figures, and a description of the comparison, if any."""
     kind = kind_of(storage, folder)
     if kind in (COUNTS, A_TOKENIZER):
         require(settings.input is None, f"must not be given: {folder} holds {kind}", "inputs")
@@ -172,7 +172,7 @@ def _folders_in(storage: Storage, folder: str) -> list[str]:
 
 
 def _verify_listed(storage: Storage, folder: str, kind: str) -> VerifiedFolder:
-    """Compare all files of a folder of counts or of a tokenizer with those that it lists."""
+    """Compare all files of a folder of counts or of a tokenizer with its list of files."""
     names = storage.list_names(folder)
     listed: CountsManifest | TrainedFiles
     files: tuple[FileInfo, ...] = ()
@@ -210,7 +210,7 @@ def _job_problems(
     *,
     damaged: bool,
 ) -> list[str]:
-    """Return what is wrong with the `__job` of a folder."""
+    """Return the problems of the `__job` of a folder."""
     if not listed.job_fingerprint or url is None:
         return []
     if not storage.exists(url):
@@ -228,7 +228,7 @@ def _job_problems(
 def _job_file(
     settings: VerifySettings, storage: Storage, folder: str, manifest: Manifest
 ) -> str | None:
-    """Return the `__job` of a folder; None if it may lack it: a copy of one part alone."""
+    """Return the `__job` of a folder; None for a copy of one part, which may lack it."""
     url = storage.join(folder, JOB_FILE)
     if not (manifest.arranged and manifest.arranged.part) or storage.exists(url):
         return url
@@ -256,7 +256,7 @@ def _compare_with_corpus(
     manifest: Manifest,
     progress: Progress,
 ) -> str:
-    """Compare a folder with its corpus; return what was compared."""
+    """Compare a folder with its corpus; return a description of the comparison."""
     # `tokenize` excluded its output, which has a __job; a part of the output has none.
     above = parent(folder)
     is_part = JOB_FILE not in storage.list_names(folder) and JOB_FILE in storage.list_names(above)
@@ -340,7 +340,7 @@ def _check_records(storage: Storage, job_file: str | None, manifest: Manifest) -
 
 def _same_plan(storage: Storage, manifest: Manifest, input_settings: InputSettings) -> Plan:
     """Return the manifest's plan over the input, which must be the files that were tokenized."""
-    # The settings of `tokenize` decided on the format.
+    # The format follows from the settings of `tokenize`.
     input_settings = replace(input_settings, input_format=str(manifest.settings["input_format"]))
     now = corpus_input.plan_of(storage, input_settings)
     plan = plan_of(manifest, now.root)
