@@ -63,9 +63,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `-m quick`, leave out the slow cases of quick tests."""
+    """With `-m quick`, leave out the slow and the scheduled cases of quick tests."""
     if config.getoption("-m") == "quick":
-        slow = [item for item in items if item.get_closest_marker("slow") is not None]
+        slow = [
+            item for item in items if {"slow", "scheduled"} & {m.name for m in item.iter_markers()}
+        ]
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if item not in slow]
 

@@ -204,8 +204,11 @@ def result(command: list[object], output: Path) -> tuple[Ran, Any]:
 @pytest.mark.parametrize(
     ("name", "every"),
     [
-        *((name, False) for name in QUICK),
-        *(pytest.param(name, True, marks=pytest.mark.slow) for name in JOBS),
+        *(
+            pytest.param(name, False, marks=() if name in QUICK else pytest.mark.slow)
+            for name in JOBS
+        ),
+        *(pytest.param(name, True, marks=pytest.mark.scheduled) for name in JOBS),
     ],
 )
 def test_each_file_is_made_again_and_named(
