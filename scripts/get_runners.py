@@ -82,16 +82,16 @@ def java() -> str:
         Missing: If there is none.
     """
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which(f"{home}/bin/java" if home else "java")
+    java_path = shutil.which(f"{home}/bin/java" if home else "java")
     wanted = f"Java {JAVA} is needed (Debian, Ubuntu: apt-get install openjdk-17-jre-headless)"
-    if found is None:
+    if java_path is None:
         raise Missing(f"there is no java: {wanted}")
-    said = _run([found, "-XshowSettings:properties", "-version"])
+    said = _run([java_path, "-XshowSettings:properties", "-version"])
     versions = [line for line in said.splitlines() if "java.specification.version" in line]
     version = versions[0].rpartition("=")[2].strip() if versions else "unknown"
     if version.startswith("1.") or not version.isdigit() or int(version) < JAVA:
-        raise Missing(f"{found} is Java {version}: {wanted}")
-    return found
+        raise Missing(f"{java_path} is Java {version}: {wanted}")
+    return java_path
 
 
 def _kept(name: str) -> Path | None:
@@ -100,8 +100,7 @@ def _kept(name: str) -> Path | None:
 
 
 def _build(name: str, build: Callable[[str, Path], Path]) -> Path:
-    """Build under a lock, beside the final path, and rename: a killed build leaves nothing that a
-    later one takes for whole."""
+    """Build under a lock, next to the final path, and rename: a killed build has no final path."""
     target, half = cache() / name, cache() / f"{name}.half"
     with _locked(name):
         if not target.exists():

@@ -1,15 +1,15 @@
-"""Build, start and stop what the runners of Beam need: for a first try, and for tests.
+"""Build, start and stop runners of Beam: for a first try, and for tests.
 
     python scripts/runners.py command flink      a command for Flink inside one process
     python scripts/runners.py command prism      ... for Prism
     python scripts/runners.py command spark      ... for Spark inside one process
     python scripts/runners.py start              starts a Flink cluster here; a command for it
     python scripts/runners.py stop               ends it
-    python scripts/runners.py get [PART ...]     builds parts, or all, and says where they are
+    python scripts/runners.py get [PART ...]     builds parts, or all, and prints their paths
 
 Run it with the Python of the environment that bpe-beam is installed in. It needs Java 17 for Flink
-and Spark, Maven for their job servers, Go for Prism and for a cluster's workers. What it builds is
-kept in `$BPE_BEAM_CACHE/runners`, by default `~/.cache/bpe-beam/runners`.
+and Spark, Maven for their job servers, Go for Prism and for a cluster's workers. It keeps the parts
+in `$BPE_BEAM_CACHE/runners`, by default `~/.cache/bpe-beam/runners`.
 
 The cluster is a job manager and task managers as processes of this machine, without Flink's own
 scripts. It serves one user on one machine; it has no security, and listens on loopback only.
@@ -37,7 +37,7 @@ CONFIGS = Path(__file__).parents[1] / "configs" / "runners"
 START_SECONDS = 300
 STOP_SECONDS = 10
 
-# What Flink reaches into since Java 17.
+# Packages that Flink needs opened since Java 17.
 _EXPORTS = "java.base/sun.net.util java.rmi/sun.rmi.registry java.security.jgss/sun.security.krb5"
 _OPENS = (
     "lang lang.invoke lang.reflect io net nio text time util util.concurrent "
@@ -78,11 +78,7 @@ appender.console.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c - %m%n
 
 
 def flags(runner: str) -> list[str]:
-    """Return the flags that choose a runner of this machine; build what it needs.
-
-    Args:
-        runner: `flink`, `prism` or `spark`.
-    """
+    """Return the flags for `flink`, `prism` or `spark` on this machine; build the missing parts."""
     config = ["--config", str(CONFIGS / f"{runner}.yaml")]
     if runner == "prism":
         return [*config, f"--prism_location={get('prism')}"]
@@ -97,24 +93,15 @@ def command(chosen: list[str]) -> str:
 
 
 def start(home: Path, task_managers: int, slots: int, port: int | None) -> list[str]:
-    """Start a cluster, and wait until it takes jobs.
+    """Start a cluster, wait until it takes jobs, and return the flags for `bpe-beam`.
 
-    Args:
-        home: A folder for its settings, logs and temporary files.
-        task_managers: The number of task managers, at least 1.
-        slots: How many tasks each of them runs at a time, at least 1.
-        port: Of the REST interface on loopback, which is also the web page; None: a free one.
-
-    Returns:
-        The flags for `bpe-beam`.
-
-    Raises:
-        Missing: If a part is missing, or the cluster does not start.
+    Its settings, logs and temporary files are in `home`. Each task manager runs `slots` tasks at a
+    time. `port` is of the REST interface on loopback, which is also the web page; None: a free one.
     """
     if (home / "cluster.json").exists():
         raise Missing(f"{home} has a cluster already; stop it first")
     if home.exists() and {path.name for path in home.iterdir()} - {"log"}:
-        raise Missing(f"{home} holds something else: give a --home that is empty or new")
+        raise Missing(f"{home} has other files: give a --home that is empty or new")
     program, boot = java(), get("boot")
     lib, jar = get("flink"), get("flink-job-server")
     for name in ("conf", "log", "tmp", "bin"):
@@ -150,18 +137,19 @@ def start(home: Path, task_managers: int, slots: int, port: int | None) -> list[
 
 
 def stop(home: Path) -> None:
-    """Stop a cluster with all that it started, and remove its temporary files; its logs stay.
+    """Stop a cluster with all its processes, and remove its temporary files; its logs stay.
 
-    Task managers that were killed leave workers behind; those are stopped too.
+    Workers of killed task managers are stopped too.
     """
     record = home / "cluster.json"
     if not record.exists():
         print(f"no cluster in {home}", file=sys.stderr)
         return
-    found = json.loads(record.read_text())
-    # A session each: workers make process groups of their own, but stay in it. Since the machine
-    # was started anew the numbers are those of others.
-    sessions = set(found["processes"].values()) if found.get("boot") == _boot_id() else set()
+    cluster = json.loads(record.read_text())
+    # A session each: workers make their own process groups, but stay in the session. After a new
+    # start of the machine, the numbers are of other processes.
+    same_boot = cluster.get("boot") == _boot_id()
+    sessions = set(cluster["processes"].values()) if same_boot else set()
     for number in (signal.SIGTERM, signal.SIGKILL):
         end = time.monotonic() + STOP_SECONDS
         while (running := _members(sessions, home)) and time.monotonic() < end:
@@ -180,15 +168,17 @@ def _record(home: Path, port: int, ids: dict[str, int]) -> None:
 
 
 def _boot_id() -> str:
-    """Return what identifies this start of the machine, where the system has it."""
+    """Return the id of this start of the machine, or "" where the system has none."""
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return ""
 
 
 def _members(sessions: set[int], home: Path) -> list[int]:
-    """Return the processes of sessions, without sessions whose leader is not of this home: its
-    number is another process's now."""
+    """Return the processes of sessions of this home.
+
+    If a leader is of another home, its number has been given to another process.
+    """
     try:
         listed = subprocess.run(
             ["ps", "-A", "-ww", "-o", "pid=,stat=,args="],
@@ -202,12 +192,12 @@ def _members(sessions: set[int], home: Path) -> list[int]:
     rows = [row for row in rows if not row[1].startswith("Z")]
     leaders = {int(number): text for number, _, text in rows if int(number) in sessions}
     ours = {each for each in sessions if str(home) in leaders.get(each, str(home))}
-    found = []
+    members = []
     for number, _, _ in rows:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if os.getsid(int(number)) in ours:
-                found.append(int(number))
-    return found
+                members.append(int(number))
+    return members
 
 
 def _write_settings(home: Path, port: int, parallelism: int, slots: int) -> None:
@@ -224,9 +214,9 @@ def _write_settings(home: Path, port: int, parallelism: int, slots: int) -> None
         "rest.bind-address": "127.0.0.1",
         "rest.port": str(port),
         "io.tmp.dirs": str(home / "tmp"),
-        # Else one task manager is filled before the next gets a task.
+        # Without this, one task manager is filled before the next gets a task.
         "cluster.evenly-spread-out-slots": "true",
-        # A task manager that is gone is noticed within seconds, one that is only slow is not.
+        # A lost task manager is noticed within seconds; a slow one is not taken for lost.
         "heartbeat.interval": "2000",
         "heartbeat.timeout": "20000",
         # Without this a job ends with the first task manager that is lost. A worker that raises is
@@ -234,7 +224,7 @@ def _write_settings(home: Path, port: int, parallelism: int, slots: int) -> None
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": "3",
         "restart-strategy.fixed-delay.delay": "2s",
-        # Batch shuffles ask for 512 buffers a task otherwise.
+        # By default, batch shuffles ask for 512 buffers a task.
         "taskmanager.network.sort-shuffle.min-buffers": "64",
         **_TASK_MANAGER_MEMORY,
     }
@@ -320,7 +310,7 @@ def _arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    one = actions.add_parser("get", help="builds parts, and says where they are")
+    one = actions.add_parser("get", help="builds parts, and prints their paths")
     one.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; or all")
     one = actions.add_parser("command", help="prints the command for a runner inside one process")
     one.add_argument("runner", choices=("flink", "prism", "spark"))

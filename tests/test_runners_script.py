@@ -152,7 +152,7 @@ def test_a_folder_of_somebody_is_no_home(machine: Machine, tmp_path: Path) -> No
     (home / "bin" / "mine").write_text("mine")
     code, _, err = machine.run("start", "--home", str(home))
     assert code == 1
-    assert "holds something else" in err
+    assert "has other files" in err
     assert (home / "bin" / "mine").read_text() == "mine"
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
 
 from bpe_beam.engines.local import LocalEngine, default_workers, local_workers
 from bpe_beam.engines.steps import Collection, Engine, EngineSettings, Steps, template_of
+from bpe_beam.storage.json_file import JsonObject
 from bpe_beam.workers.measured import Measured, TaskResult
 
 
@@ -23,7 +23,7 @@ def workers_of(run: EngineSettings, tasks: int | None = None) -> int:
     return workers if tasks is None else max(1, min(workers, tasks))
 
 
-def run_summary(run: EngineSettings, tasks: int) -> dict[str, Any]:
+def run_summary(run: EngineSettings, tasks: int) -> JsonObject:
     """Return the runner and the workers of a job, for its summary."""
     if run.in_process:
         return {"runner": "in process", "workers": workers_of(run, tasks)}

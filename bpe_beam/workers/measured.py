@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from bpe_beam.storage.json_file import JsonObject
+
 
 class TaskResult(NamedTuple):
     """The result of a task.
@@ -60,7 +62,7 @@ class Measured:
         total = self.counters[name]
         return round(total / seconds) if total and seconds > 0 else None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return both for a summary, sorted by name; None without any.
 
         Counters of 0 are left out, since Prism reports none.
