@@ -11,7 +11,7 @@ from typing import Any
 from bpe_beam.messages import did_you_mean
 
 HUGE_BYTES = 1 << 32
-"""More than a sound file has in one part: a program that lacks so much read a broken number."""
+"""More than any part of a valid file: a program that lacks so many bytes read a broken number."""
 
 _PARAMETER = re.compile(r"\{([a-z_]+)\}")
 _ASKED = re.compile(r"alloc of size (\d+) failed")
@@ -93,7 +93,7 @@ class TextError(DataError):
 
 @contextmanager
 def parameter_renamed(old: str, new: str) -> Iterator[None]:
-    """Yield to a block whose errors are to call a parameter as the caller does."""
+    """Rename a parameter in the errors of a block to the name that the caller knows."""
     try:
         yield
     except (UsageError, DataError) as error:
@@ -107,19 +107,19 @@ def require(condition: bool, problem: str, *parameters: str, remedy: str = "") -
         raise UsageError(problem, parameters, remedy)
 
 
-def require_between(name: str, value: int, least: int, most: int) -> None:
+def require_between(name: str, value: int, minimum: int, maximum: int) -> None:
     """Refuse a number outside of a range."""
-    require(value >= least, f"must be at least {least:,}, got {value:,}", name)
-    require(value <= most, f"must be at most {most:,}, got {value:,}", name)
+    require(value >= minimum, f"must be at least {minimum:,}, got {value:,}", name)
+    require(value <= maximum, f"must be at most {maximum:,}, got {value:,}", name)
 
 
-def require_whole(name: str, value: Any, least: int) -> None:
-    """Refuse what is no whole number, or too small a one."""
+def require_whole(name: str, value: Any, minimum: int) -> None:
+    """Refuse anything but a whole number of at least `minimum`."""
     whole = hasattr(value, "__index__") and not isinstance(value, bool)
-    kind = "" if whole else ", which is no whole number"
+    kind = "" if whole else ", which is not a whole number"
     require(
-        whole and operator.index(value) >= least,
-        f"must be at least {least:,}, got {value!r}{kind}",
+        whole and operator.index(value) >= minimum,
+        f"must be at least {minimum:,}, got {value!r}{kind}",
         name,
     )
 
@@ -132,9 +132,9 @@ def require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Return whether an error of pyarrow is of too little memory.
+    """Return whether an error of pyarrow means too little memory.
 
-    A broken file that says that a part of it is huge has the same type of error.
+    A broken file with the size of a huge part raises the same type of error.
     """
     asked = _ASKED.search(str(error))
     return isinstance(error, MemoryError) and (asked is None or int(asked[1]) < HUGE_BYTES)

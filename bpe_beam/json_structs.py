@@ -2,7 +2,7 @@
 
 msgspec learns a class of structs when it is first used. A second thread that needs the class
 meanwhile ends the process (msgspec 0.22: a null pointer), so a class is learned under a lock.
-Modules use these functions in place of msgspec's own.
+Modules use these functions instead of msgspec's.
 """
 
 from __future__ import annotations

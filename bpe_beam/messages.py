@@ -11,7 +11,7 @@ _SHOWN_CHARACTERS = 80
 
 
 def and_more(hidden: int) -> str:
-    """Return the words for items that a message leaves out: "and 1,234 more"."""
+    """Return the words for items that a message does not list: "and 1,234 more"."""
     return f"and {hidden:,} more"
 
 
@@ -34,7 +34,7 @@ def has_pair_at(text: str, start: int) -> bool:
 
 
 def shortened(value: object) -> str:
-    """Return a value as JSON, of at most 80 characters."""
+    """Return a value as JSON, with at most 80 characters."""
     try:
         if isinstance(value, str):
             value = value[:100]  # a message needs no more, and escaping a long text is slow
@@ -62,7 +62,7 @@ def quoted(text: str) -> str:
 
 
 def command(*words: str) -> str:
-    """Return a command of this package for a shell, with its words quoted where they need it."""
+    """Return a command of this package for a shell, quoted where necessary."""
     return shlex.join(["bpe-beam", *words])
 
 

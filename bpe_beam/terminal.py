@@ -1,10 +1,10 @@
 """Text for a terminal: its width, colours, the columns that characters take, aligned tables.
 
-Colours and limits of width are for terminals. Other readers get plain text, whole. `NO_COLOR` turns
+Colours and limits of width are for terminals. Other readers get plain, uncut text. `NO_COLOR` turns
 colours off, `FORCE_COLOR` on also where the reader is no terminal, such as `less -R`.
 
 Lines that are too wide are wrapped, and cells of tables are cut. A path, a URL or a hash is never
-divided: the terminal shows it on several lines, and whoever copies it gets it whole.
+divided: the terminal shows it on several lines, and a copy of it is whole.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _ELLIPSES = ("…", "...")
 _WHOLE = re.compile(r"[A-Za-z0-9._/:@=+~%?&#,<>\[\]'-]+")
 """A word that may be a path, a URL, an option or a hash."""
 
-_LEAST_TEXT = 4
-"""The columns that a cell of text keeps as long as there is anything else to narrow."""
+_MIN_TEXT = 4
+"""The columns that a cell of text keeps while other cells can become narrower."""
 
-_LEAST_ROOM = 10
-"""The columns that a wrapped line keeps behind its indent."""
+_MIN_ROOM = 10
+"""The minimum columns of a wrapped line after its indent."""
 
 
 class Terminal:
@@ -78,7 +78,7 @@ class Terminal:
     ) -> list[str]:
         """Return lines of aligned cells, which are cut where the terminal is too narrow.
 
-        Texts are cut first, the widest ones most; then headings of numbers, then numbers.
+        Texts are cut first, beginning with the widest; then headings of numbers, then numbers.
         """
         widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
         gap = 2
@@ -86,9 +86,9 @@ class Terminal:
             room = self.columns - width_of(indent)
             gaps = len(widths) - 1
             if sum(widths) + gap * gaps > room:
-                least = _least_widths(rows, right)
-                gap = 1 if sum(least[0]) + gap * gaps > room else gap
-                widths = _narrowed(widths, least, room - gap * gaps)
+                limits = _width_limits(rows, right)
+                gap = 1 if sum(limits[0]) + gap * gaps > room else gap
+                widths = _narrowed(widths, limits, room - gap * gaps)
         lines = []
         for number, row in enumerate(rows):
             cells = []
@@ -109,8 +109,8 @@ class Terminal:
         later = f"{indent}  " if later is None else later
         if self.columns is None:
             return [indent + text]
-        if self.columns - width_of(later) < _LEAST_ROOM:
-            later = " " * max(0, self.columns - _LEAST_ROOM)
+        if self.columns - width_of(later) < _MIN_ROOM:
+            later = " " * max(0, self.columns - _MIN_ROOM)
         lines, line, room = [], indent, self.columns - width_of(indent)
         for word in _words(text, max(2, self.columns - width_of(later))):
             if width_of(word.rstrip()) > room and line.strip():
@@ -165,23 +165,23 @@ def _can_encode(text: str, encoding: str) -> bool:
     return True
 
 
-def _least_widths(rows: Sequence[Sequence[str]], right: Collection[int]) -> list[list[int]]:
-    """Return how narrow columns may become: at first, if that is not enough, and at worst."""
+def _width_limits(rows: Sequence[Sequence[str]], right: Collection[int]) -> list[list[int]]:
+    """Return the minimum widths of columns: preferred, then smaller ones, then one each."""
     columns = [list(map(width_of, column)) for column in zip(*rows, strict=True)]
     first, second = [], []
     for number, (heading, *cells) in enumerate(columns):
-        least = max(cells, default=0)
-        first.append(max(heading, least) if number in right else min(_LEAST_TEXT, least))
-        second.append(max(1, least) if number in right else min(_LEAST_TEXT, max(1, least)))
+        widest = max(cells, default=0)
+        first.append(max(heading, widest) if number in right else min(_MIN_TEXT, widest))
+        second.append(max(1, widest) if number in right else min(_MIN_TEXT, max(1, widest)))
     return [first, second, [1] * len(columns)]
 
 
-def _narrowed(widths: list[int], least: Sequence[Sequence[int]], room: int) -> list[int]:
+def _narrowed(widths: list[int], limits: Sequence[Sequence[int]], room: int) -> list[int]:
     """Return widths that fit a room, if they can: the widest columns become narrower first."""
     widths = [min(width, max(1, room)) for width in widths]
-    for limits in least:
+    for minimum in limits:
         while sum(widths) > room:
-            over = [number for number, width in enumerate(widths) if width > limits[number]]
+            over = [number for number, width in enumerate(widths) if width > minimum[number]]
             if not over:
                 break
             widths[max(over, key=widths.__getitem__)] -= 1
@@ -189,10 +189,10 @@ def _narrowed(widths: list[int], least: Sequence[Sequence[int]], room: int) -> l
 
 
 def _words(text: str, columns: int) -> Iterator[str]:
-    """Yield the words of a text, each with the spaces behind it.
+    """Yield the words of a text, each with the spaces after it.
 
-    A word with other characters than those of `_WHOLE`, such as a sentence in Chinese, is divided
-    where it is wider than a line.
+    A word with characters outside of `_WHOLE`, such as a sentence in Chinese, is divided if it is
+    wider than a line.
     """
     for word in re.findall(r" *[^ ]+ *|^ +$", text):
         while not _WHOLE.fullmatch(word.strip()) and width_of(word.rstrip()) > columns:
@@ -241,7 +241,7 @@ def _width(character: str) -> int:
 
 
 def cut(text: str, columns: int, ellipsis: str = _ELLIPSES[1]) -> str:
-    """Return a text of at most so many columns; an ellipsis is in the place of what is left out."""
+    """Return a text in at most so many columns; an ellipsis replaces the rest."""
     if width_of(text) <= columns:
         return text
     dots = ellipsis[:columns]
@@ -249,7 +249,7 @@ def cut(text: str, columns: int, ellipsis: str = _ELLIPSES[1]) -> str:
 
 
 def visible(text: str) -> str:
-    """Return a text with escapes for the characters that a terminal would obey or not show."""
+    """Return a text with escapes for characters that a terminal would obey or hide."""
     if text.isprintable():
         return text
     return "".join(

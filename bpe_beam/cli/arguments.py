@@ -1,4 +1,4 @@
-"""The arguments of a job, from the command line and from YAML files, and the settings they make."""
+"""The arguments of a job from the command line and from YAML files, and its settings."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from bpe_beam.settings.jobs import JOBS
 
 
 class Arguments(msgspec.Struct, frozen=True):
-    """The arguments of one job; flags have replaced the same keys of files.
+    """The arguments of one job; flags replace the same keys of files.
 
     Attributes:
         job: The job.
         values: The arguments by key.
-        runner_flags: Flags for the runner, each whole: `--name=value` or `--name`.
+        runner_flags: Flags of the runner: `--name=value` or `--name`.
     """
 
     job: str
@@ -37,9 +37,9 @@ class Arguments(msgspec.Struct, frozen=True):
 
 
 def read_arguments(job: str, argv: Sequence[str]) -> Arguments:
-    """Return the arguments of a job: those of its configuration files and of the command line."""
-    own, runner_flags = split_arguments(job, argv)
-    typed = vars(job_parser(job, own).parse_args(own))
+    """Return the arguments of a job from its configuration files and the command line."""
+    of_job, runner_flags = split_arguments(job, argv)
+    typed = vars(job_parser(job, of_job).parse_args(of_job))
     values: dict[str, Argument] = {}
     files = typed.pop("config", [])
     options = {option.key: option for option in JOBS[job].options.values()}
@@ -54,7 +54,7 @@ def read_arguments(job: str, argv: Sequence[str]) -> Arguments:
         }
         if JOBS[job].has_runner:
             keys["runner_options"] = "mapping"
-        # The options of storage that a file has are not known yet.
+        # Storage options in a file are still unknown here.
         name = "storage_options"
         storage = Storage(options[name].parsed(typed[name]) if name in typed else {})
         for file in files:
@@ -68,19 +68,19 @@ def read_arguments(job: str, argv: Sequence[str]) -> Arguments:
 def settings_of(arguments: Arguments) -> Any:
     """Return a job's settings, such as `TrainSettings` for `train`; errors name parameters."""
     arguments = _without_unused_source(arguments)
-    made = _make(arguments, JOBS[arguments.job].settings)
-    assert made is not None
-    return made
+    settings = _make(arguments, JOBS[arguments.job].settings)
+    assert settings is not None
+    return settings
 
 
-def _make(arguments: Arguments, settings: type[Settings], optional: bool = False) -> Any:
+def _make(arguments: Arguments, kind: type[Settings], optional: bool = False) -> Any:
     """Return settings of a class; None if they are optional and a required option is missing."""
     values: dict[str, Any] = {
         name: _make(arguments, part.settings, part.optional)
-        for name, part in parts_of(settings).items()
+        for name, part in parts_of(kind).items()
     }
-    present = [each for each in own_options(settings) if each.key in arguments.values]
-    for option in own_options(settings):
+    present = [each for each in own_options(kind) if each.key in arguments.values]
+    for option in own_options(kind):
         if option in present:
             values[option.name] = _value(option, arguments.values[option.key])
         elif option.required and not optional:
@@ -88,18 +88,18 @@ def _make(arguments: Arguments, settings: type[Settings], optional: bool = False
             raise UsageError("is required", (option.name,), remedy)
         elif option.required and present:
             raise UsageError(
-                "is about reading a corpus", (present[0].name,), f"it needs {{{option.name}}}"
+                "has no effect without a corpus", (present[0].name,), f"give {{{option.name}}}"
             )
         elif option.required:
             return None
-    if settings is RunSettings:
+    if kind is RunSettings:
         values["runner_options"] = _runner_options(arguments)
-    made = settings(**values)
-    if isinstance(made, RunSettings) and made.runner is not None:
+    settings = kind(**values)
+    if isinstance(settings, RunSettings) and settings.runner is not None:
         from bpe_beam.engines.runner_flags import check_runner
 
-        check_runner(made.runner)
-    return made
+        check_runner(settings.runner)
+    return settings
 
 
 def _value(option: Option, argument: Argument) -> Any:
@@ -114,7 +114,7 @@ def _value(option: Option, argument: Argument) -> Any:
 
 
 def _runner_options(arguments: Arguments) -> tuple[str, ...]:
-    """Return the flags for the runner; those of the command line replace those of files."""
+    """Return the flags of the runner; the command line replaces flags of files."""
     from_file = arguments.values.get("runner_options")
     if from_file is None and not arguments.runner_flags:
         return ()
@@ -135,10 +135,9 @@ def _runner_options(arguments: Arguments) -> tuple[str, ...]:
 
 
 def _without_unused_source(arguments: Arguments) -> Arguments:
-    """Return the arguments of `train` without those that a file has for an unused source of words.
+    """Return the arguments of `train` without the words of a file that the command line replaces.
 
-    A file may name a corpus, and the command line counts, or the other way round: the command line
-    wins.
+    If a file names a corpus and the command line counts, or the reverse, the command line wins.
     """
     if arguments.job != "train":
         return arguments
@@ -150,5 +149,5 @@ def _without_unused_source(arguments: Arguments) -> Arguments:
         unused = reading
     elif "input" in typed and "counts" not in typed:
         unused = {"counts"}
-    kept = {key: argument for key, argument in arguments.values.items() if key not in unused}
-    return Arguments(arguments.job, kept, arguments.runner_flags)
+    used = {key: argument for key, argument in arguments.values.items() if key not in unused}
+    return Arguments(arguments.job, used, arguments.runner_flags)

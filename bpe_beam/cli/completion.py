@@ -1,6 +1,6 @@
 """`bpe-beam completion SHELL`: a script that completes jobs, options, values and files.
 
-The script is made by shtab from the parsers of all jobs, and needs no Python when it completes.
+shtab makes the script from the parsers of all jobs. Completing needs no Python.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Print a script that completes jobs, options, values and files.
   zsh:  bpe-beam completion zsh > ~/.zfunc/_bpe-beam   # a folder of fpath, before compinit
   fish: bpe-beam completion fish > ~/.config/fish/completions/bpe-beam.fish
 
-For the running shell alone: eval "$(bpe-beam completion bash)", and the same for zsh after
+For the running shell only: eval "$(bpe-beam completion bash)", and the same for zsh after
 compinit; bpe-beam completion fish | source
 """
 
@@ -56,9 +56,9 @@ def _parser() -> argparse.ArgumentParser:
             _add(jobs, job, job)
     for group, members in GROUPS.items():
         parser = jobs.add_parser(group, add_help=False, help=f"jobs on {group}")
-        own = parser.add_subparsers()
+        subjobs = parser.add_subparsers()
         for job in members:
-            _add(own, job.partition(" ")[2], job)
+            _add(subjobs, job.partition(" ")[2], job)
     completion = jobs.add_parser(COMMAND, add_help=False, help=COMMAND_SUMMARY)
     completion.add_argument("shell", choices=SHELLS)
     return root
@@ -67,8 +67,8 @@ def _parser() -> argparse.ArgumentParser:
 def _add(jobs: argparse._SubParsersAction[argparse.ArgumentParser], name: str, job: str) -> None:
     import shtab
 
-    own = job_parser(job)
-    parser = jobs.add_parser(name, parents=[own], add_help=False, help=JOBS[job].summary)
+    parent = job_parser(job)
+    parser = jobs.add_parser(name, parents=[parent], add_help=False, help=JOBS[job].summary)
     options = JOBS[job].options
     for action in parser._actions:
         flag = action.option_strings[-1] if action.option_strings else action.dest

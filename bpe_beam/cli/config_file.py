@@ -1,4 +1,4 @@
-"""Options from a YAML file: the long flags as keys, their values as they would be typed.
+"""Options from a YAML file: the long flags as keys, their values as typed on a command line.
 
 The file is read as a tree of nodes rather than as Python values, so that `no` and `010` mean the
 same as on a command line, and errors can name the line.
@@ -11,14 +11,14 @@ from typing import Any
 
 import yaml
 
-from bpe_beam.cli.parser import Argument
+from bpe_beam.cli.parser import Argument, JsonObject, Value
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.messages import did_you_mean
 from bpe_beam.settings.field import Kind
 from bpe_beam.storage import Storage, redact
 
 MAX_CONFIG_BYTES = 1 << 20
-"""The size limit of a settings file. It refuses a corpus that was named by mistake."""
+"""The maximum size of a settings file: a corpus that was named by mistake is refused."""
 
 
 def read_config(
@@ -41,7 +41,7 @@ def read_config(
         values[key] = Argument(where, _value(node, where, keys[key]), in_file=True)
     stated = values.pop("job", None)
     if stated is not None and stated.value != [job]:
-        raise UsageError(f"{stated.where} must be {job}, since that job reads this file")
+        raise UsageError(f"{stated.where} must be {job}, the job that reads this file")
     return values
 
 
@@ -55,8 +55,8 @@ def _read_pairs(path: str, storage: Storage) -> list[tuple[yaml.Node, yaml.Node]
         raise UsageError(f"{config} cannot be read: {reason}") from error
     if len(data) > MAX_CONFIG_BYTES:
         raise UsageError(
-            f"{config} must be a YAML file of options, of at most {MAX_CONFIG_BYTES:,} bytes; this "
-            "file is larger"
+            f"{config} must be a YAML file of options, with at most {MAX_CONFIG_BYTES:,} bytes, "
+            "got a larger file"
         )
     try:
         root = yaml.compose(data, Loader=yaml.SafeLoader)
@@ -76,7 +76,7 @@ def _reason(error: Exception) -> str:
     return (f", line {mark.line + 1}" if mark else "") + (f": {problem}" if problem else "")
 
 
-def _value(node: yaml.Node, where: str, kind: Kind) -> list[str] | bool | dict[str, Any]:
+def _value(node: yaml.Node, where: str, kind: Kind) -> Value:
     if kind == "switch":
         if isinstance(node, yaml.ScalarNode) and node.value.lower() in ("true", "false"):
             return bool(node.value.lower() == "true")
@@ -97,10 +97,10 @@ def _pairs(node: yaml.MappingNode, where: str) -> list[str]:
     ):
         raise UsageError(f"{where}: each name before a colon must be a text without =")
     _refuse_repeated(node, where)
-    found = []
+    texts = []
     for name, values in node.value:
-        found += [f"{name.value}={value}" for value in _texts(values, f"{where}.{name.value}")]
-    return found
+        texts += [f"{name.value}={value}" for value in _texts(values, f"{where}.{name.value}")]
+    return texts
 
 
 def _texts(node: yaml.Node, where: str) -> list[str]:
@@ -118,7 +118,7 @@ def _texts(node: yaml.Node, where: str) -> list[str]:
     ]
 
 
-def _mapping(node: yaml.MappingNode, where: str) -> dict[str, Any]:
+def _mapping(node: yaml.MappingNode, where: str) -> JsonObject:
     try:
         _refuse_repeated(node, where)
         mapping: Any = yaml.constructor.SafeConstructor().construct_document(node)

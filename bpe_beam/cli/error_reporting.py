@@ -29,8 +29,8 @@ def report(
         return write_message(f"{command}: {ours.message(name_of)}", code)
     if is_out_of_memory(error):
         return write_message(
-            f"{command}: not enough memory ({describe(error)}): fewer workers, smaller inputs at a "
-            "time or a higher limit of the process (ulimit -v, a container's) may help",
+            f"{command}: not enough memory ({describe(error)}); try fewer workers, smaller inputs, "
+            "or a higher memory limit of the process (ulimit -v) or container",
             1,
         )
     hint = "" if debug else "; run with --debug for more"
@@ -60,16 +60,16 @@ def describe(error: BaseException) -> str:
         # A worker's failure as text: the exception is the last line that is not indented.
         lines = [line for line in text.splitlines() if line and not line[0].isspace()]
         return STEP.sub("", lines[-1])
-    # NumPy advises for a page before it names what failed.
+    # NumPy gives a page of advice before it names the failure.
     text = text.partition("Original error was: ")[2] or text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 class WithoutTracebacks:
-    """A stream that drops tracebacks which are written to it whole.
+    """A stream that drops tracebacks, if each is written in one call.
 
-    Beam's worker threads print the traceback of a failure to stderr themselves, before the failure
-    reaches the caller who will report it.
+    Beam's worker threads print the traceback of a failure to stderr before the failure reaches the
+    caller, who reports it.
     """
 
     def __init__(self, stream: TextIO) -> None:

@@ -1,4 +1,4 @@
-"""Ends the process by one sentence after SIGINT (Ctrl-C) or SIGTERM, also while modules load.
+"""End the process with one sentence after SIGINT (Ctrl-C) or SIGTERM, also while modules load.
 
 Imports almost nothing, so that it can be the first module of the command line.
 """
@@ -20,7 +20,7 @@ _received: list[int] = []
 
 
 def end_at_once() -> None:
-    """Let a signal end the process: before the job, and after it."""
+    """Let a signal end the process; for the time before and after the job."""
     _handle_by(_end)
 
 
@@ -35,12 +35,12 @@ def exit_code() -> int:
 
 
 def sentence() -> str:
-    """Return what happened, such as "interrupted"."""
+    """Return the word for the signal, such as "interrupted"."""
     return _VERBS[signal.Signals(exit_code() - 128)]
 
 
 def was_received() -> bool:
-    """Return whether a signal has come: an import may make any error of the exception."""
+    """Return whether a signal has come: an import may turn the exception into another error."""
     return bool(_received)
 
 

@@ -1,7 +1,6 @@
 """The command line: `bpe-beam JOB [options] [any option of the chosen Beam runner]`.
 
-A command imports the settings and the modules of its own job only, and Beam only if the job uses
-it.
+A command imports only the settings and modules of its job, and Beam only if the job uses it.
 
 Exit codes: 0 done; 1 the job ran and failed; 2 wrong usage or settings; 130 interrupted, 143
 terminated (the shells' codes for SIGINT and SIGTERM); 141 the reader of stdout closed it (the code
@@ -38,7 +37,7 @@ def run(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run one job by the arguments after the program's name, and return the exit code."""
+    """Run the job that the arguments name, and return the exit code."""
     if len(argv) > 1 and argv[0] in _HELP and not argv[1].startswith("-"):
         argv = [*argv[1:], "--help"]
     job, command = "", "bpe-beam"
@@ -65,7 +64,7 @@ def main(argv: Sequence[str]) -> int:
         drop_stdout()
         return READER_GONE
     except (KeyboardInterrupt, Exception) as error:
-        # An import makes any error of an interrupt.
+        # An import may turn an interrupt into any other error.
         if interrupts.was_received() or was_interrupted(error):
             again = " without --overwrite" if "--overwrite" in argv else ""
             resumable = job and JOBS[job].shows_summary and JOBS[job].resumes
@@ -110,8 +109,8 @@ def _answer(argv: Sequence[str]) -> int:
         names = [*(name for name in JOBS if " " not in name), *GROUPS, COMMAND]
         jobs = ", ".join(names)
         if first.startswith("-"):
-            raise UsageError(f"the job comes first ({jobs}), then its options; got {first}")
-        raise UsageError(f"{first!r} is none of the jobs {jobs}{did_you_mean(first, names)}")
+            raise UsageError(f"the first word must be a job ({jobs}), got {first}")
+        raise UsageError(f"{first!r} is not a job; the jobs are {jobs}{did_you_mean(first, names)}")
     sys.stdout.flush()
     return 0
 
@@ -126,7 +125,7 @@ def _run_job(job: str, settings: Any) -> int:
     from bpe_beam.terminal import Terminal
 
     run: RunSettings = settings.run
-    # Made before stderr is filtered: the job's own progress needs no filter.
+    # Progress is written to the stream before the filter.
     progress = Progress(run.progress or ("none" if run.quiet else "auto"), stream=sys.stderr)
     with quiet_beam(run.debug):
         if not JOBS[job].shows_summary:

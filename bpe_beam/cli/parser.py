@@ -1,10 +1,10 @@
-"""The parser of a job's options, made of the declared options."""
+"""The parser of a job's declared options."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import msgspec
 
@@ -14,9 +14,14 @@ from bpe_beam.messages import did_you_mean
 from bpe_beam.settings.field import Option
 from bpe_beam.settings.jobs import JOBS
 
-# By kind of option, for flags; positional arguments have their own.
+JsonObject: TypeAlias = dict[str, Any]
+
+Value: TypeAlias = list[str] | bool | JsonObject
+"""Texts; true or false of a switch; or, for a key that is a mapping, the mapping."""
+
+# By kind of option, for flags; positional arguments differ.
 _NARGS = {"many": "+"}
-_ACTIONS: dict[str, Any] = {"many": "extend"}
+_ACTIONS: dict[str, str | type[argparse.Action]] = {"many": "extend"}
 
 
 class Argument(msgspec.Struct, frozen=True):
@@ -24,12 +29,12 @@ class Argument(msgspec.Struct, frozen=True):
 
     Attributes:
         where: Its name in messages: its flag, or the file, the line and the key.
-        value: A list of texts; True or False; or, for a key that is a mapping, the mapping.
+        value: The value.
         in_file: Whether it is from a YAML file.
     """
 
     where: str
-    value: list[str] | bool | dict[str, Any]
+    value: Value
     in_file: bool = False
 
 
@@ -72,28 +77,28 @@ class _HelpFormatter(argparse.HelpFormatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse, except that an error is raised and not printed with the whole usage."""
+    """argparse, but an error is raised instead of printed with the whole usage."""
 
     files: tuple[str, ...] = ()
-    """The options by which files are given, in a job that takes none without an option."""
+    """The options that name files, in a job without positional arguments."""
     lists: tuple[str, ...] = ()
-    """The options whose values are separated by commas, as far as they were typed."""
+    """The typed options whose values are separated by commas."""
 
     def error(self, message: str) -> NoReturn:
         leftover = "unrecognized arguments: "
         if message.startswith(leftover):
             remedies = []
             if self.files:
-                remedies.append(f"give files by {' or '.join(self.files)}, and ")
+                remedies.append(f"name files with {' or '.join(self.files)}")
             if self.lists:
-                remedies.append(f"separate values of {' or '.join(self.lists)} by commas, and ")
+                remedies.append(f"separate values of {' or '.join(self.lists)} by commas")
             remedies.append("quote a value that contains spaces")
-            message = f"unexpected: {message.removeprefix(leftover)}; {''.join(remedies)}"
+            message = f"unexpected: {message.removeprefix(leftover)}; {'; '.join(remedies)}"
         raise UsageError(message)
 
 
 def job_parser(job: str, typed: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """Return the parser of a job's own options, without the runner's flags."""
+    """Return the parser of a job's options, without the flags of a runner."""
     spec = JOBS[job]
     options = list(spec.options.values())
     running = " [runner flags]" if spec.has_runner else ""
@@ -139,18 +144,18 @@ def _add_option(section: argparse._ArgumentGroup, option: Option) -> None:
 
 
 def split_arguments(job: str, argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the job's own arguments, and the runner's flags, each whole: `--name=value`.
+    """Return the arguments of the job, and the flags of the runner as `--name=value`.
 
     argparse cannot do this: it guesses whether a value follows a flag that it does not know.
     """
     options = JOBS[job].options
-    own: list[str] = []
+    of_job: list[str] = []
     runner_flags: list[str] = []
     rest = list(argv)
     while rest:
         argument = rest.pop(0)
         if argument == "--":
-            own += [argument, *rest]
+            of_job += [argument, *rest]
             break
         name, equals, _ = argument.partition("=")
         # Beam's flags have underscores, and so have the parameters of Dataflow's templates.
@@ -158,7 +163,7 @@ def split_arguments(job: str, argv: Sequence[str]) -> tuple[list[str], list[str]
         if name not in options and ours.startswith("--") and ours in options:
             argument, name = ours + argument[len(name) :], ours
         if not name.startswith("--") or name in options or name == "--help":
-            own.append(argument)
+            of_job.append(argument)
             continue
         takes_value = _runner_flag_takes_value(job, name)
         if takes_value and not equals:
@@ -166,11 +171,11 @@ def split_arguments(job: str, argv: Sequence[str]) -> tuple[list[str], list[str]
                 raise UsageError(f"{name} needs a value")
             argument = f"{argument}={rest.pop(0)}"
         runner_flags.append(argument)
-    return own, runner_flags
+    return of_job, runner_flags
 
 
 def _runner_flag_takes_value(job: str, name: str) -> bool:
-    """Return whether a flag is followed by a value; refuse one that no runner has."""
+    """Return whether a flag takes a value; refuse a flag that no runner has."""
     others = [other for other in JOBS if name in JOBS[other].options]
     options = JOBS[job].options
     near = did_you_mean(name, options)
@@ -179,7 +184,7 @@ def _runner_flag_takes_value(job: str, name: str) -> bool:
         from bpe_beam.engines.runner_flags import known_flags
 
         if name == "--runner" or name in known_flags():
-            why = "runs in this process: it has no runner and no flags of a runner"
+            why = "runs in this process: it takes no runner and no flags of a runner"
             raise UsageError(f"{job} {why}")
     if others:
         raise UsageError(f"{name} is an option of {', '.join(others)}, not of {job}")
@@ -189,7 +194,7 @@ def _runner_flag_takes_value(job: str, name: str) -> bool:
 
     known = known_flags()
     if name not in known:
-        # The job's own options come first: of two names equally near, those are likelier.
+        # Of two equally near names, an option of the job is likelier.
         near = near or did_you_mean(name, known)
-        raise UsageError(f"{name} is an option neither of {job} nor of a Beam runner{near}")
+        raise UsageError(f"{name} is neither an option of {job} nor of a Beam runner{near}")
     return known[name]

@@ -26,9 +26,9 @@ from bpe_beam.unused_packages import hide_unused_packages
 READER_GONE = 141
 """The exit code after the reader of stdout closed it, as in shells."""
 
-# Numbers of glibc's malloc.h; other systems have no mallopt, or ignore the numbers.
+# Numbers of glibc's malloc.h. Other systems have no mallopt, or ignore the numbers.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
-_KEPT_BYTES = 32 << 20
+_RETAINED_BYTES = 32 << 20
 
 
 def run_and_exit(main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> NoReturn:
@@ -42,15 +42,15 @@ def run_and_exit(main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> N
         # A failure of a runner's worker thread reaches the job, which reports it. Its other threads
         # fail because their connections close at the end of a job.
         threading.excepthook = lambda _: None
-        # They also log after the job has ended, what the command has reported.
+        # After the end of the job they also log failures that the command has reported.
         logging.disable(logging.CRITICAL)
     sys.unraisablehook = _end_if_interrupted
     interrupts.end_by_exception()
     code = main(argv)
     interrupts.end_at_once()
     if interrupts.was_received():
-        # Python would wait until the threads of a runner end their last batch. Their unfinished
-        # files were never visible.
+        # Python would wait for the last batch of a runner's threads. Their unfinished files are
+        # invisible.
         os._exit(code)
     codes.append(code)
     sys.exit(code)
@@ -59,8 +59,8 @@ def run_and_exit(main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> N
 def open_streams() -> None:
     """Give the process the three standard streams, whose errors name them.
 
-    A stream that the caller closed is opened so that using it fails, but the messages on stderr are
-    dropped. Without this the next file that is opened would take its number, and get its text.
+    A stream that the caller closed is opened again: its use fails, but messages on stderr are
+    dropped. Otherwise the next opened file would get its number, and its text.
     """
     # The free number, which is the lowest, is taken at once.
     for number, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
@@ -120,16 +120,16 @@ def _prepare() -> None:
     hide_unused_packages()
     # NumPy would start busy threads for linear algebra, which no job uses.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # The allocators that pyarrow brings take blocks of their own from the system beside those that
-    # malloc keeps: a tenth more memory, and up to a tenth of the time in page faults.
+    # The allocators of pyarrow take more blocks from the system, in addition to the blocks that
+    # malloc keeps. That costs 10 % more memory, and up to 10 % of the time in page faults.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    # Each batch allocates blocks of some MB. Returning them to the system each time costs a tenth
-    # of a count job in page faults.
+    # Each batch allocates blocks of some MB. Returning them to the system each time costs 10 % of
+    # a count job in page faults.
     with contextlib.suppress(AttributeError, OSError, ValueError):
         mallopt = ctypes.CDLL(None).mallopt
-        mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)
-        mallopt(_M_TRIM_THRESHOLD, 8 * _KEPT_BYTES)
-        # The other steps of a job could not use what a thread's own arena keeps.
+        mallopt(_M_MMAP_THRESHOLD, _RETAINED_BYTES)
+        mallopt(_M_TRIM_THRESHOLD, 8 * _RETAINED_BYTES)
+        # Memory in the arena of a thread would be unusable in the other steps of a job.
         mallopt(_M_ARENA_MAX, 1)
 
 

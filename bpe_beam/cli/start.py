@@ -1,4 +1,4 @@
-"""The command's first module: a signal, or too little memory, ends it by a sentence at any time."""
+"""The command's first module: a signal or a lack of memory ends it with a sentence at any time."""
 
 from __future__ import annotations
 

@@ -47,9 +47,9 @@ Refused = Callable[..., str]
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["cuont"], "'cuont' is none of the jobs count, train"),
+        (["cuont"], "'cuont' is not a job; the jobs are count, train"),
         (["trian"], "did you mean train?"),
-        (["--quiet", "count"], "the job comes first"),
+        (["--quiet", "count"], "the first word must be a job"),
         (["count"], "--input is required"),
         (["count", "--input", "a"], "--output is required"),
         (["train", "--output", "o", "--input", "a"], "--vocab-size is required"),
@@ -63,14 +63,17 @@ Refused = Callable[..., str]
         (["encode", "--shwo", "x"], "--shwo is not an option of encode; did you mean --show?"),
         (["encode", "--tokenizer", "t", "a", "b"], "unexpected: b; quote a value"),
         ([*COUNT, "-x"], "unexpected: -x"),
-        (["evaluate", "t.json"], "t.json; give files by --tokenizer or --input or --counts, and"),
+        (
+            ["evaluate", "t.json"],
+            "t.json; name files with --tokenizer or --input or --counts; quote",
+        ),
         (
             ["evaluate", "--counts", "c", "--vocab-sizes", "8", "9"],
-            "unexpected: 9; give files by --tokenizer or --input or --counts, and separate values "
-            "of --vocab-sizes by commas, and quote a value",
+            "unexpected: 9; name files with --tokenizer or --input or --counts; separate values "
+            "of --vocab-sizes by commas; quote a value",
         ),
         ([*COUNT, "--inptu", "x"], "nor of a Beam runner; did you mean --input?"),
-        ([*COUNT, "--inp", "x"], "--inp is an option neither of count"),
+        ([*COUNT, "--inp", "x"], "--inp is neither an option of count"),
         ([*COUNT, "--range-byte", "3"], "did you mean --range-bytes?"),
         ([*COUNT, "--paralelism", "2"], "did you mean --parallelism?"),
         ([*COUNT, "--parallelism"], "--parallelism needs a value"),
@@ -91,11 +94,11 @@ Refused = Callable[..., str]
         ([*COUNT, "--config", "none.yaml"], "config none.yaml cannot be read"),
         (
             [*FROM_COUNTS, "--text-field", "x"],
-            "--text-field is about reading a corpus",
+            "--text-field has no effect without a corpus",
         ),
         (
             [*FROM_COUNTS, "--weight", "a=1"],
-            "--weight is an option neither of",
+            "--weight is neither an option of",
         ),
         (
             [*FROM_COUNTS, "--model", "x"],
@@ -123,7 +126,7 @@ Refused = Callable[..., str]
             ["decode", "--tokenizer", "t", "1", "x"],
             "IDS must be whole numbers from 0 to 2,147,483,647, got 'x' as number 2",
         ),
-        (["help", "trian"], "'trian' is none of the jobs"),
+        (["help", "trian"], "'trian' is not a job"),
         ([*COUNT, "--pretokenizer", "GPT-2"], "got 'GPT-2'; did you mean gpt2?"),
         ([*COUNT, "--pretokenizer", "cl100k_base"], "did you mean cl100k?"),
         ([*COUNT, "--pretokenizer", "gpt4o"], "did you mean o200k?"),
@@ -151,7 +154,7 @@ def test_a_file_is_held_to_the_same_rules(tmp_path: Path, refused: Refused) -> N
     for text, said in (
         ("vocab_size: 300", "vocab_size is not a setting of count"),
         ("config: x.yaml", "config is not a setting of count"),
-        ("job: train", "job must be count, since"),
+        ("job: train", "job must be count, the job"),
         ("range_bytes: 1.5", "c.yaml, line 1: range_bytes must be a size"),
         ("max_rejects: 101%", "c.yaml, line 1: max_rejects must be at most 100%, got 101%"),
         ("output: [a, b]", "c.yaml, line 1: output must be one value, got 2"),

@@ -176,7 +176,7 @@ def test_a_reader_that_goes_away_is_no_error_to_shout_about(
     ("args", "said"),
     [
         (("tran",), "did you mean train?"),
-        (("--quiet", "count"), "the job comes first"),
+        (("--quiet", "count"), "the first word must be a job"),
         (("count", "--inputt", "x"), "did you mean --input?"),
         (("count", "--vocab-size", "3"), "--vocab-size is an option of train, not of count"),
         (("count",), "--input is required"),

@@ -19,17 +19,16 @@ from bpe_beam.terminal import Terminal, visible
 
 _STYLES = {"works": "green", "missing": "yellow", "fails": "red", "unknown": "cyan"}
 
-
 TIME_LIMIT = 60
-"""Seconds of a program that a check starts."""
+"""Time limit in seconds of a program that a check starts."""
 
 
 class DoctorSummary(Struct, frozen=True):
     """The summary of `doctor`, which `--format json` writes to stdout.
 
     Attributes:
-        works: Whether nothing fails that is needed; parts that are missing are optional.
-        checks: What was found.
+        works: Whether everything required works; missing things are optional.
+        checks: The results.
     """
 
     job: str
@@ -39,18 +38,18 @@ class DoctorSummary(Struct, frozen=True):
 
 
 def run(settings: DoctorSettings, _progress: Progress) -> DoctorSummary:
-    """Check this machine, all at once, and write what was found to stdout."""
+    """Run all checks at once, and write their results to stdout."""
     started = time.monotonic()
     options = settings.run.storage_options
-    found = [
+    planned = [
         *machine.checks(),
         *runners.checks(TIME_LIMIT),
         *stores.checks(options),
         *stores.checks_of_paths(settings.paths, options),
     ]
-    # The threads of `within` hold what hangs; these end with their time limit.
-    with ThreadPoolExecutor(len(found)) as pool:
-        checks = list(pool.map(lambda one: within(TIME_LIMIT + 1, *one), found))
+    # A call that hangs keeps only the thread of `within`; these threads end at the time limit.
+    with ThreadPoolExecutor(len(planned)) as pool:
+        checks = list(pool.map(lambda one: within(TIME_LIMIT + 1, *one), planned))
     summary = DoctorSummary(
         job="doctor",
         works=all(check.status != "fails" for check in checks),
@@ -74,9 +73,9 @@ def _lines(checks: list[Check], terminal: Terminal) -> Iterator[str]:
             yield terminal.paint(area, "bold")
         status = terminal.paint(f"{check.status:7}", _STYLES[check.status])
         later = " " * (width + 13)
-        # The status is painted, and its width is not that of its text.
+        # A painted status has characters that take no columns.
         first, *others = terminal.wrap(
-            f"{visible(check.name):{width}}  {visible(check.found)}",
+            f"{visible(check.name):{width}}  {visible(check.result)}",
             indent=" " * 11,
             later=later,
         )

@@ -1,4 +1,4 @@
-"""What a check of `doctor` finds, and what checks share: time limits, programs, packages.
+"""The result of a check of `doctor`, and what checks share: time limits, programs, packages.
 
 A check shows names of variables and files that may have secrets, never what they contain.
 """
@@ -26,43 +26,45 @@ _MOST_OUTPUT = 1 << 16
 
 
 class Check(Struct, frozen=True, omit_defaults=True):
-    """One finding.
+    """The result of one check.
 
     Attributes:
-        area: What it is about: machine, package, runners, storage, extras, paths.
-        name: What was checked.
-        status: `works`; `missing`: something optional is not there, or cannot be started; `fails`:
-            something needed does not work; `unknown`: this check does not tell, a real job would.
-        found: What was found.
-        remedy: What to do about it; None: nothing.
+        area: The subject: machine, package, runners, storage, extras, paths.
+        name: The checked thing.
+        status: `works`; `missing`: something optional is not installed, or cannot be started;
+            `fails`: something required does not work; `unknown`: only a real job would show it.
+        result: The facts.
+        remedy: What the user can do; None: nothing.
     """
 
     area: str
     name: str
     status: Status
-    found: str
+    result: str
     remedy: str | None = None
 
 
 def within(seconds: float, area: str, name: str, check: Callable[[], Check]) -> Check:
-    """Return what a check finds; if it raises or does not answer, that.
+    """Return the result of a check; if it raises or does not answer, a result that says so.
 
-    Then an area of NEEDED fails, and any other is unknown. A call that hangs, such as one of a file
-    system that does not answer, keeps its thread.
+    Such a check fails in an area of NEEDED, and is unknown in any other. A call that hangs, such as
+    one of a file system that does not answer, keeps its thread.
     """
-    found: list[Check] = []
-    otherwise: Status = "fails" if area in NEEDED else "unknown"
+    results: list[Check] = []
+    status: Status = "fails" if area in NEEDED else "unknown"
 
     def call() -> None:
         try:
-            found.append(check())
+            results.append(check())
         except Exception as error:
-            found.append(Check(area, name, otherwise, f"{type(error).__name__}: {error}"))
+            results.append(Check(area, name, status, f"{type(error).__name__}: {error}"))
 
     thread = threading.Thread(target=call, name="doctor", daemon=True)
     thread.start()
     thread.join(seconds)
-    return found[0] if found else Check(area, name, otherwise, f"no answer within {seconds:g} s")
+    if results:
+        return results[0]
+    return Check(area, name, status, f"no answer within {seconds:g} s")
 
 
 def output_of(command: Sequence[str], seconds: float) -> tuple[int | None, str]:

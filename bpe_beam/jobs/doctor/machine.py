@@ -15,11 +15,11 @@ from bpe_beam.engines.local import default_workers
 from bpe_beam.jobs.doctor.checks import PACKAGE, Check, unmet, version_of
 from bpe_beam.messages import format_bytes, list_few
 
-_LEAST_BYTES = 10**9
+_MIN_FREE_BYTES = 10**9
 """Free memory or free disk space below this is worth a remedy."""
 
 _FEATURES = ("ssse3", "avx2")
-"""The features of processors that native code uses where they are there."""
+"""Features of processors that native code uses if they exist."""
 
 _CPU_INFO = Path("/proc/cpuinfo")
 _MEMORY_INFO = Path("/proc/meminfo")
@@ -39,20 +39,20 @@ def checks() -> Iterator[tuple[str, str, Callable[[], Check]]]:
 
 
 def _processor() -> Check:
-    """Return the cores, and which features the native code uses."""
+    """Return the cores, and the features that native code uses."""
     cores = f"{default_workers()} cores, {platform.machine()}"
     if platform.machine() not in ("x86_64", "AMD64") or not _CPU_INFO.exists():
         return Check("machine", "processor", "works", f"{cores}; native code without AVX2")
     line = next((s for s in _CPU_INFO.read_text().splitlines() if s.startswith("flags")), "")
-    there = [feature for feature in _FEATURES if feature in line.split()]
-    lacking = [feature for feature in _FEATURES if feature not in there]
-    found = f"{cores}; native code uses {', '.join(there) or 'no special feature'}"
+    used = [feature for feature in _FEATURES if feature in line.split()]
+    lacking = [feature for feature in _FEATURES if feature not in used]
+    result = f"{cores}; native code uses {', '.join(used) or 'no special feature'}"
     remedy = f"scanning text is slower without {', '.join(lacking)}" if lacking else None
-    return Check("machine", "processor", "works", found, remedy)
+    return Check("machine", "processor", "works", result, remedy)
 
 
 def _memory() -> Check:
-    """Return the memory that processes may use, as far as the system tells."""
+    """Return the memory that processes may use, as far as the system reports it."""
     sizes: dict[str, int] = {}
     if _MEMORY_INFO.exists():
         for line in _MEMORY_INFO.read_text().splitlines():
@@ -63,19 +63,21 @@ def _memory() -> Check:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         return Check("machine", "memory", "works", format_bytes(total))
     free = sizes["MemAvailable"]
-    found = f"{format_bytes(free)} of {format_bytes(sizes['MemTotal'])} are free"
+    result = f"{format_bytes(free)} of {format_bytes(sizes['MemTotal'])} are free"
     limit = _GROUP_LIMIT.read_text().strip() if _GROUP_LIMIT.exists() else "max"
     if limit.isdecimal() and int(limit) < sizes["MemTotal"]:
-        found += f"; the limit of this container is {format_bytes(int(limit))}"
+        result += f"; the limit of this container is {format_bytes(int(limit))}"
         free = min(free, int(limit))
-    remedy = "give fewer --workers and a smaller --driver-memory" if free < _LEAST_BYTES else None
-    return Check("machine", "memory", "works", found, remedy)
+    remedy = (
+        "give fewer --workers and a smaller --driver-memory" if free < _MIN_FREE_BYTES else None
+    )
+    return Check("machine", "memory", "works", result, remedy)
 
 
 def _disk(name: str, folder: str) -> Check:
-    """Return the free space of a folder, after a file was written there."""
+    """Return the free space of a folder, after a test that it can be written."""
     usage = shutil.disk_usage(folder)
-    found = f"{format_bytes(usage.free)} are free in {Path(folder).resolve()}"
+    result = f"{format_bytes(usage.free)} are free in {Path(folder).resolve()}"
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"x")
@@ -85,31 +87,31 @@ def _disk(name: str, folder: str) -> Check:
         if folder == ".":
             return Check("machine", name, "missing", problem, "write outputs elsewhere")
         return Check("machine", name, "fails", problem, "set TMPDIR to a folder with space")
-    remedy = "free some space, or choose another folder" if usage.free < _LEAST_BYTES else None
-    return Check("machine", name, "works", found, remedy)
+    remedy = "free some space, or choose another folder" if usage.free < _MIN_FREE_BYTES else None
+    return Check("machine", name, "works", result, remedy)
 
 
 def _python() -> Check:
     from packaging.specifiers import SpecifierSet
 
     version = platform.python_version()
-    found = f"{version} in {sys.prefix}"
+    result = f"{version} in {sys.prefix}"
     if version_of(PACKAGE) is not None:
         wanted = str(metadata.metadata(PACKAGE)["Requires-Python"] or "")
         if not SpecifierSet(wanted).contains(version, prereleases=True):
-            return Check("package", "Python", "fails", found, f"use a Python {wanted}")
-    return Check("package", "Python", "works", found)
+            return Check("package", "Python", "fails", result, f"use a Python {wanted}")
+    return Check("package", "Python", "works", result)
 
 
 def _package() -> Check:
     version = version_of(PACKAGE)
     if version is None:
-        found = "a source tree that is not installed"
-        return Check("package", PACKAGE, "unknown", found, "pip install -e .")
+        result = "a source tree that is not installed"
+        return Check("package", PACKAGE, "unknown", result, "pip install -e .")
     lacking = unmet(PACKAGE)
     if lacking:
-        found = f"{version} lacks {list_few(lacking)}"
-        return Check("package", PACKAGE, "fails", found, f"pip install --upgrade {PACKAGE}")
+        result = f"{version} lacks {list_few(lacking)}"
+        return Check("package", PACKAGE, "fails", result, f"pip install --upgrade {PACKAGE}")
     names = ("apache-beam", "pyarrow", "numpy", "fsspec")
     others = ", ".join(f"{name} {version_of(name)}" for name in names)
     return Check("package", PACKAGE, "works", f"{version}; {others}")

@@ -35,8 +35,8 @@ def _in_process(seconds: float) -> Check:
     if code == 0:
         return Check("runners", "FnApiRunner", "works", f"apache-beam {version_of('apache-beam')}")
     last = output.strip().splitlines()[-1:] or [f"exit code {code}"]
-    found = last[0] if code is not None else f"a small pipeline took more than {seconds:g} s"
-    return Check("runners", "FnApiRunner", "fails", found, "pip install --upgrade apache-beam")
+    problem = last[0] if code is not None else f"a small pipeline took more than {seconds:g} s"
+    return Check("runners", "FnApiRunner", "fails", problem, "pip install --upgrade apache-beam")
 
 
 def _with_java(runner: str, seconds: float) -> Check:
@@ -57,7 +57,7 @@ def _with_java(runner: str, seconds: float) -> Check:
 
 
 def _java_version(seconds: float) -> tuple[int, str | None]:
-    """Return the version of Java, 0 if it is not known, and what is wrong with it."""
+    """Return the version of Java, 0 if it is unknown, and the problem with it, if any."""
     program = _java()
     if program is None:
         return 0, "no Java"
@@ -67,10 +67,10 @@ def _java_version(seconds: float) -> tuple[int, str | None]:
         return 0, f"{program} cannot be started: {error.strerror}"
     if code is None:
         raise TimeoutError(f"{program} -version gives no answer within {seconds:g} s")
-    found = re.search(r'version "(?:1\.)?(\d+)', output)
-    if found is None:
+    match = re.search(r'version "(?:1\.)?(\d+)', output)
+    if match is None:
         return 0, "Java of an unknown version"
-    version = int(found[1])
+    version = int(match[1])
     return version, None if version >= _JAVA else f"Java {version}"
 
 
@@ -111,11 +111,11 @@ def _cache() -> Path:
     return Path(chosen) if chosen else Path.home() / ".cache" / "bpe-beam"
 
 
-def _newest(*places: tuple[Path, str]) -> Path | None:
+def _newest(*patterns: tuple[Path, str]) -> Path | None:
     """Return the newest file of the first folder that has one; locks of a build do not count."""
-    for folder, pattern in places:
-        there = (file for file in folder.glob(pattern) if file.suffix != ".lock")
-        files = [file for file in there if file.is_file()]
+    for folder, pattern in patterns:
+        matches = (file for file in folder.glob(pattern) if file.suffix != ".lock")
+        files = [file for file in matches if file.is_file()]
         if files:
             return max(files, key=lambda file: file.stat().st_mtime)
     return None

@@ -1,6 +1,6 @@
-"""Checks of storage: the packages of each store, signs of credentials, and paths that are named.
+"""Checks of storage: the packages of each store, signs of credentials, and given paths.
 
-Nothing is sent anywhere, except to the stores of named paths.
+Requests go only to the stores of these paths.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def checks_of_paths(
 
 def credentials_of(extra: str) -> list[str]:
     """Return the names of variables and files that usually have a store's credentials."""
-    found = [name for name in _VARIABLES.get(extra, ()) if os.environ.get(name)]
-    return found + [name for name in _FILES.get(extra, ()) if Path(name).expanduser().is_file()]
+    variables = [name for name in _VARIABLES.get(extra, ()) if os.environ.get(name)]
+    return variables + [name for name in _FILES.get(extra, ()) if Path(name).expanduser().is_file()]
 
 
 def _store(extra: str, options: Mapping[str, Any]) -> Check:
@@ -87,16 +87,16 @@ def _store(extra: str, options: Mapping[str, Any]) -> Check:
         lacking = unmet(PACKAGE, extra)
     if lacking:
         return Check("storage", start, "missing", f"lacks {list_few(lacking)}", install)
-    found = ", ".join(f"{name} {version_of(name)}" for name in packages)
+    versions = ", ".join(f"{name} {version_of(name)}" for name in packages)
     signs = credentials_of(extra)
     if any(name in options for name in protocols):
         signs.append("--storage-options")
     if signs:
-        return Check("storage", start, "works", f"{found}; credentials: {', '.join(signs)}")
+        return Check("storage", start, "works", f"{versions}; credentials: {', '.join(signs)}")
     if extra not in _VARIABLES:
-        return Check("storage", start, "works", found)
+        return Check("storage", start, "works", versions)
     remedy = f"for private data set {_VARIABLES[extra][0]}, or give --storage-options"
-    return Check("storage", start, "works", f"{found}; no credentials", remedy)
+    return Check("storage", start, "works", f"{versions}; no credentials", remedy)
 
 
 def _extra(extra: str) -> Check:
@@ -108,7 +108,7 @@ def _extra(extra: str) -> Check:
 
 
 def _path(path: str, options: Mapping[str, Any]) -> Check:
-    """Look whether a path is there; errors of storage are those of jobs, without secrets."""
+    """Check that a path exists; errors of storage have the words of jobs, without secrets."""
     storage, name = Storage(options), redact(path)
     if storage.is_folder(path):
         number = len(list(storage.list_names(path)))

@@ -36,15 +36,15 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def row(report: Any, name: str) -> Any:
-    (found,) = [check for check in report["checks"] if check["name"] == name]
-    return found
+    (match,) = [check for check in report["checks"] if check["name"] == name]
+    return match
 
 
 def test_what_works_here(report: Any) -> None:
     for name in ("processor", "Python", "native code", "this process", "FnApiRunner"):
         assert row(report, name)["status"] == "works", name
-    assert "bytes" not in row(report, "memory")["found"]
-    assert sys.version.split()[0] in row(report, "Python")["found"]
+    assert "bytes" not in row(report, "memory")["result"]
+    assert sys.version.split()[0] in row(report, "Python")["result"]
     assert {check["status"] for check in report["checks"]} <= {
         *("works", "missing", "fails", "unknown")
     }
@@ -56,7 +56,7 @@ def test_what_works_here(report: Any) -> None:
 def test_paths(report: Any) -> None:
     paths = [check for check in report["checks"] if check["area"] == "paths"]
     assert paths[0] | {"name": ""} == {
-        "area": "paths", "name": "", "status": "works", "found": "a folder, 0 names in it"
+        "area": "paths", "name": "", "status": "works", "result": "a folder, 0 names in it"
     }  # fmt: skip
     assert [check["status"] for check in paths[1:]] == ["fails", "fails"]
     assert not report["works"]
@@ -64,9 +64,9 @@ def test_paths(report: Any) -> None:
 
 def test_credentials_are_named(report: Any) -> None:
     s3 = row(report, "s3://")
-    assert s3["status"] == "missing" or "credentials: AWS_ACCESS_KEY_ID" in s3["found"]
+    assert s3["status"] == "missing" or "credentials: AWS_ACCESS_KEY_ID" in s3["result"]
     hub = row(report, "hf://")
-    assert hub["status"] == "missing" or "credentials: HF_TOKEN" in hub["found"]
+    assert hub["status"] == "missing" or "credentials: HF_TOKEN" in hub["result"]
 
 
 AREAS = [("machine", "fails"), ("paths", "fails"), ("runners", "unknown"), ("extras", "unknown")]
@@ -80,9 +80,9 @@ def test_a_check_that_hangs_ends(area: str, status: str) -> None:
         held.wait()
         raise AssertionError
 
-    found = within(0.05, area, "disk", hang)
+    outcome = within(0.05, area, "disk", hang)
     held.set()
-    assert (found.status, found.found) == (status, "no answer within 0.05 s")
+    assert (outcome.status, outcome.result) == (status, "no answer within 0.05 s")
 
 
 @pytest.mark.parametrize(("area", "status"), AREAS)
@@ -90,8 +90,8 @@ def test_a_check_that_fails_is_a_finding(area: str, status: str) -> None:
     def fail() -> Check:
         raise OSError("no such device")
 
-    found = within(60, area, "disk", fail)
-    assert (found.status, found.found) == (status, "OSError: no such device")
+    outcome = within(60, area, "disk", fail)
+    assert (outcome.status, outcome.result) == (status, "OSError: no such device")
 
 
 def test_a_program_that_hangs_ends_with_its_children(tmp_path: Path) -> None:
@@ -132,18 +132,18 @@ def test_old_java_and_no_java(home: Path) -> None:
     def flink() -> Check:
         return checked("FlinkRunner")
 
-    assert (flink().status, flink().found) == ("missing", "no Java")
+    assert (flink().status, flink().result) == ("missing", "no Java")
     program = home / "bin" / "java"
     program.parent.mkdir()
     for version, status in (("1.8.0_402", "missing"), ("17.0.2", "unknown")):
         program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
         program.chmod(0o755)
         assert flink().status == status
-    assert flink().found == "Java 17; no job server"
+    assert flink().result == "Java 17; no job server"
     jar = home / "runners" / "flink-job-server-1.jar"
     jar.parent.mkdir()
     jar.touch()
-    assert (flink().status, flink().found) == ("works", f"Java 17; job server {jar}")
+    assert (flink().status, flink().result) == ("works", f"Java 17; job server {jar}")
 
 
 def test_java_that_cannot_be_started(home: Path) -> None:
@@ -151,12 +151,12 @@ def test_java_that_cannot_be_started(home: Path) -> None:
     program.parent.mkdir()
     program.write_bytes(b"\x7fELF")
     program.chmod(0o755)
-    found = checked("SparkRunner")
-    assert (found.status, found.found) == (
+    outcome = checked("SparkRunner")
+    assert (outcome.status, outcome.result) == (
         "missing",
         f"{program} cannot be started: Exec format error",
     )
-    assert found.remedy == "install Java 17 or later, or set JAVA_HOME"
+    assert outcome.remedy == "install Java 17 or later, or set JAVA_HOME"
 
 
 def test_java_that_hangs_is_unknown(home: Path) -> None:
@@ -165,9 +165,9 @@ def test_java_that_hangs_is_unknown(home: Path) -> None:
     program.write_text("#!/bin/sh\nexec sleep 1000\n")
     program.chmod(0o755)
     (check,) = [each for each in runners.checks(0.2) if each[1] == "SparkRunner"]
-    found = within(60, *check)
-    assert found.status == "unknown"
-    assert found.found == f"TimeoutError: {program} -version gives no answer within 0.2 s"
+    outcome = within(60, *check)
+    assert outcome.status == "unknown"
+    assert outcome.result == f"TimeoutError: {program} -version gives no answer within 0.2 s"
 
 
 def test_a_pipeline_that_hangs_fails(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +177,7 @@ def test_a_pipeline_that_hangs_fails(home: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sys, "executable", str(program))
     (check,) = [each for each in runners.checks(0.2) if each[1] == "FnApiRunner"]
     result = within(60, *check)
-    assert (result.status, result.found) == ("fails", "a small pipeline took more than 0.2 s")
+    assert (result.status, result.result) == ("fails", "a small pipeline took more than 0.2 s")
 
 
 def test_prism_that_is_being_built_is_not_there_yet(home: Path) -> None:
@@ -186,7 +186,7 @@ def test_prism_that_is_being_built_is_not_there_yet(home: Path) -> None:
     (folder / "prism-1.lock").touch()
     assert checked("PrismRunner").status == "unknown"
     (folder / "prism-1").touch()
-    assert checked("PrismRunner").found == str(folder / "prism-1")
+    assert checked("PrismRunner").result == str(folder / "prism-1")
 
 
 def test_requirements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
