@@ -116,6 +116,30 @@ def _pybind11_headers(folder: str) -> str:
     return str(pybind11.get_include())
 
 
+def _version() -> str:
+    """Return the version of git's newest tag, vMAJOR.MINOR.PATCH, or a development version.
+
+    Own code, since a library for this would have to be on Beam's workers, too.
+    """
+    packed = Path("PKG-INFO")  # of a source archive, which has no tags
+    if packed.exists() and (line := re.search(r"^Version: (.+)$", packed.read_text("utf-8"), re.M)):
+        return line[1]
+    describe = ["git", "describe", "--tags", "--long", "--match", "v[0-9]*"]
+    try:
+        described = subprocess.run(describe, capture_output=True, text=True, check=False).stdout
+    except OSError:
+        described = ""
+    tag = re.fullmatch(r"v(\d+\.\d+\.)(\d+)-(\d+)-(g[0-9a-f]+)\n", described)
+    if tag is None:
+        return "0.0.0.dev0"
+    release, patch, commits, commit = tag.groups()
+    return (
+        f"{release}{patch}"
+        if commits == "0"
+        else f"{release}{int(patch) + 1}.dev{commits}+{commit}"
+    )
+
+
 def _fail(reason: str) -> NoReturn:
     sys.exit(
         f"\nbpe-beam: the C++ module bpe_beam._native could not be compiled: {reason}\n"
@@ -128,6 +152,7 @@ def _fail(reason: str) -> NoReturn:
 
 
 setup(
+    version=_version(),
     ext_modules=[
         Extension(
             "bpe_beam._native",

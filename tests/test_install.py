@@ -243,3 +243,27 @@ def test_ci_compiles_the_same_text_once(tmp_path: Path) -> None:
     assert objects("two", "", "-O1") == 1
     assert objects("two", "", "-O2") == 2
     assert objects("two", '"changed"', "-O2") == 3
+
+
+def test_the_version_is_the_tag(tmp_path: Path) -> None:
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+
+    def version() -> str:
+        return subprocess.check_output(
+            [sys.executable, "setup.py", "-q", "--version"], cwd=tmp_path, text=True
+        ).splitlines()[-1]
+
+    def git(*arguments: str) -> None:
+        author = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", *author, *arguments], cwd=tmp_path, check=True)
+
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "one")
+    assert version() == "0.0.0.dev0"
+    git("tag", "v1.2.3")
+    assert version() == "1.2.3"
+    git("commit", "-q", "--allow-empty", "-m", "two")
+    assert re.fullmatch(r"1\.2\.4\.dev1\+g[0-9a-f]+", version())
+    (tmp_path / "PKG-INFO").write_text("Metadata-Version: 2.4\nName: bpe-beam\nVersion: 4.5.6\n")
+    assert version() == "4.5.6"
