@@ -36,6 +36,7 @@ ELSEWHERE = {
     "evaluation/report.py": "jobs/evaluate/test_evaluate.py",
     "evaluation/tally.py": "evaluation/test_counted.py",
     "folders/artifact_names.py": "workers/test_split_shards.py",
+    "folders/claim.py": "folders/test_output_folder.py",
     "folders/file_info.py": "folders/test_receipts.py",
     "folders/folder_kind.py": "jobs/test_inspect.py",
     "folders/trained_files.py": "jobs/test_damaged_files.py",

@@ -266,18 +266,18 @@ def test_what_was_seen_and_what_was_put() -> None:
     """What is seen is no less than what was reported; what is put is so, and is gone on from."""
     stage = Progress("none").stage("learn", None, "rounds")
     with stage:
-        stage.advance(1, pieces=2)
-        stage.at_least(0, pieces=5)
+        stage.advance(1, tasks=2)
+        stage.at_least(0, tasks=5)
         assert stage.snapshot().done == 1
-        assert stage.snapshot().counters == {"pieces": 5}
-        stage.at_least(3, pieces=4)
-        report("learn", pieces=4)
+        assert stage.snapshot().counters == {"tasks": 5}
+        stage.at_least(3, tasks=4)
+        report("learn", tasks=4)
         assert stage.snapshot().done == 3
-        assert stage.snapshot().counters == {"pieces": 6}
-        stage.put(pieces=0, pieces_in_round=8)
-        assert stage.snapshot().counters == {"pieces": 0, "pieces_in_round": 8}
-        stage.advance(0, pieces=1)
-        assert stage.snapshot().counters["pieces"] == 1
+        assert stage.snapshot().counters == {"tasks": 6}
+        stage.put(tasks=0, tasks_in_round=8)
+        assert stage.snapshot().counters == {"tasks": 0, "tasks_in_round": 8}
+        stage.advance(0, tasks=1)
+        assert stage.snapshot().counters["tasks"] == 1
 
 
 def test_a_report_costs_microseconds() -> None:

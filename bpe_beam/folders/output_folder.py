@@ -14,9 +14,8 @@ belong to another run, so they are removed when the folder is finished.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,27 +23,23 @@ from msgspec.structs import replace
 from bpe_beam.errors import DataError, NotFoundError, UsageError
 from bpe_beam.folders.artifact_names import (
     JOB_FILE,
-    MANIFEST_FILE,
     SHARDS_TOKENIZER_FILE,
     TOKEN_COUNTS_FILE,
     part_name,
 )
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.folders.folder_lock import FolderLock, lock_folder
-from bpe_beam.folders.job_json import JobRecord, differences
+from bpe_beam.folders.folder_lock import FolderLock
+from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.folders.receipts import (
-    HASHED_BYTES,
     WORK,
     Publication,
     Receipt,
     receipt_name,
     side_by_side,
-    to_hash,
 )
-from bpe_beam.folders.run_folder import JobFolder, folders_of, names_present, remove_all_in
+from bpe_beam.folders.run_folder import JobFolder, names_present, remove_all_in
 from bpe_beam.messages import list_few
 from bpe_beam.storage import Storage, redact
-from bpe_beam.storage.names import absolute, attempted_name, is_local
 
 _MAX_JOB_BYTES = 1 << 28
 
@@ -85,28 +80,17 @@ Warn = Callable[[str], None]
 """Shows a warning to the user."""
 
 
-class Takeover(Struct, frozen=True):
-    """Which unfinished job may leave its folder to another one.
-
-    The two jobs differ in one setting. The unfinished one has written nothing but temporary files,
-    and has finished only tasks that take a moment to run again.
-
-    Attributes:
-        setting: The setting, which both jobs have.
-        tasks: The kinds of such tasks, `measure` of `measure-00003-of-00012`.
-    """
-
-    setting: str
-    tasks: tuple[str, ...]
-
-
 class OutputFolder(JobFolder):
-    """A folder that a job has claimed. Made by `claim`.
+    """A folder that a job has claimed; see `claim.py`.
 
     Attributes:
         finished: Whether an equal job has finished here, so that nothing is left to do.
         restored: If an equal job had finished here, but files are missing: the files of its tasks,
             by task. The tasks with stats have receipts again.
+        kept: The receipts of finished tasks whose files match, by task.
+        recorded_names: The names in `__job` as it is now.
+        names_before: The names of the files that existed when the folder was claimed.
+        lock: The lock of a folder on a local disk.
     """
 
     def __init__(
@@ -116,149 +100,14 @@ class OutputFolder(JobFolder):
         self._warn = warn
         self.finished = False
         self.restored: dict[str, tuple[FileInfo, ...]] = {}
-        self._kept: dict[str, Receipt] = {}
-        self._claimed = record.names
-        """The names that the claim asked for; `record.names` may have more, of an earlier run."""
-        self._recorded = record.names
-        """The names in `__job` as it is now."""
-        self._found: frozenset[str] = frozenset()
-        """The names of the files that existed when the folder was claimed."""
-        self._lock: FolderLock | None = None
+        self.kept: dict[str, Receipt] = {}
+        self.recorded_names = record.names
+        self.names_before: frozenset[str] = frozenset()
+        self.lock: FolderLock | None = None
+        self._claimed = record.names  # `record.names` may have more, of an earlier run
 
-    @classmethod
-    def claim(
-        cls,
-        storage: Storage,
-        url: str,
-        job: Mapping[str, object],
-        names: Collection[str],
-        overwrite: bool | None = False,
-        *,
-        final: str = MANIFEST_FILE,
-        restore: Restore | None = None,
-        beside: Collection[str] = (),
-        takeover: Takeover | None = None,
-        replace_others: bool = False,
-        is_of_job: Callable[[str], bool] = lambda _: False,
-        warn: Warn = lambda _: None,
-    ) -> OutputFolder:
-        """Return a folder for a job: a new or empty one, or one that an equal job began.
-
-        Cost: one listing; when resuming, all finished tasks' files are read once for their hashes.
-        """
-        # Convert through JSON, so that the settings equal those that are read back: tuples become
-        # lists.
-        settings = json.loads(json.dumps(job, allow_nan=False))
-        record = JobRecord(str(settings.pop("job")), settings, final, frozenset(names))
-        data = record.to_bytes()
-        if storage.exists(url) and not storage.is_folder(url):
-            raise UsageError(f"must be a folder, got the file {url}", ("output",))
-        if storage.is_link(storage.join(url, WORK)):
-            raise UsageError(
-                f"output {url} holds a link named {WORK}, and a job removes its temporary files "
-                "there",
-                remedy="remove the link, or give another {output}",
-            )
-        lock = _lock(storage, url)
-        present = names_present(storage, url, folders_of(record.all_names))
-        old = _read_job(storage, storage.join(url, JOB_FILE)) if JOB_FILE in present else None
-        folder = cls(storage, absolute(url), record, warn)
-        folder._lock = lock
-        if old is not None:
-            present |= names_present(storage, url, folders_of(old.all_names))
-        present -= frozenset(beside)
-        known = folder._record_by_other_files(old, present, restore, is_of_job)
-        if known is not None:
-            folder._say_made_again([JOB_FILE])
-            storage.write_bytes(folder.path(JOB_FILE), known.to_bytes())
-            old = known
-            present |= names_present(storage, url, folders_of(old.all_names)) - frozenset(beside)
-        elif replace_others and present and (old is None or not _is_same(old, record)):
-            if old is None:
-                folder._say_made_again([JOB_FILE, "all that it names"])
-            remove_all_in(storage, url)
-            old, present = None, frozenset()
-        is_ours = old is not None or folder._has_more_than_job_file(present)
-        if old is None and is_ours and overwrite:
-            old = record
-        other = old is not None and not _is_same(old, record)
-        leaves = (
-            old is not None
-            and other
-            and not overwrite
-            and takeover is not None
-            and cls(storage, absolute(url), old)._leaves_to(record, takeover, present)
-        )
-        _refuse_others(
-            url, present, old, record, overwrite=overwrite, allow_other=leaves, is_ours=is_ours
-        )
-
-        if old is not None and leaves:
-            cls(storage, absolute(url), old)._leave_to(record, present)
-            old = record
-            present = names_present(storage, url, folders_of(old.all_names)) - frozenset(beside)
-        if old is not None and overwrite:
-            cls(storage, absolute(url), old)._remove_all(present)
-        if old is not None and not overwrite:
-            folder._recorded = old.names
-            folder.record = replace(record, names=record.names | old.names)
-        if old is None or overwrite:
-            storage.make_folder(url)
-            storage.write_bytes(storage.join(url, JOB_FILE), data)
-        else:
-            if final in present and folder._is_whole(present, restore):
-                folder.finished = True
-                folder.clear_attempts(present)
-                folder.remove_work()
-                return folder
-            if final in present:
-                storage.remove(storage.join(url, final))
-            elif restore is not None and WORK not in present and present & old.names:
-                folder._say_made_again([final])
-            folder._found = present
-            for run in folder.runs():
-                folder.take(run, all_files=True)
-            folder._keep_matching()
-        storage.make_folder(storage.join(url, WORK))
-        return folder
-
-    def _record_by_other_files(
-        self,
-        old: JobRecord | None,
-        present: frozenset[str],
-        restore: Restore | None,
-        is_of_job: Callable[[str], bool],
-    ) -> JobRecord | None:
-        """Return the content of `__job` if it does not name this job, but other files do."""
-        if old is not None and _is_same(old, self.record):
-            return None
-        if restore is not None and self.record.final in present:
-            found = self._read_final(restore)
-            if found is None or found.job != self.fingerprint:
-                return None
-            listed = {file.name for task in found.tasks.values() for file in task.files}
-            return replace(self.record, names=self.record.names | listed)
-        # Tasks of a job that was overwritten may run for hours, and leave receipts then.
-        is_known = any(each.receipts() for each in (self, *self.runs()))
-        return self.record if old is None and (is_known or is_of_job(self.fingerprint)) else None
-
-    def _has_more_than_job_file(self, present: frozenset[str]) -> bool:
-        """Return whether a folder with a damaged or missing `__job` shows that it is a job's."""
-        if JOB_FILE in present and present & ({WORK, *self.record.all_names} - {JOB_FILE}):
-            return True
-        documents = self.path(f"{WORK}/{DOCUMENTS}/{JOB_FILE}")
-        return bool(self.runs()) or self.storage.exists(documents)
-
-    def _read_final(self, restore: Restore) -> RestoredFolder | None:
-        """Return what the final file describes; None if it is damaged."""
-        try:
-            return restore(self.storage.read_bytes(self.path(self.record.final)))
-        except UsageError:
-            raise
-        except (ValueError, KeyError, TypeError, DataError):
-            return None
-
-    def _say_made_again(self, names: Iterable[str]) -> None:
+    def say_made_again(self, names: Iterable[str]) -> None:
+        """Warn that files are missing or damaged, and are made again."""
         self._warn(
             f"{redact(self.url)}: files are missing or damaged, and are made again: "
             f"{list_few([*names])}"
@@ -268,40 +117,16 @@ class OutputFolder(JobFolder):
         """Write a small file unless it has this content; say so if the folder is finished."""
         if not self.has_content(name, data):
             if self.finished:
-                self._say_made_again([name])
+                self.say_made_again([name])
             self.storage.write_bytes(self.path(name), data)
-
-    def _leaves_to(self, record: JobRecord, takeover: Takeover, present: frozenset[str]) -> bool:
-        """Return whether the recorded job leaves its folder to another one, see `Takeover`."""
-        settings = [
-            {key: value for key, value in each.settings.items() if key != takeover.setting}
-            for each in (self.record, record)
-            if takeover.setting in each.settings
-        ]
-        if self.record.job != record.job or len(settings) < 2 or settings[0] != settings[1]:
-            return False
-        made = (present & self.record.all_names) - {JOB_FILE}
-        done = [task for each in (self, *self.runs()) for task in each.finished_tasks()]
-        return all(name.startswith(f"{WORK}/") for name in made) and all(
-            task.rsplit("-", 3)[0] in takeover.tasks for task in done
-        )
-
-    def _leave_to(self, record: JobRecord, present: frozenset[str]) -> None:
-        """Remove temporary files but the tokenized documents, and record another job.
-
-        `__job` is replaced last: until then the folder is the old job's, which only has less.
-        """
-        super().remove_work()
-        self.clear_attempts(present)
-        self.storage.write_bytes(self.path(JOB_FILE), record.to_bytes())
 
     def receipt(self, task: str) -> Receipt | None:
         """Return the receipt of a task that an earlier run finished, and whose files match it."""
-        return self._kept.get(task)
+        return self.kept.get(task)
 
     def require_ours(self) -> None:
         """Refuse to publish into a folder that another job has taken meanwhile."""
-        now = _read_job(self.storage, self.path(JOB_FILE))
+        now = read_job(self.storage, self.path(JOB_FILE))
         if now is None or now.fingerprint != self.fingerprint:
             raise DataError(
                 f"{self.url}: another job overwrote this folder while this one ran",
@@ -324,7 +149,7 @@ class OutputFolder(JobFolder):
         forgotten = {receipt.task: receipt for receipt in receipts}
         self.remove(file.name for receipt in forgotten.values() for file in receipt.files)
         self.remove(map(receipt_name, forgotten))
-        self._kept = {task: kept for task, kept in self._kept.items() if task not in forgotten}
+        self.kept = {task: kept for task, kept in self.kept.items() if task not in forgotten}
 
     def expect(self, names: Iterable[str]) -> None:
         """Record more names of files in `work/` that the job may write."""
@@ -393,9 +218,9 @@ class OutputFolder(JobFolder):
     def _record_names(self, names: frozenset[str]) -> None:
         """Write `__job` again if it does not have exactly these names."""
         self.record = replace(self.record, names=names)
-        if names != self._recorded:
+        if names != self.recorded_names:
             self.storage.write_bytes(self.path(JOB_FILE), self.record.to_bytes())
-            self._recorded = names
+            self.recorded_names = names
 
     def _other_run(self, name: str) -> DataError:
         return DataError(
@@ -427,7 +252,7 @@ class OutputFolder(JobFolder):
         # Another run may be writing the final file with the same bytes: keep the attempts that
         # began after this run claimed the folder.
         begun = {name for name in there if name.startswith(f"{final_name}.")}
-        self.clear_attempts(there - (begun - self._found))
+        self.clear_attempts(there - (begun - self.names_before))
         self.remove_work()
 
     def release(self) -> None:
@@ -435,71 +260,6 @@ class OutputFolder(JobFolder):
         self.remove_work()
         self.storage.remove(self.path(JOB_FILE))
         self.storage.remove_folder_if_empty(self.url)
-
-    def _keep_matching(self) -> None:
-        """Compare every receipt with its files; remove the receipts that do not match."""
-        receipts = self.receipts()
-        matching = side_by_side(
-            lambda receipt: all(map(self.matches, receipt.files)), receipts.values()
-        )
-        whole = dict(zip(receipts, matching, strict=True))
-        self._kept = {task: receipt for task, receipt in receipts.items() if whole[task]}
-        self.remove(receipt_name(task) for task in receipts if not whole[task])
-
-    def _is_whole(self, present: frozenset[str], restore: Restore | None) -> bool:
-        """Return whether a finished folder is whole by names and sizes, and by hashes where cheap.
-
-        If not, the receipts of its tasks are written again, so that matching files are kept.
-        """
-        if restore is None:
-            return True
-        found = self._read_final(restore)
-        if found is None or found.job != self.fingerprint:
-            self._say_made_again([self.record.final, "all that it names"])
-            return False
-        files = [file for task in found.tasks.values() for file in task.files]
-        damaged = [file for file in files if file.name not in present or not self.has_size(file)]
-        if not damaged:
-            hashed = self._to_hash(files)
-            same = side_by_side(self.matches, hashed)
-            damaged = [file for file, whole in zip(hashed, same, strict=True) if not whole]
-        if damaged:
-            self._say_made_again(file.name for file in damaged)
-            self.storage.make_folder(self.path(WORK))
-            for name, task in found.tasks.items():
-                self.restored[name] = task.files
-                if task.stats is not None:
-                    self.write_receipt(name, task.files, task.stats)
-        return not damaged
-
-    def _to_hash(self, files: Iterable[FileInfo]) -> list[FileInfo]:
-        """Return the files to hash at every start: on local disks the smallest, to HASHED_BYTES.
-
-        Of files that were not forced to disk, all: after a power cut they may be incomplete.
-        """
-        if not self.storage.synced:
-            return list(files)
-        return to_hash(files, HASHED_BYTES if is_local(self.url) else 0)
-
-    def _remove_all(self, present: frozenset[str]) -> None:
-        """Remove all files of the recorded job but `__job`, which the next job replaces.
-
-        The final file goes first: without it the folder is unfinished, never falsely whole.
-        """
-        if self.record.final in present:
-            self.storage.remove(self.path(self.record.final))
-        self.remove_work()
-        self.clear_attempts(present)
-        self.remove(self.record.names & present)
-        for folder in sorted(folders_of(self.record.names), reverse=True):
-            self.storage.remove_folder_if_empty(self.path(folder))
-        if COUNTS in present and self.record.job == "train" and "plan" in self.record.settings:
-            url = self.path(COUNTS)
-            record = recorded_job(self.storage, url)
-            if record is not None and record.job == "count":
-                inner = OutputFolder(self.storage, url, record)
-                inner._remove_all(names_present(self.storage, url, inner.folders))
-                inner.release()
 
     def remove_work(self) -> None:
         """Remove temporary files, with the tokenized documents of a job that arranges them."""
@@ -510,17 +270,8 @@ class OutputFolder(JobFolder):
         super().remove_work()
 
 
-def _lock(storage: Storage, url: str) -> FolderLock | None:
-    try:
-        return lock_folder(storage, url)
-    except BlockingIOError:
-        raise DataError(
-            f"another run works in {url}",
-            remedy="when it has ended, run this one again, or give another {output}",
-        ) from None
-
-
-def _read_job(storage: Storage, url: str) -> JobRecord | None:
+def read_job(storage: Storage, url: str) -> JobRecord | None:
+    """Return the job that a `__job` records; None if it records none."""
     if storage.size(url) > _MAX_JOB_BYTES:
         return None
     return JobRecord.from_bytes(storage.read_bytes(url))
@@ -530,54 +281,4 @@ def recorded_job(storage: Storage, url: str) -> JobRecord | None:
     """Return the job that a folder is of; None if no `__job` says one."""
     if JOB_FILE not in storage.list_names(url):
         return None
-    return _read_job(storage, storage.join(url, JOB_FILE))
-
-
-def _is_same(old: JobRecord, new: JobRecord) -> bool:
-    # The names may differ: shards are numbered when it is known which splits have tokens.
-    return (old.fingerprint, old.final) == (new.fingerprint, new.final)
-
-
-def _refuse_others(
-    url: str,
-    present: frozenset[str],
-    old: JobRecord | None,
-    new: JobRecord,
-    *,
-    overwrite: bool | None,
-    allow_other: bool,
-    is_ours: bool,
-) -> None:
-    """Refuse a folder that this job must not use; nothing has been changed yet."""
-
-    def ways(what_else: str) -> str:
-        return "give another {output}" + (what_else if overwrite is not None else "")
-
-    if old is not None and not _is_same(old, new) and not overwrite and not allow_other:
-        raise UsageError(
-            f"output {url} holds the work of another job; what differs:",
-            remedy=ways(", or {overwrite} to remove what that job wrote"),
-            lines=differences(old, new),
-        )
-    if old is None and is_ours:
-        raise UsageError(
-            f"output {url} has no readable {JOB_FILE}, so the job that wrote the folder is unknown",
-            remedy=ways(", or {overwrite} to replace the files that this job writes"),
-        )
-    recorded = old.all_names if old is not None else frozenset()
-    foreign = (new.all_names & present) - recorded
-    if old is None and WORK in present:
-        foreign |= {WORK}
-    if foreign:
-        raise UsageError(
-            f"output {url} holds {list_few(sorted(foreign))}, which no job of bpe-beam recorded "
-            "and this job would replace",
-            remedy="move them away, or give another {output}",
-        )
-    # A run that was killed at its start may leave an incomplete __job, which does not count.
-    top = {name for name in present if "/" not in name and attempted_name(name) != JOB_FILE}
-    if old is None and top and not overwrite:
-        raise UsageError(
-            f"output {url} holds files that no job of bpe-beam recorded ({list_few(sorted(top))})",
-            remedy=ways(", or {overwrite}, which leaves those files alone"),
-        )
+    return read_job(storage, storage.join(url, JOB_FILE))

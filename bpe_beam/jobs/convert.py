@@ -26,6 +26,7 @@ from bpe_beam.folders.artifact_names import (
     SHARDS_TOKENIZER_FILE,
     TOKEN_COUNTS_FILE,
 )
+from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder, RestoredTask
 from bpe_beam.folders.receipts import WORK, Publication
@@ -283,7 +284,7 @@ class _Conversion:
 
     def claim(self, progress: Progress) -> OutputFolder:
         """Return the output folder."""
-        return OutputFolder.claim(
+        return claim_folder(
             self._storage,
             self._settings.output,
             {

@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.engines.beam import run_pipeline
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, SHARDS_TOKENIZER_FILE
-from bpe_beam.folders.output_folder import OutputFolder
+from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.receipts import WORK, side_by_side
 from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.jobs.tokenize.inputs import (
@@ -120,7 +120,7 @@ def _stream(
     corpus_input.require_no_artifacts(storage, chosen.input.inputs)
     watched = Watched.of(storage, chosen.input.inputs, chosen.input.exclude, chosen.output)
     of_windows = {**framing(chosen), **identity_of(chosen.input)}
-    folder = OutputFolder.claim(
+    folder = claim_folder(
         storage,
         chosen.output,
         {

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from bpe_beam.errors import DataError, UsageError, require
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, SHARDS_TOKENIZER_FILE
+from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.job_json import JobRecord
-from bpe_beam.folders.output_folder import OutputFolder, recorded_job
+from bpe_beam.folders.output_folder import recorded_job
 from bpe_beam.folders.receipts import WORK
 from bpe_beam.folders.run_folder import RunFolder, names_present
 from bpe_beam.messages import list_few
@@ -138,7 +139,7 @@ def remove_earlier_run(storage: Storage, folder: str) -> None:
     if record is not None:
         if JOB_FILE not in names:
             storage.write_bytes(storage.join(folder, JOB_FILE), record.to_bytes())
-        OutputFolder.claim(storage, folder, {"job": _JOB}, (), overwrite=True).release()
+        claim_folder(storage, folder, {"job": _JOB}, (), overwrite=True).release()
 
 
 def _record(format_name: str, names: Iterable[str], number: str | None = None) -> JobRecord:

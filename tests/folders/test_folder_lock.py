@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from bpe_beam.errors import DataError
+from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.folder_lock import lock_folder
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.storage import Storage
@@ -39,7 +40,7 @@ def another_run(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def claim(folder: Path, overwrite: bool = False) -> OutputFolder:
-    return OutputFolder.claim(Storage(), str(folder), {"job": "count"}, ["a.bin"], overwrite)
+    return claim_folder(Storage(), str(folder), {"job": "count"}, ["a.bin"], overwrite)
 
 
 @pytest.mark.parametrize("overwrite", [False, True])

@@ -30,9 +30,10 @@ from output_folders import (
 )
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders import output_folder as output
+from bpe_beam.folders import claim as claims
+from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.compact_names import PackedNames, unpack_names
-from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder
+from bpe_beam.folders.output_folder import RestoredFolder
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
@@ -159,7 +160,7 @@ def test_a_finished_folder_with_other_bytes_of_the_same_size_is_mended(
     # Beyond what is cheap to read, sizes decide.
     broken.write_bytes(bytes(size))
     with monkeypatch.context() as patch:
-        patch.setattr(output, "HASHED_BYTES", size - 1)
+        patch.setattr(claims, "HASHED_BYTES", size - 1)
         assert run_job(url) == []
     assert run_job(url) == [1]
 
@@ -232,7 +233,7 @@ def test_a_long_list_of_differences_is_cut(tmp_path: Path) -> None:
 
 def test_names_that_were_recorded_later_are_the_jobs_too(tmp_path: Path) -> None:
     """Shards get their final names when all splits are done, and `__job` has them then."""
-    OutputFolder.claim(Storage(), str(tmp_path), JOB, [*NAMES, "more.bin"], False)
+    claim_folder(Storage(), str(tmp_path), JOB, [*NAMES, "more.bin"], False)
     (tmp_path / "more.bin").write_bytes(b"x")
     folder = claim(tmp_path)
     assert folder.record.names == {*NAMES, "more.bin"}
@@ -264,7 +265,7 @@ def test_overwriting_removes_what_the_job_recorded_and_nothing_else(
         (url / name).write_bytes(data)
     (url / "shard-00000-of-00003.bin.attempt-00aa11bb22cc").write_bytes(b"half")
     other = {"job": "count"}
-    folder = OutputFolder.claim(Storage(), str(url), other, ["part-0.parquet"], True)
+    folder = claim_folder(Storage(), str(url), other, ["part-0.parquet"], True)
     assert not folder.finished
     left = tree(url)
     assert json.loads(left.pop("__job"))["job"] == "count"
@@ -304,7 +305,7 @@ def test_overwriting_checks_collisions_before_it_removes(
     (url / "part-0.parquet").write_text("mine")
     before = tree(url)
     with pytest.raises(UsageError, match=r"holds part-0\.parquet, which no job"):
-        OutputFolder.claim(Storage(), str(url), {"job": "count"}, ["part-0.parquet"], True)
+        claim_folder(Storage(), str(url), {"job": "count"}, ["part-0.parquet"], True)
     assert tree(url) == before
 
 
@@ -521,7 +522,7 @@ def test_a_lost_job_file_is_written_again_if_other_files_name_the_job(tmp_path: 
             assert folder.finished == (name == "whole")
             assert any(each.endswith("made again: __job") for each in warnings)
             assert path.read_bytes() == whole
-            folder._lock = None
+            folder.lock = None
 
 
 def test_a_job_that_cannot_overwrite_does_not_advise_it(tmp_path: Path) -> None:

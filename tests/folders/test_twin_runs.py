@@ -10,6 +10,7 @@ from read_back import tree
 from twins import SECONDS, LateWriter
 
 from bpe_beam.errors import DataError
+from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.storage import Storage
 
@@ -17,7 +18,7 @@ JOB = {"job": "tokenize", "append": None}
 
 
 def claim(folder: Path, storage: Storage | None = None) -> OutputFolder:
-    return OutputFolder.claim(storage or Storage(), str(folder), JOB, ["shard.bin"], False)
+    return claim_folder(storage or Storage(), str(folder), JOB, ["shard.bin"], False)
 
 
 @pytest.mark.parametrize("removed", [False, True])

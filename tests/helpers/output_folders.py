@@ -13,8 +13,9 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from bpe_beam.folders.claim import Takeover, claim_folder
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder, RestoredTask, Takeover
+from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder, RestoredTask
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.folders.run_folder import RunFolder
 from bpe_beam.storage import Storage
@@ -46,7 +47,7 @@ def claim(
     storage: Storage | None = None,
     **more: Any,
 ) -> OutputFolder:
-    return OutputFolder.claim(storage or Storage(), str(url), job, NAMES, overwrite, **more)
+    return claim_folder(storage or Storage(), str(url), job, NAMES, overwrite, **more)
 
 
 def content(piece: int, kind: str) -> bytes:

@@ -29,6 +29,7 @@ from bpe_beam.counts.artifact import read_part
 from bpe_beam.counts.manifest import read_manifest as read_counts
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import TOKEN_COUNTS_FILE
+from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.folders.run_folder import JobFolder
 from bpe_beam.jobs import count, tokenize, verify
@@ -187,7 +188,7 @@ def test_receipts_of_a_job(made: Made, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="stop"):
             tokenize.run(settings, QUIET)
     receipt = sorted((tmp_path / "tokens" / "work").glob("shard-*.json"))[0]
-    record = OutputFolder.claim(STORAGE, str(tmp_path / "other"), {"job": "x"}, ["y"]).record
+    record = claim_folder(STORAGE, str(tmp_path / "other"), {"job": "x"}, ["y"]).record
     value = json.loads(receipt.read_bytes())
     names = frozenset(re.sub("^work/run-[^/]+/", "", file["name"]) for file in value["files"])
     job = json.loads((tmp_path / "tokens" / "__job").read_bytes())

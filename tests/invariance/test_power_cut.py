@@ -15,7 +15,7 @@ from made_text import documents, write
 from power_cut import Disk, Files, write_files
 from read_back import tree
 
-from bpe_beam.folders import output_folder
+from bpe_beam.folders import claim
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.numbering import number_shards
 from bpe_beam.storage import Storage
@@ -116,7 +116,7 @@ def test_temporary_documents_that_a_power_cut_emptied_are_made_again(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are not forced to disk: a file may have its size, and none of its bytes."""
-    monkeypatch.setattr(output_folder, "HASHED_BYTES", 0)
+    monkeypatch.setattr(claim, "HASHED_BYTES", 0)
     expected, out = tmp_path / "expected", tmp_path / "out"
     assert run(*command("arrange", made), "--output", expected).code == 0
     assert run(*command("arrange", made), "--output", out, "--dry-run").code == 0
@@ -157,9 +157,9 @@ def _words_stand(files: Files, commit: str) -> bool:
     value = json.loads(files[commit])["commit"]
     run_folder = f"{commit.rpartition('/')[0]}/work/{value['run']}"
     return all(
-        hashlib.sha256(files.get(f"{run_folder}/{piece['name']}", b"")).hexdigest()
-        == piece["sha256"]
-        for piece in value["pieces"]
+        hashlib.sha256(files.get(f"{run_folder}/{words['name']}", b"")).hexdigest()
+        == words["sha256"]
+        for words in value["word_batches"]
     )
 
 

@@ -21,6 +21,7 @@ from bpe_beam.engines.run import run_steps, run_summary
 from bpe_beam.engines.steps import Steps, template_of
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, REJECTS
+from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder
 from bpe_beam.folders.receipts import Receipt
@@ -173,7 +174,7 @@ class CorpusJob(ABC, Generic[S, M]):
         if not self.for_another:
             self.check_input(progress)
         identity = {**self.identity, **corpus_input.identity(settings.input, plan)}
-        self.folder = folder = OutputFolder.claim(
+        self.folder = folder = claim_folder(
             self.storage,
             settings.output,
             {"job": self.name, **identity},

@@ -12,7 +12,8 @@ from msgspec import UNSET, UnsetType
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name, read_manifest
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
-from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder, RestoredTask
+from bpe_beam.folders.claim import claim_folder
+from bpe_beam.folders.output_folder import RestoredFolder, RestoredTask
 from bpe_beam.jobs.corpus.summary import Rows, source_figures
 from bpe_beam.messages import command, list_few
 from bpe_beam.progress import Progress
@@ -54,7 +55,7 @@ def make_counts(
     """Write the parts of a counts folder that no earlier run finished, and return the summary."""
     started = time.monotonic()
     names = [part_name(i, partitions) for i in range(partitions)]
-    folder = OutputFolder.claim(
+    folder = claim_folder(
         storage,
         settings.output,
         job,

@@ -22,12 +22,12 @@ from bpe_beam.folders.artifact_names import (
     SHARDS_TOKENIZER_FILE,
     TOKEN_COUNTS_FILE,
 )
+from bpe_beam.folders.claim import Takeover, claim_folder
 from bpe_beam.folders.output_folder import (
     DOCUMENTS,
     OutputFolder,
     RestoredFolder,
     RestoredTask,
-    Takeover,
     recorded_job,
 )
 from bpe_beam.folders.receipts import WORK
@@ -170,7 +170,7 @@ def _claim(
     settings, parts = inputs.settings, arrangement.parts
     identity = {**job.identity, **corpus_input.identity(settings.input, inputs.plan)}
     names = (SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE, MANIFEST_FILE, *index_names(settings.format))
-    return OutputFolder.claim(
+    return claim_folder(
         inputs.storage,
         settings.output,
         {"job": "tokenize", **identity, "arrangement": to_builtins(arrangement)},

@@ -16,6 +16,7 @@ from msgspec import UNSET
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import SUMMARY_FILE
+from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.output_folder import COUNTS, OutputFolder, RestoredFolder, RestoredTask
 from bpe_beam.jobs.corpus.summary import (
     loss_warnings,
@@ -265,7 +266,7 @@ def _claim(plan: TrainingPlan, words: Mapping[str, object], progress: Progress) 
     settings = plan.settings
     counts = plan.storage.join(settings.folder, COUNTS)
     counts_inside = settings.counts is None or same_folder(settings.counts, counts)
-    return OutputFolder.claim(
+    return claim_folder(
         plan.storage,
         settings.folder,
         {"job": "train", **plan.identity, **words},

@@ -1,0 +1,412 @@
+"""Claiming an output folder for a job: a new or empty one, or one that an equal job began.
+
+A folder of another job, or with files that no job recorded, is refused. Nothing is changed before
+that is decided.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.folder_lock import FolderLock, lock_folder
+from bpe_beam.folders.job_json import JobRecord, differences
+from bpe_beam.folders.output_folder import (
+    COUNTS,
+    DOCUMENTS,
+    OutputFolder,
+    Restore,
+    RestoredFolder,
+    Warn,
+    read_job,
+    recorded_job,
+)
+from bpe_beam.folders.receipts import HASHED_BYTES, WORK, receipt_name, side_by_side, to_hash
+from bpe_beam.folders.run_folder import JobFolder, folders_of, names_present, remove_all_in
+from bpe_beam.messages import list_few
+from bpe_beam.storage import Storage
+from bpe_beam.storage.names import absolute, attempted_name, is_local
+
+
+class Takeover(Struct, frozen=True):
+    """Which unfinished job may leave its folder to another one.
+
+    The two jobs differ in one setting. The unfinished one has written nothing but temporary files,
+    and has finished only tasks that take a moment to run again.
+
+    Attributes:
+        setting: The setting, which both jobs have.
+        tasks: The kinds of such tasks, `measure` of `measure-00003-of-00012`.
+    """
+
+    setting: str
+    tasks: tuple[str, ...]
+
+
+def claim_folder(
+    storage: Storage,
+    url: str,
+    job: Mapping[str, object],
+    names: Collection[str],
+    overwrite: bool | None = False,
+    *,
+    final: str = MANIFEST_FILE,
+    restore: Restore | None = None,
+    beside: Collection[str] = (),
+    takeover: Takeover | None = None,
+    replace_others: bool = False,
+    is_of_job: Callable[[str], bool] = lambda _: False,
+    warn: Warn = lambda _: None,
+) -> OutputFolder:
+    """Return a folder for a job: a new or empty one, or one that an equal job began.
+
+    Cost: one listing; when resuming, all finished tasks' files are read once for their hashes.
+    """
+    # Convert through JSON, so that the settings equal those that are read back: tuples become
+    # lists.
+    settings = json.loads(json.dumps(job, allow_nan=False))
+    record = JobRecord(str(settings.pop("job")), settings, final, frozenset(names))
+    _refuse_files_and_links(storage, url)
+    folder = OutputFolder(storage, absolute(url), record, warn)
+    folder.lock = _lock(storage, url)
+    claim = _Claim(folder, overwrite, frozenset(beside), restore)
+    claim.look()
+    if not claim.record_again(is_of_job) and replace_others:
+        claim.remove_other_job()
+    is_of_a_job = claim.is_of_a_job()
+    if claim.existing is None and is_of_a_job and overwrite:
+        claim.existing = record
+    may_take_over = takeover is not None and claim.may_take_over(takeover)
+    _refuse_others(
+        url,
+        claim.present,
+        claim.existing,
+        record,
+        overwrite=overwrite,
+        allow_other=may_take_over,
+        is_ours=is_of_a_job,
+    )
+    if may_take_over:
+        claim.take_over()
+    if claim.existing is not None and overwrite:
+        _remove_job(OutputFolder(storage, folder.url, claim.existing), claim.present)
+    if claim.existing is None or overwrite:
+        claim.begin()
+    else:
+        claim.resume(claim.existing)
+    return folder
+
+
+class _Claim:
+    """A claim of a folder, step by step.
+
+    Attributes:
+        folder: The folder as it will be.
+        existing: The job that `__job` records; None without a readable one.
+        present: The names of the existing files of both jobs.
+    """
+
+    def __init__(
+        self,
+        folder: OutputFolder,
+        overwrite: bool | None,
+        beside: frozenset[str],
+        restore: Restore | None,
+    ) -> None:
+        self.folder = folder
+        self.existing: JobRecord | None = None
+        self.present: frozenset[str] = frozenset()
+        self._overwrite = overwrite
+        self._beside = beside
+        self._restore = restore
+
+    @property
+    def _record(self) -> JobRecord:
+        return self.folder.record
+
+    def look(self) -> None:
+        """Read `__job`, and list the files."""
+        self._list(self._record)
+        if JOB_FILE in self.present:
+            self.existing = read_job(self.folder.storage, self.folder.path(JOB_FILE))
+        if self.existing is not None:
+            self._list(self.existing)
+
+    def _list(self, record: JobRecord) -> None:
+        folder = self.folder
+        names = names_present(folder.storage, folder.url, folders_of(record.all_names))
+        self.present |= names - self._beside
+
+    def record_again(self, is_of_job: Callable[[str], bool]) -> bool:
+        """Write `__job` again if it does not name this job, but other files do; return whether."""
+        record = self._record_by_other_files(is_of_job)
+        if record is None:
+            return False
+        self.folder.say_made_again([JOB_FILE])
+        self.folder.storage.write_bytes(self.folder.path(JOB_FILE), record.to_bytes())
+        self.existing = record
+        self._list(record)
+        return True
+
+    def _record_by_other_files(self, is_of_job: Callable[[str], bool]) -> JobRecord | None:
+        folder, record = self.folder, self._record
+        if self.existing is not None and _is_same(self.existing, record):
+            return None
+        if self._restore is not None and record.final in self.present:
+            finished = self._read_final(self._restore)
+            if finished is None or finished.job != folder.fingerprint:
+                return None
+            listed = {file.name for task in finished.tasks.values() for file in task.files}
+            return replace(record, names=record.names | listed)
+        # Tasks of a job that was overwritten may run for hours, and leave receipts then.
+        is_known = any(each.receipts() for each in (folder, *folder.runs()))
+        if self.existing is None and (is_known or is_of_job(folder.fingerprint)):
+            return record
+        return None
+
+    def _read_final(self, restore: Restore) -> RestoredFolder | None:
+        """Return what the final file describes; None if it is damaged."""
+        try:
+            return restore(self.folder.storage.read_bytes(self.folder.path(self._record.final)))
+        except UsageError:
+            raise
+        except (ValueError, KeyError, TypeError, DataError):
+            return None
+
+    def remove_other_job(self) -> None:
+        """Remove all files of the folder if they are of another job."""
+        if not self.present or self._is_of_this_job():
+            return
+        if self.existing is None:
+            self.folder.say_made_again([JOB_FILE, "all that it names"])
+        remove_all_in(self.folder.storage, self.folder.url)
+        self.existing, self.present = None, frozenset()
+
+    def _is_of_this_job(self) -> bool:
+        return self.existing is not None and _is_same(self.existing, self._record)
+
+    def is_of_a_job(self) -> bool:
+        """Return whether the folder is a job's, also if `__job` is missing or damaged."""
+        if self.existing is not None:
+            return True
+        if JOB_FILE in self.present and self.present & (
+            {WORK, *self._record.all_names} - {JOB_FILE}
+        ):
+            return True
+        documents = self.folder.path(f"{WORK}/{DOCUMENTS}/{JOB_FILE}")
+        return bool(self.folder.runs()) or self.folder.storage.exists(documents)
+
+    def may_take_over(self, takeover: Takeover) -> bool:
+        """Return whether another recorded job leaves its folder to this one, see `Takeover`."""
+        other, record = self.existing, self._record
+        if other is None or self._overwrite or _is_same(other, record):
+            return False
+        settings = [
+            {key: value for key, value in each.settings.items() if key != takeover.setting}
+            for each in (other, record)
+            if takeover.setting in each.settings
+        ]
+        if other.job != record.job or len(settings) < 2 or settings[0] != settings[1]:
+            return False
+        folder = OutputFolder(self.folder.storage, self.folder.url, other)
+        written = (self.present & other.all_names) - {JOB_FILE}
+        tasks = [task for each in (folder, *folder.runs()) for task in each.finished_tasks()]
+        return all(name.startswith(f"{WORK}/") for name in written) and all(
+            task.rsplit("-", 3)[0] in takeover.tasks for task in tasks
+        )
+
+    def take_over(self) -> None:
+        """Remove temporary files but the tokenized documents, and record this job.
+
+        `__job` is replaced last: until then the folder is the other job's, which only has less.
+        """
+        assert self.existing is not None
+        folder = OutputFolder(self.folder.storage, self.folder.url, self.existing)
+        JobFolder.remove_work(folder)
+        folder.clear_attempts(self.present)
+        folder.storage.write_bytes(folder.path(JOB_FILE), self._record.to_bytes())
+        self.existing = self._record
+        self.present = frozenset()
+        self._list(self._record)
+
+    def begin(self) -> None:
+        """Record the job in a folder without results."""
+        folder = self.folder
+        folder.storage.make_folder(folder.url)
+        folder.storage.write_bytes(folder.path(JOB_FILE), self._record.to_bytes())
+        folder.storage.make_folder(folder.path(WORK))
+
+    def resume(self, existing: JobRecord) -> None:
+        """Take over what equal jobs have finished."""
+        folder, final = self.folder, self._record.final
+        folder.recorded_names = existing.names
+        folder.record = replace(self._record, names=self._record.names | existing.names)
+        if final in self.present and self._is_whole():
+            folder.finished = True
+            folder.clear_attempts(self.present)
+            folder.remove_work()
+            return
+        if final in self.present:
+            folder.storage.remove(folder.path(final))
+        elif (
+            self._restore is not None and WORK not in self.present and self.present & existing.names
+        ):
+            folder.say_made_again([final])
+        folder.names_before = self.present
+        for run in folder.runs():
+            folder.take(run, all_files=True)
+        self._keep_matching()
+        folder.storage.make_folder(folder.path(WORK))
+
+    def _keep_matching(self) -> None:
+        """Compare every receipt with its files; remove the receipts that do not match."""
+        folder = self.folder
+        receipts = folder.receipts()
+        matching = side_by_side(
+            lambda receipt: all(map(folder.matches, receipt.files)), receipts.values()
+        )
+        whole = dict(zip(receipts, matching, strict=True))
+        folder.kept = {task: receipt for task, receipt in receipts.items() if whole[task]}
+        folder.remove(receipt_name(task) for task in receipts if not whole[task])
+
+    def _is_whole(self) -> bool:
+        """Return whether a finished folder is whole by names and sizes, and by hashes where cheap.
+
+        If not, the receipts of its tasks are written again, so that matching files are kept.
+        """
+        folder = self.folder
+        if self._restore is None:
+            return True
+        finished = self._read_final(self._restore)
+        if finished is None or finished.job != folder.fingerprint:
+            folder.say_made_again([self._record.final, "all that it names"])
+            return False
+        files = [file for task in finished.tasks.values() for file in task.files]
+        damaged = self._damaged(files)
+        if damaged:
+            folder.say_made_again(file.name for file in damaged)
+            folder.storage.make_folder(folder.path(WORK))
+            for name, task in finished.tasks.items():
+                folder.restored[name] = task.files
+                if task.stats is not None:
+                    folder.write_receipt(name, task.files, task.stats)
+        return not damaged
+
+    def _damaged(self, files: Iterable[FileInfo]) -> list[FileInfo]:
+        """Return the files that are missing or have changed."""
+        folder, files = self.folder, list(files)
+        damaged = [
+            file for file in files if file.name not in self.present or not folder.has_size(file)
+        ]
+        if damaged:
+            return damaged
+        hashed = self._to_hash(files)
+        same = side_by_side(folder.matches, hashed)
+        return [file for file, whole in zip(hashed, same, strict=True) if not whole]
+
+    def _to_hash(self, files: Iterable[FileInfo]) -> list[FileInfo]:
+        """Return the files to hash at every start: on local disks the smallest, to HASHED_BYTES.
+
+        Of files that were not forced to disk, all: after a power cut they may be incomplete.
+        """
+        if not self.folder.storage.synced:
+            return list(files)
+        return to_hash(files, HASHED_BYTES if is_local(self.folder.url) else 0)
+
+
+def _remove_job(folder: OutputFolder, present: frozenset[str]) -> None:
+    """Remove all files of the recorded job but `__job`, which the next job replaces.
+
+    The final file goes first: without it the folder is unfinished, never falsely whole.
+    """
+    storage, record = folder.storage, folder.record
+    if record.final in present:
+        storage.remove(folder.path(record.final))
+    folder.remove_work()
+    folder.clear_attempts(present)
+    folder.remove(record.names & present)
+    for name in sorted(folders_of(record.names), reverse=True):
+        storage.remove_folder_if_empty(folder.path(name))
+    if COUNTS in present and record.job == "train" and "plan" in record.settings:
+        url = folder.path(COUNTS)
+        counted = recorded_job(storage, url)
+        if counted is not None and counted.job == "count":
+            inner = OutputFolder(storage, url, counted)
+            _remove_job(inner, names_present(storage, url, inner.folders))
+            inner.release()
+
+
+def _refuse_files_and_links(storage: Storage, url: str) -> None:
+    if storage.exists(url) and not storage.is_folder(url):
+        raise UsageError(f"must be a folder, got the file {url}", ("output",))
+    if storage.is_link(storage.join(url, WORK)):
+        raise UsageError(
+            f"output {url} holds a link named {WORK}, and a job removes its temporary files there",
+            remedy="remove the link, or give another {output}",
+        )
+
+
+def _lock(storage: Storage, url: str) -> FolderLock | None:
+    try:
+        return lock_folder(storage, url)
+    except BlockingIOError:
+        raise DataError(
+            f"another run works in {url}",
+            remedy="when it has ended, run this one again, or give another {output}",
+        ) from None
+
+
+def _is_same(old: JobRecord, new: JobRecord) -> bool:
+    # The names may differ: shards are numbered when it is known which splits have tokens.
+    return (old.fingerprint, old.final) == (new.fingerprint, new.final)
+
+
+def _refuse_others(
+    url: str,
+    present: frozenset[str],
+    old: JobRecord | None,
+    new: JobRecord,
+    *,
+    overwrite: bool | None,
+    allow_other: bool,
+    is_ours: bool,
+) -> None:
+    """Refuse a folder that this job must not use; nothing has been changed yet."""
+
+    def ways(what_else: str) -> str:
+        return "give another {output}" + (what_else if overwrite is not None else "")
+
+    if old is not None and not _is_same(old, new) and not overwrite and not allow_other:
+        raise UsageError(
+            f"output {url} holds the work of another job; what differs:",
+            remedy=ways(", or {overwrite} to remove what that job wrote"),
+            lines=differences(old, new),
+        )
+    if old is None and is_ours:
+        raise UsageError(
+            f"output {url} has no readable {JOB_FILE}, so the job that wrote the folder is unknown",
+            remedy=ways(", or {overwrite} to replace the files that this job writes"),
+        )
+    recorded = old.all_names if old is not None else frozenset()
+    foreign = (new.all_names & present) - recorded
+    if old is None and WORK in present:
+        foreign |= {WORK}
+    if foreign:
+        raise UsageError(
+            f"output {url} holds {list_few(sorted(foreign))}, which no job of bpe-beam recorded "
+            "and this job would replace",
+            remedy="move them away, or give another {output}",
+        )
+    # A run that was killed at its start may leave an incomplete __job, which does not count.
+    top = {name for name in present if "/" not in name and attempted_name(name) != JOB_FILE}
+    if old is None and top and not overwrite:
+        raise UsageError(
+            f"output {url} holds files that no job of bpe-beam recorded ({list_few(sorted(top))})",
+            remedy=ways(", or {overwrite}, which leaves those files alone"),
+        )
