@@ -26,7 +26,7 @@ from typing import Any
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.read_split import read_split
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.counts.word_table import PARTITIONS

@@ -38,7 +38,7 @@ from bpe_beam.engines.beam import run_pipeline
 from bpe_beam.engines.runner_flags import from_mapping
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.transforms.spread_tasks import SpreadTasks
-from bpe_beam.workers.measured import Measured
+from bpe_beam.workers.task_results import MetricSums
 
 WAYS = ("Beam in process, 2 threads", "Prism", "Flink, one process", f"{CLUSTER}2")
 KINDS = ("driver", "job server", "cluster", "workers")
@@ -162,7 +162,7 @@ def timed(run: RunSettings, files: list[str], rounds: int) -> dict[str, float]:
 
             begin.pipeline.run = submit
 
-    run_pipeline(run, "Rounds", Rounds(), len(files), Measured(), lambda: None)
+    run_pipeline(run, "Rounds", Rounds(), len(files), MetricSums(), lambda: None)
     seconds_by_step["ended"] = time.perf_counter() - began
     return seconds_by_step
 

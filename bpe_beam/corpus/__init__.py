@@ -1,6 +1,6 @@
 """The corpus: a plan of files and splits, readers to Arrow batches of documents, rejects.
 
-`split_planning` makes the plan, `readers` reads a split of it; `formats/` has a module a format,
+`split_planning` makes the plan, `read_split` reads a split of it; `formats/` has a module a format,
 `streams/` the compressions. `ReadSettings`, which users' pipelines name, is imported on first use,
 so that the names of formats cost no other import.
 """

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from bpe_beam.corpus.formats.interface import input_format
 from bpe_beam.corpus.plan import Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.read_split import read_split
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.storage import Storage
 

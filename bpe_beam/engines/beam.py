@@ -22,7 +22,7 @@ from bpe_beam.engines.steps import EngineSettings, Steps, TemplateMade, template
 from bpe_beam.errors import DataError
 from bpe_beam.transforms.metrics import add_metrics, record
 from bpe_beam.transforms.spread_tasks import CreateElements, SpreadTasks
-from bpe_beam.workers.measured import Measured, TaskResult
+from bpe_beam.workers.task_results import MetricSums, TaskResult
 
 if TYPE_CHECKING:
     from apache_beam.runners.runner import PipelineRunner
@@ -102,7 +102,7 @@ def run_pipeline(
     label: str,
     transform: beam.PTransform,
     workers: int,
-    measured: Measured,
+    measured: MetricSums,
     watch: Callable[[], None],
 ) -> None:
     """Run a transform as a pipeline to its end."""

@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from bpe_beam.storage.waits import core_taken
-from bpe_beam.workers.measured import Measured, TaskResult
+from bpe_beam.workers.task_results import MetricSums, TaskResult
 
 if TYPE_CHECKING:
     from bpe_beam.workers.processes import WorkerProcesses
@@ -115,7 +115,7 @@ def _first(pair: tuple[int, TaskResult]) -> int:
 class LocalEngine:
     """Runs each step of a job as soon as it is described; a collection is a list. An `Engine`."""
 
-    def __init__(self, workers: LocalWorkers, measured: Measured) -> None:
+    def __init__(self, workers: LocalWorkers, measured: MetricSums) -> None:
         self._workers = workers
         self._measured = measured
 

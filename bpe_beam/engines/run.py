@@ -11,7 +11,7 @@ from functools import partial
 from bpe_beam.engines.local import LocalEngine, default_workers, local_workers
 from bpe_beam.engines.steps import Collection, Engine, EngineSettings, Steps, template_of
 from bpe_beam.storage.json_file import JsonObject
-from bpe_beam.workers.measured import Measured, TaskResult
+from bpe_beam.workers.task_results import MetricSums, TaskResult
 
 
 def workers_of(run: EngineSettings, tasks: int | None = None) -> int:
@@ -35,7 +35,7 @@ def run_steps(
     label: str,
     steps: Steps,
     tasks: int,
-    measured: Measured,
+    measured: MetricSums,
     watch: Callable[[], None],
     *,
     min_ram: str,

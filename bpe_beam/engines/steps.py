@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from bpe_beam.workers.measured import TaskResult
+from bpe_beam.workers.task_results import TaskResult
 
 
 class EngineSettings(Protocol):

@@ -80,7 +80,7 @@ from bpe_beam.workers.convert_shard import (
     same_shards,
 )
 from bpe_beam.workers.document_encoding import Encoding
-from bpe_beam.workers.measured import Measured
+from bpe_beam.workers.task_results import MetricSums
 from bpe_beam.workers.tokenize_split import origin_of
 
 
@@ -145,7 +145,7 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
     refuse_own_folder(settings.output, settings.folders)
     conversion = _Conversion(settings, storage, _read(storage, settings.folders))
     folder = conversion.claim(progress)
-    measured = Measured()
+    measured = MetricSums()
     finished = folder.finished
     kept = [each.name for each in conversion.new if folder.receipt(each.name) is not None]
     if not finished:
@@ -313,7 +313,7 @@ class _Conversion:
         self,
         folder: OutputFolder,
         shards: Sequence[NewShard],
-        measured: Measured,
+        measured: MetricSums,
         progress: Progress,
     ) -> None:
         """Write some of the new shards."""
@@ -326,7 +326,7 @@ class _Conversion:
         folder.take(run, all_files=False)
 
     def _run_steps(
-        self, run: RunFolder, shards: Sequence[NewShard], measured: Measured, progress: Progress
+        self, run: RunFolder, shards: Sequence[NewShard], measured: MetricSums, progress: Progress
     ) -> None:
         inputs = self.inputs
         task = ConvertTask(

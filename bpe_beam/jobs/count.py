@@ -45,9 +45,9 @@ from bpe_beam.workers.count_split import (
     words_name,
     write_partition,
 )
-from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.split_stats import lost_files, reject_reasons
 from bpe_beam.workers.split_task import task_name
+from bpe_beam.workers.task_results import TaskResult
 
 _MERGING_SHARE = 0.35
 """The usual share of the time in which the words of all splits are merged into parts."""

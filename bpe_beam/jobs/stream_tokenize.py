@@ -33,7 +33,6 @@ from bpe_beam.storage.create_exclusive import creates_only
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.tokenize_new_files import TokenizeNewFiles
 from bpe_beam.workers.document_encoding import Encoding
-from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.stream.tokenize_window import STAGE, Stream
 from bpe_beam.workers.stream.window_log import (
     INPUT_FILE,
@@ -42,6 +41,7 @@ from bpe_beam.workers.stream.window_log import (
     window_name,
     window_numbers,
 )
+from bpe_beam.workers.task_results import MetricSums
 
 
 class StreamSummary(Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
         progress.warn(warning)
     # Some runners need the flag.
     options = [option for option in settings.run.runner_options if option != "--streaming"]
-    measured = Measured()
+    measured = MetricSums()
     before = _finished(storage, stream.output)
     with progress.stage(STAGE, None, "bytes"):
         run_pipeline(

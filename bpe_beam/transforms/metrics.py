@@ -7,7 +7,7 @@ from apache_beam.metrics import Metrics
 from apache_beam.metrics.metric import MetricResults, MetricsFilter
 
 from bpe_beam.workers import metric_names
-from bpe_beam.workers.measured import Measured, TaskResult
+from bpe_beam.workers.task_results import MetricSums, TaskResult
 
 NAMESPACE = "bpe_beam"
 
@@ -31,7 +31,7 @@ def record(result: TaskResult) -> None:
         Metrics.distribution(NAMESPACE, name).update(value)
 
 
-def add_metrics(measured: Measured, metrics: MetricResults) -> None:
+def add_metrics(measured: MetricSums, metrics: MetricResults) -> None:
     """Add the metrics of one pipeline, over all of its steps."""
     results = metrics.query(MetricsFilter().with_namespace(NAMESPACE))
     # Some runners name a metric without a value.

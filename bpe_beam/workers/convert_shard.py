@@ -27,8 +27,8 @@ from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.storage.json_file import Count
 from bpe_beam.workers import metric_names
-from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.split_task import rejects_name, require_visible
+from bpe_beam.workers.task_results import TaskResult
 
 STAGE = "convert"
 """The progress stage, in tokens, that gets reports."""

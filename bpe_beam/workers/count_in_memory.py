@@ -10,10 +10,10 @@ from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_table import WordTable
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.count_split import CountStats, CountTask, sources_json
-from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.source_tables import SourceBlocks, SourceTables
 from bpe_beam.workers.split_reader import SplitReader
 from bpe_beam.workers.split_task import task_name
+from bpe_beam.workers.task_results import TaskResult
 
 
 class NotInMemoryError(Exception):

@@ -33,11 +33,11 @@ from bpe_beam.folders.receipts import WORK, TaskFolder
 from bpe_beam.storage.hashing import HashingFile
 from bpe_beam.storage.json_file import Count
 from bpe_beam.workers import metric_names
-from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.source_tables import SourceBlocks, SourceTables
 from bpe_beam.workers.split_reader import SplitReader
 from bpe_beam.workers.split_stats import SplitStats
 from bpe_beam.workers.split_task import task_name
+from bpe_beam.workers.task_results import TaskResult
 
 TABLE_BYTES = 256_000_000
 """Maximum bytes of a split's table; then its words are written out."""

@@ -9,10 +9,10 @@ from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS
 from bpe_beam.shards.shard_rows import SourceTotals
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.encode_documents import encode_documents
-from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.source_tables import add_token_totals
 from bpe_beam.workers.split_reader import SplitReader
 from bpe_beam.workers.split_task import task_name
+from bpe_beam.workers.task_results import TaskResult
 from bpe_beam.workers.token_counter import TokenCounter, id_columns
 from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask
 

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from bpe_beam import progress
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.readers import BATCH_BYTES, read_split
+from bpe_beam.corpus.read_split import BATCH_BYTES, read_split
 from bpe_beam.corpus.rejects import RejectWriter
 from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.folders.file_info import FileInfo

@@ -41,10 +41,10 @@ from bpe_beam.storage.json_file import Count
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.encode_documents import encode_documents
-from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.split_reader import SplitReader
 from bpe_beam.workers.split_shards import ShardSums, SplitShards
 from bpe_beam.workers.split_stats import SplitReading, SplitStats
+from bpe_beam.workers.task_results import TaskResult
 from bpe_beam.workers.token_counter import TokenCounter, id_columns
 from bpe_beam.workers.unused_memory import release_unused_memory
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bpe_beam import progress
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.read_split import read_split
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.shards.formats import shard_format

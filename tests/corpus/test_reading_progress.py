@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.read_split import read_split
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.storage import Storage
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bpe_beam.corpus.boundaries import files_with_gaps
 from bpe_beam.corpus.plan import Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.read_split import read_split
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.corpus.split_planning import make_plan

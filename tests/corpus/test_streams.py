@@ -14,7 +14,7 @@ import zstandard
 
 from bpe_beam.corpus.file_types import compression_of
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.read_split import read_split
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.corpus.streams import BrokenStream, Source, decompress

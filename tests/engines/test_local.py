@@ -13,7 +13,7 @@ from called_elsewhere import fail_or_write_later, kill_oneself, pid_of
 from bpe_beam.engines.local import LocalEngine, local_workers
 from bpe_beam.errors import DataError
 from bpe_beam.storage.writing import sync_file
-from bpe_beam.workers.measured import Measured, TaskResult
+from bpe_beam.workers.task_results import MetricSums, TaskResult
 
 pytestmark = pytest.mark.quick
 
@@ -147,7 +147,7 @@ def doubled(others: list[int], element: int) -> TaskResult:
 
 
 def test_steps_and_their_metrics() -> None:
-    measured = Measured()
+    measured = MetricSums()
     with local_workers(2) as workers:
         engine = LocalEngine(workers, measured)
         rows = engine.tasks("Tasks", "abc")

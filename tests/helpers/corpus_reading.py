@@ -14,7 +14,7 @@ import pyarrow as pa
 from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.corpus.plan import Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.read_split import read_split
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.storage import Storage

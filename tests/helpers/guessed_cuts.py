@@ -14,7 +14,7 @@ from bpe_beam.corpus.encodings import HEAD_BYTES
 from bpe_beam.corpus.file_types import compression_of
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.read_split import read_split
 from bpe_beam.corpus.slices import Boundaries
 
 

@@ -11,7 +11,7 @@ import re, sys
 from pathlib import Path
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.split_planning import make_plan
-from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.read_split import read_split
 from bpe_beam.storage import Storage
 
 def peak():

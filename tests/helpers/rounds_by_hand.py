@@ -30,9 +30,9 @@ from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.merges.native_trainer import TrainingResult
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.rounds import merge_steps, pair_files
 from bpe_beam.workers.rounds.task import PartSlice
+from bpe_beam.workers.task_results import MetricSums
 
 STORAGE = Storage()
 MOST = 2**63 - 1
@@ -113,7 +113,7 @@ def job_of(
         recipe=recipe,
         base_tokenizer=base_tokenizer,
         memory=memory,
-        measured=Measured(),
+        measured=MetricSums(),
     )
 
 

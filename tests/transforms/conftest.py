@@ -18,7 +18,7 @@ from sentences import sentences
 
 from bpe_beam import Tokenizer
 from bpe_beam.transforms.metrics import add_metrics
-from bpe_beam.workers.measured import Measured
+from bpe_beam.workers.task_results import MetricSums
 
 Run = Callable[..., tuple[list[Any], dict[str, int]]]
 
@@ -43,7 +43,7 @@ def run(tmp_path: Path) -> Run:
         result = pipeline.run()
         result.wait_until_finish()
         kept = [each.element for each in kept_in(folder)]
-        measured = Measured()
+        measured = MetricSums()
         add_metrics(measured, result.metrics())
         return kept, measured.counters
 

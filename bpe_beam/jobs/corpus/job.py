@@ -44,9 +44,9 @@ from bpe_beam.shards.numbering import TOKEN_COUNTS_SUFFIX
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import is_local
 from bpe_beam.workers.corpus_totals import CorpusTotals
-from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.split_stats import SplitReading
 from bpe_beam.workers.split_task import split_tasks, task_name
+from bpe_beam.workers.task_results import MetricSums
 
 S = TypeVar("S", bound=CountSettings | TokenizeSettings)
 M = TypeVar("M")
@@ -89,7 +89,7 @@ class CorpusResult(Generic[M]):
     splits_kept: int
     not_split: Sequence[str]
     seconds: float
-    measured: Measured
+    measured: MetricSums
 
 
 class CorpusJob(ABC, Generic[S, M]):
@@ -186,7 +186,7 @@ class CorpusJob(ABC, Generic[S, M]):
         )
         finished = folder.finished
         splits_kept = len(self._done(folder.receipt, plan))
-        measured = Measured()
+        measured = MetricSums()
         self.prepare()
         not_split = [] if finished else self._finish(progress, measured)
         manifest = self.read_manifest(self.storage.read_bytes(folder.path(MANIFEST_FILE)))
@@ -233,7 +233,7 @@ class CorpusJob(ABC, Generic[S, M]):
         ):
             progress.warn(warning)
 
-    def _finish(self, progress: Progress, measured: Measured) -> list[str]:
+    def _finish(self, progress: Progress, measured: MetricSums) -> list[str]:
         """Run the remaining tasks, finish the folder, and return the `_not_split` files."""
         folder = self.folder
         self.storage.make_folder(folder.path(REJECTS), synced=False)  # `take` syncs it
@@ -256,7 +256,7 @@ class CorpusJob(ABC, Generic[S, M]):
         )
 
     def _read_contiguous(
-        self, progress: Progress, measured: Measured
+        self, progress: Progress, measured: MetricSums
     ) -> tuple[Plan, dict[str, Receipt]]:
         """Run tasks until all splits are read, and the slices of every file are contiguous.
 
@@ -304,7 +304,7 @@ class CorpusJob(ABC, Generic[S, M]):
             known = dict(receipts)
 
     def _run_tasks(
-        self, remaining: RemainingSplits, progress: Progress, measured: Measured
+        self, remaining: RemainingSplits, progress: Progress, measured: MetricSums
     ) -> None:
         steps = self.steps(remaining)
         if steps is None:

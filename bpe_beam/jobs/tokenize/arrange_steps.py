@@ -50,8 +50,8 @@ from bpe_beam.workers.arrange.task import (
     PartSums,
 )
 from bpe_beam.workers.document_hashes import overlap_of
-from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.split_task import task_name
+from bpe_beam.workers.task_results import MetricSums
 from bpe_beam.workers.token_counter import token_counts_name
 from bpe_beam.workers.tokenize_split import origin_of
 
@@ -363,7 +363,7 @@ class ArrangeSteps:
                 "Arrange",
                 steps(task),
                 tasks,
-                Measured(),
+                MetricSums(),
                 lambda: None,
                 min_ram="1GB",
             )

@@ -11,7 +11,6 @@ from functools import partial
 
 from bpe_beam.engines.steps import Collection, Engine
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.rounds.merge_steps import (
     Applied,
     add_segments,
@@ -21,6 +20,7 @@ from bpe_beam.workers.rounds.merge_steps import (
     sum_pairs,
 )
 from bpe_beam.workers.rounds.task import BlockReference, RoundTask, WordBatchTask
+from bpe_beam.workers.task_results import TaskResult
 
 
 def merge_round(engine: Engine, task: RoundTask, tasks: Iterable[WordBatchTask]) -> Collection:

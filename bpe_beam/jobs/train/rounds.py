@@ -49,7 +49,6 @@ from bpe_beam.training.merges.rounds import (
 )
 from bpe_beam.training.merges.seen_symbols import SeenSymbols, ambiguous_tokens
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.rounds.round_cache import forget_round
 from bpe_beam.workers.rounds.task import (
     ROUND_FILE,
@@ -58,6 +57,7 @@ from bpe_beam.workers.rounds.task import (
     WordBatchTask,
     seen_file,
 )
+from bpe_beam.workers.task_results import MetricSums
 
 _ALL_PAIRS = 1 << 62
 """A divisor that puts the threshold below every count."""
@@ -86,7 +86,7 @@ class RoundsJob:
     recipe: BpeRecipe | WordPieceRecipe
     base_tokenizer: Tokenizer | None
     memory: int
-    measured: Measured
+    measured: MetricSums
     jobs: int = field(default=0, init=False)
     _start_sha256: str = field(default="", init=False)
 

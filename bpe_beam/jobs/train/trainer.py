@@ -119,7 +119,7 @@ class Trainer:
     def _in_rounds(self, progress: Progress) -> TrainingResult:
         from bpe_beam.engines.run import run_summary
         from bpe_beam.jobs.train.rounds import RoundsJob
-        from bpe_beam.workers.measured import Measured
+        from bpe_beam.workers.task_results import MetricSums
 
         settings, base, recipe = self.plan.settings, self.plan.base_tokenizer, self.plan.recipe
         assert not isinstance(recipe, WordLevelRecipe)
@@ -130,7 +130,7 @@ class Trainer:
             "continued": None if base is None else base.fingerprint,
             "counts_manifest": self._counts.sha256,
         }
-        measured = Measured()
+        measured = MetricSums()
         job = RoundsJob(
             run=settings.run,
             folder=RoundsFolder(self.plan.storage, absolute(self.plan.rounds), identity),

@@ -33,9 +33,9 @@ from bpe_beam.workers.arrange.task import (
     PartSums,
 )
 from bpe_beam.workers.document_hashes import sampled_texts
-from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.source_tables import add_token_totals
 from bpe_beam.workers.split_task import require_visible, task_name
+from bpe_beam.workers.task_results import TaskResult
 from bpe_beam.workers.token_counter import TABLE_BYTES, IdColumns, TokenCounter, id_columns
 
 

@@ -29,8 +29,8 @@ from bpe_beam.workers.arrange.task import (
     NewShard,
     NewShardStats,
 )
-from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.split_task import require_visible
+from bpe_beam.workers.task_results import TaskResult
 from bpe_beam.workers.unused_memory import release_unused_memory
 
 

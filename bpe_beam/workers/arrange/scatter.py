@@ -31,8 +31,8 @@ from bpe_beam.workers.arrange.task import (
     BlockFileStats,
     DocumentsShard,
 )
-from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.split_task import require_visible, task_name
+from bpe_beam.workers.task_results import TaskResult
 from bpe_beam.workers.unused_memory import release_unused_memory
 
 _MAX_UNUSED_BYTES = 128 << 20

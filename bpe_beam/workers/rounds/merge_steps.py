@@ -41,7 +41,6 @@ from bpe_beam.training.merges.seen_symbols import find_symbols, refuse_spelled
 from bpe_beam.training.merges.words import gather_words, weighted_total
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.workers import metric_names
-from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.rounds.blocks import (
     Blocks,
     BlocksFile,
@@ -66,6 +65,7 @@ from bpe_beam.workers.rounds.task import (
     seen_file,
 )
 from bpe_beam.workers.split_task import require_visible, task_name
+from bpe_beam.workers.task_results import TaskResult
 
 Applied = tuple[int, str, Iterable[tuple[int, BlockReference]]]
 """A word batch's number, what it is now, and where its pairs are by shard."""

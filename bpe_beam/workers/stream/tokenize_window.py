@@ -15,9 +15,9 @@ from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage import Storage
 from bpe_beam.workers.document_encoding import Encoding
-from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.split_task import SplitTask, require_visible
 from bpe_beam.workers.stream.window_log import WindowFolder
+from bpe_beam.workers.task_results import TaskResult
 from bpe_beam.workers.tokenize_split import TokenizeTask, tokenize_split
 
 STAGE = "stream-tokenize"

@@ -20,7 +20,7 @@ from some_of import SomeOf
 from bpe_beam.corpus.batches import PLACE_BITS
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.read_split import read_split
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage, StoredFile
 

@@ -20,7 +20,7 @@ from made_text import documents, write
 
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.read_split import read_split
 from bpe_beam.jobs import dry_run, train
 from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.jobs.dry_run import trial

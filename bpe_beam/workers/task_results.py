@@ -1,7 +1,7 @@
-"""Sums of the metrics of a job's tasks: the counters and distributions of its summary.
+"""The results of tasks, and sums of their metrics: the counters and distributions of a summary.
 
-The names are in `metric_names.py`. A runner that repeats a task after a failure may count it twice;
-the manifest of the job has the exact numbers.
+The names of metrics are in `metric_names.py`. A runner that repeats a task after a failure may
+count it twice; the manifest of the job has the exact numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class TaskResult(NamedTuple):
     values: Mapping[str, int] = {}
 
 
-class Measured:
+class MetricSums:
     """Sums of metrics.
 
     Attributes:

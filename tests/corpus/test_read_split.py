@@ -14,10 +14,11 @@ import pytest
 import zstandard
 from corpus_reading import STORAGE, Found, read, read_file
 
-from bpe_beam.corpus import batches, readers
+from bpe_beam.corpus import batches
+from bpe_beam.corpus import read_split as reading
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.read_split import read_split
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Storage, StoredFile
@@ -229,8 +230,8 @@ def test_batches_of_many_small_files_are_joined_before_they_are_many(
         return join_batches(parts)
 
     join_batches = batches.join
-    monkeypatch.setattr(readers, "join", join)
-    monkeypatch.setattr(readers, "_MAX_PENDING", 7)
+    monkeypatch.setattr(reading, "join", join)
+    monkeypatch.setattr(reading, "_MAX_PENDING", 7)
     (batch,) = read_split(STORAGE, plan, plan.splits[0], ReadSettings(), print)
     assert batch.column("text").to_pylist() == [f"text {number}" for number in range(50)]
     assert max(most) == 7
