@@ -98,7 +98,7 @@ def _other_format(ground: Any, job: str) -> None:
     assert run("verify", window).code == 0
     ran = ground.run(job)
     assert ran.code == 2
-    assert '--format: "flat" there, none now' in ran.message
+    assert '--format: "flat" there, "megatron" now' in ran.message
 
 
 STREAMING = {

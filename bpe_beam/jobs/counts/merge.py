@@ -103,7 +103,7 @@ def _warnings(folders: Sequence[str], manifests: Sequence[CountsManifest]) -> li
     twice = sorted(name for (name, _), count in seen.items() if count > 1)
     if twice:
         warnings.append(
-            f"{len(twice):,} inputs have the same name and size in more than one of the folders: "
+            "inputs of the same name and size are in more than one of the folders: "
             f"{list_few(twice)}; if they are the same files, their words are counted twice"
         )
     filtered = [f for f, manifest in zip(folders, manifests, strict=True) if manifest.filtered]

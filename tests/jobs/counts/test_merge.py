@@ -95,7 +95,7 @@ def test_inputs_in_both_get_a_warning(corpus: Path, tmp_path: Path) -> None:
     c = count(corpus, tmp_path / "c", ("other",))
     ran = run_whole("counts", "merge", a, b, c, "--output", tmp_path / "out")
     (warning,) = ran.summary["warnings"]
-    assert warning.startswith("1 inputs have the same name and size in more than one")
+    assert warning.startswith("inputs of the same name and size are in more than one")
     assert "en-2.txt" in warning
     assert run_whole("counts", "merge", a, c, "--output", tmp_path / "o").summary[
         "warnings"
