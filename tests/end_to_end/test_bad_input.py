@@ -546,7 +546,7 @@ def test_the_folder_of_another_job(place: Path) -> None:
     (place / "kt" / "tokenizer.json").unlink()
     refuses(run("verify", "kt"), "verify", 1, "tokenizer.json: is missing")
     (place / "m2" / "__manifest").write_text('{"shards": []}')
-    refuses(run("verify", "m2"), "verify", 1, "missing required field")
+    refuses(run("verify", "m2"), "verify", 1, "the key 'sha256' is missing")
 
 
 def test_text_and_ids_that_cannot_be(place: Path, tokenizer: Path) -> None:
