@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bpe_beam.shards.dataset import TokenDataset, TokenIterator, TokenSequences
+    from bpe_beam.shards.dataset import TokenDataset
+    from bpe_beam.shards.token_iterator import TokenIterator
+    from bpe_beam.shards.token_sequences import TokenSequences
     from bpe_beam.storage import PathName
 
 __all__ = ["TokenDataset", "TokenIterator", "TokenSequences", "open"]
@@ -57,11 +59,12 @@ def __getattr__(name: str) -> object:
     """Return a class of the package."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from bpe_beam.shards import dataset
+    from bpe_beam.shards import dataset, token_iterator, token_sequences
 
-    found = getattr(dataset, name)
-    globals()[name] = found
-    return found
+    for module in (dataset, token_iterator, token_sequences):
+        if name in vars(module):
+            globals()[name] = vars(module)[name]
+    return globals()[name]
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bpe_beam.corpus.batches import integers
 from bpe_beam.corpus.reject_limits import Limit
 from bpe_beam.counts.word_table import string_buffers
-from bpe_beam.shards.formats.document_table import ID_HASH, TEXT_HASH
+from bpe_beam.shards.formats.table_schema import ID_HASH, TEXT_HASH
 
 MOST_TEXTS = 1 << 22
 """The most texts that are compared to count those in both parts: 32 MiB of hashes."""

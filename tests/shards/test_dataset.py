@@ -149,7 +149,7 @@ def test_where_documents_begin_in_sequences(place: str, format_name: str) -> Non
 
 
 def test_arrow_batches_are_limited(dataset: TokenDataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bpe_beam.shards.dataset._ARROW_IDS", 50)
+    monkeypatch.setattr("bpe_beam.shards.token_view._MAX_ARROW_IDS", 50)
     batches = [batch.column(0).to_pylist() for batch in dataset.shuffled(2).to_arrow(4)]
     assert [ids for batch in batches for ids in batch] == lists(dataset.shuffled(2))
     assert {len(batch) for batch in batches} <= {1, 2, 3, 4}
@@ -231,11 +231,11 @@ def test_a_state_is_of_its_order_and_documents_only(dataset: TokenDataset, tmp_p
     for other in (*others, turned.shuffled(9)):
         with pytest.raises(UsageError, match="state is of another data set"):
             iter(other).load_state_dict(state)
-    with pytest.raises(UsageError, match="state must be of version 2, got 1; read from the start"):
-        iter(dataset.shuffled(9)).load_state_dict({**state, "version": 1})
+    with pytest.raises(UsageError, match="state must be of version 1, got 2; read from the start"):
+        iter(dataset.shuffled(9)).load_state_dict({**state, "version": 2})
     none: list[Any] = [None, [], "x", 5]
     for wrong in none:
-        with pytest.raises(UsageError, match="state must be what state_dict returned, got"):
+        with pytest.raises(UsageError, match="state must be the result of state_dict, got"):
             iter(dataset.shuffled(9)).load_state_dict(wrong)
     for position in (-1, 121, None, "5"):
         with pytest.raises(UsageError, match="position from 0 to 120"):

@@ -28,7 +28,12 @@ SHARED = {
     "range_file",
     "record_file",
     "stream_access",
-    "thrift_compact",
+    "table_access",
+    "table_check",
+    "table_groups",
+    "table_reader",
+    "table_schema",
+    "table_writer",
     "trainer_columns",
 }
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from bpe_beam.corpus.batches import BATCH_SCHEMA
-from bpe_beam.shards.formats.document_table import ID_HASH, TEXT_HASH
+from bpe_beam.shards.formats.table_schema import ID_HASH, TEXT_HASH
 from bpe_beam.workers import document_hashes
 from bpe_beam.workers.document_hashes import (
     MOST_TEXTS,

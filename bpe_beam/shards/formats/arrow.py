@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bpe_beam.shards.formats.document_table import native_file, table_format
+from bpe_beam.shards.formats.document_table import table_format
+from bpe_beam.shards.formats.table_groups import native_file
 
 
 class ArrowWriter:

@@ -10,8 +10,9 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bpe_beam.shards.formats.document_table import native_file, table_format
+from bpe_beam.shards.formats.document_table import table_format
 from bpe_beam.shards.formats.parquet_writer import ParquetWriter
+from bpe_beam.shards.formats.table_groups import native_file
 
 
 class _ParquetFile:

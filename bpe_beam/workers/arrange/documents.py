@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from bpe_beam.shards.document_batches import DocumentBatch, document_batches
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.formats.document_table import ID_HASH, TEXT_HASH
 from bpe_beam.shards.formats.interface import LabelledReader
+from bpe_beam.shards.formats.table_schema import ID_HASH, TEXT_HASH
 from bpe_beam.workers.arrange.task import ArrangeTask
 from bpe_beam.workers.document_hashes import for_validation
 

@@ -16,7 +16,7 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import WORK, TaskFolder
 from bpe_beam.shards.document_batches import DocumentBatch
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.formats.document_table import (
+from bpe_beam.shards.formats.table_schema import (
     TEXT_BYTES,
     TEXT_HASH,
 )

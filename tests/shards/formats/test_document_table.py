@@ -16,9 +16,10 @@ from command_line import heavy_modules_of
 
 from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.shards.formats import arrow, document_table, parquet_writer, shard_format
-from bpe_beam.shards.formats.document_table import SCHEMA, TableReader
+from bpe_beam.shards.formats import arrow, parquet_writer, shard_format, table_writer
 from bpe_beam.shards.formats.interface import ShardFiles, ShardFormat, ShardOrigin
+from bpe_beam.shards.formats.table_reader import TableReader
+from bpe_beam.shards.formats.table_schema import SCHEMA
 from bpe_beam.storage import Storage
 
 NAME = "shard-00000-of-00001"
@@ -411,11 +412,11 @@ def test_labels_without_pyarrow_compute() -> None:
         for kind in (pa.string(), pa.large_string()):
             column = pa.array(values, kind)
             column = column[draw.randrange(len(column) + 1) :]
-            found = document_table._of_type(column, pa.string())
+            found = table_writer._of_type(column, pa.string())
             found.validate(full=True)
             assert found.equals(column.cast(pa.string()))
             sizes = [len((value or "").encode()) for value in column.to_pylist()]
-            assert document_table._value_sizes(column).tolist() == sizes
+            assert table_writer._value_sizes(column).tolist() == sizes
     loaded = heavy_modules_of("import bpe_beam.shards.formats.arrow", "pyarrow.compute")
     assert "pyarrow.compute" not in loaded
 

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from bpe_beam.shards.formats import parquet_writer
-from bpe_beam.shards.formats.document_table import SCHEMA, SEQUENCES_SCHEMA
 from bpe_beam.shards.formats.parquet_writer import ParquetWriter
+from bpe_beam.shards.formats.table_schema import SCHEMA, SEQUENCES_SCHEMA
 from bpe_beam.storage.thrift_compact import Struct, decode, encode
 
 Documents = Sequence[Sequence[int]]

@@ -1,0 +1,333 @@
+"""Arrays of ids in some order, as data sets for training loops see them.
+
+A view is a data set and an order. Slices, parts and shuffles of a view are views of the same open
+folder: nothing is copied, and no table of positions is made.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from operator import index as integer
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bpe_beam.errors import require, require_whole
+from bpe_beam.shards.arrangement import MAX_SEED
+from bpe_beam.shards.folder_reader import FolderReader
+from bpe_beam.shards.order import Order
+from bpe_beam.shards.stored_shard import Ids, IdType
+from bpe_beam.shards.token_iterator import TokenIterator
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from bpe_beam.shards.torch_dataset import TorchTokens
+
+Batch = TypeVar("Batch")
+
+POSITIONS = 4096
+"""The positions of an order that are computed at a time by iterators."""
+
+RUN_IDS = 1 << 18
+"""The ids that are read at a time where documents follow each other, unless one has more."""
+
+_BLOCK = 256
+"""The positions that are computed when one is asked for: it takes little more time."""
+
+_MAX_ARROW_IDS = 1 << 24
+"""The maximum ids of an Arrow batch, unless one item has more."""
+
+_THREADS = 16
+
+_AHEAD = 64
+"""The documents of a remote folder that are read ahead where they do not follow each other."""
+
+
+class TokenView(Generic[Batch]):
+    """Arrays of ids in some order; the base of documents and sequences.
+
+    It pickles, and reads its folder again where it is used: workers may be threads, forked or
+    spawned. Its length and items are what grain's `RandomAccessDataSource` and a map-style data set
+    of torch need.
+
+    Args:
+        reader: Reads the folder.
+        order: The order of the items.
+        dtype: The type of the items.
+    """
+
+    def __init__(self, reader: FolderReader, order: Order, dtype: IdType) -> None:
+        self.reader = reader
+        self.order = order
+        self.dtype = dtype
+        self._count, self._first = len(order), order.run
+        self._block: tuple[int, list[int]] = 0, []
+
+    # ---- defined by documents and by sequences ----
+
+    def _read(self, item: int) -> Ids:
+        raise NotImplementedError
+
+    def _read_run(self, start: int, stop: int) -> Sequence[Ids]:
+        """Return the items from `start` on: at least one, at most those before `stop`."""
+        raise NotImplementedError
+
+    def batch(self, items: list[Ids]) -> Batch:
+        """Return a batch of items."""
+        raise NotImplementedError
+
+    def _same(self, order: Order, dtype: IdType) -> Self:
+        """Return a view of the same items in another order, or of another type."""
+        raise NotImplementedError
+
+    # ---- the same for both ----
+
+    @property
+    def format(self) -> str:
+        """The name of the shards' format."""
+        return self.reader.format
+
+    @property
+    def vocab_size(self) -> int:
+        """One more than the greatest id of the tokenizer."""
+        return self.reader.vocab_size
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Ids: ...
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+    @overload
+    def __getitem__(self, index: Sequence[int] | NDArray[np.integer[Any]]) -> list[Ids]: ...
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return items.
+
+        Args:
+            index: A position, where -1 is the last; a slice; or a list or array of positions.
+
+        Returns:
+            For a position: the ids, a new array of type `dtype`. For a slice: a view; nothing is
+            read yet. For positions: a list of arrays.
+
+        Raises:
+            IndexError: A position is out of range.
+            DataError: The folder is damaged or cannot be read.
+        """
+        count = self._count
+        if type(index) is not int or not 0 <= index < count:
+            if isinstance(index, slice):
+                return self._same(self.order.sliced(index), self.dtype)
+            if isinstance(index, np.ndarray | list | tuple):
+                return self._gather(self._checked(index))
+            index = integer(index)
+            if not -count <= index < count:
+                raise IndexError(f"index must be from -{count} to {count - 1}, got {index}")
+            index = index + count if index < 0 else index
+        if self._first is None:
+            return self._read(self._item_at(index))
+        return self._read(self._first + index)
+
+    def __getitems__(self, positions: Sequence[int]) -> list[Ids]:
+        """Return several items; torch's DataLoader asks so for a batch."""
+        return self._gather(self._checked(positions))
+
+    def __iter__(self) -> TokenIterator[Ids]:
+        return TokenIterator(self, None)
+
+    def batches(self, size: int) -> TokenIterator[Batch]:
+        """Return an iterator over batches of items; the last may be smaller.
+
+        Args:
+            size: The number of items of a batch, at least 1.
+
+        Returns:
+            Batches of documents are lists of arrays, batches of sequences uint32[n, length].
+            The iterator can be saved and resumed, see `TokenIterator`.
+
+        Raises:
+            UsageError: `size` is out of range.
+        """
+        require_whole("size", size, 1)
+        return TokenIterator(self, size)
+
+    def shuffled(self, seed: int) -> Self:
+        """Return all items in the order of a seed; each epoch should have a seed of its own.
+
+        The order is the permutation of grain's `index_shuffle`, computed item by item: it needs no
+        table, and is the same in every process.
+
+        Args:
+            seed: 0 to 2^32 - 1.
+
+        Raises:
+            UsageError: `seed` is out of range.
+        """
+        require(0 <= seed <= MAX_SEED, f"must be 0 to {MAX_SEED}, got {seed}", "seed")
+        return self._same(self.order.shuffled(integer(seed)), self.dtype)
+
+    def part(self, number: int, count: int) -> Self:
+        """Return every `count`-th item from `number` on: the part of one of several processes.
+
+        The parts of one view are disjoint, and have all its items; their lengths differ by at most
+        one.
+
+        Args:
+            number: The number of the part, 0 to `count - 1`; such as the rank.
+            count: The number of parts; such as the number of ranks.
+
+        Raises:
+            UsageError: `number` or `count` is out of range.
+        """
+        require_whole("count", count, 1)
+        require(0 <= number < count, f"must be 0 to {count - 1}, got {number}", "number")
+        return self._same(self.order.sliced(slice(number, None, count)), self.dtype)
+
+    def astype(self, dtype: Any) -> Self:
+        """Return a view whose items have another type, such as int64, without another copy.
+
+        Args:
+            dtype: A type of integers that holds every id of the vocabulary.
+
+        Raises:
+            UsageError: It is another type.
+        """
+        wanted = np.dtype(dtype)
+        require(
+            wanted.kind in "iu" and np.iinfo(wanted).max >= self.vocab_size - 1,
+            f"must be a type of integers that holds {self.vocab_size - 1:,}, got {wanted}",
+            "dtype",
+        )
+        return self._same(self.order, wanted)
+
+    def to_torch(self) -> TorchTokens:
+        """Return a map-style data set of torch, whose items are int64 tensors.
+
+        The workers of a DataLoader read disjoint items, since its sampler hands them out.
+
+        Raises:
+            UsageError: torch is not installed.
+        """
+        try:
+            from bpe_beam.shards.torch_dataset import TorchTokens
+        except ImportError as error:
+            require(False, f"to_torch needs torch, which cannot be imported ({error})")
+            raise
+        return TorchTokens(self.astype(np.int64))
+
+    def to_arrow(self, rows: int = 1024) -> pa.RecordBatchReader:
+        """Return the items as a stream of Arrow batches with a column `input_ids`, list<int32>.
+
+        Args:
+            rows: The maximum number of items of a batch, at least 1. A batch has fewer if they are
+                long.
+
+        Raises:
+            UsageError: `rows` is out of range.
+        """
+        require_whole("rows", rows, 1)
+        schema = pa.schema([("input_ids", pa.list_(pa.int32()))])
+
+        def batch(items: list[Ids]) -> pa.RecordBatch:
+            ends = np.cumsum([0, *(item.size for item in items)])
+            ids = np.concatenate(items).astype(np.int32)
+            lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(ids))
+            return pa.record_batch([lists], schema=schema)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            items: list[Ids] = []
+            size = 0
+            for item in self:
+                if items and (len(items) == rows or size + item.size > _MAX_ARROW_IDS):
+                    yield batch(items)
+                    items, size = [], 0
+                items.append(item)
+                size += item.size
+            if items:
+                yield batch(items)
+
+        return pa.RecordBatchReader.from_batches(schema, batches())
+
+    def identity(self) -> dict[str, Any]:
+        """Return the tokens and the order that a saved position belongs to; not the format."""
+        return {
+            "tokenizer": self.reader.tokenizer,
+            "content": self.reader.content,
+            "documents": self.reader.documents,
+            "tokens": self.reader.tokens,
+            "order": self.order.as_json(),
+        }
+
+    def items_from(self, position: int) -> Iterator[Ids]:
+        """Yield the items from a position on."""
+        first, count = self._first, self._count
+        if first is None:
+            yield from self._scattered_from(position)
+            return
+        while position < count:
+            items = self._read_run(first + position, first + count)
+            yield from items
+            position += len(items)
+
+    def _scattered_from(self, position: int) -> Iterator[Ids]:
+        if not self.reader.remote:
+            yield from map(self._read, self._items(position))
+            return
+        waiting: deque[Future[Ids]] = deque()
+        with ThreadPoolExecutor(_THREADS) as pool:
+            try:
+                for item in self._items(position):
+                    waiting.append(pool.submit(self._read, item))
+                    if len(waiting) >= _AHEAD:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def _items(self, position: int) -> Iterator[int]:
+        """Yield the numbers of the items from a position on."""
+        count = len(self)
+        for start in range(position, count, POSITIONS):
+            yield from self.order.items(np.arange(start, min(start + POSITIONS, count))).tolist()
+
+    def _item_at(self, position: int) -> int:
+        """Return the number of an item; a block of positions is computed together."""
+        start, items = self._block
+        if not 0 <= position - start < len(items):
+            start = position - position % _BLOCK
+            items = self.order.items(np.arange(start, min(start + _BLOCK, self._count))).tolist()
+            self._block = start, items
+        return items[position - start]
+
+    def _checked(self, positions: Any) -> list[int]:
+        """Return the numbers of the items at positions."""
+        numbers = np.asarray(positions)
+        if numbers.size == 0:
+            return []
+        if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+            raise TypeError(
+                f"index must be integers in one dimension, got {numbers.dtype} of shape "
+                f"{numbers.shape}"
+            )
+        numbers, count = numbers.astype(np.int64), len(self)
+        wrong = (numbers < -count) | (numbers >= count)
+        if wrong.any():
+            bad = int(numbers[np.argmax(wrong)])
+            raise IndexError(f"index must be from -{count} to {count - 1}, got {bad}")
+        numbers = np.where(numbers < 0, numbers + count, numbers)
+        items: list[int] = self.order.items(numbers).tolist()
+        return items
+
+    def _gather(self, items: list[int]) -> list[Ids]:
+        if not self.reader.remote or len(items) < 2:
+            return [self._read(item) for item in items]
+        with ThreadPoolExecutor(min(_THREADS, len(items))) as pool:
+            return list(pool.map(self._read, items))
