@@ -1,7 +1,7 @@
 """Keyword arguments as settings: every option of a job by its name in Python.
 
-The options are those of `bpe_beam/settings`, except the ones about output and runners. Values may
-be written as in Python, such as `vocab_size=32000`, or as they are typed, such as `"32k"`.
+The options come from `bpe_beam/settings`, except options about output and runners. Values are
+written as in Python, such as `vocab_size=32000`, or as on a command line, such as `"32k"`.
 """
 
 from __future__ import annotations
@@ -12,24 +12,27 @@ import re
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import did_you_mean, shortened
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.field import Option, Settings, options_of, own_options, parts_of
 
+Values: TypeAlias = dict[str, Any]
+"""The values of settings by name."""
+
 S = TypeVar("S", bound=Settings)
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OF_RUNS = ("workers", "progress", "storage_options")
-"""The options of RunSettings that calls from Python have."""
+"""The options of RunSettings in calls from Python."""
 
 _OF_FOLDERS = ("output", "dry_run")
-"""The options of a folder that a job writes, which calls that write none do not have."""
+"""The options about an output folder, absent from calls that write none."""
 
 _OF_WRITING_RUNS = (*_OF_RUNS, "overwrite", "runner")
-"""The options of RunSettings that calls have that write a folder."""
+"""The options of RunSettings in calls that write a folder."""
 
 _FLAG = re.compile(r"--[a-z][a-z-]*")
 
@@ -51,7 +54,7 @@ def values_of(
     *,
     writes: bool = False,
     without: Collection[str] = (),
-) -> dict[str, Any]:
+) -> Values:
     """Return the values of settings that keyword arguments mean; None means the default."""
     options = options_in_python(settings, writes=writes, without=without)
     # A flag's name means the same, such as `format` of the option `formats`.
@@ -66,17 +69,17 @@ def values_of(
 
 
 def settings_of(settings: type[S], values: Mapping[str, Any]) -> S:
-    """Return settings with these values; those of a part that is optional may all be missing."""
-    made = dict(values)
+    """Return settings with these values; all values of an optional part may be missing."""
+    remaining = dict(values)
     for name, part in parts_of(settings).items():
-        own = {option.name for option in own_options(part.settings)}
-        mine = {key: made.pop(key) for key in own.intersection(made)}
-        if name not in made and (mine or not part.optional):
-            made[name] = settings_of(part.settings, mine)
+        names = {option.name for option in own_options(part.settings)}
+        of_part = {key: remaining.pop(key) for key in names.intersection(remaining)}
+        if name not in remaining and (of_part or not part.optional):
+            remaining[name] = settings_of(part.settings, of_part)
     for option in own_options(settings):
-        if option.required and option.name not in made:
+        if option.required and option.name not in remaining:
             raise UsageError("is required", (option.name,))
-    return settings(**made)
+    return settings(**remaining)
 
 
 def documented(
@@ -98,12 +101,12 @@ def documented(
             text += f"\n\n{group}::\n\n" + "\n".join(lines)  # a literal block of reStructuredText
         function.__doc__ = text
         first, *others = inspect.signature(function).parameters.values()
-        own = [each for each in others if each.kind is each.KEYWORD_ONLY]
-        names = {each.name for each in own} | about_files
+        keywords = [each for each in others if each.kind is each.KEYWORD_ONLY]
+        names = {each.name for each in keywords} | about_files
         more = [option for name, option in options.items() if name not in names]
         files = [options[name] for name in options if name in about_files]
         function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [first, *own, *map(_parameter, [*more, *files])],
+            [first, *keywords, *map(_parameter, [*more, *files])],
             return_annotation=inspect.signature(function).return_annotation,
         )
         return function
@@ -128,7 +131,7 @@ def _parameter(option: Option) -> inspect.Parameter:
 
 
 def _value(option: Option, value: Any) -> Any:
-    """Return the value of an option; numbers and paths become what is typed, and are parsed."""
+    """Return the value of an option; numbers and paths become typed text, which is parsed."""
     if option.kind == "mapping":
         return value
     if option.kind == "switch":
@@ -148,7 +151,7 @@ def _value(option: Option, value: Any) -> Any:
 
 
 def _pairs(option: Option, value: Any) -> tuple[tuple[str, str], ...]:
-    """Return pairs from a mapping, or from pairs; from texts as they are typed."""
+    """Return pairs from a mapping, from pairs, or from texts as on a command line."""
     rows: list[Any] = list(value.items()) if isinstance(value, Mapping) else list(value)
     if all(isinstance(row, str) for row in rows):
         parsed: tuple[tuple[str, str], ...] = option.parsed(rows)
@@ -175,4 +178,4 @@ def _typed(option: Option, value: Any) -> str:
 
 def _wrong_type(option: Option, value: Any) -> UsageError:
     got = f"{shortened(repr(value))} of type {type(value).__name__}"
-    return UsageError(f"has a value that the option cannot have: {got}", (option.name,))
+    return UsageError(f"must be a value of another type, got {got}", (option.name,))

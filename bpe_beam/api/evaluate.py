@@ -1,8 +1,8 @@
 """`bpe_beam.evaluate`: the figures of tokenizers on texts, files or counts.
 
-Files are evaluated by the command line's job. The words of texts in memory are counted, and their
-tokens are those of the texts. Memory: the unique words of one source and some MB of its texts; with
-several tokenizers also two integers for each token of each tokenizer and source.
+The command line's job evaluates files. Texts in memory are read once: their words are counted, and
+their tokens are exact. Memory: the unique words of one source and some MB of its texts. Several
+tokenizers also take two integers for each token of each of them and each source.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def evaluate(
     progress: bool | str = False,
     **options: Any,
 ) -> Figures | list[Figures] | dict[Any, Figures]:
-    """Return figures of tokenizers: tokens a word, words kept whole, unused tokens::
+    """Return figures of tokenizers: tokens per word, words kept whole, unused tokens::
 
         figures = bpe_beam.evaluate(tokenizer, texts)
         print(figures["figures"]["total"]["tokens_per_word"])
@@ -96,7 +96,7 @@ def evaluate(
             has the name `parallel`.
         DataError: A text is not UTF-8, a vocabulary lacks a symbol of a word, the counts are
             damaged, or files cannot be read.
-        TypeError: An argument is no option.
+        TypeError: An argument is not an option.
     """
     names, each = _several(tokenizers)
     values = values_of("evaluate", EvaluateSettings, options, without=_OF_THE_COMMAND)

@@ -1,4 +1,4 @@
-"""What the first argument of a function is: texts, texts by source, files, or counts."""
+"""The kind of the first argument: texts, texts by source, files, or counts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ FIRST = "texts_or_paths"
 
 Texts = Iterable[Any]
 
-_LONGEST_NAME = 1000
-"""Characters of a text that may be the name of a file."""
+_MAX_NAME = 1000
+"""The maximum number of characters of a text that may be the name of a file."""
 
 
 _OF_FILES = tuple(option.name for option in own_options(InputSettings))
@@ -43,12 +43,12 @@ def refuse_reading_options(values: Mapping[str, Any]) -> None:
     about_files = [name for name in _OF_FILES if name in values]
     if about_files:
         raise UsageError(
-            "is about reading files, and has no effect on texts or counts", (about_files[0],)
+            "has no effect on texts or counts: it is about reading files", (about_files[0],)
         )
 
 
 def paths_of(argument: object, name: str = FIRST) -> tuple[str, ...] | None:
-    """Return the names of files, if the argument names some; None if it is something else."""
+    """Return the names of files in the argument; None if it is not a name of files."""
     if isinstance(argument, (str, os.PathLike)):
         return (os.fsdecode(argument),)
     if isinstance(argument, (list, tuple)) and argument:
@@ -75,13 +75,13 @@ def sources_of(texts: Any, name: str = FIRST) -> Mapping[str | None, Texts]:
     """Return texts by source; without sources, the only key is None."""
     if not isinstance(texts, Mapping):
         return {None: texts}
-    for source, own in texts.items():
+    for source, argument in texts.items():
         if not isinstance(source, str) or not source:
             raise UsageError(f"must have names of sources as keys, got {source!r}", (name,))
         single = (str, bytes, os.PathLike, WordCounts)
-        if isinstance(own, single) or paths_of(own, name) is not None:
+        if isinstance(argument, single) or paths_of(argument, name) is not None:
             raise UsageError(
-                f"must have texts for the source {source!r}, got {own!r}",
+                f"must have texts for the source {source!r}, got {argument!r}",
                 (name,),
                 "for files by source, give {inputs} and {sources}",
             )
@@ -89,7 +89,7 @@ def sources_of(texts: Any, name: str = FIRST) -> Mapping[str | None, Texts]:
 
 
 def number_of_texts(sources: Mapping[str | None, Texts]) -> int | None:
-    """Return the number of texts of all sources; None if that is not known before they are read."""
+    """Return the number of texts of all sources; None if it is unknown before they are read."""
     total = 0
     for texts in sources.values():
         if not isinstance(texts, Sized):
@@ -101,7 +101,7 @@ def number_of_texts(sources: Mapping[str | None, Texts]) -> int | None:
 
 
 def _names_a_file(text: str) -> bool:
-    if len(text) > _LONGEST_NAME or "\n" in text or not text.strip():
+    if len(text) > _MAX_NAME or "\n" in text or not text.strip():
         return False
     if "://" in text and not any(map(str.isspace, text)):
         return True

@@ -1,4 +1,4 @@
-"""What the functions that call a job share: how it runs, its folder, its warnings."""
+"""The parts of a call of a job from Python: how it runs, its folder, its warnings."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from bpe_beam.api.arguments import values_of
+from bpe_beam.api.arguments import Values, values_of
 from bpe_beam.errors import DataError
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import RunSettings
 
 
 def run_of(
-    function: str, workers: int | None, progress: bool | str, values: dict[str, Any]
+    function: str, workers: int | None, progress: bool | str, values: Values
 ) -> tuple[RunSettings, Progress]:
-    """Return how a job runs, and its progress; takes the storage options out of the values."""
+    """Return how a job runs, and its progress; removes the storage options from the values."""
     checked = values_of(function, RunSettings, {"workers": workers})
     mode = progress_mode(progress)
     storage = values.pop("storage_options", {})
@@ -34,7 +33,7 @@ def progress_mode(progress: bool | str) -> str:
 
 @contextlib.contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Yield a folder that is removed at the end; kept if an error may name rejects in it."""
+    """Yield a folder that is removed at the end, unless an error may name rejects in it."""
     folder = Path(tempfile.mkdtemp(prefix="bpe-beam-"))
     try:
         yield folder

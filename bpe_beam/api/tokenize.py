@@ -40,7 +40,7 @@ def tokenize(
         bpe_beam.tokenize("data/*.jsonl.gz", tokenizer=tokenizer, output="tokens", append="</s>")
         data = bpe_beam.shards.open("tokens")
 
-    The same call continues a run that was interrupted. Texts in memory are for
+    The same call continues an interrupted run. Texts in memory are for
     `Tokenizer.encode_batch`, or for the Beam transforms `Tokenize` and `WriteTokens`.
 
     Args:
@@ -53,7 +53,7 @@ def tokenize(
         runner: The Beam runner, such as "FlinkRunner"; None: this process, without Beam.
         runner_options: Options of the runner as on the command line, such as
             "--flink_master=host:8081".
-        **options: The options below; those of the command line by their names.
+        **options: The options below; they are the options of the command line.
 
     Returns:
         The summary of the job, as `--summary-file` has it. Its warnings are raised as Python
@@ -62,7 +62,7 @@ def tokenize(
     Raises:
         UsageError: An option is invalid; a ValueError.
         DataError: The corpus is empty, or has too many records that cannot be used.
-        TypeError: An argument is no option.
+        TypeError: An argument is not an option.
     """
     if paths is not None:
         if "inputs" in options or "input" in options:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bpe_beam.api.arguments import documented, settings_of, values_of
+from bpe_beam.api.arguments import Values, documented, settings_of, values_of
 from bpe_beam.api.count_texts import count_texts
 from bpe_beam.api.inputs import FIRST, files_in, number_of_texts, sources_of
 from bpe_beam.api.job_calls import run_of, show_warnings, temporary_folder
@@ -38,15 +38,15 @@ def train(
     """Train a tokenizer, and return it; nothing stays on disk.
 
     It knows the roles of its special tokens, such as `eos_token`; `save_pretrained` writes them.
-    The tokenizer is that of `bpe-beam train` with the same options, to the byte::
+    `bpe-beam train` with the same options writes the same tokenizer, to the byte::
 
         tokenizer = bpe_beam.train(texts, vocab_size=32000, special_tokens=["<|endoftext|>"])
         tokenizer = bpe_beam.train("data/*.jsonl.gz", vocab_size=32000, pretokenizer="llama3")
         tokenizer = bpe_beam.train(counts, vocab_size=64000)  # of bpe_beam.count
 
     Texts are read once, as they come, and counted on threads; a generator is never in memory as a
-    whole. Files are counted as the command line does it, in a temporary folder that is removed;
-    only if it has records that could not be used, and training failed for that, it is kept.
+    whole. Files are counted as on the command line, in a temporary folder. The folder is removed,
+    unless training fails because of unusable records, which it then contains.
 
     Args:
         texts_or_paths: Texts: an iterable of str, of bytes in UTF-8, or of lists of them; Arrow
@@ -59,22 +59,22 @@ def train(
         **options: The options below.
 
     Returns:
-        The tokenizer. What the command line shows as warnings is raised as Python warnings.
+        The tokenizer. Warnings of the command line are raised as Python warnings.
 
     Raises:
         UsageError: An option is invalid; a ValueError.
         DataError: The texts are empty or not UTF-8, or files cannot be read.
-        TypeError: An argument is no option.
+        TypeError: An argument is not an option.
     """
     values = values_of("train", TrainSettings, options)
     run, shown = run_of("train", workers, progress, values)
     files = None if texts_or_paths is None else files_in(texts_or_paths, values)
     if files is not None or texts_or_paths is None:
         inputs = values if files is None else {**values, "inputs": files}
-        tokenizer, found = _trained_on_files(inputs, run, shown)
+        tokenizer, messages = _trained_on_files(inputs, run, shown)
     else:
-        tokenizer, found = _trained_in_memory(texts_or_paths, values, run, shown)
-    show_warnings(found)
+        tokenizer, messages = _trained_in_memory(texts_or_paths, values, run, shown)
+    show_warnings(messages)
     return tokenizer
 
 
@@ -104,7 +104,7 @@ def count(
     Raises:
         UsageError: An option is invalid; a ValueError.
         DataError: The texts are empty or not UTF-8, or files cannot be read.
-        TypeError: An argument is no option.
+        TypeError: An argument is not an option.
     """
     values = values_of("count", CountSettings, options)
     run, shown = run_of("count", workers, progress, values)
@@ -127,7 +127,7 @@ def count(
 def _rules_of(
     settings: TrainingSettings | WordSettings, plan: TrainingPlan | None = None
 ) -> WordRules:
-    """Return how texts are split; with the plan of a training, for its base tokenizer."""
+    """Return the rules that split texts; with the plan of a training, for its base tokenizer."""
     return WordRules(
         settings.normalizer or DEFAULT_NORMALIZER,
         settings.pretokenizer or DEFAULT_PRETOKENIZER,
@@ -147,10 +147,10 @@ def _counts_of(
 
 
 def _trained_in_memory(
-    texts_or_paths: Any, values: dict[str, Any], run: RunSettings, shown: Progress
+    texts_or_paths: Any, values: Values, run: RunSettings, shown: Progress
 ) -> tuple[Tokenizer, list[str] | None]:
     """Return a tokenizer of counts or texts, and warnings about it."""
-    # Imported here, as the jobs are below: files need other modules than texts do.
+    # Imported here, like the jobs below: files need other modules than texts.
     from bpe_beam.jobs.train import train_in_memory
 
     settings = settings_of(TrainingSettings, {**values, "run": run})
@@ -162,18 +162,18 @@ def _trained_in_memory(
 
 
 def _check_before_counting(texts: Any, settings: TrainingSettings) -> TrainingPlan:
-    """Return the plan; refuse settings that cannot be trained, before a text is taken."""
+    """Return the plan; refuse settings that cannot be trained, before the first text is read."""
     from bpe_beam.jobs.train.plan import plan_training
 
     if None in sources_of(texts):
         for name, value in (("weights", settings.weights), ("temperature", settings.temperature)):
             if value:
-                raise UsageError("needs sources", (name,), "give a mapping of names to texts")
+                raise UsageError("must have sources", (name,), "give a mapping of names to texts")
     return plan_training(settings, Storage(settings.run.storage_options))
 
 
 def _trained_on_files(
-    values: dict[str, Any], run: RunSettings, shown: Progress
+    values: Values, run: RunSettings, shown: Progress
 ) -> tuple[Tokenizer, list[str] | None]:
     """Return the tokenizer of the command line's job, in a temporary folder, and its warnings."""
     from bpe_beam.jobs import train as job
@@ -181,6 +181,6 @@ def _trained_on_files(
     with temporary_folder() as folder:
         output = str(folder / "tokenizer")
         settings = settings_of(TrainSettings, {**values, "run": run, "output": output})
-        found = job.run(settings, shown).warnings
+        messages = job.run(settings, shown).warnings
         tokenizer = Tokenizer.from_file(f"{output}/tokenizer.json")
-        return Tokenizer(tokenizer.spec, tokenizer.model_input), found
+        return Tokenizer(tokenizer.spec, tokenizer.model_input), messages

@@ -1,8 +1,7 @@
-"""Settings that several jobs have: how a job runs, and what it reads.
+"""Settings that several jobs share: how a job runs, and the files that it reads.
 
-The command line, YAML files and callers from Python all make these. So an invalid setting is
-refused in one place, before anything is read or written. Importing these modules imports no Beam,
-Arrow or NumPy.
+The command line, YAML files and calls from Python all use them, so an invalid setting is refused in
+one place, before anything is read or written. These modules import no Beam, Arrow or NumPy.
 """
 
 from __future__ import annotations
@@ -43,10 +42,10 @@ from bpe_beam.tokenizer.components.pretokenizers import PRETOKENIZERS, pretokeni
 IN_PROCESS_RUNNERS = ("fnapi", "direct")
 
 MAX_RANGE_BYTES = 2**44
-"""The largest split, in bytes (16 TiB): positions in a file have 44 bits."""
+"""The maximum size of a split, in bytes (16 TiB): positions in a file have 44 bits."""
 
 MAX_WORKERS = 1024
-"""The most threads of a job in this process."""
+"""The maximum number of threads of a job in this process."""
 
 DEFAULT_NORMALIZER = "none"
 
@@ -64,7 +63,7 @@ MESSAGES = ("quiet", "debug", "summary_file", "storage_options")
 """The options of RunSettings that every job has."""
 
 WRITING = ("overwrite", "progress", *MESSAGES)
-"""The options of RunSettings of jobs that write a folder in this process."""
+"""The options of RunSettings for jobs that write a folder in this process."""
 
 LISTING = ("inputs", "exclude", "input_format", "document_separator", "range_bytes")
 """The options of InputSettings that the plan depends on."""
@@ -79,7 +78,7 @@ CONFIG = Option(
     name="config",
     flag="--config",
 )
-"""The option of every job that is no setting: the others are read from its files."""
+"""An option of every job that is not a setting: its files set the other options."""
 
 
 def _check_normalizer(name: str) -> None:
@@ -111,7 +110,7 @@ def _check_sources(sources: tuple[tuple[str, str], ...]) -> None:
 class RunSettings(Settings):
     """How a job runs; no artifact depends on these settings.
 
-    `runner_options` are flags for the runner, each whole: `--name=value` or `--name`.
+    `runner_options` are flags of the runner: `--name=value` or `--name`.
     """
 
     GROUP = RUNNING
@@ -164,9 +163,9 @@ class RunSettings(Settings):
         if self.workers is not None:
             require(
                 self.in_process,
-                f"is the number of threads in process and has no effect with {self.runner}",
+                f"sets the threads of this process, and has no effect with {self.runner}",
                 "workers",
-                remedy="use the runner's own flags",
+                remedy="use the flags of the runner",
             )
             require(
                 not any(o.partition("=")[0] == "--direct_num_workers" for o in self.runner_options),
@@ -182,21 +181,23 @@ class RunSettings(Settings):
         require(
             not self.in_process or self.runner_flag("--direct_running_mode") != "multi_processing",
             "--direct_running_mode must be multi_threading or in_memory, got multi_processing: "
-            "Beam waits without end for a worker process that was killed",
-            remedy="without flags of a runner, worker processes are used where they help",
+            "Beam waits forever for a killed worker process",
+            remedy="without flags of a runner, the job uses worker processes where they help",
         )
         require_no_secrets(self.runner, self.storage_options)
 
     def runner_flag(self, name: str) -> str | None:
-        """Return the value of a flag of the runner, the last one; None if it is not set."""
+        """Return the last value of a flag of the runner; None if it is not set."""
         start = f"{name}="
         values = [flag[len(start) :] for flag in self.runner_options if flag.startswith(start)]
         return values[-1] if values else None
 
     @property
     def is_local(self) -> bool:
-        """Whether the local engine runs the job. A flag of a runner, without one, means Beam's own
-        runner in this process."""
+        """Whether the local engine runs the job.
+
+        Flags of a runner without `runner` mean Beam's runner in this process.
+        """
         return self.runner is None and not self.runner_options
 
     @property
@@ -213,7 +214,7 @@ class RunSettings(Settings):
 
 @dataclass(frozen=True)
 class InputSettings(Settings):
-    """The files that a job reads, and how they become documents.
+    """The files that a job reads, and the rules that turn them into documents.
 
     `sources` are (name, glob) pairs.
     """
@@ -347,7 +348,7 @@ DRY_RUN = (
 
 
 def output_option(what: str) -> Any:
-    """Return the required option `--output` of a folder of something, such as "counts"."""
+    """Return the required option `--output` for a folder of, for example, "counts"."""
     return option(metavar="DIR", help=f"Folder for the {what}.")
 
 

@@ -50,13 +50,13 @@ class ConvertSettings(Settings):
         """Refuse a conversion that changes nothing, a template, and paths out of reach."""
         require(
             len(self.folders) > 1 or (self.format, self.shards, self.columns) != (None, None, None),
-            "are both missing, and there is one folder: nothing would change",
+            "are both missing, and one folder is given: nothing would change",
             "format",
             "shards",
             remedy="give {format}, {shards} or {columns}",
         )
         require(
             not any(f.startswith("--template_location=") for f in self.run.runner_options),
-            "templates exist of count and tokenize, not of convert",
+            "convert has no template; count and tokenize have one",
         )
         require_reachable(self.run.runner, folders=self.folders, output=(self.output,))

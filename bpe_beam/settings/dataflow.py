@@ -1,4 +1,4 @@
-"""Checks of settings for Dataflow: paths that workers cannot reach, secrets that it would store.
+"""Checks of settings for Dataflow: paths that its workers cannot reach, and secrets.
 
 Dataflow stores the description of a job, with all storage options, and shows it.
 """

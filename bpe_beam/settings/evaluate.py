@@ -29,8 +29,8 @@ def _parse_sizes(texts: Sequence[str]) -> tuple[VocabSize, ...]:
     for text in texts:
         name = ""
         numbers = parse_integers([re.sub("[^,]*=", "", text)])
-        for chunk, size in zip(text.split(","), numbers, strict=True):
-            name = chunk.rpartition("=")[0] or name
+        for item, size in zip(text.split(","), numbers, strict=True):
+            name = item.rpartition("=")[0] or name
             sizes.append((name, size) if name else size)
     return tuple(sizes)
 
@@ -43,9 +43,9 @@ def _check_sizes(sizes: tuple[VocabSize, ...]) -> None:
 
 @dataclass(frozen=True)
 class EvaluateSettings(Settings):
-    """Settings of `evaluate`: tokenizers, and the counts or the texts that they are evaluated on.
+    """Settings of `evaluate`: tokenizers, and the counts or texts to evaluate them on.
 
-    A tokens folder has its own tokenizer.
+    A tokens folder contains its tokenizer.
     """
 
     tokenizers: tuple[str, ...] = option(
@@ -153,18 +153,19 @@ class EvaluateSettings(Settings):
         self._check_source()
         require(
             self.format is not None or self.file is None or self.ending in _ENDINGS,
-            f"must end in {', '.join(_ENDINGS)}, or the format must be set, got {self.output!r}",
+            f"must end in {', '.join(_ENDINGS)}, got {self.output!r}",
             "output",
+            remedy="or give {format}",
         )
         require(
             not self.run.overwrite or self.work is not None,
-            "has no effect without a folder for what is counted: the report replaces an older one",
+            "has no effect without a folder for counts: a report always replaces an older one",
             "overwrite",
             remedy="set {work}",
         )
         require(
             not self.samples or self.chosen_format == "html",
-            "has no effect unless the report is in HTML",
+            "has no effect on reports other than HTML",
             "samples",
         )
 
@@ -187,7 +188,7 @@ class EvaluateSettings(Settings):
             )
         require(
             bool(self.tokenizers) != bool(self.tokens),
-            "has no effect with a tokens folder, which has its own"
+            "has no effect with a tokens folder, which contains its tokenizer"
             if self.tokens
             else "is missing",
             "tokenizers",
@@ -195,7 +196,7 @@ class EvaluateSettings(Settings):
         if self.input is not None:
             require(
                 self.run.runner is None or self.work is not None,
-                "must be set with a runner, whose workers write there",
+                "must be set with a runner: its workers write to this folder",
                 "work",
             )
             require_reachable(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, field, fields
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
@@ -22,14 +22,16 @@ MAIN = "main options"
 
 MAX_INT64 = 2**63 - 1
 
+JsonObject: TypeAlias = dict[str, Any]
+
 
 class Option(msgspec.Struct, frozen=True):
     """One option of a job.
 
     Attributes:
         help: What it does, in sentences.
-        metavar: The name of its value in the help; empty for a switch.
-        kind: How values are written.
+        metavar: The name of the value in the help; empty for a switch.
+        kind: The form of the value.
             `one`: one value.
             `list`: one value on the command line.
             `many`: several values after one flag.
@@ -37,19 +39,19 @@ class Option(msgspec.Struct, frozen=True):
             `pairs`: as `repeat`, each NAME=VALUE; in YAML also a mapping of names to values.
             `switch`: no value on the command line; true or false in YAML.
             `mapping`: JSON on the command line; a mapping in YAML.
-            In YAML, `list`, `many`, `repeat` and `pairs` take one value or a list of values.
+            In YAML, `list`, `many`, `repeat` and `pairs` take one value or a list.
         group: The heading of the help that lists it; empty: the heading of its class.
         parse: Returns the value that a text means, or a list of texts if the kind is neither `one`
             nor `mapping`. Raises BadValueError or UsageError on other texts.
-        choices: The allowed values, of each if there are several; empty: any.
-        between: The smallest and the largest allowed number.
+        choices: The allowed values of each value; empty: any.
+        between: The minimum and the maximum.
         check: Raises BadValueError or UsageError on a bad value; None: texts must not be empty. The
             default is not checked.
-        default_help: The default as the help shows it; None: the default itself.
-        identity: When the option is part of the job's identity, because the artifacts depend on
-            it: "always", only "if set", or "" for never.
-        models: The models of `train` that have it; empty: all.
-        base_decides: Whether the base tokenizer decides it when training continues one.
+        default_help: The default in the help; None: the default itself.
+        identity: The case in which the artifacts, and so the job's identity, depend on the option:
+            "always", only "if set", or "" for never.
+        models: The models of `train` with the option; empty: all.
+        base_decides: Whether a base tokenizer, if training continues one, decides the value.
         name: The name of the field.
         flag: The flag as typed, such as `--vocab-size`, or the name of a positional argument.
         required: Whether it has no default.
@@ -143,10 +145,10 @@ class Part(msgspec.Struct, frozen=True):
 
     Attributes:
         settings: The class of the other settings.
-        optional: Whether the job can do without them.
+        optional: Whether they may be None.
         only: The names of the options that the job has; empty: all of them.
         without: The names of the options that the job does not have.
-        helps: Help texts that replace those of the options, by name.
+        helps: Help texts that replace the help of options, by name.
     """
 
     settings: type[Settings]
@@ -156,7 +158,7 @@ class Part(msgspec.Struct, frozen=True):
     helps: Mapping[str, str] = {}
 
     def options(self) -> Iterator[Option]:
-        """Yield the options that the job has; an optional part has no required ones."""
+        """Yield the options of the job; an optional part has no required options."""
         for each in options_of(self.settings):
             if (not self.only or each.name in self.only) and each.name not in self.without:
                 text = self.helps.get(each.name, each.help)
@@ -170,7 +172,7 @@ def part(settings: type[Settings], default: Any = MISSING, **more: Any) -> Any:
 
 
 class Settings:
-    """The base of all settings: frozen dataclasses that are checked when they are made."""
+    """The base of all settings: frozen dataclasses, checked at their construction."""
 
     GROUP: ClassVar[str] = MAIN
     """The heading of the help that lists the options."""
@@ -218,20 +220,20 @@ def parts_of(settings: type[Settings]) -> dict[str, Part]:
 def options_of(settings: type[Settings]) -> list[Option]:
     """Return all options of a job in the order of its help.
 
-    Positional arguments come first, then the options of parts, then those of the class itself,
-    required ones first; the options of the part `run` come last.
+    The order is: positional arguments, options of parts, required options of the class, its other
+    options, options of the part `run`.
     """
     parts = {name: list(each.options()) for name, each in parts_of(settings).items()}
     run = parts.pop("run", [])
-    own = sorted(own_options(settings), key=lambda each: not each.required)
-    options = [*(each for options in parts.values() for each in options), *own]
+    of_class = sorted(own_options(settings), key=lambda each: not each.required)
+    options = [*(each for options in parts.values() for each in options), *of_class]
     return sorted(options, key=lambda each: not each.positional) + run
 
 
 def typed_options(settings: Settings) -> list[str]:
-    """Return the words of a command line that gives a class's own options, but for defaults.
+    """Return the words of a command line with the options of a class that differ from defaults.
 
-    Options that are mappings may contain secrets, and are left out.
+    Mappings are skipped, since they may contain secrets.
     """
     words: list[str] = []
     for each in own_options(type(settings)):
@@ -254,8 +256,8 @@ def _typed(value: Any) -> str:
     return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
 
 
-def identity_of(settings: Settings) -> dict[str, Any]:
-    """Return the settings that the artifacts of a job depend on, as JSON values by name."""
+def identity_of(settings: Settings) -> JsonObject:
+    """Return the settings that the artifacts of a job depend on, by name, as JSON values."""
     identity = {}
     for each in own_options(type(settings)):
         value = getattr(settings, each.name)

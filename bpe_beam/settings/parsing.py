@@ -38,7 +38,7 @@ def parse_integer(text: str) -> int:
 
 
 def parse_length(text: str) -> int:
-    """Return a number of tokens in a text, which `k` would make ambiguous: 4k is meant as 4,096."""
+    """Return a number of tokens. `k` is refused, since 4k usually means 4,096."""
     if re.fullmatch(rf"-?{_DIGITS}", text) is None:
         raise BadValueError(
             f"must be a number of tokens in full{_of_digits(text, ', ')}4096, got {text!r}"
@@ -46,9 +46,9 @@ def parse_length(text: str) -> int:
     return int(text)
 
 
-def _of_digits(text: str, otherwise: str = " ") -> str:
-    """Return the words of a message before its example, with the limit of digits if it is why."""
-    return (" of at most 20 digits, " if text.isdecimal() else otherwise) + "such as "
+def _of_digits(text: str, default: str = " ") -> str:
+    """Return the words of a message before its example; with the limit, if digits are too many."""
+    return (" of at most 20 digits, " if text.isdecimal() else default) + "such as "
 
 
 def parse_integers(texts: Sequence[str]) -> tuple[int, ...]:
@@ -70,8 +70,8 @@ def parse_size(text: str) -> int:
     unit = _UNITS.get(match[2].upper()) if match else None
     if match is None or unit is None:
         raise BadValueError(
-            "must be a size, a whole number with KB, MB, GB, TB, KiB, MiB, GiB, TiB or nothing "
-            f"after it, such as 500MB, got {text!r}"
+            "must be a size, a whole number alone or followed by KB, MB, GB, TB, KiB, MiB, GiB or "
+            f"TiB, such as 500MB, got {text!r}"
         )
     return int(match[1]) * unit
 
@@ -91,7 +91,7 @@ def parse_pairs(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 
 def parse_field(texts: Sequence[str]) -> FieldOfFiles:
-    """Return the name of a field, or pairs of NAME=FIELD; one FIELD alone is for all other files.
+    """Return the name of a field, or pairs of NAME=FIELD; FIELD alone is for all other files.
 
     A field whose name contains an equals sign is written `*=FIELD`.
     """
@@ -125,10 +125,10 @@ def parse_weights(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     pairs = []
     for text in texts:
         pending: list[str] = []
-        for chunk in text.split(","):
-            pending.append(chunk)
+        for item in text.split(","):
+            pending.append(item)
             source, _, weight = ",".join(pending).rpartition("=")
-            if "=" in chunk and source and weight:
+            if "=" in item and source and weight:
                 pairs.append((source, weight))
                 pending = []
         if pending:
@@ -139,7 +139,7 @@ def parse_weights(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
 def parse_allowed_special(texts: Sequence[str]) -> Literal["none", "all"] | tuple[str, ...]:
     r"""Return `none`, `all`, or the tokens of lists such as `<a>,<b>`.
 
-    A comma in a token is written `\,`; tokens that are called so are written `\none` and `\all`.
+    Write `\,` for a comma in a token, and `\none` and `\all` for tokens of these names.
     """
     if list(texts) in ([], ["none"]):
         return "none"
@@ -152,7 +152,7 @@ def parse_allowed_special(texts: Sequence[str]) -> Literal["none", "all"] | tupl
 def parse_columns(texts: Sequence[str]) -> tuple[str, ...]:
     """Return the names of lists such as `labels,attention_mask`, in the order of shards; or none.
 
-    Unknown names are kept for the check of the option.
+    Unknown names remain, for the check of the option.
     """
     names = dict.fromkeys(name for text in texts for name in text.split(","))
     if list(names) == ["none"]:
@@ -174,7 +174,7 @@ def parse_separator(text: str) -> str:
         if len(escape) == 3 and int(escape[1:], 16) < 0x80:
             return chr(int(escape[1:], 16))
         raise BadValueError(
-            f"must have no escapes but \\n, \\t, \\r, \\\\ and \\x00 to \\x7f, got \\{escape}; "
+            f"must have only the escapes \\n, \\t, \\r, \\\\ and \\x00 to \\x7f, got \\{escape}; "
             "write \\\\ for a backslash, and other characters as themselves"
         )
 
@@ -195,7 +195,9 @@ def parse_storage_options(text: str) -> Mapping[str, Mapping[str, Any]]:
     if not text.strip():
         raise BadValueError("is not valid JSON: it is empty")
     try:
-        options: dict[str, dict[str, Any]] = json.loads(text, object_pairs_hook=_without_repeated)
+        options: Mapping[str, Mapping[str, Any]] = json.loads(
+            text, object_pairs_hook=_without_repeated
+        )
     except BadValueError:
         raise
     except (ValueError, RecursionError) as error:
@@ -206,10 +208,10 @@ def parse_storage_options(text: str) -> Mapping[str, Mapping[str, Any]]:
     return options
 
 
-def _without_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON, in which no name may be repeated."""
+def _without_repeated(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+    """Return a JSON object; refuse a repeated name."""
     if len(dict(pairs)) < len(pairs):
-        raise BadValueError("must not repeat a name in an object of JSON")
+        raise BadValueError("must not repeat a name in a JSON object")
     return dict(pairs)
 
 

@@ -60,7 +60,7 @@ class StreamTokenizeSettings(Settings):
         )
         require(
             not any(f.startswith("--template_location=") for f in self.run.runner_options),
-            "templates exist of count and tokenize, not of stream-tokenize",
+            "stream-tokenize has no template; count and tokenize have one",
         )
 
     @property

@@ -32,7 +32,7 @@ def _check_share(share: str) -> None:
 
 @dataclass(frozen=True)
 class ArrangementSettings(Settings):
-    """Settings of the order of documents, and of the sequences made of them."""
+    """Settings of the order of documents, and of sequences."""
 
     GROUP = "sequences and order"
 
@@ -100,7 +100,7 @@ class ArrangementSettings(Settings):
 
     @property
     def arrangement(self) -> Arrangement | None:
-        """What is to be made; None if documents stay in their order and as they are."""
+        """The order and sequences to make; None if documents remain unchanged, in their order."""
         if (self.sequence_length, self.shuffle_seed, self.validation_share) == (None, None, None):
             return None
         values = {name: getattr(self, name) for name in Arrangement.__struct_fields__}
@@ -117,25 +117,25 @@ class ArrangementSettings(Settings):
         for name in ("packing", "pad_token"):
             require(
                 self.sequence_length is not None or getattr(self, name) is None,
-                "needs the length of sequences",
+                "must have a length of sequences",
                 name,
                 remedy="give {sequence_length}",
             )
         require(
             self.packing == "best_fit" or self.max_documents_per_sequence is None,
-            "is an option of best_fit",
+            "has no effect without best_fit",
             "max_documents_per_sequence",
             remedy="give {packing} best_fit",
         )
         require(
             self.validation_share is not None or self.validation_by is None,
-            "has no effect on documents that are not divided",
+            "has no effect without a validation share",
             "validation_by",
             remedy="give {validation_share}",
         )
         require(
             self.shard_tokens == SHARD_TOKENS or self.arrangement is not None,
-            "has no effect on documents in the order of the corpus",
+            "has no effect without sequences, a seed or a validation share",
             "shard_tokens",
             remedy="give {sequence_length}, {shuffle_seed} or {validation_share}",
         )
@@ -206,14 +206,14 @@ class TokenizeSettings(Settings):
             require(self.formats.count(name) == 1, f"must not repeat {name!r}", "formats")
         require(
             self.max_document_tokens is not None or self.long_documents == "split",
-            "has no effect without a limit",
+            "has no effect without a maximum",
             "long_documents",
             remedy="give {max_document_tokens}",
         )
         require(
             not any(f.startswith("--template_location=") for f in self.run.runner_options)
             or (len(self.formats) == 1 and self.arranging.arrangement is None),
-            "templates exist of tokenize with one format, without sequences, seed and validation "
+            "a template of tokenize must have one format and no sequences, seed or validation "
             "share",
         )
         require_reachable(self.run.runner, inputs=self.input.inputs, output=(self.output,))
@@ -225,6 +225,6 @@ class TokenizeSettings(Settings):
 
     @property
     def format(self) -> str:
-        """The format of the shards, where there is one."""
+        """The format of the shards, if it is the only one."""
         (format_name,) = self.formats
         return format_name

@@ -27,12 +27,12 @@ from bpe_beam.training.recipe import ALPHABETS, DEFAULT_TIE_BREAK, MODELS, SYMBO
 from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
 
 MERGE_ROUNDS = ("auto", "local", "distributed")
-"""Where merges are learned: see the option."""
+"""The values of `--merge-rounds`."""
 
 _ROLES = ("bos_token", "eos_token", "pad_token", "sep_token", "cls_token", "mask_token")
 
 MIN_DRIVER_MEMORY = 10**6
-"""The least memory for training, in bytes."""
+"""The minimum memory for training, in bytes."""
 
 _MERGING = ("bpe", "wordpiece", "prefix_bpe")
 
@@ -41,7 +41,7 @@ _training = partial(option, group="training")
 
 
 def _role(what: str) -> Any:
-    """Return an option that names the special token of a role, in words such as "begins a text"."""
+    """Return an option for the special token of a role, such as "begins a text"."""
     return _training(
         None,
         metavar="T",
@@ -51,7 +51,7 @@ def _role(what: str) -> Any:
 
 
 _of_bpe = partial(_training, models=("bpe",), base_decides=True)
-"""An option of BPE that a tokenizer to continue decides."""
+"""An option of BPE whose value a base tokenizer decides."""
 
 
 def _check_weights(weights: tuple[tuple[str, str], ...]) -> None:
@@ -66,8 +66,8 @@ class TrainingSettings(Settings):
     """Settings of a training from Python or from the command line.
 
     Without an output nothing is written: the words are in memory. `weights` are (source, decimal
-    number) pairs. `normalizer` and `pretokenizer` must be equal to those of the counts, if both
-    exist.
+    number) pairs. With counts, `normalizer` and `pretokenizer` must be None or the values of the
+    counts.
     """
 
     output: str | None = field(default=None, kw_only=True)
@@ -254,13 +254,13 @@ class TrainingSettings(Settings):
 
     @property
     def roles(self) -> dict[str, str]:
-        """The special tokens that have a role, by the role's name."""
+        """The special tokens that have a role, by role."""
         named = {role: getattr(self, role) for role in _ROLES}
         return {role: token for role, token in named.items() if token is not None}
 
     @property
     def all_special_tokens(self) -> tuple[str, ...]:
-        """The special tokens, followed by those that have a role only."""
+        """The special tokens, followed by the ones that only have a role."""
         return tuple(dict.fromkeys((*self.special_tokens, *self.roles.values())))
 
     @property
@@ -282,8 +282,8 @@ class TrainingSettings(Settings):
         """Refuse settings that exclude one another."""
         require(
             not any(flag.startswith("--template_location=") for flag in self.run.runner_options),
-            "train has no template, since it launches several pipelines: make one of count, and "
-            "train from its counts",
+            "train has no template, since it launches several pipelines: make a template of count, "
+            "and train from its counts",
         )
         self._check_model()
         require(
@@ -306,7 +306,7 @@ class TrainingSettings(Settings):
                 )
             if each.base_decides and self.continue_from is not None:
                 raise UsageError(
-                    "exclude each other: the tokenizer that is continued decides it",
+                    "exclude each other: the base tokenizer decides it",
                     (each.name, "continue_from"),
                 )
 
@@ -318,21 +318,20 @@ class TrainSettings(TrainingSettings):
     output: str = output_option("tokenizer")
 
     def check(self) -> None:
-        """Refuse settings without words, or with words of two origins."""
+        """Refuse settings that name neither counts nor a corpus, or both."""
         self._check_words()
         super().check()
         if self.weights or self.temperature is not None:
             require(
                 self.input is None or self.input.by_source,
-                "must have sources to be about",
+                "must have sources",
                 "weights" if self.weights else "temperature",
                 remedy="name the sources with {sources} or {source_field}",
             )
 
     def _check_words(self) -> None:
-        both = (self.counts is None) == (self.input is None)
         require(
-            not both,
+            (self.counts is None) != (self.input is None),
             "are both missing" if self.counts is None else "exclude each other",
             "counts",
             "inputs",

@@ -120,7 +120,7 @@ def test_wrong_tokenizers_and_options(tmp_path: Path) -> None:
         with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
             bpe_beam.evaluate(TOKENIZER, TEXTS, **{name: "x"})
     counts = bpe_beam.count(TEXTS)
-    with pytest.raises(UsageError, match=r"^text_field is about reading files"):
+    with pytest.raises(UsageError, match=r"^text_field has no effect on texts or counts"):
         bpe_beam.evaluate(TOKENIZER, counts, text_field="x")
     with pytest.raises(UsageError, match=r"^pretokenizer has no effect on counts"):
         bpe_beam.evaluate(TOKENIZER, counts, pretokenizer="gpt2")

@@ -193,9 +193,17 @@ def test_progress_and_warnings_are_shown(capsys: pytest.CaptureFixture[str]) -> 
         (TEXTS, {"vocab_size": 300, "model": "lstm"}, "model must be one of bpe"),
         (TEXTS, {"vocab_size": 300, "workers": 0}, "workers must be at least 1"),
         (TEXTS, {"vocab_size": 300, "progress": "loud"}, "progress must be one of"),
-        (TEXTS, {"vocab_size": 300, "text_field": "a"}, "text_field is about reading files"),
+        (
+            TEXTS,
+            {"vocab_size": 300, "text_field": "a"},
+            "text_field has no effect on texts or counts",
+        ),
         (TEXTS, {"vocab_size": 300, "counts": "c"}, "texts_or_paths and counts exclude"),
-        (TEXTS, {"vocab_size": 300, "weights": {"a": 2}}, "weights needs sources; give a mapping"),
+        (
+            TEXTS,
+            {"vocab_size": 300, "weights": {"a": 2}},
+            "weights must have sources; give a mapping",
+        ),
         (TEXTS, {"vocab_size": 300, "merge_rounds": "distributed"}, "merge_rounds must not be"),
         (
             [f"{n:020}" for n in range(2000)],

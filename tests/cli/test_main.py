@@ -111,7 +111,7 @@ Refused = Callable[..., str]
         ),
         (
             [*FROM_COUNTS, "--symbols", "characters", "--continue-from", "t.json"],
-            "--symbols and --continue-from exclude each other: the tokenizer that is continued",
+            "--symbols and --continue-from exclude each other: the base tokenizer decides",
         ),
         (
             [*COUNT, "--source-field", "a", "--source", "b=c"],

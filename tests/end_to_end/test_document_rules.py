@@ -183,7 +183,7 @@ def test_the_post_processor_gives_the_token_that_llmc_needs(ground: Ground, tmp_
     [
         (("--add-special-tokens", "--prepend", BOS), "tok", "--prepend must not be <s>, which"),
         (("--add-special-tokens",), "plain", "--add-special-tokens has no effect: the post-"),
-        (("--long-documents", "cut"), "tok", "--long-documents has no effect without a limit"),
+        (("--long-documents", "cut"), "tok", "--long-documents has no effect without a maximum"),
         (
             ("--max-document-tokens", "2", "--add-special-tokens", "--append", EOS),
             "tok",

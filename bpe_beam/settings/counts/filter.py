@@ -24,7 +24,7 @@ class FilterCountsSettings(Settings):
         """Refuse a filter that keeps everything."""
         require(
             self.min_count > 1 or self.sources is not None,
-            "must be at least 2 where no source is chosen: nothing would be dropped",
+            "must be at least 2 if no source is chosen: nothing would be dropped",
             "min_count",
             remedy="give {min_count} or {sources}",
         )

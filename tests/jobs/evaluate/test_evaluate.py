@@ -252,7 +252,7 @@ def test_samples_without_a_page_are_refused_whatever_is_evaluated(made: Path, so
     for output in ((), ("--output", "r.json"), ("--output", "-")):
         ran = run("evaluate", source, made, *tokenizer, "--sample", "s.txt", *output)
         assert ran.code == 2
-        assert "--sample has no effect unless the report is in HTML" in ran.message
+        assert "--sample has no effect on reports other than HTML" in ran.message
 
 
 def test_the_folder_of_the_report_is_made_before_the_work(

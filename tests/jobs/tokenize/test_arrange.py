@@ -558,9 +558,9 @@ def test_a_part_that_lost_a_file_is_repaired(ground: Ground, tmp_path: Path) -> 
 
 def test_what_cannot_be_arranged(ground: Ground, tmp_path: Path) -> None:
     for extra, code, said in (
-        (("--packing", "best_fit"), 2, "--packing needs the length of sequences"),
-        (("--pad-token", END), 2, "--pad-token needs the length of sequences"),
-        ((*SEQUENCES, "--max-documents-per-sequence", 2), 2, "is an option of best_fit"),
+        (("--packing", "best_fit"), 2, "--packing must have a length of sequences"),
+        (("--pad-token", END), 2, "--pad-token must have a length of sequences"),
+        ((*SEQUENCES, "--max-documents-per-sequence", 2), 2, "has no effect without best_fit"),
         (("--shard-tokens", 5), 2, "--shard-tokens has no effect"),
         ((*SEQUENCES, "--pad-token", "no token"), 2, "must be a token of the tokenizer"),
         (("--validation-share", "0%"), 2, "must be a share above 0%"),

@@ -103,7 +103,7 @@ def test_wrong_arguments_are_named(tokenizer: Tokenizer) -> None:
         tokenizer.decode_batch([[-1]], output="torch")
     with pytest.raises(UsageError, match="max_length must be at least 2, got 1"):
         tokenizer.encode_padded(TEXTS, pad_id=0, max_length=1, add_special_tokens=True)
-    for length, got in ((0, "0$"), (1.0, "1.0, which is no whole number"), ("9", "'9', which")):
+    for length, got in ((0, "0$"), (1.0, "1.0, which is not a whole number"), ("9", "'9', which")):
         with pytest.raises(UsageError, match=f"max_length must be at least 1, got {got}"):
             tokenizer.encode_padded(TEXTS, pad_id=0, max_length=length)
     rows, _ = tokenizer.encode_padded(TEXTS, pad_id=0, max_length=10**30)
