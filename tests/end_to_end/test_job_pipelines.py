@@ -115,7 +115,7 @@ def test_what_cannot_be_a_template(corpus: Path, tokenizer: Path, tmp_path: Path
     arguments = ("--input", corpus, "--vocab-size", "300", "--output", tmp_path / "out")
     ran = run("train", *arguments, *template)
     assert ran.code == 2
-    assert "make one of count" in ran.message
+    assert "make a template of count" in ran.message
     arguments = ("--input", corpus, "--tokenizer", tokenizer, "--output", tmp_path / "out")
     ran = run("stream-tokenize", *arguments, *template)
     assert ran.code == 2

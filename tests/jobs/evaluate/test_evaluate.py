@@ -231,7 +231,7 @@ def test_names_of_sources_are_quoted_in_tables(tmp_path: Path) -> None:
     [
         (("--vocab-sizes", "299,500"), "--vocab-sizes must be from 257"),
         (("--vocab-sizes", "0"), "--vocab-sizes must be from 1"),
-        (("--output", "r.pdf"), "--output must end in .html, .json, .csv, .txt, or"),
+        (("--output", "r.pdf"), "--output must end in .html, .json, .csv, .txt, got"),
         (("--runner", "FlinkRunner"), "--runner"),
         (("--tokens", "t"), "--counts and --tokens exclude each other"),
         (("--output", ".", "--format", "csv"), "--output must be a file, got the folder"),
