@@ -30,7 +30,7 @@ ELSEWHERE = {
     "corpus/formats/interface.py": "corpus/test_formats.py",
     "corpus/reading/document_gatherer.py": "corpus/formats/test_warc.py",
     "corpus/reading/slice_reader.py": "corpus/test_read_split.py",
-    "corpus/reading/window.py": "corpus/reading/test_records.py",
+    "corpus/reading/file_buffer.py": "corpus/reading/test_records.py",
     "corpus/slices.py": "corpus/test_boundaries.py",
     "counts/packed_words.py": "counts/test_pair_counts.py",
     "evaluation/report.py": "jobs/evaluate/test_evaluate.py",

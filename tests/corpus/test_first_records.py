@@ -16,7 +16,7 @@ import pytest
 from bpe_beam.corpus.first_records import TRIED_RECORDS, documents_without_id, unusable_records
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.reading.window import Window
+from bpe_beam.corpus.reading.file_buffer import FileBuffer
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.storage import Storage
@@ -99,13 +99,13 @@ def test_empty_lines_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b"\n" * 200_000 + lines("content")))
     plan = plan_of(tmp_path)
     calls = []
-    advance = Window.advance
+    advance = FileBuffer.advance
 
-    def counted(window: Window, used: int) -> None:
+    def counted(buffer: FileBuffer, used: int) -> None:
         calls.append(used)
-        advance(window, used)
+        advance(buffer, used)
 
-    monkeypatch.setattr(Window, "advance", counted)
+    monkeypatch.setattr(FileBuffer, "advance", counted)
     assert tried(plan) is not None
     assert len(calls) < 10 * TRIED_RECORDS
 

@@ -27,8 +27,8 @@ from bpe_beam import _native
 from bpe_beam.corpus.batches import MAX_RECORD_BYTES
 from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.read_settings import OTHER_SOURCE
-from bpe_beam.corpus.reading.records import RecordReader, WindowPositions
-from bpe_beam.corpus.reading.window import BOM, Window
+from bpe_beam.corpus.reading.file_buffer import BOM, FileBuffer
+from bpe_beam.corpus.reading.records import BufferPositions, RecordReader
 from bpe_beam.corpus.rejects import RejectReason
 from bpe_beam.corpus.slices import SliceRequest
 from bpe_beam.errors import DataError
@@ -71,13 +71,13 @@ def _read_header(request: SliceRequest, delimiter: str) -> tuple[list[str], int]
     if source is None:
         return None
     with contextlib.closing(source):
-        window = Window(source, 0, _HEADER_BLOCK)
-        while not window.final:
-            window.advance(0)
-            data = bytes(window.data)
+        buffer = FileBuffer(source, 0, _HEADER_BLOCK)
+        while not buffer.final:
+            buffer.advance(0)
+            data = bytes(buffer.data)
             start = len(BOM) if data.startswith(BOM) else 0
             start += len(data) - start - len(data[start:].lstrip(b"\r\n"))
-            complete = window.final and not window.broken
+            complete = buffer.final and not buffer.broken
             if complete and start == len(data):
                 return None
             header = _native.csv_fields(data, start, complete, delimiter)
@@ -86,9 +86,9 @@ def _read_header(request: SliceRequest, delimiter: str) -> tuple[list[str], int]
                 return [field.decode("utf-8", "replace") for field in fields], end
             if len(data) >= MAX_HEADER_BYTES:
                 break
-    if window.broken:
+    if buffer.broken:
         reason = RejectReason.BROKEN_STREAM
-        request.reject(reason, window.broken, data, offset=0, lost_bytes=request.file.size)
+        request.reject(reason, buffer.broken, data, offset=0, lost_bytes=request.file.size)
         return None
     raise DataError(
         f"{request.file.name}: its first record, which should name the columns, has broken quotes "
@@ -109,32 +109,32 @@ class _DelimitedReader(RecordReader):
         self._taken = _columns_taken(request, names)
 
     def _csv_records(
-        self, data: memoryview, where: WindowPositions, id_prefix: str | None, base: int
+        self, data: memoryview, where: BufferPositions, id_prefix: str | None, base: int
     ) -> Any:
         start, _, stop, final, rows, size = where
         columns = (self._delimiter, self._columns, self._taken, OTHER_SOURCE)
         return _native.csv_records(data, start, stop, final, rows, size, *columns)
 
     def _first_start(self) -> int:
-        window = self.window
+        buffer = self.buffer
         begins = self._header_end
         if self.request.start:
             begins = max(begins, self._speculative_start())
-        while begins > window.end and not window.final:
-            window.advance(len(window.data))
+        while begins > buffer.end and not buffer.final:
+            buffer.advance(len(buffer.data))
         return begins
 
     def _speculative_start(self) -> int:
         """Return where the first record after the slice's start seems to begin."""
-        window = self.window
+        buffer = self.buffer
         while True:
-            final = window.final or len(window.data) > _TRIED_BYTES
-            begins = _native.find_csv_record(window.data, 0, final, self._delimiter, self._columns)
+            final = buffer.final or len(buffer.data) > _TRIED_BYTES
+            begins = _native.find_csv_record(buffer.data, 0, final, self._delimiter, self._columns)
             if begins >= 0:
-                return window.base + int(begins)
+                return buffer.base + int(begins)
             if final:
-                return self._separator_end(b"\n", self.request.start) or window.end
-            window.advance(0)
+                return self._separator_end(b"\n", self.request.start) or buffer.end
+            buffer.advance(0)
 
     def _detail(self, reason: RejectReason, position: int) -> str:
         if reason is RejectReason.WRONG_COLUMNS:

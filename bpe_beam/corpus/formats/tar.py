@@ -23,7 +23,7 @@ from bpe_beam.corpus.encodings import HEAD_BYTES, is_binary, other_encoding
 from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.formats.jsonl import mostly_objects
 from bpe_beam.corpus.reading.document_gatherer import Gatherer
-from bpe_beam.corpus.reading.window import BOM
+from bpe_beam.corpus.reading.file_buffer import BOM
 from bpe_beam.corpus.rejects import RejectReason
 from bpe_beam.corpus.slices import SliceRequest
 from bpe_beam.corpus.streams import BrokenStream, Source

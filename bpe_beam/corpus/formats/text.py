@@ -18,8 +18,8 @@ import pyarrow as pa
 from bpe_beam import _native
 from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.read_settings import WHOLE_FILE
+from bpe_beam.corpus.reading.file_buffer import FileBuffer
 from bpe_beam.corpus.reading.records import read_records
-from bpe_beam.corpus.reading.window import Window
 from bpe_beam.corpus.slices import SliceRequest
 from bpe_beam.corpus.streams.stored import ignore
 
@@ -48,12 +48,12 @@ def _has_crlf(request: SliceRequest) -> bool:
     source = replace(request, start=0, on_boundaries=ignore).open()
     assert source is not None  # the first unit begins at the start
     with contextlib.closing(source):
-        window = Window(source, 0, _FIRST_BLOCK)
+        buffer = FileBuffer(source, 0, _FIRST_BLOCK)
         newline = -1
-        while newline < 0 and not window.final and len(window.data) < _MAX_FIRST_LINE:
-            window.advance(0)
-            newline = bytes(window.data).find(b"\n")
-        return newline > 0 and window.data[newline - 1] == ord("\r")
+        while newline < 0 and not buffer.final and len(buffer.data) < _MAX_FIRST_LINE:
+            buffer.advance(0)
+            newline = bytes(buffer.data).find(b"\n")
+        return newline > 0 and buffer.data[newline - 1] == ord("\r")
 
 
 FORMAT = InputFormat(name="text", read=_read, separated=True)

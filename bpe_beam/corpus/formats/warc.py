@@ -26,8 +26,8 @@ from bpe_beam.corpus.batches import MAX_RECORD_BYTES
 from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.read_settings import OTHER_SOURCE, ReadSettings
 from bpe_beam.corpus.reading.document_gatherer import Gatherer
+from bpe_beam.corpus.reading.file_buffer import END
 from bpe_beam.corpus.reading.slice_reader import SliceReader
-from bpe_beam.corpus.reading.window import END
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, RejectReason
 from bpe_beam.corpus.slices import SliceRequest
 from bpe_beam.corpus.streams import Stored
@@ -116,7 +116,7 @@ class _WarcReader(SliceReader):
 
     def _first_start(self) -> int:
         """Return the position of the first record, or of what may be one at the file's start."""
-        start = self._skip_newlines(self.window.base)
+        start = self._skip_newlines(self.buffer.base)
         if not self.request.start or self._is_start(start):
             return start
         return self._find_start(start)
@@ -127,7 +127,7 @@ class _WarcReader(SliceReader):
             self._check_position()
             yield from self._read_record()
         yield from self._gatherer.rest()
-        if self.window.broken and self.next < self.stop:
+        if self.buffer.broken and self.next < self.stop:
             self._reject_rest()
 
     def _read_record(self) -> Iterator[pa.RecordBatch]:
@@ -145,7 +145,7 @@ class _WarcReader(SliceReader):
             return
         headers_end, block = positions
         try:
-            headers = _Headers(self.window.bytes(begin, headers_end))
+            headers = _Headers(self.buffer.bytes(begin, headers_end))
         except _BrokenHeaderError as error:
             # the end of its last line may be a part of the empty line before the next record
             self._resynchronize(begin, headers_end, broken, str(error))
@@ -161,7 +161,7 @@ class _WarcReader(SliceReader):
         elif not self._has(begin, end - begin + _LONGEST_MATCH) and not self._has(end, 0):
             detail += ", and the file ends before"
             self._resynchronize(begin, headers_end, broken, detail)
-        elif not _SOUND_END.match(self.window.data, end - self.window.base):
+        elif not _SOUND_END.match(self.buffer.data, end - self.buffer.base):
             detail += ", and no line ends there"
             self._resynchronize(begin, headers_end, broken, detail)
         else:
@@ -173,11 +173,11 @@ class _WarcReader(SliceReader):
         self, begin: int, block: int, end: int, headers: _Headers
     ) -> Iterator[pa.RecordBatch]:
         """Make a document of a record, and yield a batch if it is full."""
-        text = self.window.bytes(block, end)
+        text = self.buffer.bytes(block, end)
         if self._text_field:
             value = headers.get(self._text_field)
             if value is None:
-                data = self.window.bytes(begin, end)
+                data = self.buffer.bytes(begin, end)
                 self._reject(begin, RejectReason.FIELD_MISSING, f"no {self._text_field!r}", data)
                 return
             text = value.encode()
@@ -185,7 +185,7 @@ class _WarcReader(SliceReader):
             text.decode()
         except UnicodeDecodeError as error:
             detail = f"at byte {block - begin + error.start} of the record"
-            self._reject(begin, RejectReason.INVALID_UTF8, detail, self.window.bytes(begin, end))
+            self._reject(begin, RejectReason.INVALID_UTF8, detail, self.buffer.bytes(begin, end))
             return
         source = self.request.source
         if self._source_field:
@@ -195,16 +195,16 @@ class _WarcReader(SliceReader):
 
     def _pass_over(self, begin: int, end: int) -> None:
         """Pass over a large record without keeping it."""
-        window = self.window
+        buffer = self.buffer
         head = self._head(begin)
         while not self._has(end, 0):
-            if window.final:
-                self.next = window.end
+            if buffer.final:
+                self.next = buffer.end
                 detail = f"Content-Length leads {end - self.next} bytes beyond the file's end"
                 reason, size = RejectReason.BROKEN_WARC_HEADER, self.next - begin
                 self._reject(begin, reason, detail, head, size, lost_bytes=self._rest(begin))
                 return
-            window.advance(len(window.data))
+            buffer.advance(len(buffer.data))
         self.next = self._skip_newlines(end)
 
     def _resynchronize(self, begin: int, search: int, reason: RejectReason, detail: str) -> None:
@@ -212,18 +212,18 @@ class _WarcReader(SliceReader):
         head = self._head(begin)
         self.next = self._find_start(search)
         size = self.next - begin
-        if self.next < self.window.end:
+        if self.next < self.buffer.end:
             self._reject(begin, reason, detail, head[:size], size)
             return
-        if self.window.broken:
-            reason, detail = RejectReason.BROKEN_STREAM, self.window.broken
+        if self.buffer.broken:
+            reason, detail = RejectReason.BROKEN_STREAM, self.buffer.broken
             self._loss_reported = True
         self._reject(begin, reason, detail, head[:size], size, lost_bytes=self._rest(begin))
 
     def _head(self, begin: int) -> bytes:
         """Return the first bytes of a record, as many as a reject keeps."""
         self._has(begin, MAX_REJECT_BYTES)
-        return self.window.bytes(begin, begin + MAX_REJECT_BYTES)
+        return self.buffer.bytes(begin, begin + MAX_REJECT_BYTES)
 
     def _rest(self, begin: int) -> int:
         """Return how many stored bytes are lost from `begin` to the file's end.
@@ -231,16 +231,16 @@ class _WarcReader(SliceReader):
         In a compressed file they are the share of the decompressed bytes, or the stored bytes that
         cannot be decompressed.
         """
-        end, source = self.window.end, self.window.source
+        end, source = self.buffer.end, self.buffer.source
         if isinstance(source, Stored):
             return end - begin
         stored = self.request.file.size - source.first
-        return max(stored * (end - begin) // max(1, end), self.window.lost)
+        return max(stored * (end - begin) // max(1, end), self.buffer.lost)
 
     def _find_start(self, position: int) -> int:
         """Return where the first record after an empty line begins, or the file's end."""
         match = self._search(_START, position)
-        return self.window.base + match.start(1) if match else self.window.end
+        return self.buffer.base + match.start(1) if match else self.buffer.end
 
     def _find_empty_line(self, begin: int) -> tuple[int, int] | None:
         """Return where the headers of a record end, and where its block begins.
@@ -249,46 +249,46 @@ class _WarcReader(SliceReader):
         """
         limit = begin + MAX_HEADER_BYTES
         match = self._search(_EMPTY_LINE, begin, keep=begin, limit=limit)
-        if match is None or self.window.base + match.start() >= limit:
+        if match is None or self.buffer.base + match.start() >= limit:
             return None
-        return self.window.base + match.start(), self.window.base + match.end()
+        return self.buffer.base + match.start(), self.buffer.base + match.end()
 
     def _skip_newlines(self, position: int) -> int:
         """Return the first position from this one on at which no line ends."""
         match = self._search(_NO_NEWLINE, position)
-        return self.window.base + match.start() if match else self.window.end
+        return self.buffer.base + match.start() if match else self.buffer.end
 
     def _search(
         self, pattern: re.Pattern[bytes], position: int, keep: int = END, limit: int = END
     ) -> re.Match[bytes] | None:
         """Return the first match in the file from a position on; its positions count from `base`.
 
-        Searched bytes before `keep` are dropped from memory. The search ends when the window
+        Searched bytes before `keep` are dropped from memory. The search ends when the buffer
         reaches `limit`.
         """
-        window = self.window
+        buffer = self.buffer
         while True:
-            match = pattern.search(window.data, max(0, position - window.base))
-            if match or window.final or window.end > limit:
+            match = pattern.search(buffer.data, max(0, position - buffer.base))
+            if match or buffer.final or buffer.end > limit:
                 return match
-            unsearched = window.end - _LONGEST_MATCH + 1
+            unsearched = buffer.end - _LONGEST_MATCH + 1
             position = max(position, unsearched)
-            window.advance(max(0, min(keep, unsearched) - window.base))
+            buffer.advance(max(0, min(keep, unsearched) - buffer.base))
 
     def _is_start(self, position: int) -> bool:
         """Return whether a record begins at a position."""
         magic = len(_MAGIC)
         return (
-            self._has(position, magic) and self.window.bytes(position, position + magic) == _MAGIC
+            self._has(position, magic) and self.buffer.bytes(position, position + magic) == _MAGIC
         )
 
     def _has(self, position: int, count: int) -> bool:
         """Return whether the file has `count` bytes from a position on; load them if it has."""
-        window = self.window
-        while window.end < position + count:
-            if window.final:
+        buffer = self.buffer
+        while buffer.end < position + count:
+            if buffer.final:
                 return False
-            window.advance(max(0, min(position - window.base, len(window.data))))
+            buffer.advance(max(0, min(position - buffer.base, len(buffer.data))))
         return True
 
 

@@ -1,1 +1,1 @@
-"""The parts that readers of several input formats share: windows, records, columns, batches."""
+"""The base of readers of several input formats: buffers, records, columns, batches."""

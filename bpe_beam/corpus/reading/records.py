@@ -1,6 +1,6 @@
-"""Records of a window, split by native code: lines of text and JSON Lines, rows of CSV.
+"""Records of a buffer, split by native code: lines of text and JSON Lines, rows of CSV.
 
-A window of a file is read, split into records and checked by one native call with the GIL released,
+A buffer of a file is read, split into records and checked by one native call with the GIL released,
 so that threads scale and no Python object is made for a record; Python sees batches and rejects.
 
 Memory: a few times `batch_bytes`, and some three times the longest record. A record of over
@@ -19,19 +19,19 @@ import pyarrow as pa
 
 from bpe_beam import _native
 from bpe_beam.corpus.batches import BATCH_SCHEMA, MAX_RECORD_BYTES, PLACE_BITS, integers, strings
+from bpe_beam.corpus.reading.file_buffer import BOM
 from bpe_beam.corpus.reading.slice_reader import SliceReader
-from bpe_beam.corpus.reading.window import BOM
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, RejectReason
 from bpe_beam.corpus.slices import SliceRequest
 
-WindowPositions = tuple[int, int, int, bool, int, int]
-"""The positions in a window at which to begin, to search and to stop; whether the file ends with
-the window; the maximum number of records; the maximum bytes of one."""
+BufferPositions = tuple[int, int, int, bool, int, int]
+"""The positions in a buffer at which to begin, to search and to stop; whether the file ends with
+the buffer; the maximum number of records; the maximum bytes of one."""
 
 _CONSTANT = re.compile(rb"[:,\[\s-]?(NaN|-?Infinity)")
 
-SplitWindow = Callable[[memoryview, WindowPositions, str | None, int], Any]
-"""(the window's bytes, positions in it, the prefix of ids or None, its position in the file)
+SplitBuffer = Callable[[memoryview, BufferPositions, str | None, int], Any]
+"""(the buffer's bytes, positions in it, the prefix of ids or None, its position in the file)
 -> its records, split by native code."""
 
 
@@ -44,12 +44,12 @@ def _json_hint(record: memoryview, position: int) -> str:
 
 
 def read_records(
-    request: SliceRequest, separator: bytes, split_window: SplitWindow
+    request: SliceRequest, separator: bytes, split_buffer: SplitBuffer
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records that begin in a slice."""
     start = request.start if request.plain else 0
     base = _search_start(request, separator) if start else 0
-    reader = RecordReader(request, base, separator, split_window, overlap=0 if request.plain else 1)
+    reader = RecordReader(request, base, separator, split_buffer, overlap=0 if request.plain else 1)
     # Lines have numbers where all of them are read.
     reader.line = 1 if separator == b"\n" and not request.start else None
     yield from reader.read()
@@ -98,27 +98,27 @@ class RecordReader(SliceReader):
         request: SliceRequest,
         base: int,
         separator: bytes,
-        split_window: SplitWindow,
+        split_buffer: SplitBuffer,
         *,
         overlap: int,
     ) -> None:
         super().__init__(request, base, overlap)
         self._separator = separator
-        self._split_window = split_window
+        self._split_buffer = split_buffer
 
     def _first_start(self) -> int | None:
-        window, start = self.window, self.request.start
+        buffer, start = self.buffer, self.request.start
         if self.unit is not None:
             return self._separator_end(self._separator, 0, 1)
-        first = window.base
+        first = buffer.base
         if not first:
-            first = len(BOM) if window.data[: len(BOM)] == BOM else 0
+            first = len(BOM) if buffer.data[: len(BOM)] == BOM else 0
             if start <= first:
                 return first
         return self._separator_end(self._separator, first, start, self.stop)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        window, max_rows = self.window, self.request.max_rows
+        buffer, max_rows = self.buffer, self.request.max_rows
         search = 0
         while self.next < self.stop:
             self._check_position()
@@ -130,41 +130,41 @@ class RecordReader(SliceReader):
             if passed == max_rows or self.next >= self.stop:
                 continue
             # The rest is the beginning of a record.
-            if window.final:
-                if window.broken:
-                    self._reject_rest(window.bytes(self.next, window.end), line=self.line)
+            if buffer.final:
+                if buffer.broken:
+                    self._reject_rest(buffer.bytes(self.next, buffer.end), line=self.line)
                 return
-            if window.end - self.next > MAX_RECORD_BYTES + len(self._separator):
+            if buffer.end - self.next > MAX_RECORD_BYTES + len(self._separator):
                 self._pass_over(search)
                 if not self._separator:
                     return
             else:
-                window.advance(self.next - window.base)
+                buffer.advance(self.next - buffer.base)
 
     def _split(self, search: int) -> tuple[pa.RecordBatch | None, int, int]:
-        """Return the batch of the window's complete records, and move `next` past them.
+        """Return the batch of the buffer's complete records, and move `next` past them.
 
         Also returns the number of these records, and the position at which the search continues.
         """
-        window, request = self.window, self.request
-        base = window.base
+        buffer, request = self.buffer, self.request
+        base = buffer.base
         where = (
             self.next - base,
             search - base,
             self.stop - base,
-            window.final and not window.broken,
+            buffer.final and not buffer.broken,
             request.max_rows,
             MAX_RECORD_BYTES,
         )
-        records = self._split_window(window.data, where, self._id_prefix, base)
+        records = self._split_buffer(buffer.data, where, self._id_prefix, base)
         *columns, starts, bad, start, search, passed = records
         for begin, end, flaw, position, index in bad.tolist():
             reason = RejectReason(_native.RECORD_FLAWS[flaw])
             line = None if self.line is None else self.line + index
             detail = self._detail(reason, position)
             if reason is RejectReason.BROKEN_JSON:
-                detail += _json_hint(window.data[begin:end], position)
-            self._reject(base + begin, reason, detail, window.data[begin:end], line=line)
+                detail += _json_hint(buffer.data[begin:end], position)
+            self._reject(base + begin, reason, detail, buffer.data[begin:end], line=line)
         if self.line is not None:
             self.line += passed
         self.next = base + start
@@ -209,14 +209,14 @@ class RecordReader(SliceReader):
 
     def _pass_over(self, search: int) -> None:
         """Reject a record that is too long to be kept, and move `next` past it."""
-        window, start = self.window, self.next
-        head = window.bytes(start, start + MAX_REJECT_BYTES)
+        buffer, start = self.buffer, self.next
+        head = buffer.bytes(start, start + MAX_REJECT_BYTES)
         after = self._separator_end(self._separator, search)
-        if after is None and window.broken:
-            self._reject_rest(head, window.end - start, self.line)
-            self.next = window.end
+        if after is None and buffer.broken:
+            self._reject_rest(head, buffer.end - start, self.line)
+            self.next = buffer.end
             return
-        self.next = window.end if after is None else after
+        self.next = buffer.end if after is None else after
         size = self.next - start - (0 if after is None else len(self._separator))
         reason = RejectReason.TOO_LONG
         self._reject(start, reason, self._detail(reason, 0), head, size, line=self.line)

@@ -1,4 +1,4 @@
-"""The base of the readers of records: a window that moves along a slice, rejects, boundaries."""
+"""The base of the readers of records: a buffer that moves along a slice, rejects, boundaries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from bpe_beam import _native
 from bpe_beam.corpus.boundaries import is_speculative
 from bpe_beam.corpus.plan import MAX_FILE_BYTES
-from bpe_beam.corpus.reading.window import END, Window
+from bpe_beam.corpus.reading.file_buffer import END, FileBuffer
 from bpe_beam.corpus.rejects import RejectReason
 from bpe_beam.corpus.slices import Boundaries, Position, SliceRequest
 from bpe_beam.corpus.streams import Stored
@@ -28,7 +28,7 @@ class SliceReader(ABC):
     compressed file these positions are unknown: there they count from the slice's first unit.
 
     Attributes:
-        window: The part of the file in memory.
+        buffer: The bytes of the file in memory.
         next: The position at which the next record begins.
         unit: The stored byte that positions count from; None if they count from the file's start.
     """
@@ -50,13 +50,13 @@ class SliceReader(ABC):
             if request.plain:
                 # no longer than the file, so that ten thousand tiny files cost little
                 stop, block = request.end, min(block, request.file.size + 1)
-            self.window = Window(source, self._base, max(block, _MIN_BLOCK), stop)
+            self.buffer = FileBuffer(source, self._base, max(block, _MIN_BLOCK), stop)
             self.unit = None
             if request.start and not isinstance(source, Stored):
                 self.unit = source.first
-            self.window.advance(0)
+            self.buffer.advance(0)
             first = self._first_start()
-            begins = self.next = self.window.end if first is None else first
+            begins = self.next = self.buffer.end if first is None else first
             if first is not None:
                 yield from self._batches()
             if is_speculative(request.file) and not request.whole:
@@ -73,7 +73,7 @@ class SliceReader(ABC):
     @property
     def stop(self) -> int:
         """The position at which the records of the next slice begin."""
-        request, source = self.request, self.window.source
+        request, source = self.request, self.buffer.source
         if isinstance(source, Stored):
             end = request.end if request.end < request.file.size else None
         else:
@@ -81,7 +81,7 @@ class SliceReader(ABC):
         return END if end is None else end + self._overlap
 
     def _boundaries(self, begins: int) -> Boundaries:
-        request, source, ends = self.request, self.window.source, None
+        request, source, ends = self.request, self.buffer.source, None
         if isinstance(source, Stored):
             first = Position(0, begins)
             if request.end < request.file.size:
@@ -90,7 +90,7 @@ class SliceReader(ABC):
             first = Position(source.first, begins)
             if source.boundary is not None:
                 ends = Position(source.boundary_unit, self.next - source.boundary)
-        broken = bool(self.window.broken)
+        broken = bool(self.buffer.broken)
         return Boundaries(request.number, request.start, request.end, first, ends, broken)
 
     def _check_position(self) -> None:
@@ -108,19 +108,19 @@ class SliceReader(ABC):
         Returns None if the file ends before it, or if the search reaches `until`. A file with an
         empty separator has none.
         """
-        window = self.window
+        buffer = self.buffer
         while True:
-            searched = len(window.data)
+            searched = len(buffer.data)
             if separator:
                 end, searched = _native.separator_end(
-                    window.data, separator, search - window.base, max(0, at_least - window.base)
+                    buffer.data, separator, search - buffer.base, max(0, at_least - buffer.base)
                 )
                 if end >= 0:
-                    return window.base + int(end)
-            search = window.base + searched
-            if window.final or search >= until:
+                    return buffer.base + int(end)
+            search = buffer.base + searched
+            if buffer.final or search >= until:
                 return None
-            window.advance(searched)
+            buffer.advance(searched)
 
     def _reject(
         self, begin: int, reason: RejectReason, detail: str, *data: Any, **position: Any
@@ -134,5 +134,5 @@ class SliceReader(ABC):
         """Report the rest of a broken stream, from `next` on, as lost; once."""
         if not self._loss_reported:
             self._loss_reported = True
-            reason, why, lost = RejectReason.BROKEN_STREAM, self.window.broken, self.window.lost
+            reason, why, lost = RejectReason.BROKEN_STREAM, self.buffer.broken, self.buffer.lost
             self._reject(self.next, reason, why, data, total, line=line, lost_bytes=lost)

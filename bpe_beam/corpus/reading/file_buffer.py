@@ -1,4 +1,4 @@
-"""The part of a file that a reader has in memory, moved along the file."""
+"""The bytes of a file that a reader has in memory, moved along the file."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _MAX_GROWN = 64 << 10
 """The size to which a smaller block grows where all of it is used, as among empty lines."""
 
 
-class Window:
-    """The part of a file that is in memory: its bytes from `base` on.
+class FileBuffer:
+    """The bytes of a file that are in memory, from `base` on.
 
     Attributes:
         base: The position of the first byte in memory.
