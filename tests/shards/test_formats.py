@@ -17,9 +17,11 @@ from bpe_beam.storage import Storage
 FOLDER = Path(formats.__file__).parent
 SHARED = {
     "__init__",
+    "batch_writer",
     "document_table",
     "ends_reader",
     "example_writer",
+    "id_check",
     "id_stream",
     "interface",
     "offsets_file",

@@ -54,7 +54,7 @@ class DatatroveWriter(IdStreamWriter):
         index, metadata = files
         for _, ends in self.bounds():
             index.write(ends.astype("<u8").tobytes())
-        metadata.write(_description(self.dtype, self._tokens))
+        metadata.write(_description(self.dtype, self.tokens))
 
 
 def _description(dtype: np.dtype[Any], tokens: int) -> bytes:

@@ -49,7 +49,7 @@ class FlatWriter(IdStreamWriter):
     def write_lengths(self, *files: HashingFile) -> None:
         """Write the offsets."""
         (offsets,) = files
-        offsets.write(_npy_header(self._documents + 1))
+        offsets.write(_npy_header(self.documents + 1))
         offsets.write(bytes(8))
         for _, ends in self.bounds():
             offsets.write(ends.astype("<i8").tobytes())

@@ -1,7 +1,7 @@
 """Shards whose first file is a stream of ids of one width: what such formats share.
 
-The ids of all documents are in one file, one after the other, little-endian. What the documents'
-lengths are is in the format's other files. The writer keeps the lengths in a local temporary file
+The ids of all documents are in one file, one after the other, little-endian. The lengths of the
+documents are in the format's other files. The writer keeps the lengths in a local temporary file
 until then, since a gigabyte of empty lines has a billion documents.
 """
 
@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFiles, ShardReader
+from bpe_beam.shards.formats.batch_writer import BatchWriter, fitting_dtype
+from bpe_beam.shards.formats.interface import ShardFiles, ShardReader
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile
-from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,19 +32,10 @@ BLOCK = 1 << 18
 """The number of documents, or of tokens, that are processed at a time."""
 
 _IDS_AT_ONCE = 1 << 21
-"""The most ids that are written at once. What exceeds the buffer of a file is not copied to it."""
+"""The maximum ids of one write. A write of more than the buffer of a file skips the buffer."""
 
 SPOOL_IN_MEMORY = 4 << 20
 """The bytes of a temporary file that are kept in memory, not on disk."""
-
-
-def fitting_dtype(vocab_size: int, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
-    """Return the type of stored ids: the first that holds every id of the vocabulary."""
-    if not 1 <= vocab_size <= MAX_VOCAB_SIZE:
-        raise UsageError(
-            f"vocab_size must be 1 to {MAX_VOCAB_SIZE} for token shards, got {vocab_size}"
-        )
-    return next(dtype for dtype in dtypes if vocab_size - 1 <= np.iinfo(dtype).max)
 
 
 def groups_of_documents(bounds: NDArray[np.int64], limit: int) -> Iterator[tuple[int, int]]:
@@ -62,67 +52,30 @@ def groups_of_documents(bounds: NDArray[np.int64], limit: int) -> Iterator[tuple
         start = stop
 
 
-def check_batch(
-    ids: NDArray[np.uint32], offsets: NDArray[np.int64], shard: str, first: int, vocab_size: int
-) -> None:
-    """Refuse a batch of documents that no shard can hold."""
-    if ids.dtype != np.uint32 or ids.ndim != 1:
-        raise ValueError(f"ids must be uint32[tokens], got {ids.dtype} of shape {ids.shape}")
-    if offsets.dtype != np.int64 or offsets.ndim != 1 or not offsets.size:
-        raise ValueError(
-            f"offsets must be int64[documents + 1], got {offsets.dtype} of shape {offsets.shape}"
-        )
-    if offsets[0] != 0 or offsets[-1] != ids.size or np.any(offsets[1:] < offsets[:-1]):
-        raise ValueError(f"offsets must rise from 0 to the number of ids, {ids.size}")
-    lengths = np.diff(offsets)
-    if lengths.size and int(lengths.max()) > MAX_DOCUMENT_TOKENS:
-        document = int(np.argmax(lengths > MAX_DOCUMENT_TOKENS))
-        raise DataError(
-            f"{shard}: document {first + document} has "
-            f"{int(lengths[document])} tokens; the format allows at most "
-            f"{MAX_DOCUMENT_TOKENS} a document: divide the document"
-        )
-    if ids.size and int(ids.max()) >= vocab_size:
-        token = int(np.argmax(ids >= vocab_size))
-        document = int(np.searchsorted(offsets, token, side="right")) - 1
-        raise DataError(
-            f"{shard}: document {first + document}, token "
-            f"{token - int(offsets[document])}: id {int(ids[token])} is not in the vocabulary; "
-            f"allowed are 0 to {vocab_size - 1}"
-        )
-
-
-class IdStreamWriter(ABC):
+class IdStreamWriter(BatchWriter):
     """The base of such `ShardWriter`s. A subclass writes the documents' lengths to its files.
 
     The files become visible in the order of `suffixes`. After an exception, one remains only if a
-    file behind it could not be published: an attempt never removes a file that another attempt may
+    later file could not be published: an attempt never removes a file that another attempt may
     have published.
 
     Attributes:
-        suffixes: The ends of the files' names: that of the ids, and the others.
+        suffixes: The ends of the files' names: of the ids first, then of the other files.
         dtypes: The types of ids, see `fitting_dtype`.
-        dtype: The one that this vocabulary needs.
+        dtype: The type that this vocabulary needs.
     """
 
     suffixes: ClassVar[tuple[str, ...]]
     dtypes: ClassVar[tuple[np.dtype[Any], ...]]
 
     def __init__(self, storage: Storage, folder: str, name: str, vocab_size: int) -> None:
+        super().__init__(name, vocab_size)
         self._storage = storage
-        self._name = name
         self._urls = [storage.join(folder, name + suffix) for suffix in self.suffixes]
-        self._vocab_size = vocab_size
         self.dtype = self.dtype_for(vocab_size)
-        self._documents = 0
-        self._tokens = 0
-        # False while a batch is half written: a caller that swallows the error gets no shard.
-        self._whole = True
-        self._open = False
         self._ids: HashingFile | None = None
         self._ids_stack = ExitStack()
         self._spools = ExitStack()
-        self._result: ShardFiles | None = None
 
     @classmethod
     def dtype_for(cls, vocab_size: int) -> np.dtype[Any]:
@@ -131,7 +84,7 @@ class IdStreamWriter(ABC):
 
     @abstractmethod
     def write_lengths(self, *files: HashingFile) -> None:
-        """Write the documents' lengths to the files behind the ids, once all are known."""
+        """Write the documents' lengths to the files after the ids, once all are known."""
 
     def write_ids(self, stored: NDArray[Any]) -> None:
         """Append ids of type `dtype` to the file of ids."""
@@ -142,57 +95,32 @@ class IdStreamWriter(ABC):
         return
 
     def __enter__(self) -> Self:
-        # Closed by __exit__.
+        # Closed by `end`.
         self._lengths = self.spool()
-        self._open = True
-        return self
+        return super().__enter__()
 
-    def write_documents(
+    def add(
         self,
         ids: NDArray[np.uint32],
         offsets: NDArray[np.int64],
-        labels: pa.RecordBatch | None = None,
+        labels: pa.RecordBatch | None,
     ) -> None:
-        """See `ShardWriter.write_documents`."""
-        if not self._open:
-            raise ValueError("write_documents must be called in the writer's with block")
-        self.check_documents(ids, offsets)
-        lengths = np.diff(offsets)
-        self._whole = False
+        """See `BatchWriter.add`."""
         for start in range(0, ids.size, _IDS_AT_ONCE):
             self.write_ids(ids[start : start + _IDS_AT_ONCE].astype(self.dtype))
         with self._spooling():
-            self._lengths.write(lengths.astype("<i4").tobytes())
-        self._documents += lengths.size
-        self._tokens += ids.size
-        self._whole = True
+            self._lengths.write(np.diff(offsets).astype("<i4").tobytes())
 
-    def result(self) -> ShardFiles:
-        """See `ShardWriter.result`."""
-        if self._result is None:
-            raise ValueError(f"{self._name} is not written: its with block has not ended well")
-        return self._result
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._open = False
+    def end(self, *exception: Any) -> ShardFiles | None:
+        """See `BatchWriter.end`."""
         with self._spools:
-            if kind is not None:
-                self._ids_stack.__exit__(kind, error, trace)
-                return
+            if exception[0] is not None:
+                self._ids_stack.__exit__(*exception)
+                return None
             with self._ids_stack:
-                if not self._whole:
-                    raise DataError(f"{self._name}: writing a batch of documents failed before")
-                files = self._publish() if self._tokens else ()
-                self._result = ShardFiles(self._documents, self._tokens, files)
-
-    def check_documents(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> None:
-        """Refuse a batch that cannot be written, before any of it is."""
-        check_batch(ids, offsets, self._name, self._documents, self._vocab_size)
+                self.check_whole()
+                files = self._publish() if self.tokens else ()
+                return ShardFiles(self.documents, self.tokens, files)
 
     def ids_file(self) -> HashingFile:
         """Return the open file of ids; it is opened at the first call."""
@@ -203,7 +131,7 @@ class IdStreamWriter(ABC):
         return self._ids
 
     def spool(self) -> tempfile.SpooledTemporaryFile[bytes]:
-        """Return a new temporary file that `__exit__` closes."""
+        """Return a new temporary file that `end` closes."""
         return self._spools.enter_context(tempfile.SpooledTemporaryFile(max_size=SPOOL_IN_MEMORY))
 
     def lengths(self) -> Iterator[NDArray[np.int32]]:
@@ -233,19 +161,19 @@ class IdStreamWriter(ABC):
             self.write_lengths(*files)
             for file in opened:
                 file.flush()
-            # Each file is complete under its attempt's name: only renames are left that can fail.
-            # A reader that finds the last file finds the others. If a rename fails, the files
-            # before stay: they may be those that another attempt at the same shard has published.
+            # Each file is complete under its attempt's name: only renames can fail now. A reader
+            # that sees the last file sees all. If a rename fails, the earlier files stay: another
+            # attempt at the same shard may have published them.
             self._ids_stack.pop_all().close()
         return tuple(
-            FileInfo.written(self._name + suffix, file)
+            FileInfo.written(self.name + suffix, file)
             for suffix, file in zip(self.suffixes, [self.ids_file(), *files], strict=True)
         )
 
     @contextmanager
     def _spooling(self) -> Iterator[None]:
         """Name the temporary file of lengths in the errors of the block."""
-        with spool_errors(f"the document lengths of {self._name}", "4 bytes a document"):
+        with spool_errors(f"the document lengths of {self.name}", "4 bytes a document"):
             yield
 
 
@@ -363,7 +291,7 @@ class IdStreamCheck:
             return
         skipped = min(self._skip, len(block))
         self._skip -= skipped
-        # int32 is read as uint32: a negative id is one that is far too great.
+        # int32 is read as uint32: a negative id is far too great.
         width = self._dtype.itemsize
         values = np.frombuffer(block, f"<u{width}", (len(block) - skipped) // width, skipped)
         if values.size and int(values.max()) >= self._vocab_size:
@@ -377,7 +305,7 @@ class IdStreamCheck:
         position = ""
         if isinstance(reader, IdStreamReader):
             if reader.dtype != self._dtype:
-                # `add` took something else for ids.
+                # `add` read other bytes as ids.
                 yield (
                     f"{self._name}{self._width_at}: ids are stored as {reader.dtype}; expected "
                     f"{self._dtype} for a vocabulary of {self._vocab_size}"

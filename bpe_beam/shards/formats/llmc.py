@@ -61,9 +61,9 @@ class LlmcWriter(FlatWriter):
     def check_documents(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> None:
         """Refuse a batch that cannot be written, before any of it is."""
         super().check_documents(ids, offsets)
-        if self._tokens + ids.size > MAX_FILE_TOKENS:
+        if self.tokens + ids.size > MAX_FILE_TOKENS:
             raise DataError(
-                f"{self._name}: has more than {MAX_FILE_TOKENS} tokens, the most that the header "
+                f"{self.name}: has more than {MAX_FILE_TOKENS} tokens, the most that the header "
                 "of an llm.c file can count",
                 remedy="make {range_bytes} smaller, or {shard_tokens} where documents are arranged;"
                 " divide input files that one worker must read as a whole; or tokenize to another "
@@ -78,14 +78,14 @@ class LlmcWriter(FlatWriter):
     def finish_ids(self) -> None:
         """Write the header and the ids."""
         file = self.ids_file()
-        file.write(_header(self.dtype, self._tokens))
+        file.write(_header(self.dtype, self.tokens))
         with self._spooling_ids():
             self._spooled_ids.seek(0)
             while block := self._spooled_ids.read(_COPY_BYTES):
                 file.write(block)
 
     def _spooling_ids(self) -> AbstractContextManager[None]:
-        return spool_errors(f"the ids of {self._name}", f"{self.dtype.itemsize} bytes a token")
+        return spool_errors(f"the ids of {self.name}", f"{self.dtype.itemsize} bytes a token")
 
 
 class LlmcReader(FlatReader):

@@ -29,13 +29,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
+from bpe_beam.shards.formats.batch_writer import fitting_dtype
 from bpe_beam.shards.formats.id_stream import (
     BLOCK,
     IdStreamCheck,
     IdStreamReader,
     IdStreamWriter,
     check_range,
-    fitting_dtype,
 )
 from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFormat
 from bpe_beam.shards.formats.range_file import RangeFile
@@ -71,7 +71,7 @@ class MegatronWriter(IdStreamWriter):
     def write_lengths(self, *files: HashingFile) -> None:
         """Write the `.idx`."""
         (idx,) = files
-        count = self._documents
+        count = self.documents
         idx.write(HEADER.pack(MAGIC, VERSION, _CODES[self.dtype], count, count + 1))
         for lengths in self.lengths():
             idx.write(lengths.tobytes())

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
+from bpe_beam.shards.formats.batch_writer import fitting_dtype
 from bpe_beam.shards.formats.id_stream import (
     BLOCK,
     SPOOL_IN_MEMORY,
-    fitting_dtype,
     groups_of_documents,
     spool_errors,
 )

@@ -1,7 +1,7 @@
 """Shards that are one file of a record a document: what reading such formats shares.
 
-A format says where records are and how their ids are read, see `RecordFile`; the readers and the
-check are the same for all.
+A format says where records are and how their ids are read, see `RecordFile`; readers and check are
+the same for all.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bpe_beam.shards.formats.id_check import IdCheck
 from bpe_beam.shards.formats.id_stream import check_range, spool_errors
-from bpe_beam.shards.formats.interface import ShardFormat, ShardReader, ShardWriter
+from bpe_beam.shards.formats.interface import ShardFormat, ShardWriter
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.stored_shard import (
     Ids,
@@ -38,9 +39,9 @@ _TOKENS = 1 << 18
 
 
 class RecordFile(ABC):
-    """The records of a file: where they are, and reading them.
+    """The records of a file.
 
-    Making it refuses a file that breaks the layout.
+    The constructor refuses a file that breaks the layout.
 
     Attributes:
         url: The file, without secrets.
@@ -70,7 +71,7 @@ class RecordFile(ABC):
 
 
 class RowSpool:
-    """Rows of numbers, in a local temporary file until all are known. A context manager."""
+    """Rows of numbers in a local temporary file, until all are known; a context manager."""
 
     def __init__(self, columns: int, what: str) -> None:
         self._columns, self._what = columns, what
@@ -93,7 +94,7 @@ class RowSpool:
         self._count += rows.size
 
     def rows(self) -> NDArray[np.int64]:
-        """Return int64[rows, columns], mapped: it stays, and needs no file descriptor."""
+        """Return int64[rows, columns], mapped: they outlive the file, and need no descriptor."""
         with self._errors():
             self._file.flush()
             mapped = MappedFile(self._file.name).array(np.dtype(np.int64), self._count)
@@ -160,11 +161,16 @@ class RecordReader:
         return self._ids(index, index + 1)
 
     def locate(self, token: int) -> tuple[int, int]:
-        """Return the document of a token of the shard, and the token's position in it."""
+        """See `IdReader.locate`."""
         return self._records.locate(token)
 
+    def id_batches(self) -> Iterator[NDArray[np.uint32]]:
+        """See `IdReader.id_batches`."""
+        for start in range(0, self.token_count, _TOKENS):
+            yield self.tokens(start, min(start + _TOKENS, self.token_count))
+
     def _ids(self, first: int, stop: int) -> NDArray[np.uint32]:
-        """Return the ids of documents; those of the last call are kept."""
+        """Return the ids of documents; the result of the last call is cached."""
         if self._read is None or self._read[:2] != (first, stop):
             self._read = None
             self._read = first, stop, self._records.ids(first, stop)
@@ -207,35 +213,6 @@ class RecordAccess:
         return part[:-1][part[:-1] < part[1:]]
 
 
-class RecordCheck:
-    """A `ShardCheck` of the ids."""
-
-    def __init__(self, name: str, vocab_size: int, *, suffix: str) -> None:
-        self._file = name + suffix
-        self._vocab_size = vocab_size
-
-    def add(self, suffix: str, block: bytes) -> None:
-        """See `ShardCheck.add`: a block alone has no ids."""
-
-    def problems(self, reader: ShardReader | None) -> Iterator[str]:
-        """See `ShardCheck.problems`."""
-        if not isinstance(reader, RecordReader):
-            return
-        first, count = None, 0
-        for start in range(0, reader.token_count, _TOKENS):
-            ids = reader.tokens(start, min(start + _TOKENS, reader.token_count))
-            bad = np.flatnonzero(ids >= self._vocab_size)
-            if bad.size and first is None:
-                first = start + int(bad[0]), int(ids[bad[0]])
-            count += bad.size
-        if first is not None:
-            document, token = reader.locate(first[0])
-            yield (
-                f"{self._file}: document {document}, token {token}: the id is {first[1]}; expected "
-                f"0 to {self._vocab_size - 1}; {count} such ids in this shard"
-            )
-
-
 def record_format(
     name: str,
     suffix: str,
@@ -252,7 +229,7 @@ def record_format(
         max_document_tokens=max_document_tokens,
         writer=partial(writer, suffix=suffix),
         reader=partial(RecordReader, suffix=suffix, open_records=open_records),
-        check=partial(RecordCheck, suffix=suffix),
+        check=partial(IdCheck, suffix=suffix),
         access=access or partial(RecordAccess, suffix=suffix, open_records=open_records),
         **more,
     )

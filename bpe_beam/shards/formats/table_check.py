@@ -4,45 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
-from bpe_beam.shards.formats.interface import (
-    ShardReader,
-)
+from bpe_beam.shards.formats.id_check import IdCheck
+from bpe_beam.shards.formats.interface import ShardReader
 from bpe_beam.shards.formats.table_reader import TableReader
 
 
-class TableCheck:
-    """A `ShardCheck` of the ids, and of the vocabulary size in the metadata."""
-
-    def __init__(self, name: str, vocab_size: int, *, suffix: str) -> None:
-        self._file = name + suffix
-        self._vocab_size = vocab_size
-
-    def add(self, suffix: str, block: bytes) -> None:
-        """See `ShardCheck.add`: a block alone has no ids."""
+class TableCheck(IdCheck):
+    """A `ShardCheck` of the ids, the vocabulary size in the metadata, and the trainers' columns."""
 
     def problems(self, reader: ShardReader | None) -> Iterator[str]:
         """See `ShardCheck.problems`."""
         if not isinstance(reader, TableReader):
             return
-        first, count, before = None, 0, 0
-        for ids in reader.groups():
-            bad = np.flatnonzero(ids >= self._vocab_size)
-            if bad.size and first is None:
-                first = before + int(bad[0]), int(ids[bad[0]])
-            count += bad.size
-            before += ids.size
-        if first is not None:
-            document, token = reader.locate(first[0])
+        wrong_ids = list(super().problems(reader))
+        yield from wrong_ids
+        if not wrong_ids and reader.vocab_size != self.vocab_size:
             yield (
-                f"{self._file}: document {document}, token {token}: the id is {first[1]}; expected "
-                f"0 to {self._vocab_size - 1}; {count} such ids in this shard"
-            )
-        elif reader.vocab_size != self._vocab_size:
-            yield (
-                f"{self._file}: the metadata say that the vocabulary has {reader.vocab_size} ids; "
-                f"expected {self._vocab_size}"
+                f"{self.file}: the metadata say that the vocabulary has {reader.vocab_size} ids; "
+                f"expected {self.vocab_size}"
             )
         for problem in reader.wrong_columns():
-            yield f"{self._file}: {problem}"
+            yield f"{self.file}: {problem}"

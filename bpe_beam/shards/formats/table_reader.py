@@ -79,7 +79,7 @@ class TableReader(TableRows):
         return self._group_ids(group)[start:stop]
 
     def locate(self, token: int) -> tuple[int, int]:
-        """Return the document of a token of the shard, and the token's position in it."""
+        """See `IdReader.locate`."""
         check_range("tokens", token, token + 1, self.token_count)
         group = int(np.searchsorted(self._tokens, token, side="right")) - 1
         token -= int(self._tokens[group])
@@ -97,8 +97,8 @@ class TableReader(TableRows):
             columns[field.name] = pa.concat_arrays([pa.array([], field.type), *parts])
         return pa.RecordBatch.from_pydict(columns)
 
-    def groups(self) -> Iterator[NDArray[np.uint32]]:
-        """Yield the ids of each group of rows; check the lengths of its lists."""
+    def id_batches(self) -> Iterator[NDArray[np.uint32]]:
+        """See `IdReader.id_batches`; checks the lengths of all lists."""
         for group in range(self._file.groups):
             yield self._group_ids(group)
 
