@@ -1,1 +1,1 @@
-"""What Python calls: training, counting and evaluating, on texts in memory, files or counts."""
+"""The functions for calls from Python: train, count, evaluate, tokenize."""

@@ -28,7 +28,7 @@ from bpe_beam.progress import Stage
 from bpe_beam.workers.processes import WorkerProcesses
 
 TABLE_BYTES = 64_000_000
-"""The most memory of a thread's table before its words move to the table of all."""
+"""The maximum memory of a thread's table; then its words move to the table of all threads."""
 
 _WAITING = 2
 """Batches for each thread, counted or waiting."""
@@ -43,22 +43,22 @@ def count_texts(
     """Return the counts of texts."""
     if None not in sources:
         check_sources([str(name) for name in sources])
-    found: dict[str | None, CountedSource] = {}
+    counted: dict[str | None, CountedSource] = {}
     first = 0
     for name, texts in sources.items():
         source = _Source(rules, first, stage)
-        found[name] = source.count(batches_of(texts), workers)
+        counted[name] = source.count(batches_of(texts), workers)
         first = source.documents
     if first == 0:
         raise DataError("there is no text to count: the texts are empty")
-    return WordCounts.of(rules, found)
+    return WordCounts.of(rules, counted)
 
 
 class _Source:
     """The words of one source while its texts are counted.
 
     Attributes:
-        documents: The number of texts taken so far, those of earlier sources included.
+        documents: The number of texts taken so far, including earlier sources.
     """
 
     def __init__(self, rules: WordRules, first: int, stage: Stage) -> None:

@@ -13,7 +13,7 @@ from bpe_beam.tokenizer import text_input
 Batch: TypeAlias = "list[Any] | pa.Array"
 
 BATCH_CHARACTERS = 1 << 20
-MOST_TEXTS = 1 << 14
+MAX_TEXTS = 1 << 14
 
 _TEXTS = (str, bytes)
 _ARROW = (pa.Array, pa.ChunkedArray)
@@ -35,13 +35,13 @@ def batches_of(texts: Iterable[Any]) -> Iterator[Batch]:
             if batch:
                 yield batch
                 batch, characters = [], 0
-            own = _of_arrow(text, number) if isinstance(text, _ARROW) else batches_of(text)
-            for nested in own:
+            inner = _of_arrow(text, number) if isinstance(text, _ARROW) else batches_of(text)
+            for nested in inner:
                 number += len(nested)
                 yield nested
         else:
             raise _wrong_type(text, number)
-        if characters >= BATCH_CHARACTERS or len(batch) >= MOST_TEXTS:
+        if characters >= BATCH_CHARACTERS or len(batch) >= MAX_TEXTS:
             yield batch
             batch, characters = [], 0
     if batch:

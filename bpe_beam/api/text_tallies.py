@@ -24,7 +24,7 @@ def tallies_of_texts(
 ) -> Iterator[tuple[str | None, list[Tally]]]:
     """Yield each source of texts, which are read once, with the tally of each vocabulary.
 
-    Without sources, the only key is None. The words are those of the named pre-tokenizer.
+    Without sources, the only key is None. The named pre-tokenizer makes the words.
     """
     if None not in sources:
         check_sources(map(str, sources))

@@ -77,8 +77,8 @@ def tokenize(
             path.write_bytes(tokenizer.json_bytes)
             path.with_name(CONFIG_FILE).write_bytes(msgspec.json.encode(tokenizer.roles))
             tokenizer = path
-        given = {**options, "tokenizer": tokenizer, "output": output, **of_run}
-        values = values_of("tokenize", TokenizeSettings, given, writes=True)
+        arguments = {**options, "tokenizer": tokenizer, "output": output, **of_run}
+        values = values_of("tokenize", TokenizeSettings, arguments, writes=True)
         chosen = {name: values.pop(name) for name in (*of_run, "storage_options") if name in values}
         run = RunSettings(progress=mode, quiet=True, runner_options=tuple(runner_options), **chosen)
         settings = settings_of(TokenizeSettings, {**values, "run": run})

@@ -108,7 +108,7 @@ def _check_sources(sources: tuple[tuple[str, str], ...]) -> None:
 
 @dataclass(frozen=True)
 class RunSettings(Settings):
-    """How a job runs; no artifact depends on these settings.
+    """Settings of a run; no artifact depends on them.
 
     `runner_options` are flags of the runner: `--name=value` or `--name`.
     """

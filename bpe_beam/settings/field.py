@@ -29,7 +29,7 @@ class Option(msgspec.Struct, frozen=True):
     """One option of a job.
 
     Attributes:
-        help: What it does, in sentences.
+        help: Its effect, in sentences.
         metavar: The name of the value in the help; empty for a switch.
         kind: The form of the value.
             `one`: one value.
@@ -192,7 +192,7 @@ class Settings:
 
     @property
     def only_estimates(self) -> bool:
-        """Whether the command estimates what the job takes, in place of running it."""
+        """Whether the command estimates the costs of the job instead of running it."""
         return False
 
 

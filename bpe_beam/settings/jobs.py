@@ -1,4 +1,4 @@
-"""The jobs of the command line: what each does, and the class of its settings."""
+"""The jobs of the command line: their purposes, examples, and classes of settings."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Job(msgspec.Struct, frozen=True, dict=True):
         settings_name: Module and class of its settings in `bpe_beam.settings`. A command imports
             the settings of its own job only.
         summary: Its purpose in a line.
-        example: Command lines that can be used as they are.
-        note: More for the end of its help.
-        verdict: The key of the summary that decides whether the exit code is 0 or 1; it is 2 after
-            any error. Empty: the exit codes of all other jobs.
+        example: Command lines that work unchanged.
+        note: The end of its help.
+        verdict: The key of the summary that decides between the exit codes 0 and 1; any error gives
+            2. Empty: the exit codes of all other jobs.
         resumes: Whether the same command continues an interrupted job that has a summary.
     """
 
@@ -49,12 +49,12 @@ class Job(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def has_runner(self) -> bool:
-        """Whether it has a Beam runner and its flags."""
+        """Whether it takes a Beam runner and flags of the runner."""
         return "--runner" in self.options
 
     @property
     def shows_summary(self) -> bool:
-        """Whether its summary is shown on stderr at its end; other jobs print their result."""
+        """Whether it ends with a summary on stderr; other jobs print their result."""
         return not {"--runner", "--overwrite", "--full"}.isdisjoint(self.options)
 
 

@@ -65,5 +65,5 @@ class StreamTokenizeSettings(Settings):
 
     @property
     def run(self) -> RunSettings:
-        """How the job runs."""
+        """The settings of the run."""
         return self.tokenize.run
