@@ -100,13 +100,13 @@ def documented(
         for group, lines in groups.items():
             text += f"\n\n{group}::\n\n" + "\n".join(lines)  # a literal block of reStructuredText
         function.__doc__ = text
-        first, *others = inspect.signature(function).parameters.values()
-        keywords = [each for each in others if each.kind is each.KEYWORD_ONLY]
-        names = {each.name for each in keywords} | about_files
+        parameters = inspect.signature(function).parameters.values()
+        declared = [each for each in parameters if each.kind is not each.VAR_KEYWORD]
+        names = {each.name for each in declared} | about_files
         more = [option for name, option in options.items() if name not in names]
         files = [options[name] for name in options if name in about_files]
         function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [first, *keywords, *map(_parameter, [*more, *files])],
+            [*declared, *map(_parameter, [*more, *files])],
             return_annotation=inspect.signature(function).return_annotation,
         )
         return function

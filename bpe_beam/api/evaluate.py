@@ -60,6 +60,7 @@ def evaluate(
     tokenizers: Tokenizer | Sequence[Tokenizer] | Mapping[Any, Tokenizer],
     texts_or_counts: Any = None,
     *,
+    vocab_sizes: Sequence[int | str] | int | str = (),
     workers: int | None = None,
     progress: bool | str = False,
     **options: Any,
@@ -80,6 +81,8 @@ def evaluate(
             Files: one str or Path (a path, a URL, a folder, a glob, or @FILE, a list of them), or a
             list of Path; several as str with `inputs=[...]`. Counts: what `bpe_beam.count`
             returned, or the path or URL of a folder that `bpe-beam count` wrote.
+        vocab_sizes: Sizes of smaller vocabularies to report too, made of the first merges, such as
+            `[16000, "32k"]`; only for BPE.
         workers: The number of threads for files; None: the number of cores.
         progress: Whether to show the progress of files on stderr; or how: "bar", "plain" or "json".
         **options: The options below.
@@ -99,6 +102,7 @@ def evaluate(
         TypeError: An argument is not an option.
     """
     names, each = _several(tokenizers)
+    options["vocab_sizes"] = vocab_sizes
     values = values_of("evaluate", EvaluateSettings, options, without=_OF_THE_COMMAND)
     named = next((one for one in values.get("vocab_sizes", ()) if not isinstance(one, int)), None)
     require(named is None, f"must be sizes without names, got {named!r}", "vocab_sizes")

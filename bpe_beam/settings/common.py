@@ -193,6 +193,11 @@ class RunSettings(Settings):
         return values[-1] if values else None
 
     @property
+    def makes_template(self) -> bool:
+        """Whether the job writes a template of Dataflow instead of running."""
+        return self.runner_flag("--template_location") is not None
+
+    @property
     def is_local(self) -> bool:
         """Whether the local engine runs the job.
 
@@ -243,8 +248,9 @@ class InputSettings(Settings):
         metavar="[NAME=]FIELD",
         kind="pairs",
         help="Field or column that contains the text. Use dots for nested fields, as in "
-        r"meta.body, and \. for a dot in a name. NAME=FIELD applies only to the files of a "
-        "--source, a folder or a glob, such as code=content; repeat for more.",
+        r"meta.body, and \. for a dot in a name. NAME=FIELD applies only to files that "
+        "NAME means: a source (see --source), a folder or a glob, such as code=content; repeat for "
+        "more.",
         parse=parse_field,
         check=check_field,
         identity="always",
@@ -352,12 +358,12 @@ def output_option(what: str) -> Any:
     return option(metavar="DIR", help=f"Folder for the {what}.")
 
 
-def tokenizer_option() -> Any:
-    """Return the required option `--tokenizer`."""
+def tokenizer_option(**more: Any) -> Any:
+    """Return the required option `--tokenizer`; `more` are other attributes of Option."""
     return option(
-        metavar="F",
         help="Tokenizer: tokenizer.json, a SentencePiece .model, a tekken.json, or a folder that "
         "contains one of them; a path or URL.",
+        **{"metavar": "F", **more},
     )
 
 

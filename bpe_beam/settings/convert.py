@@ -56,7 +56,7 @@ class ConvertSettings(Settings):
             remedy="give {format}, {shards} or {columns}",
         )
         require(
-            not any(f.startswith("--template_location=") for f in self.run.runner_options),
+            not self.run.makes_template,
             "convert has no template; count and tokenize have one",
         )
         require_reachable(self.run.runner, folders=self.folders, output=(self.output,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bpe_beam.settings.common import MESSAGES, RunSettings
+from bpe_beam.settings.common import MESSAGES, RunSettings, tokenizer_option
 from bpe_beam.settings.field import Settings, option, part
 
 EXPORT_FORMATS = ("tokenizer_json", "transformers", "sentencepiece", "tiktoken")
@@ -15,12 +15,7 @@ EXPORT_FORMATS = ("tokenizer_json", "transformers", "sentencepiece", "tiktoken")
 class ExportSettings(Settings):
     """Settings of `export`: a tokenizer to write in another form."""
 
-    tokenizer: str = option(
-        flag="tokenizer",
-        metavar="TOKENIZER",
-        help="Tokenizer: tokenizer.json, a SentencePiece .model, a tekken.json, or a folder that "
-        "contains one of them; a path or URL.",
-    )
+    tokenizer: str = tokenizer_option(flag="tokenizer", metavar="TOKENIZER")
     output: str = option(
         metavar="PATH", help="File to write; for the format transformers, a folder."
     )

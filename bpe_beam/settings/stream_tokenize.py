@@ -59,7 +59,7 @@ class StreamTokenizeSettings(Settings):
             remedy="give FlinkRunner, PrismRunner or another, with its flags",
         )
         require(
-            not any(f.startswith("--template_location=") for f in self.run.runner_options),
+            not self.run.makes_template,
             "stream-tokenize has no template; count and tokenize have one",
         )
 

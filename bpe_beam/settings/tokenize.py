@@ -211,7 +211,7 @@ class TokenizeSettings(Settings):
             remedy="give {max_document_tokens}",
         )
         require(
-            not any(f.startswith("--template_location=") for f in self.run.runner_options)
+            not self.run.makes_template
             or (len(self.formats) == 1 and self.arranging.arrangement is None),
             "a template of tokenize must have one format and no sequences, seed or validation "
             "share",

@@ -281,7 +281,7 @@ class TrainingSettings(Settings):
     def check(self) -> None:
         """Refuse settings that exclude one another."""
         require(
-            not any(flag.startswith("--template_location=") for flag in self.run.runner_options),
+            not self.run.makes_template,
             "train has no template, since it launches several pipelines: make a template of count, "
             "and train from its counts",
         )

@@ -75,6 +75,18 @@ def test_files_need_only_their_names() -> None:
     assert found.input == InputSettings(inputs=("a", "b"))
 
 
+def test_evaluate_has_the_options_of_reading_and_of_figures() -> None:
+    parameters = inspect.signature(bpe_beam.evaluate).parameters
+    help = inspect.getdoc(bpe_beam.evaluate) or ""
+    names = {"pretokenizer", "parallel", "inputs", "text_field", "sources"}
+    assert names | {"tokenizers", "texts_or_counts", "vocab_sizes", "storage_options"} <= {
+        *parameters
+    }
+    for name in names:
+        assert help.count(f"\n    {name}: ") == 1
+    assert {"output", "format", "work", "samples", "runner", "counts"}.isdisjoint(parameters)
+
+
 def test_the_signature_and_the_help_have_every_option_once() -> None:
     functions: tuple[Any, ...] = (
         (bpe_beam.train, TrainSettings, "vocab_size"),
