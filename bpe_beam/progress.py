@@ -22,7 +22,7 @@ from bpe_beam.messages import format_bytes, format_seconds
 from bpe_beam.terminal import Terminal, columns_of, is_terminal
 
 MODES = ("auto", "bar", "plain", "json", "none")
-"""How progress is shown; auto is a bar on a terminal, and plain lines elsewhere."""
+"""The ways to show progress; auto is a bar on a terminal, and plain lines elsewhere."""
 
 _LINE_SECONDS = 5.0
 """The minimum time between two lines of a stage."""
@@ -66,13 +66,13 @@ class Snapshot(NamedTuple):
 
     Attributes:
         stage: The stage's name.
-        done: How much is done, in `unit`.
-        total: How much there is to do; None if it is unknown.
-        unit: What `done` and `total` count.
+        done: The amount that is done, in `unit`.
+        total: The amount in total; None if it is unknown.
+        unit: The unit of `done` and `total`.
         counters: All other counters; names that begin with an underscore are not shown.
         seconds: The seconds since the stage began.
         eta_seconds: The estimated seconds left; None if they are unknown.
-        kept: How much of `done` earlier runs have done; the other counters leave it out.
+        kept: The share of `done` that earlier runs have done; the other counters leave it out.
     """
 
     stage: str
@@ -252,7 +252,7 @@ def _bar_line(snapshot: Snapshot, columns: int, finished: bool = False) -> str:
 
 
 def _figures(snapshot: Snapshot, finished: bool = False) -> list[str]:
-    """Return the figures of a stage beside its percentage, the most important first."""
+    """Return the figures of a stage that follow its percentage, the most important first."""
     figures = [_amount(snapshot, finished)]
     if finished:
         figures.append(format_seconds(snapshot.seconds))

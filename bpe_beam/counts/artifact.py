@@ -143,7 +143,7 @@ def read_part(
         raise DataError(f"{url}: {fault}; no job of bpe-beam wrote it")
     if part.sources is None:
         return sources
-    return {source: own.drop_columns(["source"]) for source, own in sources.items()}
+    return {source: words.drop_columns(["source"]) for source, words in sources.items()}
 
 
 def _fault(table: pa.Table, sources: Mapping[str | None, pa.Table]) -> str | None:
@@ -157,7 +157,7 @@ def _fault(table: pa.Table, sources: Mapping[str | None, pa.Table]) -> str | Non
         return "a count is below 1"
     for source, own in sources.items():
         if source is not None and own["source"].unique().to_pylist() != [source]:
-            return "its sources are not those of the manifest, in order"
+            return "its sources differ from the sources in the manifest, in order"
         if not _native.texts_ascend(*string_buffers(own["word"].combine_chunks())):
             return "a word is empty, or its words are out of order"
     return None
@@ -191,7 +191,7 @@ def added_up(
     with_places: bool,
     factors: Mapping[str, int] | None = None,
 ) -> pa.Table:
-    """Return the words of a part in order, those of all sources added up."""
+    """Return the words of a part in order, added up over all sources."""
     if None in words:
         return words[None]
     every = WordTable(with_places=with_places)

@@ -31,10 +31,10 @@ from bpe_beam.storage.json_file import (
 )
 
 MAX_SOURCES = 1000
-"""The most sources of a counts folder: each has a table of its own where words are counted."""
+"""The maximum number of sources of a counts folder: workers have a table for each source."""
 
 MAX_SOURCE_NAME = 1000
-"""The most characters of a source's name: it is in every row and before every block."""
+"""The maximum characters of a source's name: it is in every row and before every block."""
 
 
 class CountsPart(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -68,7 +68,7 @@ class CountsPart(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
 
 class SourceTotals(Struct, frozen=True, forbid_unknown_fields=True):
-    """The amounts of one source, as `CountsManifest` has those of all."""
+    """The amounts of one source; see `CountsManifest`."""
 
     documents: Count
     text_bytes: Count
@@ -82,9 +82,9 @@ class Filtered(Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         min_count: Words with a lower count were dropped.
         sources: The sources that were kept; None: all.
-        unique_words: The number of words that are no longer there, each counted once.
-        words: The number of occurrences that are no longer there, those of words that stayed in
-            other sources included.
+        unique_words: The number of words that were dropped, each counted once.
+        words: The number of occurrences that were dropped, also of words that stayed in other
+            sources.
     """
 
     min_count: Count
@@ -172,7 +172,7 @@ class CountsManifest(Struct, frozen=True, forbid_unknown_fields=True):
         return manifest
 
     def _check_parts(self) -> None:
-        """Check that each part is there once, and that the parts add up; raise ValueError."""
+        """Check that each part exists once, and that the parts add up; raise ValueError."""
         count = len(self.parts)
         known = set(self.sources or ())
         for number, part in enumerate(self.parts):
@@ -249,15 +249,15 @@ def source_totals(
 
 def check_sources(names: Iterable[str]) -> None:
     """Refuse too many sources, and too long names of sources."""
-    found = set(names)
-    longest = max(found, key=len, default="")
+    unique = set(names)
+    longest = max(unique, key=len, default="")
     if len(longest) > MAX_SOURCE_NAME:
         raise DataError(
             f"the name of a source has {len(longest):,} characters, {longest[:50]!r}...; at most "
             f"{MAX_SOURCE_NAME:,}",
             remedy="does {source_field} name the right field?",
         )
-    count = len(found)
+    count = len(unique)
     if count > MAX_SOURCES:
         raise DataError(
             f"the corpus has more than {MAX_SOURCES:,} sources, {count:,} so far",

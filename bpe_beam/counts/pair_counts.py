@@ -79,8 +79,8 @@ class PairCounts(CountTable):
 
     def frequent(self, floor: int, limit: int) -> tuple[pa.RecordBatch, int]:
         """Return the pairs with the highest counts."""
-        *columns, least = self._table.frequent(floor, limit)
-        return _pairs(columns), int(least)
+        *columns, minimum = self._table.frequent(floor, limit)
+        return _pairs(columns), int(minimum)
 
     def best(self, limit: int, ranks: NDArray[np.uint32] | None = None) -> pa.RecordBatch:
         """Return the first pairs in the order in which they would be merged."""

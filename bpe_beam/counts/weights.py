@@ -18,7 +18,7 @@ from bpe_beam.errors import UsageError
 from bpe_beam.messages import list_few
 
 DENOMINATOR = 1 << 20
-MOST = 2**63 - 1
+MAX_TOTAL = 2**63 - 1
 _SHOWN_SOURCES = 10
 
 _DECIMAL = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,40}))?")
@@ -67,9 +67,9 @@ class Weights(Struct, frozen=True):
         """Refuse weights with which the sum of all counts is beyond 64 bits, or 0."""
         factors = self.factors
         total = sum(count * factors[name] for name, count in words.items())
-        if total > MOST:
+        if total > MAX_TOTAL:
             raise UsageError(
-                f"the weighted counts are beyond 64 bits: together {total:,}, at most {MOST:,}; "
+                f"the weighted counts must be at most {MAX_TOTAL:,} together, got {total:,}; "
                 "give smaller weights, or weights with fewer binary digits, such as 0.5 and 0.25"
             )
         if total == 0:

@@ -16,6 +16,7 @@ from bpe_beam.counts.word_table import (
     WordTable,
     string_buffers,
 )
+from bpe_beam.storage.json_file import JsonObject
 from bpe_beam.tokenizer import text_input
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
 from bpe_beam.tokenizer.components.normalizers import normalizer_from_name
@@ -25,14 +26,14 @@ from bpe_beam.tokenizer.encoding.native_encoder import holds_gil, pipeline_of
 
 @dataclass(frozen=True)
 class WordRules:
-    """How texts are split into words, and what is kept of each word; plain and picklable.
+    """The rules by which texts are split into words; plain and picklable.
 
     Attributes:
         normalizer: The normalizer by name, as on the command line.
         pretokenizer: The pre-tokenizer by name, or `regex:PATTERN`.
         special_tokens: Tokens that are extracted from texts and never counted.
         with_places: Whether to keep where each word occurs first; `add_texts` then needs positions.
-        added_tokens: Those of the special tokens that are extracted by the settings of a tokenizer.
+        added_tokens: The special tokens that a tokenizer's own settings extract.
     """
 
     normalizer: str = "none"
@@ -42,20 +43,20 @@ class WordRules:
     added_tokens: tuple[AddedToken, ...] = ()
 
     @property
-    def of_counts(self) -> dict[str, Any]:
+    def of_counts(self) -> JsonObject:
         """The fields that a counts folder's manifest has."""
         names = ("normalizer", "pretokenizer", "special_tokens", "with_places")
         return {name: getattr(self, name) for name in names}
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> JsonObject:
         """The fields as JSON values, by which an unfinished count is resumed."""
         added: list[Any] = msgspec.to_builtins(self.added_tokens)
         return {**self.of_counts, **({"added_tokens": added} if added else {})}
 
     @property
     def hold_gil(self) -> bool:
-        """Whether counting holds the GIL, so that threads take turns."""
+        """Return whether counting holds the GIL, so that threads take turns."""
         return holds_gil(
             normalizer_from_name(self.normalizer),
             pretokenizer_from_name(self.pretokenizer, byte_level=True),

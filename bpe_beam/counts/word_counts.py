@@ -110,7 +110,7 @@ class WordCounts:
         return tuple(self.manifest.sources or ())
 
     def __eq__(self, other: object) -> bool:
-        """Whether both have the same words, counts and totals of the same rules and sources."""
+        """Return whether both have the same words, counts, totals, rules and sources."""
         if not isinstance(other, WordCounts):
             return NotImplemented
         return self is other or (
@@ -126,7 +126,7 @@ class WordCounts:
 
     @cached_property
     def words(self) -> pa.Table:
-        """All words: the columns `word` and `count`, those of all sources added up."""
+        """All words: the columns `word` and `count`, added up over all sources."""
         return added_up(self.tables, self.manifest.with_places).select(["word", "count"])
 
     def most_common(self, n: int = 10) -> list[tuple[str, int]]:

@@ -41,7 +41,7 @@ def schema_of(with_places: bool, with_sources: bool = False) -> pa.Schema:
 
 
 def _row_bytes(schema: pa.Schema) -> int:
-    """Return the bytes of a row beside the bytes of its word."""
+    """Return the bytes of a row without the bytes of its word."""
     fixed = [column.type.bit_width // 8 for column in schema if column.name != "word"]
     return int(sum(fixed)) + (8 if "word" in schema.names else 0)
 

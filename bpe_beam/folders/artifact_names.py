@@ -37,7 +37,7 @@ PARTS = ("train", "validation")
 """The folders of shards in the output of a job that divides its documents."""
 
 TOKEN_COUNTS_FILE = "__token_counts"
-"""How often each id occurs in a folder of shards."""
+"""The counts of each id in a folder of shards."""
 
 _PART = re.compile(r"-part-[0-9]+(?=\.|$)")
 

@@ -35,7 +35,7 @@ from bpe_beam.storage.names import absolute, attempted_name, is_local
 
 
 class Takeover(Struct, frozen=True):
-    """Which unfinished job may leave its folder to another one.
+    """A rule by which an unfinished job leaves its folder to another one.
 
     The two jobs differ in one setting. The unfinished one has written nothing but temporary files,
     and has finished only tasks that take a moment to run again.

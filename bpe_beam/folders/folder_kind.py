@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import (
     JOB_FILE,
@@ -12,15 +10,15 @@ from bpe_beam.folders.artifact_names import (
     TOKENIZER_FILE,
 )
 from bpe_beam.storage import Storage, redact
-from bpe_beam.storage.json_file import parse_json
+from bpe_beam.storage.json_file import JsonObject, parse_json
 
 COUNTS = "word counts"
 SHARDS = "shards"
 A_TOKENIZER = "a tokenizer"
 WINDOWS = "windows of shards"
 
-_MOST_BYTES = 256 << 20
-"""The most bytes of a manifest that is read; of a longer one the kind is not known."""
+_MAXIMUM_BYTES = 256 << 20
+"""The maximum bytes of a manifest that is read; the kind of a longer one is unknown."""
 
 _OF_JOBS = {
     "count": COUNTS,
@@ -62,10 +60,10 @@ def refuse_other(storage: Storage, folder: str, wanted: str) -> None:
     raise UsageError(f"{redact(folder)} holds {kind}, not {wanted}{give}")
 
 
-def _object(storage: Storage, url: str) -> dict[str, Any]:
+def _object(storage: Storage, url: str) -> JsonObject:
     """Return the JSON object in a file; empty if there is none."""
     try:
-        value = parse_json(storage.read_head(url, _MOST_BYTES), url)
+        value = parse_json(storage.read_head(url, _MAXIMUM_BYTES), url)
     except DataError:
         return {}
     return value if isinstance(value, dict) else {}

@@ -16,6 +16,7 @@ from bpe_beam.folders.artifact_names import JOB_FILE
 from bpe_beam.folders.compact_names import PackedNames, pack_names, unpack_names
 from bpe_beam.storage.json_file import (
     VERSION,
+    JsonObject,
     OtherVersionError,
     Sha256,
     parse_json,
@@ -33,23 +34,23 @@ class _JobFile(Struct, frozen=True, forbid_unknown_fields=True):
     job: str
     version: int
     fingerprint: Sha256
-    settings: dict[str, Any]
+    settings: JsonObject
     final: str
     files: PackedNames
 
 
 class JobRecord(Struct, frozen=True):
-    """What `__job` says.
+    """The content of `__job`.
 
     Attributes:
         job: The job's name.
         settings: Every setting that the result depends on, as JSON reads it back.
-        final: The file whose presence says that the job has finished.
+        final: The file that exists when the job has finished.
         names: The exact names of the other files that the job may write, relative to the folder.
     """
 
     job: str
-    settings: dict[str, Any]
+    settings: JsonObject
     final: str
     names: frozenset[str]
 

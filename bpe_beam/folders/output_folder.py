@@ -231,8 +231,8 @@ class OutputFolder(JobFolder):
     def remove_strays(self, names: Iterable[str], receipts: Iterable[Receipt]) -> None:
         """Remove files of the job that no receipt names: killed tasks may have left them."""
         named = {file.name for receipt in receipts for file in receipt.files}
-        there = names_present(self.storage, self.url, self.folders)
-        self.remove(there.intersection(names) - named)
+        present = names_present(self.storage, self.url, self.folders)
+        self.remove(present.intersection(names) - named)
 
     def finish(self, final_name: str, data: bytes) -> None:
         """Write the final file and remove all temporary files; files that no job recorded stay."""
@@ -248,11 +248,11 @@ class OutputFolder(JobFolder):
                 raise self._other_run(final_name) from error
         self.storage.sync_folders(self.url)
         self.finished = True
-        there = names_present(self.storage, self.url, self.folders)
+        present = names_present(self.storage, self.url, self.folders)
         # Another run may be writing the final file with the same bytes: keep the attempts that
         # began after this run claimed the folder.
-        begun = {name for name in there if name.startswith(f"{final_name}.")}
-        self.clear_attempts(there - (begun - self.names_before))
+        begun = {name for name in present if name.startswith(f"{final_name}.")}
+        self.clear_attempts(present - (begun - self.names_before))
         self.remove_work()
 
     def release(self) -> None:

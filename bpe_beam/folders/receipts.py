@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -22,7 +22,7 @@ from msgspec import Struct
 from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage import Storage, redact
-from bpe_beam.storage.json_file import VERSION, read_signed, to_struct, with_checksum
+from bpe_beam.storage.json_file import VERSION, JsonObject, read_signed, to_struct, with_checksum
 from bpe_beam.storage.names import is_local
 
 WORK = "work"
@@ -33,30 +33,30 @@ _RECEIPT = re.compile(rf"{WORK}/({_TASK.pattern})\.json")
 _BLOCK_BYTES = 1 << 20
 
 HASHED_BYTES = 256 << 20
-"""The most bytes of a finished local folder that are hashed when it is looked at, or its job is
+"""The maximum bytes of a finished local folder that are hashed when it is looked at, or its job is
 started again. This takes half a second. `bpe-beam verify` reads all."""
 
 _FEW = 64
-"""The most requests to a local disk that are made one after the other."""
+"""The maximum number of requests to a local disk that are made one after the other."""
 
 T = TypeVar("T")
 S = TypeVar("S")
 
 
 class Receipt(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is recorded of a finished task.
+    """The record of a finished task.
 
     Attributes:
         task: The task's name: letters, digits, `.`, `_`, `-`.
         fingerprint: The fingerprint of the job or the window that the task is of.
         files: The task's files, by names relative to the folder; may be empty.
-        stats: What the job needs to know of the task, as JSON values.
+        stats: The figures that the job needs, as JSON values.
     """
 
     task: str
     fingerprint: str
     files: tuple[FileInfo, ...]
-    stats: dict[str, Any]
+    stats: JsonObject
 
     def read_stats(self, struct: type[T]) -> T:
         """Return the stats as an object of a class; raise DataError if they do not fit it."""

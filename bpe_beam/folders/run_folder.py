@@ -59,15 +59,15 @@ class RunFolder(TaskFolder):
 
         Cost: reads each receipt, none of the files that they name.
         """
-        found = self.request_each(self.read_receipt, self.finished_tasks())
+        receipts = self.request_each(self.read_receipt, self.finished_tasks())
         return {
             receipt.task: receipt
-            for receipt in found
+            for receipt in receipts
             if receipt is not None and all(self._may_be(file.name) for file in receipt.files)
         }
 
     def all_receipts(self, tasks: Iterable[str]) -> dict[str, Receipt]:
-        """Return all receipts, after a check that those of these tasks are among them."""
+        """Return all receipts, after a check that each of these tasks has one."""
         receipts = self.receipts()
         missing = [task for task in tasks if task not in receipts]
         if missing:
@@ -80,10 +80,10 @@ class RunFolder(TaskFolder):
 
     def remove_run(self) -> None:
         """Remove what the job wrote in this folder, and the folders left empty."""
-        there = names_present(self.storage, self.url, self.folders)
+        present = names_present(self.storage, self.url, self.folders)
         self.remove(
             name
-            for name in there
+            for name in present
             if self.owns(name) or self.is_receipt(name) or self._is_attempt(name)
         )
         for folder in sorted(self.folders, reverse=True):
@@ -91,13 +91,15 @@ class RunFolder(TaskFolder):
         self.storage.remove_folder_if_empty(self.url)
 
     def clear_attempts(self, present: Iterable[str]) -> None:
-        """Remove those of these files that were never completed."""
+        """Remove the attempts among these files, which were never completed."""
         self.remove([name for name in present if self._is_attempt(name)])
 
     def _is_attempt(self, name: str) -> bool:
         final = attempted_name(name)
-        own = (JOB_FILE, self.record.final)
-        return final is not None and (self.owns(final) or final in own or self.is_receipt(final))
+        first_and_last = (JOB_FILE, self.record.final)
+        if final is None:
+            return False
+        return self.owns(final) or final in first_and_last or self.is_receipt(final)
 
     def _may_be(self, name: str) -> bool:
         """Return whether a receipt may name this file: one of the job, here or in a run's folder.
@@ -126,8 +128,8 @@ class JobFolder(RunFolder):
 
     def runs(self) -> list[RunFolder]:
         """Return the folders of all pipelines that were launched."""
-        found = self.storage.list_names(self.path(WORK))
-        return [self.run(name) for name in found if _RUN.fullmatch(name)]
+        names = self.storage.list_names(self.path(WORK))
+        return [self.run(name) for name in names if _RUN.fullmatch(name)]
 
     def take(self, run: RunFolder, *, all_files: bool) -> None:
         """Move the finished tasks of a run to this folder: files first, then the receipt.
@@ -176,9 +178,9 @@ class JobFolder(RunFolder):
         # Damaged ones cannot be read, so the names of the tasks' files tell.
         stems = (name.rpartition("/")[2].partition(".")[0] for name in self.record.names)
         known |= {receipt_name(task) for task in stems}
-        there = [f"{WORK}/{name}" for name in self.storage.list_names(self.path(WORK))]
+        names = [f"{WORK}/{name}" for name in self.storage.list_names(self.path(WORK))]
         self.remove(
-            name for name in there if name in known or self.owns(name) or self._is_attempt(name)
+            name for name in names if name in known or self.owns(name) or self._is_attempt(name)
         )
         self.storage.remove_folder_if_empty(self.path(WORK))
 
@@ -190,12 +192,12 @@ def folders_of(names: Iterable[str]) -> set[str]:
 
 def names_present(storage: Storage, url: str, folders: Iterable[str]) -> frozenset[str]:
     """Return the relative names of existing files in a folder, its `work/` and other folders."""
-    found = set(storage.list_names(url))
+    names = set(storage.list_names(url))
     for folder in {*folders, WORK}:
-        if folder.partition("/")[0] in found:
+        if folder.partition("/")[0] in names:
             inside = storage.list_names(storage.join(url, *folder.split("/")))
-            found |= {f"{folder}/{name}" for name in inside}
-    return frozenset(found)
+            names |= {f"{folder}/{name}" for name in inside}
+    return frozenset(names)
 
 
 def remove_all_in(storage: Storage, url: str) -> None:

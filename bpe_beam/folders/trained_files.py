@@ -1,4 +1,4 @@
-"""What the summary of a folder that `train` wrote says of the folder's other files."""
+"""The files of a folder that `train` wrote, as its summary lists them."""
 
 from __future__ import annotations
 

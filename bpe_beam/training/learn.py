@@ -29,9 +29,9 @@ from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
 
 # Fewer merges leave most words split, whatever the score.
 _MANY_MERGES = 1_000
-# The greatest share of the boundaries within words that may be left, as measured in
+# The maximum share of the boundaries within words that no merge joins, as measured in
 # docs/algorithm.md.
-_MOST_UNJOINED = 1 / 3
+_MAXIMUM_UNJOINED = 1 / 3
 
 _BPE_TIME = (
     (0.0, 0.15),
@@ -69,7 +69,7 @@ def learn(
     of merges since the last call.
 
     Returns:
-        All entries and all merges, those of the base tokenizer first. WordPiece encodes without
+        All entries and all merges, beginning with the base tokenizer. WordPiece encodes without
         the merges.
     """
     if isinstance(recipe, WordLevelRecipe):
@@ -78,18 +78,18 @@ def learn(
     start = begin_vocabulary(recipe, seen, base_tokenizer)
     vocabulary = Vocabulary(start, recipe)
     symbols = start.symbols(words)
-    positions, most = size_of(symbols).positions, trainer_memory.MAX_POSITIONS
+    positions, maximum = size_of(symbols).positions, trainer_memory.MAX_POSITIONS
     require(
-        positions <= most,
-        f"the words have {positions:,} symbols and ends, and one trainer can process {most:,}",
+        positions <= maximum,
+        f"the words have {positions:,} symbols and ends, and one trainer can process {maximum:,}",
         remedy="set {merge_rounds} to distributed, or use fewer words",
     )
     learner = make_learner(vocabulary, symbols, recipe.min_frequency)
     del symbols  # which take as much memory as the learner's copy
     before = learner.token_count
-    found = find_merges(learner, on_progress)
-    vocabulary.add(found.rows, found.counts)
-    vocabulary.text_full = found.text_full
+    merges = find_merges(learner, on_progress)
+    vocabulary.add(merges.rows, merges.counts)
+    vocabulary.text_full = merges.text_full
     vocabulary.totals = WordTotals(words.total, words.total_bytes, before, learner.token_count)
     return vocabulary.result()
 
@@ -104,12 +104,12 @@ def _learn_word_level(words: Words, recipe: WordLevelRecipe) -> TrainingResult:
     require_room(recipe.vocab_size, len(ids))
     # Some words may be special tokens, which have ids already.
     room = recipe.vocab_size
-    least = recipe.min_frequency
+    minimum = recipe.min_frequency
     if len(words.counts) > room:
         rank = len(words.counts) - room
-        least = max(least, int(np.partition(words.counts, rank)[rank]))
+        minimum = max(minimum, int(np.partition(words.counts, rank)[rank]))
     entries = []
-    for word in np.flatnonzero(words.counts >= least).tolist():
+    for word in np.flatnonzero(words.counts >= minimum).tolist():
         text = words.data[words.offsets[word] : words.offsets[word + 1]].tobytes()
         entries.append((-int(words.counts[word]), text))
     entries.sort()
@@ -120,11 +120,11 @@ def _learn_word_level(words: Words, recipe: WordLevelRecipe) -> TrainingResult:
 
 
 def is_nearly_characters(learned: TrainingResult) -> bool:
-    """Whether many merges joined little of the words, as WordPiece's likelihood does by default.
+    """Return whether many merges joined little of the words, as WordPiece's likelihood often does.
 
     Then the frequent words are split, and rare sequences of rare characters are entries.
     """
     totals = learned.totals
     if totals is None or totals.tokens is None or len(learned.merges) < _MANY_MERGES:
         return False
-    return totals.tokens - totals.words > _MOST_UNJOINED * (totals.symbols - totals.words)
+    return totals.tokens - totals.words > _MAXIMUM_UNJOINED * (totals.symbols - totals.words)

@@ -1,4 +1,4 @@
-"""What is trained: a frozen recipe for each model, checked when it is made.
+"""A frozen recipe for each model that is trained, checked when it is made.
 
 The enumerations of models, tie rules, alphabets and symbols are here too. Light to import, since
 the command line needs them for its help: no NumPy, no Arrow.
@@ -51,8 +51,8 @@ class _Entries(msgspec.Struct, frozen=True):
     Attributes:
         vocab_size: Number of entries at which training stops, special tokens and alphabet
             included; 1 to `MAX_VOCAB_SIZE`.
-        min_frequency: The least count of a pair that is merged, or of a word that is kept; 0 means
-            1.
+        min_frequency: The minimum count of a pair that is merged, or of a word that is kept; 0
+            means 1.
         special_tokens: The first entries of the vocabulary, in this order.
         unk_token: The token that encodes what is not in the vocabulary; the very first entry unless
             it is one of the special tokens.
@@ -115,8 +115,8 @@ class _Merging(_Entries, frozen=True):
     Attributes:
         tie_break: Which of the best pairs is merged.
         initial_alphabet: Characters that are in the vocabulary even if they do not occur.
-        limit_alphabet: The most characters that are kept, `initial_alphabet` first, then the most
-            frequent; the others are deleted from the words. At least 0. None: no limit.
+        limit_alphabet: The maximum number of characters: `initial_alphabet`, then the most frequent
+            ones. Others are deleted from the words. At least 0. None: no limit.
         max_token_length: Never make a token of this many or more characters (at least 1); tokens of
             two characters are always allowed. None: no limit.
     """
@@ -137,7 +137,7 @@ class _Merging(_Entries, frozen=True):
 
 
 class BpeRecipe(_Merging, frozen=True):
-    """How BPE is trained; see docs/algorithm.md.
+    """The recipe of BPE; see docs/algorithm.md.
 
     Attributes:
         symbols: What words consist of before the first merge: `bytes`, written in the byte-level
@@ -240,12 +240,12 @@ class BpeRecipe(_Merging, frozen=True):
 
     @property
     def all_bytes(self) -> bool:
-        """Whether all 256 bytes are in the vocabulary."""
+        """Return whether all 256 bytes are in the vocabulary."""
         return self.symbols == "bytes" and self.alphabet != "seen"
 
 
 class WordPieceRecipe(_Merging, frozen=True):
-    """How WordPiece is trained by likelihood; see docs/algorithm.md.
+    """The recipe of WordPiece by likelihood; see docs/algorithm.md.
 
     Attributes:
         unk_token: As in every recipe; WordPiece requires one.
@@ -261,7 +261,7 @@ class WordPieceRecipe(_Merging, frozen=True):
 
 
 class WordLevelRecipe(_Entries, frozen=True):
-    """How a word-level vocabulary is made: the most frequent words.
+    """The recipe of a word-level vocabulary: the most frequent words.
 
     Attributes:
         unk_token: As in every recipe; a word-level model requires one.

@@ -9,7 +9,7 @@ import pytest
 
 from bpe_beam.counts.weights import (
     DENOMINATOR,
-    MOST,
+    MAX_TOTAL,
     Weights,
     explicit_weights,
     parse_temperature,
@@ -106,9 +106,12 @@ def test_the_weight_of_a_summary_is_what_was_typed(typed: str) -> None:
 
 def test_counts_beyond_64_bits() -> None:
     weights = Weights({"a": 3, "b": DENOMINATOR})
-    fits = (MOST - 3 * 7) // DENOMINATOR
+    fits = (MAX_TOTAL - 3 * 7) // DENOMINATOR
     weights.check_words({"a": 7, "b": fits})
-    with pytest.raises(UsageError, match="the weighted counts are beyond 64 bits: together 9,22"):
+    with pytest.raises(
+        UsageError,
+        match="the weighted counts must be at most 9,223,372,036,854,775,807 together, got 9,22",
+    ):
         weights.check_words({"a": 7, "b": fits + 1})
     with pytest.raises(UsageError, match="leave no words to train on"):
         Weights({"a": 0, "b": 1}).check_words({"a": 5, "b": 0})

@@ -132,6 +132,6 @@ def test_a_config_and_counts_that_agree(corpus: Path, tmp_path: Path) -> None:
     assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     refused = run(*train, "--pretokenizer", "bert", "--output", tmp_path / "c")
     assert refused.code == 2
-    assert "--pretokenizer must be that of the counts, 'gpt2'" in refused.err
+    assert "--pretokenizer must be 'gpt2', as in the counts" in refused.err
     both = run(*train, "--text-field", "body", "--output", tmp_path / "c")
     assert (both.code, "line 1: input exclude each other" in both.err) == (2, True)

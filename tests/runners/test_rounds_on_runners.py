@@ -33,7 +33,7 @@ SMALL_PIECES = (
     "-c",
     "import sys; from bpe_beam.cli import main as cli; "
     "from bpe_beam.jobs.train import commits as rounds_folder; "
-    "rounds_folder.LEAST_WORD_BYTES = 15_000; sys.exit(cli.main(sys.argv[1:]))",
+    "rounds_folder.MINIMUM_WORD_BYTES = 15_000; sys.exit(cli.main(sys.argv[1:]))",
 )
 
 

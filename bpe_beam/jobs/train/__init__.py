@@ -75,12 +75,12 @@ def train_from_parts(settings: TrainingSettings, parts: int, progress: Progress)
     plan = plan_training(settings, Storage(settings.run.storage_options))
     assert plan.counts is not None
     manifest = plan.counts.manifest
-    kept = manifest.parts[:parts]
+    sample = manifest.parts[:parts]
     manifest = msgspec.structs.replace(
         manifest,
-        parts=kept,
-        unique_words=sum(part.unique_words for part in kept),
-        word_bytes=sum(part.word_bytes for part in kept),
+        parts=sample,
+        unique_words=sum(part.unique_words for part in sample),
+        word_bytes=sum(part.word_bytes for part in sample),
     )
     counts = dataclasses.replace(plan.counts, manifest=manifest)
     return _run(dataclasses.replace(plan, counts=counts), progress, started)
@@ -233,9 +233,9 @@ def _finished_before(plan: TrainingPlan, folder: OutputFolder, started: float) -
 
 def _restore(summary: bytes) -> RestoredFolder:
     """Return a finished folder; if a file is missing or damaged, the job trains again."""
-    found = read_summary(summary)
-    files = tuple(found.files or ())
-    return RestoredFolder(found.job_fingerprint or None, {"tokenizer": RestoredTask(files, None)})
+    before = read_summary(summary)
+    files = tuple(before.files or ())
+    return RestoredFolder(before.job_fingerprint or None, {"tokenizer": RestoredTask(files, None)})
 
 
 def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder, Rows]:

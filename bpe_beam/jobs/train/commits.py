@@ -11,7 +11,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -23,11 +22,12 @@ from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.folders.receipts import WORK, side_by_side
 from bpe_beam.folders.run_folder import JobFolder, RunFolder
 from bpe_beam.storage import Storage
+from bpe_beam.storage.json_file import JsonObject
 from bpe_beam.training.merges.native_trainer import Row, WordTotals
 from bpe_beam.workers.rounds.task import FOLDERS, ROUND_FILE, PartSlice, WordBatch, is_round_file
 
-LEAST_WORD_BYTES = 8_000_000
-MOST_WORD_BYTES = 128_000_000
+MINIMUM_WORD_BYTES = 8_000_000
+MAXIMUM_WORD_BYTES = 128_000_000
 """The bytes of words that a word batch has at first: parts of the counts are joined, or cut, to
 come between these."""
 
@@ -40,12 +40,12 @@ def first_slices(manifest: CountsManifest) -> list[tuple[PartSlice, ...]]:
     sources: list[list[PartSlice]] = []
     room = 0
     for number, part in enumerate(manifest.parts):
-        slices = max(1, -(-part.word_bytes // MOST_WORD_BYTES))
+        slices = max(1, -(-part.word_bytes // MAXIMUM_WORD_BYTES))
         if sources and slices == 1 and part.word_bytes <= room:
             sources[-1].append(PartSlice(number, 0, 1))
         else:
             sources += [[PartSlice(number, i, slices)] for i in range(slices)]
-            room = LEAST_WORD_BYTES
+            room = MINIMUM_WORD_BYTES
         room -= part.word_bytes
     return list(map(tuple, sources))
 
@@ -62,7 +62,7 @@ class Commit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         counts: How often each pair occurred when it was merged.
         known: The number of ids before this round's merges.
         applied: The number of merges that are applied to the words.
-        floor: The least count of the pairs that the next round looks for.
+        floor: The minimum count of the pairs that the next round looks for.
         divisor: The divisor of the next round, see `training.merges.rounds.threshold`.
         done: Whether nothing more can be learned.
         text_full: Whether training ended at `native_trainer.MAX_TEXT`.
@@ -85,7 +85,7 @@ class Commit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     text_full: bool = False
     totals: WordTotals | None = None
     singles: int = 0
-    history: Sequence[dict[str, Any]] = ()
+    history: Sequence[JsonObject] = ()
     start: str
 
 
@@ -108,7 +108,7 @@ class RoundsFolder(JobFolder):
 
     folders = frozenset({WORK})
 
-    def __init__(self, storage: Storage, url: str, identity: dict[str, Any]) -> None:
+    def __init__(self, storage: Storage, url: str, identity: JsonObject) -> None:
         super().__init__(storage, url, JobRecord("rounds", identity, "", frozenset()))
 
     def owns(self, name: str) -> bool:
@@ -136,16 +136,15 @@ class RoundsFolder(JobFolder):
         self.storage.make_folder(self.url)
         # Listed first: files that another driver makes meanwhile are neither read nor removed.
         runs, commits = self.runs(), self._commits()
-        found = None
-        for name in sorted(commits, reverse=True):
-            found = found or self._read(name)
-        self._remove_others(found, commits, runs)
-        return found
+        read = map(self._read, sorted(commits, reverse=True))
+        latest = next(filter(None, read), None)
+        self._remove_others(latest, commits, runs)
+        return latest
 
     def commit(self, commit: Commit) -> None:
         """Write the commit of a round, and remove those before it."""
-        there = self._commits()
-        if there != [_name(number) for number in (commit.number - 1,) if number]:
+        commits = self._commits()
+        if commits != [_name(number) for number in (commit.number - 1,) if number]:
             raise DataError(
                 f"{self.url}: another run of this job works in the same folder; when it has "
                 "ended, run this one again"
@@ -156,7 +155,7 @@ class RoundsFolder(JobFolder):
         self.storage.sync_folders(*map(run.path, FOLDERS))
         self.storage.write_bytes(self.path(_name(commit.number)), signed.encode())
         self.storage.sync_folders(self.url)
-        self._remove_others(commit, there, self.runs())
+        self._remove_others(commit, commits, self.runs())
 
     def _commits(self) -> list[str]:
         return [name for name in self.storage.list_names(self.url) if _COMMIT.fullmatch(name)]
@@ -196,7 +195,7 @@ def _name(number: int) -> str:
     return f"commit-{number:05}.json"
 
 
-def _digest(value: dict[str, Any]) -> str:
+def _digest(value: JsonObject) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
@@ -206,7 +205,7 @@ def holds_merges(storage: Storage, url: str) -> bool:
 
 
 def remove_rounds(storage: Storage, url: str) -> None:
-    """Remove everything that rounds left in a folder, of whatever job, and nothing else."""
+    """Remove everything that rounds wrote in a folder, of whatever job, and nothing else."""
     if storage.exists(url):
         folder = RoundsFolder(storage, url, {})
         for run in folder.runs():

@@ -1,11 +1,10 @@
-"""What a train job resolves once, before it trains: recipe, base tokenizer, counts and identity."""
+"""The plan of a train job, resolved before it trains: recipe, base tokenizer, counts, identity."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -20,6 +19,7 @@ from bpe_beam.jobs.train.weights import WeightRules
 from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.train import TrainingSettings
 from bpe_beam.storage import Storage, redact
+from bpe_beam.storage.json_file import JsonObject
 from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
 from bpe_beam.tokenizer.components.pretokenizers import is_byte_level_name
@@ -85,7 +85,7 @@ class PlannedCounts:
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """What a train job resolves once.
+    """The plan of a train job.
 
     Attributes:
         recipe: What is trained.
@@ -105,7 +105,7 @@ class TrainingPlan:
 
     @property
     def identity(self) -> dict[str, object]:
-        """What the tokenizer depends on, without the words."""
+        """Return the settings that the tokenizer depends on, without the words."""
         base = self.base_tokenizer
         return {
             # The recipe has all settings that matter, except the model's name.
@@ -136,7 +136,7 @@ class TrainingPlan:
         return self.storage.join(self.settings.folder, ROUNDS)
 
     @property
-    def least_entries(self) -> int:
+    def minimum_entries(self) -> int:
         """The number of entries that the vocabulary has for any words."""
         recipe = self.recipe
         if self.base_tokenizer is not None:
@@ -151,7 +151,7 @@ class TrainingPlan:
 
     @property
     def for_sentencepiece(self) -> bool:
-        """Whether words are those of SentencePiece, so that a `.model` may hold the tokenizer."""
+        """Return whether words are split as in SentencePiece, so that it can read the tokenizer."""
         words = self.settings if self.counts is None else self.counts.manifest
         named = (self.settings.model, words.normalizer, words.pretokenizer)
         return named == ("bpe", "dummy_prefix", "metaspace")
@@ -191,9 +191,9 @@ def plan_training(
     recipe = _recipe_of(settings, normalizer, pretokenizer, extracted, base)
     chat_template = _read_chat_template(storage, settings.chat_template)
     plan = TrainingPlan(settings, storage, recipe, base, weight_rules, counts, chat_template)
-    if recipe.vocab_size < plan.least_entries:
+    if recipe.vocab_size < plan.minimum_entries:
         raise UsageError(
-            f"must be at least {plan.least_entries:,} (the alphabet and the special tokens alone), "
+            f"must be at least {plan.minimum_entries:,} (the alphabet and the special tokens), "
             f"got {recipe.vocab_size:,}",
             ("vocab_size",),
         )
@@ -247,12 +247,12 @@ def _planned_counts(storage: Storage, folder: str, rules: WeightRules) -> Planne
 
 
 def _check_words(settings: TrainingSettings, manifest: CountsManifest) -> None:
-    """Refuse a normalizer or pre-tokenizer other than that of the counts."""
+    """Refuse a normalizer or pre-tokenizer that differs from the counts."""
     for name in ("normalizer", "pretokenizer"):
         wanted, counted = getattr(settings, name), getattr(manifest, name)
         if wanted not in (None, counted):
             raise UsageError(
-                f"must be that of the counts, {counted!r}, got {wanted!r}",
+                f"must be {counted!r}, as in the counts, got {wanted!r}",
                 (name,),
                 "leave it out, or count again",
             )
@@ -266,14 +266,14 @@ def _recipe_of(
     base: Tokenizer | None,
 ) -> Recipe:
     """Return the recipe; the special tokens that counting extracts come first."""
-    common: dict[str, Any] = {
+    common: JsonObject = {
         "vocab_size": settings.vocab_size,
         "min_frequency": settings.min_frequency,
         "special_tokens": tuple(dict.fromkeys((*extracted, *settings.all_special_tokens))),
         "unk_token": settings.unk_token or _UNKNOWN_TOKENS.get(settings.model),
         "template": settings.template or "",
     }
-    merging: dict[str, Any] = {
+    merging: JsonObject = {
         **common,
         "tie_break": settings.tie_break or DEFAULT_TIE_BREAK,
         "initial_alphabet": tuple(dict.fromkeys(settings.initial_alphabet or "")),
@@ -302,9 +302,7 @@ def _recipe_of(
     return recipe
 
 
-def _bpe_recipe(
-    settings: TrainingSettings, pretokenizer: str, merging: dict[str, Any]
-) -> BpeRecipe:
+def _bpe_recipe(settings: TrainingSettings, pretokenizer: str, merging: JsonObject) -> BpeRecipe:
     symbols = settings.symbols
     if symbols is None:
         in_bytes = settings.alphabet == "bytes" or is_byte_level_name(pretokenizer)

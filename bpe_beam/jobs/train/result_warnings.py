@@ -52,9 +52,9 @@ def result_warnings(
             "calls WordPiece training"
         )
     elif tokenizer.vocab_size < settings.vocab_size:
-        left = "word" if settings.model == "word_level" else "pair"
+        noun = "word" if settings.model == "word_level" else "pair"
         warnings.append(
             f"the vocabulary has {tokenizer.vocab_size:,} entries, not {settings.vocab_size:,}: "
-            f"no other {left} is frequent enough"
+            f"no other {noun} is frequent enough"
         )
     return warnings

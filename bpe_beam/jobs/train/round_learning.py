@@ -50,7 +50,7 @@ class RoundLearner:
 
     @property
     def by_count(self) -> bool:
-        """Whether the most frequent pair is merged first."""
+        """Return whether the most frequent pair is merged first."""
         return isinstance(self.recipe, BpeRecipe)
 
     def learn(self, vocabulary: Vocabulary, result: RoundResult) -> tuple[NewMerges, int, str]:
@@ -66,13 +66,13 @@ class RoundLearner:
         if fitting is not None:
             segments, floor = fitting
             return learn_round(vocabulary, segments, floor, cut=True), floor, "segments"
-        return self._learn_batch(vocabulary, result), result.most, "the best pairs"
+        return self._learn_batch(vocabulary, result), result.best_count, "the best pairs"
 
     def _fitting_segments(
         self, vocabulary: Vocabulary, result: RoundResult, floor: int
     ) -> tuple[WordSymbols, int] | None:
         """Return segments that fit the memory, and the minimum count of a pair that they cover."""
-        if floor > result.most >= self.minimum_count:
+        if floor > result.best_count >= self.minimum_count:
             return None  # more pairs tie for the best than are listed
         if self.room.fits(result.segments):
             return gather(result.read_segments()), floor

@@ -47,7 +47,7 @@ class RoundResult:
         self.singles = sum(row.singles for row in stats)
         self.all_words = sum(row.all_words for row in stats)
         self.all_bytes = sum(row.all_bytes for row in stats)
-        self.most = max((shard.most for shard in self.shards), default=0)
+        self.best_count = max((shard.best_count for shard in self.shards), default=0)
         self.best = [row.files[1] for row in pairs]
         self.segments = size_of(segment_stats)
         self._pairs = sum(row.pairs for row in self.shards)

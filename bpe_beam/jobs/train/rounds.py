@@ -105,7 +105,7 @@ class RoundsJob:
             if commit is None:
                 self._write_start(stage)
             vocabulary = Vocabulary(self._read_start(), self.recipe)
-            if commit is None:  # the words are those of the counts
+            if commit is None:  # the words are in the counts
                 commit = Commit(
                     known=len(vocabulary.tokens),
                     floor=self._learner.minimum_count,
@@ -125,8 +125,8 @@ class RoundsJob:
                 merges = len(commit.rows)
                 stage.advance(1)
                 stage.put(merges=merges, merges_of_last_round=merges - before)
-                left = 0 if commit.done else _rounds_left(before, merges, target)
-                stage.total = commit.number + left
+                remaining = 0 if commit.done else _rounds_left(before, merges, target)
+                stage.total = commit.number + remaining
         return vocabulary.result(), commit
 
     # ---- before the first round ----
@@ -184,10 +184,10 @@ class RoundsJob:
         vocabulary.text_full = merges.text_full
         singles = last.singles + result.singles
         vocabulary.totals = _totals(last, result, result.weight + singles, merges.joined)
-        ended = result.most < self._learner.minimum_count or (
+        ended = result.best_count < self._learner.minimum_count or (
             merges.at_end and threshold <= self._learner.minimum_count
         )
-        floor = threshold if merges.rows else min(threshold, result.most)
+        floor = threshold if merges.rows else min(threshold, result.best_count)
         now = time.monotonic()
         figures = {
             "round": last.number + 1,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -25,7 +24,7 @@ OF_THE_FILE = ("files", "job_fingerprint")
 """The rows that only `summary.json` has."""
 
 
-Rows = Mapping[str, Any]
+Rows = dict[str, Any]
 """Rows of a summary by name."""
 
 
@@ -55,8 +54,8 @@ class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
     text_bytes: int
     words: int
     unique_words: int
-    sources: dict[str, dict[str, Any]] | None
-    weights: dict[str, dict[str, Any]] | None = None
+    sources: dict[str, Rows] | None
+    weights: dict[str, Rows] | None = None
     rejects: int
     lost: Any = None
     model: str
@@ -76,7 +75,7 @@ class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
     runner: str | UnsetType = UNSET
     workers: int | UnsetType | None = UNSET
     counters: dict[str, int] | UnsetType | None = UNSET
-    distributions: dict[str, Any] | UnsetType | None = UNSET
+    distributions: Rows | UnsetType | None = UNSET
     next: list[str]
     files: list[FileInfo] | UnsetType = UNSET
     job_fingerprint: Sha256 | UnsetType = UNSET

@@ -1,4 +1,4 @@
-"""How many tokens the counted words of each source of a training become."""
+"""The number of tokens that the counted words of each source of a training become."""
 
 from __future__ import annotations
 

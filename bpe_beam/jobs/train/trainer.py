@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 
-from bpe_beam.counts.weights import MOST, Weights
+from bpe_beam.counts.weights import MAX_TOTAL, Weights
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.train.commits import RoundsFolder, remove_rounds
 from bpe_beam.jobs.train.plan import TrainingPlan
+from bpe_beam.jobs.train.summary import Rows
 from bpe_beam.progress import Progress
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.storage.names import absolute
@@ -31,7 +31,7 @@ class Trainer:
 
     Attributes:
         plan: The job's plan, its recipe for weighted counts.
-        summary: What the job's summary says of the training.
+        summary: The rows of the job's summary about the training.
         measured: The rows of the summary about the runner and the metrics of rounds; empty without
             rounds.
     """
@@ -40,8 +40,8 @@ class Trainer:
         assert plan.counts is not None
         self.plan = replace(plan, recipe=_weighted_recipe(plan.recipe, plan.counts.weights))
         self._counts = plan.counts
-        self.summary: dict[str, Any] = {}
-        self.measured: dict[str, Any] = {}
+        self.summary: Rows = {}
+        self.measured: Rows = {}
         self._distributed = self._decide()
 
     def train(self, progress: Progress) -> TrainingResult:
@@ -107,9 +107,9 @@ class Trainer:
         # What counting and reading have freed: training needs the most.
         release_unused_memory()
         refuse_spelled(words, ambiguous_tokens(recipe, base))
-        most = max(0, recipe.vocab_size - self.plan.least_entries)
-        with progress.stage("learn", most, "merges") as stage:
-            stage.share_of_time = lambda now: share_of_time(recipe, now.done / max(1, most))
+        maximum = max(0, recipe.vocab_size - self.plan.minimum_entries)
+        with progress.stage("learn", maximum, "merges") as stage:
+            stage.share_of_time = lambda now: share_of_time(recipe, now.done / max(1, maximum))
             learned = learn(words, recipe, stage.advance, base_tokenizer=base)
             if len(learned.vocab) >= recipe.vocab_size:
                 # The alphabet, which only the words tell, took the rest of the entries.
@@ -153,14 +153,14 @@ def _weighted_recipe(recipe: Recipe, weights: Weights | None) -> Recipe:
     """Return the recipe for weighted counts, whose `min_frequency` is in weighted units."""
     if weights is None or weights.unit == 1:
         return recipe
-    least = recipe.min_frequency * weights.unit
-    if least > MOST:
+    min_frequency = recipe.min_frequency * weights.unit
+    if min_frequency > MAX_TOTAL:
         raise UsageError(
-            f"must be at most {MOST // weights.unit:,} with these weights, got "
+            f"must be at most {MAX_TOTAL // weights.unit:,} with these weights, got "
             f"{recipe.min_frequency:,}",
             ("min_frequency",),
         )
-    return msgspec.structs.replace(recipe, min_frequency=least)
+    return msgspec.structs.replace(recipe, min_frequency=min_frequency)
 
 
 @contextlib.contextmanager

@@ -40,7 +40,7 @@ class WeightRules:
 
     @property
     def identity(self) -> dict[str, object]:
-        """What a tokenizer depends on; empty without weights and temperature."""
+        """Return the part of a tokenizer's identity; empty without weights and temperature."""
         if self.temperature is not None:
             return {"temperature": f"{self.temperature:f}"}
         return {"weights": dict(sorted(self.numerators.items()))} if self.numerators else {}

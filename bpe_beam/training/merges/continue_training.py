@@ -48,7 +48,7 @@ def recipe_like(base: Tokenizer, recipe: BpeRecipe) -> BpeRecipe:
     return replace(
         recipe,
         symbols="bytes" if in_bytes else "characters",
-        alphabet="seen",  # that of the tokenizer, and what is new
+        alphabet="seen",  # the alphabet of the tokenizer, and new symbols
         unk_token=model.unk_token,
         continuing_subword_prefix=model.continuing_subword_prefix or "",
         end_of_word_suffix=model.end_of_word_suffix or "",

@@ -1,6 +1,6 @@
 """The vocabulary before the first merge, and words spelled in it.
 
-Words may be on many workers: their symbols are found part by part and merged, unless the recipe
+Words may be on many workers: each collects the symbols of its words, unless the recipe
 alone determines the symbols; then the vocabulary is made, and each part is spelled.
 """
 
@@ -66,7 +66,7 @@ class InitialVocabulary(Spelling, frozen=True, dict=True, kw_only=True, forbid_u
         if not isinstance(base.spec.model, BPE) or base.spec.model_reads_bytes != self.in_bytes:
             raise ValueError("the tokenizer cannot be continued - at `$.old`")
         if any(self.ids.get(token) != number for token, number in base.vocab.items()):
-            raise ValueError("the ids differ from those of the tokens - at `$.old`")
+            raise ValueError("the ids differ from the ids of the tokens - at `$.old`")
 
     @cached_property
     def ids(self) -> Mapping[str, int]:
@@ -125,15 +125,15 @@ class InitialVocabulary(Spelling, frozen=True, dict=True, kw_only=True, forbid_u
         ids, offsets = [np.zeros(0, np.uint32)], [np.zeros(1, np.int64)]
         end = 0
         for chunk in chunks(words, self):
-            found = self._table[chunk.kinds, chunk.codes]
-            known = found != _NO_ID
+            table_ids = self._table[chunk.kinds, chunk.codes]
+            known = table_ids != _NO_ID
             if not (self.drops or known.all()):
                 strange = self.character(int(chunk.codes[~known][0]))
                 raise DataError(
                     f"a word has {strange!r}, which no word had when the vocabulary was begun: the "
                     "counts have changed since; begin again"
                 )
-            ids.append(found[known])
+            ids.append(table_ids[known])
             offsets.append(end + sums(known)[chunk.offsets[1:]])
             end += len(ids[-1])
         return WordSymbols(np.concatenate(ids), np.concatenate(offsets), words.counts)

@@ -16,12 +16,12 @@ from bpe_beam.training.merges.symbols import WordSymbols
 from bpe_beam.training.recipe import BpeRecipe, MergingRecipe
 
 MAX_TEXT = 1 << 26
-"""The most bytes that the left and right tokens of all merges may have in total. Training ends
+"""The maximum bytes that the left and right tokens of all merges may have in total. Training ends
 before the merge that exceeds it: a text of one letter makes tokens as long as itself, and no
 program could read their file."""
 
-_MOST_MERGES_A_STEP = 500
-"""The most merges that are learned between two reports of progress."""
+_MAXIMUM_STEP = 500
+"""The maximum number of merges between two reports of progress."""
 _STEP_SHARE = 8
 """A step has this fraction of the merges learned so far: the first merges take longest."""
 
@@ -57,7 +57,7 @@ class TrainingResult:
 
     Attributes:
         vocab: Id by token, in the order of ids.
-        merges: Pairs of tokens, in the order learned; those of a base tokenizer come first. Empty
+        merges: Pairs of tokens, in the order learned, after the merges of a base tokenizer. Empty
             for a word-level vocabulary.
         counts: int64: how often each newly learned pair occurred when it was merged.
         text_full: Whether training ended at `MAX_TEXT`.
@@ -73,14 +73,14 @@ class TrainingResult:
 
 @dataclass(frozen=True)
 class NewMerges:
-    """Merges that follow those of a vocabulary.
+    """Merges that follow the merges of a vocabulary.
 
     Attributes:
         rows: The merges.
         counts: How often each pair occurred when it was merged.
-        at_end: False if more merges may follow. True if no pair is left that occurs often enough,
-            or the vocabulary or its text is full.
-        text_full: Whether the best pair left would make the text of all merges too long.
+        at_end: False if more merges may follow. True if no other pair occurs often enough, or the
+            vocabulary or its text is full.
+        text_full: Whether the best remaining pair would make the text of all merges too long.
         joined: How many fewer tokens the words have after the merges, each word weighted by its
             count; None: not known.
     """
@@ -105,7 +105,7 @@ class Vocabulary:
             where the number depends on the position in a word.
         rows: The merges.
         counts: How often each pair occurred when it was merged.
-        text_left: Bytes that are left for the parts of further merges; see `MAX_TEXT`.
+        text_left: Bytes that further merges may use; see `MAX_TEXT`.
         text_full: Whether training ended because the best pair needs more than `text_left`.
         totals: Sums over the words; None: not known.
     """
@@ -133,7 +133,7 @@ class Vocabulary:
         widths = self.start.widths if limited else None
         self.widths = [] if widths is None else widths.tolist()
         self.text_left = MAX_TEXT
-        self._ids = {made: number for number, made in enumerate(self.tokens) if made}
+        self._ids = {token: number for number, token in enumerate(self.tokens) if token}
         self._gaps = len(self.tokens) - len(self.start.ids)
 
     @property
@@ -150,9 +150,9 @@ class Vocabulary:
             first, second = tokens[left], tokens[right]
             self.text_left -= len(first) + len(second)
             if joined == len(tokens):
-                made = first + second.removeprefix(prefix)
-                self._ids[made] = joined
-                tokens.append(made)
+                token = first + second.removeprefix(prefix)
+                self._ids[token] = joined
+                tokens.append(token)
                 if widths:
                     widths.append(widths[left] + widths[right])
             self.rows.append(row)
@@ -167,7 +167,7 @@ class Vocabulary:
         return self._ids.get(self.joined(left, right))
 
     def __contains__(self, token: object) -> bool:
-        """Whether a token has an id."""
+        """Return whether a token has an id."""
         return token in self._ids
 
     def joined(self, left: int, right: int) -> bytes:
@@ -189,25 +189,25 @@ class Vocabulary:
         in_bytes = self.start.in_bytes
         strings = {token_id: token for token, token_id in self.start.ids.items()}
         known = len(self.start.tokens)
-        for token_id, made in enumerate(self.tokens[known:], known):
-            strings[token_id] = byte_level.to_chars(made) if in_bytes else made.decode()
+        for token_id, data in enumerate(self.tokens[known:], known):
+            strings[token_id] = byte_level.to_chars(data) if in_bytes else data.decode()
         vocab = {strings[token_id]: token_id for token_id in sorted(strings)}
         base = self.start.base_tokenizer
         merges = () if base is None else tuple(base.merges)
-        rows, found = self.rows, np.array(self.counts, np.int64)
+        rows, counts = self.rows, np.array(self.counts, np.int64)
         if isinstance(self.recipe, BpeRecipe) and self.recipe.byte_fallback:
             # Text that is written like the token of a byte would be decoded as the byte.
-            kept = [not is_byte_token(strings[joined]) for _, _, joined in rows]
-            rows = [row for row, keep in zip(rows, kept, strict=True) if keep]
-            found = found[np.array(kept, bool)]
+            is_merge = [not is_byte_token(strings[joined]) for _, _, joined in rows]
+            rows = [row for row, keep in zip(rows, is_merge, strict=True) if keep]
+            counts = counts[np.array(is_merge, bool)]
         merges += tuple((strings[left], strings[right]) for left, right, _ in rows)
-        return TrainingResult(vocab, merges, found, self.text_full, self.totals)
+        return TrainingResult(vocab, merges, counts, self.text_full, self.totals)
 
 
 def make_learner(
     vocabulary: Vocabulary, words: WordSymbols, min_frequency: int, *, stop_at_known: bool = False
 ) -> _native.BpeLearner:
-    """Return the learner of the merges that follow those of a vocabulary."""
+    """Return the learner of the merges that follow the merges of a vocabulary."""
     recipe = vocabulary.recipe
     return _native.BpeLearner(
         words.ids,
@@ -234,7 +234,7 @@ def find_merges(
     rows: list[Row] = []
     counts: list[int] = []
     while True:
-        limit = min(_MOST_MERGES_A_STEP, max(1, len(rows) // _STEP_SHARE))
+        limit = min(_MAXIMUM_STEP, max(1, len(rows) // _STEP_SHARE))
         step, step_counts = learner.learn(limit)
         if not len(step):
             break

@@ -32,7 +32,7 @@ from bpe_beam.training.recipe import TieBreak
 DIVISOR = 4
 """The threshold of a round is the best count over this, unless that turns out too low."""
 
-_MOST_DIVISOR = 64
+_MAXIMUM_DIVISOR = 64
 _SMALL_TABLE = 1_000_000  # bytes of a table that is never too large
 
 Widths = npt.NDArray[np.uint32] | None
@@ -44,11 +44,11 @@ class ShardPairs(NamedTuple):
 
     Attributes:
         floor: All pairs of at least this count are listed.
-        most: The highest count; 0: there is no pair.
+        best_count: The highest count; 0 without pairs.
     """
 
     floor: int
-    most: int
+    best_count: int
 
 
 class FrequentPairs(NamedTuple):
@@ -60,10 +60,10 @@ class FrequentPairs(NamedTuple):
 
 
 def threshold(shards: Sequence[ShardPairs], divisor: int) -> int:
-    """Return the threshold of a round: the least count of a frequent pair."""
-    most = max((shard.most for shard in shards), default=0)
+    """Return the threshold of a round: the minimum count of a frequent pair."""
+    best = max((shard.best_count for shard in shards), default=0)
     listed = max((shard.floor for shard in shards), default=1)
-    return max(1, listed, -(-most // divisor))
+    return max(1, listed, -(-best // divisor))
 
 
 def next_divisor(divisor: int, segments: Size, room: Room) -> int:
@@ -71,7 +71,7 @@ def next_divisor(divisor: int, segments: Size, room: Room) -> int:
     if not room.fits(segments):
         return max(2, divisor // 2)
     has_more = Room(room.memory // 16, room.positions // 16).fits(segments)
-    return min(_MOST_DIVISOR, divisor * 2) if has_more else divisor
+    return min(_MAXIMUM_DIVISOR, divisor * 2) if has_more else divisor
 
 
 def learn_round(
@@ -94,14 +94,14 @@ def batches_of(rows: Sequence[Row], known: int) -> list[npt.NDArray[np.uint32]]:
     Returns:
         uint32[merges, 3] for each batch.
     """
-    made = known
+    next_id = known
     batches: list[list[Row]] = [[]]
     for row in rows:
-        if row[2] < made:
+        if row[2] < next_id:
             batches += [[row], []]
         else:
             batches[-1].append(row)
-            made = row[2] + 1
+            next_id = row[2] + 1
     return [np.array(batch, np.uint32) for batch in batches if batch]
 
 
@@ -134,12 +134,12 @@ def cut_to_fit(
     Reads all segments for each threshold that it tries, and takes no more than the room's memory.
 
     Returns:
-        The segments, added up, and their threshold; None if not even those of the pairs with the
-        highest count fit.
+        The segments, added up, and their threshold; None if not even the segments of the
+        most frequent pairs fit.
     """
-    most = int(frequent.counts.max(initial=0))
-    while floor < most:
-        floor = min(max(floor + 1, floor * 3 // 2), most)
+    best = int(frequent.counts.max(initial=0))
+    while floor < best:
+        floor = min(max(floor + 1, floor * 3 // 2), best)
         kept = frequent.counts >= floor
         pairs = _native.FrequentPairs(frequent.lefts[kept], frequent.rights[kept])
         segments = _added_up(read(), pairs, room, widths)

@@ -1,4 +1,4 @@
-"""The symbols that words have: found in any part of the words, and merged over all parts."""
+"""The symbols that words have, collected from slices of the words and merged."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class SeenSymbols(StoredSymbols, frozen=True):
     def merged(self, other: SeenSymbols) -> SeenSymbols:
         """Return the symbols of the words of both."""
         if self.spelling != other.spelling or (self.counts is None) != (other.counts is None):
-            raise ValueError("symbols that were not found in the same way")
+            raise ValueError("symbols that were collected differently")
         kinds = {
             character: self.kinds.get(character, 0) | other.kinds.get(character, 0)
             for character in self.kinds.keys() | other.kinds
@@ -78,7 +78,7 @@ class SeenSymbols(StoredSymbols, frozen=True):
 
 
 def find_symbols(words: Words, recipe: MergingRecipe) -> SeenSymbols:
-    """Return the symbols of words, for `begin_vocabulary`; those of parts can be `merged`.
+    """Return the symbols of words, for `begin_vocabulary`; several can be `merged`.
 
     For characters this takes 20 MB, besides the memory of `chunks`.
     """
@@ -103,11 +103,11 @@ def find_symbols(words: Words, recipe: MergingRecipe) -> SeenSymbols:
             np.add.at(low, chunk.codes, weights & _LOW_BITS)
             np.add.at(high, chunk.codes, weights >> 32)
     codes = np.flatnonzero(kinds).tolist()
-    found = SeenSymbols(spelling, {spelling.character(code): int(kinds[code]) for code in codes})
+    seen = SeenSymbols(spelling, {spelling.character(code): int(kinds[code]) for code in codes})
     if not with_counts:
-        return found
+        return seen
     totals = [int(low[code]) + (int(high[code]) << 32) for code in codes]
-    return replace(found, counts=dict(zip(found.kinds, totals, strict=True)))
+    return replace(seen, counts=dict(zip(seen.kinds, totals, strict=True)))
 
 
 def ambiguous_tokens(recipe: Recipe, base_tokenizer: Tokenizer | None = None) -> tuple[str, ...]:

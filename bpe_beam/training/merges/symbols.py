@@ -40,7 +40,7 @@ def _read_tokenizer(_: type, text: object) -> Tokenizer:
 
 
 class StoredSymbols(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What workers and the driver of merge rounds exchange, as JSON."""
+    """A struct that workers and the driver of merge rounds exchange, as JSON."""
 
     def to_bytes(self) -> bytes:
         """Return the JSON; equal values give equal bytes."""
@@ -56,7 +56,7 @@ class StoredSymbols(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Spelling(StoredSymbols, frozen=True):
-    """How words are written as symbols.
+    """The rule by which words become symbols.
 
     Attributes:
         in_bytes: Whether symbols are bytes, in the byte-level alphabet.
@@ -94,7 +94,7 @@ class Spelling(StoredSymbols, frozen=True):
         return byte_level.to_bytes(character)[0] if self.in_bytes else ord(character)
 
     def has_code(self, text: str) -> bool:
-        """Whether a token is a single character of this spelling, and so has a code."""
+        """Return whether a token is a single character of this spelling, and so has a code."""
         return len(text) == 1 and (not self.in_bytes or byte_level.is_byte_level(text))
 
     def symbol(self, character: str, kind: int) -> str:

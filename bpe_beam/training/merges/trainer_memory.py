@@ -1,4 +1,4 @@
-"""What one trainer can process: so much memory, and so many positions in its array of words.
+"""The limits of one trainer: its memory, and the positions in its array of words.
 
 The array has a position for each symbol, or, where the trainer gets the number of characters that
 each symbol covers, for each character; and one between words. Positions have 32 bits
@@ -71,7 +71,7 @@ class Room:
     positions: int
 
     def fits(self, size: Size) -> bool:
-        """Whether words of a size fit the limits."""
+        """Return whether words of a size fit the limits."""
         return size.memory <= self.memory and size.positions <= self.positions
 
 

@@ -102,11 +102,11 @@ def first_word_with(words: Words, data: bytes) -> bytes | None:
     """Return the first word that contains some bytes; None if there is none."""
     pattern = re.compile(re.escape(data))
     start = 0
-    while (found := pattern.search(words.data.data, start)) is not None:
-        word = int(np.searchsorted(words.offsets, found.start(), side="right")) - 1
-        if found.end() <= words.offsets[word + 1]:
+    while (match := pattern.search(words.data.data, start)) is not None:
+        word = int(np.searchsorted(words.offsets, match.start(), side="right")) - 1
+        if match.end() <= words.offsets[word + 1]:
             return words.data[words.offsets[word] : words.offsets[word + 1]].tobytes()
-        start = found.start() + 1
+        start = match.start() + 1
     return None
 
 

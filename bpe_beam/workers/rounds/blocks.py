@@ -1,6 +1,4 @@
-"""Blocks of pairs and of segments on storage: workers write a file of them for each word batch, and
-read those of a shard.
-"""
+"""Blocks of pairs and of segments on storage: a file for each word batch, read by shard."""
 
 from __future__ import annotations
 
@@ -73,23 +71,23 @@ def read_blocks(storage: Storage, references: Iterable[BlockReference]) -> Itera
 
 
 def unique_blocks(kind: str, references: Iterable[BlockReference]) -> list[BlockReference]:
-    """Return the blocks of a shard, after a check that none is there twice."""
-    found = list(references)
-    if len(set(found)) < len(found):
+    """Return the blocks of a shard, after a check that none appears twice."""
+    blocks = list(references)
+    if len(set(blocks)) < len(blocks):
         raise DataError(
             f"the runner returned a block of {kind} twice: run the same command again, which "
             "continues from the last round"
         )
-    return found
+    return blocks
 
 
 def require_all(
     kind: str,
-    made: Iterable[WordBatch | SegmentedStats],
+    written: Iterable[WordBatch | SegmentedStats],
     added: Iterable[PairShard | SegmentStats],
 ) -> None:
     """Check that the runner lost no block: shards must have added up all that were written."""
-    blocks, sums = sum(row.blocks for row in made), sum(row.blocks for row in added)
+    blocks, sums = sum(row.blocks for row in written), sum(row.blocks for row in added)
     if blocks != sums:
         raise DataError(
             f"the workers wrote {blocks:,} blocks of {kind}, and the runner returned {sums:,}: run "

@@ -68,7 +68,7 @@ from bpe_beam.workers.split_task import require_visible, task_name
 from bpe_beam.workers.task_results import TaskResult
 
 Applied = tuple[int, str, Iterable[tuple[int, BlockReference]]]
-"""A word batch's number, what it is now, and where its pairs are by shard."""
+"""A word batch's number, the word batch as JSON, and the blocks of its pairs by shard."""
 
 
 def _write_file(task: RoundTask, name: str, data: bytes) -> FileInfo:
@@ -77,7 +77,7 @@ def _write_file(task: RoundTask, name: str, data: bytes) -> FileInfo:
 
 
 def see_part(task: RoundTask, recipe: BpeRecipe | WordPieceRecipe, element: str) -> TaskResult:
-    """Write which symbols the words of a part of the counts have, for the initial vocabulary.
+    """Write the symbols of the words in a part of the counts, for the initial vocabulary.
 
     Returns:
         The same number.
@@ -146,7 +146,7 @@ def _weight_of(columns: Columns) -> int:
 def _next_words(
     task: RoundTask, word_batch: WordBatchTask, totals: Counter[str]
 ) -> Iterator[Columns]:
-    """Yield the words of a word batch for this round; add to totals what they no longer show."""
+    """Yield the words of a word batch for this round; add the dropped words to the totals."""
     if word_batch.file is None:
         for part in word_batch.slices:
             yield from _spelled(task, totals, part)
@@ -173,13 +173,13 @@ def _spelled(task: RoundTask, totals: Counter[str], part: PartSlice) -> Iterator
         "start",
         lambda: InitialVocabulary.from_bytes(read_hashed(storage, *task.start), source=url),
     )
-    least = 1 if task.singles else 2
+    minimum = 1 if task.singles else 2
     for batch in _part_words(task, part):
         counted = gather_words([batch], in_order_of_place=False)
         refuse_spelled(counted, task.ambiguous)
         words = start.symbols(counted)
         lengths = np.diff(words.offsets)
-        kept = lengths >= least
+        kept = lengths >= minimum
         totals["singles"] += _total(words.counts[(lengths == 1) & ~kept])
         totals["all_words"] += _total(words.counts)
         totals["all_bytes"] += counted.total_bytes
@@ -226,8 +226,8 @@ def sum_pairs(task: RoundTask, element: Blocks) -> TaskResult:
         _write_file(task, f"pairs/{task_name(kind, shard, task.shards)}.arrow", to_stream(batch))
         for kind, batch in (("hot", frequent), ("best", best))
     ]
-    most = int(best.column("count")[0].as_py()) if best.num_rows else 0
-    summed = PairShard(files[0], floor, most, len(pairs), len(references))
+    best_count = int(best.column("count")[0].as_py()) if best.num_rows else 0
+    summed = PairShard(files[0], floor, best_count, len(pairs), len(references))
     task.folder.write_receipt(task_name("pairs", shard, task.shards), files, summed)
     return TaskResult([summed.to_json()])
 

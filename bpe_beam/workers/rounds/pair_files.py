@@ -35,13 +35,13 @@ _NO_PAIRS = (np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.int6
 
 
 def floor_of(task: RoundTask, words: Size, shards: Iterable[PairShard]) -> int | None:
-    """Return the least count of a frequent pair; None if all words fit the driver undivided.
+    """Return the minimum count of a frequent pair; None if all words fit the driver undivided.
 
     Every worker and the driver get the same value.
     """
     if task.room.fits(words):
         return None
-    return threshold([ShardPairs(row.floor, row.most) for row in shards], task.divisor)
+    return threshold([ShardPairs(row.floor, row.best_count) for row in shards], task.divisor)
 
 
 def read_frequent(task: RoundTask, shards: Iterable[PairShard], floor: int) -> Pairs:
@@ -54,17 +54,17 @@ def read_frequent(task: RoundTask, shards: Iterable[PairShard], floor: int) -> P
 def read_best(
     task: RoundTask, files: Iterable[FileInfo], ranks: npt.NDArray[np.uint32] | None
 ) -> tuple[Pairs, bool]:
-    """Return the best pairs in the tie rule's order, as far as it is certain; and whether these are
-    all pairs.
+    """Return the best pairs in the tie rule's order, as far as it is certain; and whether no
+    other pair exists.
     """
-    found = [_read_pairs(task, file) for file in files]
-    left, right, counts = _joined(found)
-    shards = np.repeat(np.arange(len(found)), [len(pairs[0]) for pairs in found])
+    listed = [_read_pairs(task, file) for file in files]
+    left, right, counts = _joined(listed)
+    shards = np.repeat(np.arange(len(listed)), [len(pairs[0]) for pairs in listed])
     by = (left, right) if ranks is None else (ranks[left], ranks[right])
     order = np.lexsort((by[1], by[0], -counts))
     # A shard that lists CANDIDATES pairs may have more, which sort after its last listed one. So
     # the order is certain up to the first of these last pairs.
-    partial = [i for i, pairs in enumerate(found) if len(pairs[0]) == CANDIDATES]
+    partial = [i for i, pairs in enumerate(listed) if len(pairs[0]) == CANDIDATES]
     lasts = [int(np.flatnonzero(shards[order] == i)[-1]) for i in partial]
     sure = order[: min(lasts, default=len(order)) + 1]
     return (left[sure], right[sure], counts[sure]), not partial

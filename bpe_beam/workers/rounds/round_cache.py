@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.workers.rounds.task import (
@@ -16,7 +16,7 @@ from bpe_beam.workers.split_task import require_visible
 
 T = TypeVar("T")
 _lock = threading.RLock()
-_cached: dict[str, Any] = {}
+_cached: dict[str, object] = {}
 _cached_round = ""
 
 
@@ -39,6 +39,8 @@ def forget_round() -> None:
 
 
 def round_file(task: RoundTask) -> RoundFile:
+    """Return the merges and settings of the round."""
+
     def read() -> RoundFile:
         storage, url = task.folder.storage, task.folder.path(ROUND_FILE)
         require_visible(storage, task.folder.url, task.counts)

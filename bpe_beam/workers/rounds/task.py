@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 Ids = npt.NDArray[np.uint32]
 
-_MOST_SHARDS = 1024
-"""The most shards of pairs, and of segments, by a fixed hash. Up to here there are as many as word
-batches, so that a shard does not grow with the corpus; here there are some 100 GB of unique words.
-"""
+_MAXIMUM_SHARDS = 1024
+"""The maximum number of shards of pairs, and of segments, by a fixed hash. Below it there are as
+many as word batches, so that a shard does not grow with the corpus up to some 100 GB of unique
+words."""
 
 TABLE_BYTES = 128_000_000
 """The memory of a worker's table of pairs or segments before it is written out."""
@@ -58,7 +58,7 @@ BlockReference = tuple[str, int, int, int]
 
 @dataclass(frozen=True)
 class RoundTask:
-    """What the workers of a round need to know; plain and picklable.
+    """The settings of a round for its workers; plain and picklable.
 
     Attributes:
         folder: The run's folder.
@@ -67,7 +67,7 @@ class RoundTask:
         factors: The factor of the counts of each source; None: 1 for all.
         start: URL and SHA-256 of the file of the `InitialVocabulary`.
         round_file_sha256: SHA-256 of the run's `ROUND_FILE`.
-        floor: The least count of a frequent pair.
+        floor: The minimum count of a frequent pair.
         divisor: See `training.merges.rounds.threshold`.
         room: The limits of the driver's trainer: words that fit are not segmented.
         singles: Whether to keep words and segments of one symbol.
@@ -90,11 +90,11 @@ class RoundTask:
     @property
     def shards(self) -> int:
         """The number of shards of pairs, and of segments."""
-        return min(self.word_batches, _MOST_SHARDS)
+        return min(self.word_batches, _MAXIMUM_SHARDS)
 
 
 class Element(Struct, frozen=True):
-    """What travels between the workers of a round, as text."""
+    """An element that travels between the workers of a round, as text."""
 
     def to_json(self) -> str:
         """Return the text."""
@@ -168,27 +168,27 @@ class PairShard(Element, frozen=True):
 
     Attributes:
         frequent: The file of frequent pairs.
-        floor: The least count of the pairs in the file of frequent pairs, which has all of them.
-        most: The count of the best pair; 0 without pairs.
+        floor: The minimum count of the pairs in the file of frequent pairs, which has all of them.
+        best_count: The count of the best pair; 0 without pairs.
         pairs: The number of pairs.
         blocks: The number of the blocks that were added up.
     """
 
     frequent: FileInfo
     floor: int
-    most: int
+    best_count: int
     pairs: int
     blocks: int
 
 
 class SegmentedStats(Struct, frozen=True):
-    """What a receipt says of a word batch that was divided into segments: the number of blocks."""
+    """The stats of a word batch that was divided into segments: the number of blocks."""
 
     blocks: int
 
 
 class SegmentStats(Struct, frozen=True):
-    """What a receipt says of a shard of segments.
+    """The stats of a shard of segments.
 
     Attributes:
         words: The number of segments.

@@ -227,7 +227,7 @@ def start_bytes() -> bytes:
         ({"old": Tokenizer.from_learned(["x"], []).to_json()}, "the tokenizer cannot be continued"),
         (
             {"old": Tokenizer.from_learned(["x"], []).to_json(), "in_bytes": True},
-            "the ids differ from those of the tokens",
+            "the ids differ from the ids of the tokens",
         ),
     ],
 )
