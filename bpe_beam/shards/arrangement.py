@@ -12,23 +12,23 @@ MAX_SEED = 2**32 - 1
 """The greatest seed of an order."""
 
 SHARD_TOKENS = 1 << 25
-"""The most tokens of a shard, unless it is one unit; a worker has them in memory."""
+"""The maximum tokens of a shard, unless it is one row; a worker has them in memory."""
 
 MAX_SEQUENCE_LENGTH = 1 << 22
-"""The most tokens of a sequence: a plan has some rows for each, and takes minutes beyond."""
+"""The maximum tokens of a sequence: a plan has some rows for each, and takes minutes beyond."""
 
 
 class Arrangement(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The order of documents, and the sequences made of them, as `__job` has them.
 
     Attributes:
-        sequence_length: The most tokens of a sequence; None: documents stay as they are.
+        sequence_length: The maximum tokens of a sequence; None: documents stay as they are.
         packing: `concatenate` or `best_fit`; None without sequences.
-        max_documents_per_sequence: The most pieces of documents in a sequence; None: no limit.
+        max_documents_per_sequence: The maximum slices of documents in a sequence; None: no limit.
         pad_token: The token that fills each sequence; None: sequences may be shorter.
-        shuffle_seed: Chooses the order of documents or sequences; None: that of the corpus.
+        shuffle_seed: Chooses the order of documents or sequences; None: the order of the corpus.
         validation_share: The share of the documents that are for validation, such as `0.5%`.
-        shard_tokens: About the most tokens of a shard.
+        shard_tokens: About the maximum tokens of a shard.
         validation_by: What decides whether a document is for validation: its `text` or its `id`.
     """
 
@@ -43,12 +43,12 @@ class Arrangement(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The names of the parts that documents are divided into; one empty name: not divided."""
+        """The names of the parts that documents are divided into; one empty name if undivided."""
         return ("",) if self.validation_share is None else PARTS
 
     @property
     def rows(self) -> str:
-        """What a row of the shards is, in words; of equal words, the rows are read alike."""
+        """The kind of the rows in words; rows with equal words are read alike."""
         if self.sequence_length is None:
             return "documents"
         pad = "" if self.pad_token is None else f", padded with {self.pad_token}"

@@ -15,7 +15,7 @@ BLOCK_BYTES = 256 << 10
 """The size of a block, which is the least that is read of a remote file."""
 
 BLOCKS_AHEAD = 16
-"""The number of blocks that are fetched behind one that follows a block in memory."""
+"""The number of blocks that are fetched ahead after a block that follows a block in memory."""
 
 THREADS = 16
 """The number of requests at the same time."""
@@ -39,11 +39,11 @@ class RecentValues(Generic[V]):
     def get(self, key: object) -> V | None:
         """Return the value of a key, which is then the most recently used; None without one."""
         with self._lock:
-            found = self._values.get(key)
-            if found is None:
+            entry = self._values.get(key)
+            if entry is None:
                 return None
             self._values.move_to_end(key)
-            return found[0]
+            return entry[0]
 
     def put(self, key: object, value: V, size: int) -> None:
         """Add a value, and drop others beyond the limit."""
@@ -60,9 +60,9 @@ class RecentValues(Generic[V]):
             self._drop(key)
 
     def _drop(self, key: object) -> None:
-        found = self._values.pop(key, None)
-        if found is not None:
-            self._used -= found[1]
+        entry = self._values.pop(key, None)
+        if entry is not None:
+            self._used -= entry[1]
 
 
 class BlockCache:
@@ -82,11 +82,11 @@ class BlockCache:
         if first == last:
             offset = first * BLOCK_BYTES
             return self._block(file, first)[start - offset : end - offset]
-        found = bytearray()
+        data = bytearray()
         for number in range(first, last + 1):
             offset = number * BLOCK_BYTES
-            found += self._block(file, number)[max(start - offset, 0) : end - offset]
-        return bytes(found)
+            data += self._block(file, number)[max(start - offset, 0) : end - offset]
+        return bytes(data)
 
     def _block(self, file: RangeReader, number: int) -> bytes:
         key = file, number

@@ -89,7 +89,7 @@ class FolderReader:
         return access.document(index - self._starts[number], dtype)
 
     def labels(self, index: int) -> dict[str, Any]:
-        """Return what the format stores of a document beside its ids; empty without a place."""
+        """Return the labels of a document; empty if the format stores none."""
         number = bisect_right(self._ends, index)
         access = self._access(number)
         if not isinstance(access, LabelledAccess):
@@ -126,7 +126,7 @@ class FolderReader:
         return np.concatenate([np.empty(0, np.int64), *parts])
 
     def _ranges(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the shards that a range of the folder's ids is in, each with the part it has."""
+        """Yield the shards of a slice of the folder's ids, each with the bounds of its ids."""
         number = bisect_right(self._token_ends, start)
         while start < stop:
             first, end = self._token_starts[number], min(stop, self._token_ends[number])
@@ -160,12 +160,12 @@ class FolderReader:
         """Return an open shard, which stays open."""
         if self._process != os.getpid():  # forked: threads and connections are the parent's
             self._reset()
-        found = self._accesses[number]
-        if found is None:
+        access = self._accesses[number]
+        if access is None:
             with self._lock:
-                found = self._accesses[number] or self._open(self._entries[number])
-                self._accesses[number] = found
-        return found
+                access = self._accesses[number] or self._open(self._entries[number])
+                self._accesses[number] = access
+        return access
 
     def _open(self, entry: ShardEntry) -> ShardAccess:
         format_ = shard_format(self.format)

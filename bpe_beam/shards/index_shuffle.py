@@ -64,18 +64,18 @@ class IndexShuffle:
             raise ValueError(f"values must be at most {self._last}, got {values.max()}")
         if self._tables is not None:
             return self._tables[forward][values]
-        found: NDArray[np.uint64] = self._cipher(values, forward)
-        beyond = np.flatnonzero(found > self._last)
+        results: NDArray[np.uint64] = self._cipher(values, forward)
+        beyond = np.flatnonzero(results > self._last)
         while beyond.size > _FEW:
-            again = self._cipher(found[beyond], forward)
-            found[beyond] = again
+            again = self._cipher(results[beyond], forward)
+            results[beyond] = again
             beyond = beyond[again > self._last]
         for index in beyond.tolist():
-            value = int(found[index])
+            value = int(results[index])
             while value > self._last:
                 value = self._cipher(value, forward)
-            found[index] = value
-        return found
+            results[index] = value
+        return results
 
     def _walk_all(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """Return the positions of all numbers, and the numbers at all positions."""

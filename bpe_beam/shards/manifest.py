@@ -48,13 +48,13 @@ from bpe_beam.storage.json_file import Count, Sha256, read_signed, to_struct, wi
 from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
 
 NO_PLAN = {"fingerprint": hashlib.sha256(b"{}").hexdigest()}
-"""The plan of a folder whose shards are not those of the splits of a plan."""
+"""The plan of a folder whose shards do not belong to the splits of a plan."""
 
 FRAMING = ("append", "prepend", "allowed_special")
 """The settings of encoding that each manifest has."""
 
 _LISTED = (SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE, WINDOW_FILE, INDEX_FILE)
-"""The names of files that a manifest lists beside shards and rejects."""
+"""The names of files that a manifest lists in addition to shards and rejects."""
 
 ENCODING = (
     *FRAMING,
@@ -245,8 +245,8 @@ class Manifest(
     @property
     def sources_of_texts(self) -> dict[str, SourceTotals] | None:
         """The same of the sources that have names; None without sources."""
-        found = {name: each for name, each in self.texts_by_source.items() if name is not None}
-        return found or None
+        sources = {name: each for name, each in self.texts_by_source.items() if name is not None}
+        return sources or None
 
     @property
     def tokens_by_source(self) -> dict[str | None, int]:
@@ -311,7 +311,8 @@ def with_files(
 
 
 def tokens_folders(storage: Storage, folder: str) -> list[str]:
-    """Return the tokens folders that a folder has: itself, or those of formats and parts below it.
+    """Return the tokens folders that a folder has: itself, or folders of formats and parts below
+    it.
 
     A folder that should have tokens and does not is returned too: reading it names the reason.
     """
@@ -361,11 +362,11 @@ def _check_names(manifest: Manifest) -> None:
     for index, shard in enumerate(manifest.shards):
         name = shard_name(index, len(manifest.shards))
         expected = [name, *(f"{name}{suffix}" for suffix in suffixes)]
-        found = [shard.name, *(file.name for file in shard.files)]
-        if found != expected:
+        names = [shard.name, *(file.name for file in shard.files)]
+        if names != expected:
             raise ValueError(
                 f"shards[{index}] must have the name and the files {', '.join(expected)}, got "
-                f"{', '.join(map(shortened, found))}"
+                f"{', '.join(map(shortened, names))}"
             )
     last = ""
     for index, file in enumerate(manifest.rejects.files):
@@ -386,17 +387,17 @@ def _check_splits(manifest: Manifest) -> None:
     ):
         if numbers != sorted(numbers):
             raise ValueError(f"{what} must be in the order of their splits")
-    found = 0
+    splits_seen = 0
     for row in manifest.rows:
-        if row.split > found:
-            raise ValueError(f"split {found} of the plan has no shard")
-        if row.split == found:
-            found += 1
+        if row.split > splits_seen:
+            raise ValueError(f"split {splits_seen} of the plan has no shard")
+        if row.split == splits_seen:
+            splits_seen += 1
         elif not manifest.has_plan or row.slices or isinstance(row, TokenlessSplit):
             raise ValueError(f"split {row.split} of the plan is there twice")
     splits = manifest.plan.get("splits")
-    if isinstance(splits, list) and len(splits) != found:
-        raise ValueError(f"the plan has {len(splits)} splits, and the manifest has {found}")
+    if isinstance(splits, list) and len(splits) != splits_seen:
+        raise ValueError(f"the plan has {len(splits)} splits, and the manifest has {splits_seen}")
 
 
 def _check_sources(manifest: Manifest) -> None:

@@ -34,16 +34,16 @@ def number_shards(receipts: Sequence[Receipt], tokens: Iterable[int]) -> list[Pu
     total = sum(map(len, shards))
     first = 0
     publications = []
-    for receipt, found in zip(receipts, shards, strict=True):
-        names = [shard_name(first + index, total) for index in range(len(found))]
-        publications.append(_publication(receipt, found, names))
-        first += len(found)
+    for receipt, of_split in zip(receipts, shards, strict=True):
+        names = [shard_name(first + index, total) for index in range(len(of_split))]
+        publications.append(_publication(receipt, of_split, names))
+        first += len(of_split)
     return publications
 
 
 def shard_files(receipt: Receipt) -> tuple[FileInfo, ...]:
     """Return the files of a receipt that belong to shards."""
-    return tuple(file for file in receipt.files if not _is_beside(file))
+    return tuple(file for file in receipt.files if not _is_other(file))
 
 
 def shards_of(receipt: Receipt) -> list[tuple[FileInfo, ...]]:
@@ -64,17 +64,17 @@ def reject_files(receipt: Receipt) -> tuple[FileInfo, ...]:
 
 def token_counts_file(receipt: Receipt) -> FileInfo | None:
     """Return the file with the token counts of a split; None if the receipt names none."""
-    found = (file for file in receipt.files if file.name.endswith(TOKEN_COUNTS_SUFFIX))
-    return next(found, None)
+    matches = (file for file in receipt.files if file.name.endswith(TOKEN_COUNTS_SUFFIX))
+    return next(matches, None)
 
 
-def _is_beside(file: FileInfo) -> bool:
+def _is_other(file: FileInfo) -> bool:
     """Return whether a file is of a split, but not of its shard."""
     return file.name.startswith(_REJECTS) or file.name.endswith(TOKEN_COUNTS_SUFFIX)
 
 
 def suffix_of(name: str) -> str:
-    """Return the part of a file's name behind the first point of its last part."""
+    """Return the suffix of a file: what follows the first dot of its name."""
     return name.rpartition("/")[2].partition(".")[2]
 
 
@@ -87,6 +87,6 @@ def _publication(
         for shard, name in zip(shards, names, strict=True)
         for file in shard
     ]
-    beside = filter(_is_beside, receipt.files)
+    others = filter(_is_other, receipt.files)
     moves = tuple((file.name, final.name) for file, final in zip(files, named, strict=True))
-    return Publication(replace(receipt, files=(*named, *beside)), moves)
+    return Publication(replace(receipt, files=(*named, *others)), moves)

@@ -30,8 +30,8 @@ class Order(Struct, frozen=True):
     """The items of a view, in their order.
 
     Attributes:
-        steps: How the order comes about from that of the data set: the first step chooses from the
-            data set, each other from what the step before has chosen.
+        steps: The steps that make the order from the order of the data set: the first chooses from
+            the data set, each other from what the step before has chosen.
     """
 
     steps: tuple[Stride | Shuffle, ...]

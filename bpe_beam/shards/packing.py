@@ -47,7 +47,7 @@ class PackingPlan:
         self.histogram = histogram
         self.rows = rows
         self.sequences = sequences
-        # Slices have one number over all lengths: those of shorter lengths come first.
+        # Slices have one number over all lengths: shorter slices come first.
         self._before = np.cumsum(histogram) - histogram
         self._starts = self._before[rows[:, 0]] + rows[:, 1]
 

@@ -16,12 +16,12 @@ from bpe_beam.storage.json_file import Count
 
 
 class SourceSlice(Struct, frozen=True, forbid_unknown_fields=True):
-    """A part of an input file.
+    """A slice of an input file.
 
     Attributes:
         file: The name of the file, relative to the input's root.
         start: The first stored byte.
-        end: The stored byte behind the last one.
+        end: The stored byte after the last one.
     """
 
     file: str
@@ -45,17 +45,17 @@ def added_sources(
     rows: Iterable[dict[str, SourceTotals] | None],
 ) -> dict[str, SourceTotals] | None:
     """Return the totals of each source over all rows, sorted by name; None if no row has any."""
-    found: dict[str, list[SourceTotals]] = {}
+    rows_of: dict[str, list[SourceTotals]] = {}
     known = False
     for row in rows:
         known = known or row is not None
         for name, totals in (row or {}).items():
-            found.setdefault(name, []).append(totals)
+            rows_of.setdefault(name, []).append(totals)
     if not known:
         return None
     return {
-        name: SourceTotals(*map(sum, zip(*map(astuple, found[name]), strict=True)))
-        for name in sorted(found)
+        name: SourceTotals(*map(sum, zip(*map(astuple, rows_of[name]), strict=True)))
+        for name in sorted(rows_of)
     }
 
 
@@ -67,7 +67,7 @@ class DocumentChanges(Struct, frozen=True, forbid_unknown_fields=True, omit_defa
         cut: Long ones of which tokens were left out.
         split: Long ones of which several documents were made.
         doubled: Those whose text begins with a token that is put before each document, or ends
-            with one that is put after each: it is there twice.
+            with one that is put after each: it appears twice.
     """
 
     dropped: Count = 0
@@ -114,7 +114,7 @@ class Shard(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
     Attributes:
         name: `shard-00003-of-00012`: its number among the shards, and the number of shards.
         split: The split's number in the plan, from 0.
-        slices: The parts of input files that were read, in order.
+        slices: The slices of input files that were read, in order.
         documents: The number of its documents.
         text_bytes: Their text before tokenization, in bytes of UTF-8.
         tokens: The number of its ids, appended and prepended ones included.
@@ -208,7 +208,7 @@ class ArrangedPart(
 
     @property
     def own_texts(self) -> PartTexts:
-        """The texts of the documents that the shards are made of; 0 bytes if nobody knows them."""
+        """The texts of the documents that the shards are made of; 0 bytes if unknown."""
         if self.part or self.corpus is None:
             return self.texts or PartTexts(0)
         return PartTexts(self.corpus.text_bytes, self.corpus.sources)

@@ -79,8 +79,8 @@ class MappedFile:
         _check_within(self, start, count * dtype.itemsize)
         if not count:
             return np.empty(0, dtype)
-        found: NDArray[Any] = np.frombuffer(self._content, dtype, count, start)
-        return found
+        ids: NDArray[Any] = np.frombuffer(self._content, dtype, count, start)
+        return ids
 
     def stream(self) -> pa.NativeFile:
         """See `ShardFile.stream`."""
@@ -217,12 +217,12 @@ def check_size(url: str, size: int, expected: int) -> None:
 
 def check_counts(url: str, documents: int, tokens: int, shard: StoredShard) -> None:
     """Refuse a shard of another size than the manifest says."""
-    for found, expected, what in (
+    for actual, expected, what in (
         (documents, shard.entry.documents, "documents"),
         (tokens, shard.entry.tokens, "tokens"),
     ):
-        if found != expected:
-            raise DataError(f"{url}: has {found} {what}; the manifest says {expected}")
+        if actual != expected:
+            raise DataError(f"{url}: has {actual} {what}; the manifest says {expected}")
 
 
 class ShardAccess(Protocol):
@@ -256,7 +256,7 @@ class LabelledAccess(ShardAccess, Protocol):
     has_sequences: bool
 
     def labels(self, index: int) -> dict[str, Any]:
-        """Return what the format stores of a document beside its ids, by name."""
+        """Return the labels of a document by name."""
 
 
 def _check_within(file: ShardFile, start: int, count: int) -> None:

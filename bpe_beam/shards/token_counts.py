@@ -3,7 +3,7 @@
 One row for each source and each id of the tokenizer, also for ids that do not occur: `id` (uint32)
 and `count` (int64), with sources the column `source` before them, sorted by source and id. The rows
 depend on the tokens alone, not on the shards that they are in. The schema's metadata have the
-tokenizer's fingerprint; the sums by source are those of the manifest, and pages have checksums.
+tokenizer's fingerprint; the sums by source equal the manifest's, and pages have checksums.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def read_token_counts(
         try:
             file = pq.ParquetFile(stream, page_checksum_verification=True)
             schema = _schema(None not in tokens)
-            found = file.schema_arrow
-            if not found.equals(schema) or found.metadata[b"bpe_beam"] != _metadata(fingerprint):
+            stored = file.schema_arrow
+            if not stored.equals(schema) or stored.metadata[b"bpe_beam"] != _metadata(fingerprint):
                 raise DataError(f"{redact(url)} is not of the tokenizer and sources of its folder")
             yield from _read_sources(file, tokens, redact(url))
         except (pa.ArrowException, OSError, KeyError, TypeError) as error:

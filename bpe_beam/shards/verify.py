@@ -34,17 +34,17 @@ from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.names import attempted_name
 
 MAX_PROBLEMS = 100
-"""The most problems that are reported in full; the others are counted."""
+"""The maximum problems that are reported in full; the others are counted."""
 
 _BLOCK = 4 << 20
 _TOKENS = 1 << 20
 
 
 class VerifyReport(Struct, frozen=True):
-    """What `verify` read and found.
+    """The result of `verify`.
 
     Attributes:
-        problems: The first `MAX_PROBLEMS`, in the order of the shards; empty if all is well.
+        problems: The first `MAX_PROBLEMS`, in the order of the shards; empty without problems.
         problem_count: The number of all problems.
         documents: The number of documents in the shards that could be read.
         tokens: The number of their tokens.
@@ -130,13 +130,13 @@ def compare_split(
     document = token = 0
     for ids, offsets in expected_batches:
         expected = np.diff(offsets)
-        found = reader.lengths(document, min(document + expected.size, len(reader)))
-        differs = np.flatnonzero(expected[: found.size] != found)
-        same = int(differs[0]) if differs.size else found.size
+        actual = reader.lengths(document, min(document + expected.size, len(reader)))
+        differs = np.flatnonzero(expected[: actual.size] != actual)
+        same = int(differs[0]) if differs.size else actual.size
         # Up to the first document of another length, and as far as both have tokens of it.
         stop = int(offsets[same])
-        if same < found.size:
-            stop += int(min(expected[same], found[same]))
+        if same < actual.size:
+            stop += int(min(expected[same], actual[same]))
         for start in range(0, stop, _TOKENS):
             part = ids[start : min(start + _TOKENS, stop)]
             differs = np.flatnonzero(
@@ -145,20 +145,20 @@ def compare_split(
             if differs.size:
                 at = start + int(differs[0])
                 inner = int(np.searchsorted(offsets, at, side="right")) - 1
-                id_found = int(reader.tokens(token + at, token + at + 1)[0])
+                actual_id = int(reader.tokens(token + at, token + at + 1)[0])
                 return (
                     f"{one} {document + inner}, token {at - int(offsets[inner])}: the id is "
-                    f"{id_found}; expected {int(ids[at])}"
+                    f"{actual_id}; expected {int(ids[at])}"
                 )
-        if same < found.size:
+        if same < actual.size:
             return (
-                f"{one} {document + same} has {int(found[same])} tokens; expected "
-                f"{int(expected[same])} (the first {int(min(expected[same], found[same]))} are "
+                f"{one} {document + same} has {int(actual[same])} tokens; expected "
+                f"{int(expected[same])} (the first {int(min(expected[same], actual[same]))} are "
                 "the same)"
             )
-        document += found.size
+        document += actual.size
         token += stop
-        if found.size < expected.size:
+        if actual.size < expected.size:
             return f"{one} {document} is missing: the shard ends after {document} {unit}"
     if document < len(reader):
         return (
@@ -294,12 +294,12 @@ class _FolderCheck:
         try:
             with self._format.reader(self._storage, self._url, shard.name) as reader:
                 findings.documents, findings.tokens = len(reader), reader.token_count
-                for what, found, expected in (
+                for what, value, expected in (
                     ("documents", findings.documents, shard.documents),
                     ("tokens", findings.tokens, shard.tokens),
                 ):
-                    if found != expected:
-                        problems.append(f"{shard.name}: has {found} {what}; expected {expected}")
+                    if value != expected:
+                        problems.append(f"{shard.name}: has {value} {what}; expected {expected}")
                 problems += check.problems(reader)
                 problems += self._columns(shard, reader)
         except DataError as error:
@@ -313,10 +313,10 @@ class _FolderCheck:
         """Yield a problem if a table has other columns for trainers than the manifest says."""
         expected = self._manifest.columns or ()
         if self._format.labelled_writer is not None:
-            found = cast(LabelledReader, reader).columns
-            if found != expected:
+            columns = cast(LabelledReader, reader).columns
+            if columns != expected:
                 yield (
-                    f"{shard.name}: the columns for trainers are {_listed(found)}; "
+                    f"{shard.name}: the columns for trainers are {_listed(columns)}; "
                     f"{MANIFEST_FILE} has {_listed(expected)}"
                 )
 

@@ -204,9 +204,9 @@ class ParquetFile:
 
 
 def _statistics(values: pa.ChunkedArray) -> Struct:
-    found: Struct = {_Statistics.NULLS: int64(values.null_count)}
+    statistics: Struct = {_Statistics.NULLS: int64(values.null_count)}
     texts = [text.encode() for text in values.unique().to_pylist() if text is not None]
     if texts:
-        found[_Statistics.MAXIMUM] = Value(Kind.BINARY, max(texts))
-        found[_Statistics.MINIMUM] = Value(Kind.BINARY, min(texts))
-    return found
+        statistics[_Statistics.MAXIMUM] = Value(Kind.BINARY, max(texts))
+        statistics[_Statistics.MINIMUM] = Value(Kind.BINARY, min(texts))
+    return statistics

@@ -121,14 +121,14 @@ class _Decoder:
         self._at = 0
 
     def struct(self) -> Struct:
-        found: Struct = {}
+        fields: Struct = {}
         number = 0
         while (head := self._byte()) != 0:
             step = head >> 4
             number = number + step if step else self._number()
             kind = Kind(head & 15)
-            found[number] = Value(kind, kind == Kind.TRUE if kind in _BOOLEANS else self._of(kind))
-        return found
+            fields[number] = Value(kind, kind == Kind.TRUE if kind in _BOOLEANS else self._of(kind))
+        return fields
 
     def _of(self, kind: Kind) -> Any:
         if kind == Kind.STRUCT:

@@ -55,7 +55,7 @@ class ShardPart(Struct, frozen=True):
         folder: The number of the shard's folder.
         name: The shard's name.
         start: The position of the first document, see `document_batches`.
-        stop: The position behind the last; None: up to the end of the shard.
+        stop: The position after the last; None: up to the end of the shard.
     """
 
     folder: int
@@ -83,7 +83,7 @@ class NewShard(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Its name in `work/`, and that of its task."""
+        """Its name in `work/`, and the name of its task."""
         return shard_name(self.index, self.count)
 
 
@@ -136,10 +136,10 @@ def rejects_of(manifest: Manifest) -> list[tuple[FileInfo, ...]]:
     names: dict[str, int] = {}
     for index, row in enumerate(manifest.rows):
         names.setdefault(rejects_name(row.split, count), index)
-    found: list[tuple[FileInfo, ...]] = [()] * len(manifest.rows)
+    rejects: list[tuple[FileInfo, ...]] = [()] * len(manifest.rows)
     for file in manifest.rejects.files:
-        found[names.get(file.name, 0)] += (file,)
-    return found
+        rejects[names.get(file.name, 0)] += (file,)
+    return rejects
 
 
 def even_shards(manifests: Sequence[Manifest], count: int) -> list[NewShard]:

@@ -33,15 +33,15 @@ def manifest_of(
     rejects: list[FileInfo] = []
     stats = [receipt.read_stats(TokenizeStats) for receipt in receipts]
     publications = number_shards(receipts, [split.tokens for split in stats])
-    for split, found, publication in zip(plan.splits, stats, publications, strict=True):
+    for split, split_stats, publication in zip(plan.splits, stats, publications, strict=True):
         written = shards_of(publication.receipt)
         rejects += reject_files(publication.receipt)
         of_split: dict[str, Any] = {
             "slices": _slices_of(plan, split),
-            "rejects": sum(found.rejects.values()),
-            "changes": found.changes,
+            "rejects": sum(split_stats.rejects.values()),
+            "changes": split_stats.changes,
         }
-        for number, sums in enumerate(found.sums):
+        for number, sums in enumerate(split_stats.sums):
             row = {
                 "split": split.index,
                 "documents": sums.documents,

@@ -55,14 +55,14 @@ std::span<const std::uint8_t> byte_span_of(const py::buffer_info& info) {
 py::tuple read_tf_records_of(const py::buffer& data) {
   const py::buffer_info info = data.request();
   const auto bytes = byte_span_of(info);
-  TfRecords found;
+  TfRecords records;
   {
     const py::gil_scoped_release released;
-    found = read_tf_records(bytes);
+    records = read_tf_records(bytes);
   }
-  return py::make_tuple(as_array(std::move(found.ids)), as_array(std::move(found.lengths)),
-                        as_array(std::move(found.ends)), found.needed,
-                        static_cast<std::int64_t>(found.flaw));
+  return py::make_tuple(as_array(std::move(records.ids)), as_array(std::move(records.lengths)),
+                        as_array(std::move(records.ends)), records.needed,
+                        static_cast<std::int64_t>(records.flaw));
 }
 
 /// The Examples of documents, one after the other, and where each ends.

@@ -19,7 +19,7 @@ class IdDictionary {
   /// The indices of ids below are in a table; memory does not grow with greater ids.
   static constexpr std::uint32_t kTableIds = 1U << 24;
 
-  /// Put new ids into the dictionary, and the index of each id behind the indices that wait.
+  /// Put new ids into the dictionary, and append the index of each id to the waiting indices.
   void add(std::span<const std::uint32_t> ids) {
     std::size_t at = waiting_.size();
     waiting_.resize(at + ids.size());
@@ -41,7 +41,7 @@ class IdDictionary {
     return bytes;
   }
 
-  /// Remove the indices that wait; return some bytes and behind them the indices, little-endian, in
+  /// Remove the waiting indices; return some bytes and after them the indices, little-endian, in
   /// `width()` bytes each, and zeros up to a multiple of 8 indices.
   std::vector<std::uint8_t> take(std::string_view head) {
     const std::size_t groups = (waiting_.size() + 7) / 8;

@@ -25,14 +25,14 @@ constexpr std::size_t varint_size(std::uint64_t value) {
   return (static_cast<std::size_t>(std::bit_width(value | 1)) + 6) / 7;
 }
 
-/// Writes a varint, and returns the byte behind it.
+/// Writes a varint, and returns the byte after it.
 inline std::uint8_t* put_varint(std::uint64_t value, std::uint8_t* at) {
   for (; value >= 0x80; value >>= 7) *at++ = static_cast<std::uint8_t>(value | 0x80);
   *at++ = static_cast<std::uint8_t>(value);
   return at;
 }
 
-/// Writes a number, little-endian, and returns the byte behind it.
+/// Writes a number, little-endian, and returns the byte after it.
 template <typename Number>
 std::uint8_t* put_number(Number number, std::uint8_t* at) {
   for (std::size_t byte = 0; byte < sizeof(Number); ++byte) {
@@ -76,9 +76,9 @@ constexpr std::size_t id_size(std::uint32_t id) {
   return std::size_t{1} + (id >> 7 != 0) + (id >> 14 != 0) + (id >> 21 != 0) + (id >> 28 != 0);
 }
 
-/// Writes ids as varints, and returns the byte behind them.
+/// Writes ids as varints, and returns the byte after them.
 inline std::uint8_t* put_each_id(std::span<const std::uint32_t> ids, std::uint8_t* at) {
-  // Eight bytes are written for each id, and those behind its varint overwritten by the next ids:
+  // Eight bytes are written for each id, and the next ids overwrite the bytes after its varint:
   // no jump depends on how long a varint is. The last seven ids have no eight bytes left.
   constexpr std::array<std::uint64_t, 6> kContinued{0, 0, 0x80, 0x8080, 0x808080, 0x80808080};
   constexpr std::size_t kLast = 7;
@@ -105,9 +105,9 @@ struct FourVarints {
 
 /// By the ids that have two bytes or more (the low four bits) and those that have three.
 constexpr auto make_four_varints() {
-  std::array<FourVarints, 256> found{};
-  for (std::size_t mask = 0; mask < found.size(); ++mask) {
-    FourVarints& each = found[mask];
+  std::array<FourVarints, 256> varints{};
+  for (std::size_t mask = 0; mask < varints.size(); ++mask) {
+    FourVarints& each = varints[mask];
     each.shuffle.fill(0x80);
     for (std::size_t id = 0; id < 4; ++id) {
       const std::size_t size = 1 + (mask >> id & 1) + (mask >> (4 + id) & 1);
@@ -116,7 +116,7 @@ constexpr auto make_four_varints() {
       }
     }
   }
-  return found;
+  return varints;
 }
 
 inline constexpr auto kFourVarints = make_four_varints();
@@ -155,7 +155,7 @@ __attribute__((target("ssse3"))) inline std::uint8_t* put_ids_by_vectors(
   return put_each_id(ids, at);
 }
 
-/// Writes ids below 2^31 as varints, and returns the byte behind them.
+/// Writes ids below 2^31 as varints, and returns the byte after them.
 inline std::uint8_t* put_ids(std::span<const std::uint32_t> ids, std::uint8_t* at) {
   static const bool has_ssse3 = __builtin_cpu_supports("ssse3") != 0;
   return has_ssse3 ? put_ids_by_vectors(ids, at) : put_each_id(ids, at);
@@ -197,7 +197,7 @@ struct ExampleSizes {
   std::uint64_t example = 0;
 };
 
-/// Writes the Example of some ids, and returns the byte behind it: `sizes.example` bytes.
+/// Writes the Example of some ids, and returns the byte after it: `sizes.example` bytes.
 inline std::uint8_t* put_example(std::span<const std::uint32_t> ids, const ExampleSizes& sizes,
                                  std::uint8_t* at) {
   using namespace tf_example_detail;

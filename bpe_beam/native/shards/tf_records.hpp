@@ -123,39 +123,39 @@ struct TfRecords {
 inline TfRecords read_tf_records(std::span<const std::uint8_t> bytes) {
   constexpr std::size_t kHead = 12;
   constexpr std::size_t kAround = kHead + 4;
-  TfRecords found;
+  TfRecords records;
   const std::string_view data(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  const auto stop = [&found](TfRecordFlaw flaw) {
-    found.flaw = flaw;
-    return found;
+  const auto stop = [&records](TfRecordFlaw flaw) {
+    records.flaw = flaw;
+    return records;
   };
   for (std::size_t at = 0; at < data.size();) {
     const std::size_t left = data.size() - at;
-    found.needed = kHead;
-    if (left < kHead) return found;
+    records.needed = kHead;
+    if (left < kHead) return records;
     if (number_at<std::uint32_t>(data, at + 8) != masked_crc32c(bytes.subspan(at, 8))) {
       return stop(TfRecordFlaw::kLengthChecksum);
     }
     const auto length = number_at<std::uint64_t>(data, at);
     if (length >= (std::uint64_t{1} << 31)) return stop(TfRecordFlaw::kLayout);
-    found.needed = length + kAround;
-    if (left < found.needed) return found;
+    records.needed = length + kAround;
+    if (left < records.needed) return records;
     const auto size = static_cast<std::size_t>(length);
     if (number_at<std::uint32_t>(data, at + kHead + size) !=
         masked_crc32c(bytes.subspan(at + kHead, size))) {
       return stop(TfRecordFlaw::kChecksum);
     }
-    const std::size_t before = found.ids.size();
-    if (!read_example(data.substr(at + kHead, size), found.ids)) {
-      found.ids.resize(before);
+    const std::size_t before = records.ids.size();
+    if (!read_example(data.substr(at + kHead, size), records.ids)) {
+      records.ids.resize(before);
       return stop(TfRecordFlaw::kLayout);
     }
     at += size + kAround;
-    found.lengths.push_back(static_cast<std::int64_t>(found.ids.size() - before));
-    found.ends.push_back(static_cast<std::int64_t>(at));
+    records.lengths.push_back(static_cast<std::int64_t>(records.ids.size() - before));
+    records.ends.push_back(static_cast<std::int64_t>(at));
   }
-  found.needed = 0;
-  return found;
+  records.needed = 0;
+  return records;
 }
 
 }  // namespace bpe_beam

@@ -1,4 +1,4 @@
-"""The formats of token shards: a module a format, found by its name.
+"""The formats of token shards: a module for each format, by its name.
 
 Importing this registry imports no format: `bpe-beam --help` needs the names only.
 """
@@ -40,12 +40,12 @@ TRAINER_COLUMNS = ("attention_mask", "labels", "position_ids", "loss_mask", "seq
 """Columns that tables of documents can have for trainers, see `trainer_columns.py`."""
 
 DOCUMENT_COLUMNS = TRAINER_COLUMNS[:2]
-"""Those that rows of one document can have, too."""
+"""The columns that rows of one document can have, too."""
 
 
 def shard_format(name: str) -> ShardFormat:
     """Return the format with this name, one of SHARD_FORMATS."""
     if name not in SHARD_FORMATS:
         raise ValueError(f"format must be one of {', '.join(SHARD_FORMATS)}, got {name!r}")
-    found: ShardFormat = importlib.import_module(f"{__name__}.{name}").FORMAT
-    return found
+    format_: ShardFormat = importlib.import_module(f"{__name__}.{name}").FORMAT
+    return format_

@@ -1,4 +1,4 @@
-"""ArrayRecord shards: an `.array_record` with one record a document, found by its number.
+"""ArrayRecord shards: an `.array_record` with one record a document, read by its number.
 
 A record is the tf.train.Example that TFRecord shards have, too. The package array-record, an extra,
 writes and reads the files; with the options `group_size:1,uncompressed` its versions 0.5.1 to 0.8.6
@@ -216,7 +216,7 @@ class ArrayRecordAccess(RecordAccess):
         check_counts(self._records.url, len(self._records), shard.entry.tokens, shard)
 
     def documents(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
-        """See `ShardAccess.documents`: those of the first records of about _WINDOW bytes."""
+        """See `ShardAccess.documents`; reads records of about _WINDOW bytes."""
         assert isinstance(self._records, _RecentRecords)
         ids, lengths = next(self._records.documents(start, stop))
         count = max(int(np.searchsorted(np.cumsum(lengths), limit, side="right")), 1)

@@ -1,7 +1,7 @@
 """datatrove shards: a `.ds` of token ids, the documents' ends, and a short description.
 
-The layout is that of `datatrove/pipeline/tokens/tokenizer.py` (datatrove), which nanotron reads,
-too; little-endian:
+`datatrove/pipeline/tokens/tokenizer.py` (datatrove) defines the layout, which nanotron reads, too;
+little-endian:
 
     .ds           the ids of all documents one after the other, uint16 or uint32
     .ds.index     uint64[D]: where each document ends, in tokens
@@ -9,7 +9,7 @@ too; little-endian:
                   number of tokens; the same number for people, such as `1.23 GT`
 
 The types are datatrove's: uint16 for a vocabulary of up to 65,536 ids. Documents end by the index.
-datatrove's reader computes wrong positions behind a document without tokens, so a token should be
+datatrove's reader computes wrong positions after a document without tokens, so a token should be
 appended to each document if positions are read from the index.
 """
 
@@ -122,14 +122,14 @@ def _read_description(file: RangeFile | ShardFile, tokens: int) -> np.dtype[Any]
     """Return the type of ids that the description names."""
     expected = {_description(dtype, tokens): dtype for dtype in _DTYPES}
     # No more than what is compared: the file may be of any size.
-    found = file.read(0, min(file.size, 1 + max(map(len, expected))))
-    if found not in expected:
-        texts = " or ".join(repr(text.decode()) for text in expected)
+    text = file.read(0, min(file.size, 1 + max(map(len, expected))))
+    if text not in expected:
+        texts = " or ".join(repr(each.decode()) for each in expected)
         raise DataError(
-            f"{file.url}: byte 0: the description is {found.decode('ascii', 'replace')!r}; "
+            f"{file.url}: byte 0: the description is {text.decode('ascii', 'replace')!r}; "
             f"expected {texts} for the {tokens} tokens of the index"
         )
-    return expected[found]
+    return expected[text]
 
 
 def _access(shard: StoredShard) -> StreamAccess:

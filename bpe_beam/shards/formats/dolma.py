@@ -1,13 +1,13 @@
 """dolma shards: a `.npy` of token ids without a header, and a `.csv.gz` of the documents' bounds.
 
-The layout is that of `dolma/tokenizer/memmap_writer.py` (dolma), which OLMo-core reads:
+`dolma/tokenizer/memmap_writer.py` (dolma) defines the layout, which OLMo-core reads:
 
     .npy     the ids of all documents one after the other, little-endian, in the narrowest of uint8,
              uint16 and uint32; no numpy header, in spite of the name
     .csv.gz  a row `start,end,id,src,loc` a document, ended by CR LF, compressed by gzip; start and
              end in tokens, id and src empty, loc the number of the document in the shard, from 0
 
-OLMo-core takes the bounds from the rows, or from the end-of-text id where it is given one: to agree
+OLMo-core takes the bounds from the rows, or from the end-of-text id if it has one: to agree
 with both, each document must end with one such id, and contain no other.
 
 gzip has no time and no name in its header, so equal documents give equal bytes.
@@ -133,12 +133,12 @@ class DolmaReader(EndsReader):
         return count, tokens
 
     def _end_of(self, row: bytes, number: int, start: int) -> int:
-        """Return the end in a row, which must be that of document `number`, from token `start`."""
-        found = _ROW.fullmatch(row)
-        end = int(found[2]) if found else -1
+        """Return the end in the row of document `number`, which must begin at token `start`."""
+        match = _ROW.fullmatch(row)
+        end = int(match[2]) if match else -1
         if (
-            found is None
-            or (int(found[1]), int(found[3])) != (start, number)
+            match is None
+            or (int(match[1]), int(match[3])) != (start, number)
             or not start <= end <= start + MAX_DOCUMENT_TOKENS
         ):
             raise DataError(

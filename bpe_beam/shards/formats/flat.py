@@ -116,11 +116,11 @@ def read_npy_header(file: RangeFile | ShardFile) -> int:
             f"{file.url}: has {file.size} bytes; expected {_NPY_HEADER_BYTES} of a header and "
             "8 for each document and for the end"
         )
-    found, expected = file.read(0, _NPY_HEADER_BYTES), _npy_header(entries)
-    if found != expected:
-        bad = next(at for at in range(_NPY_HEADER_BYTES) if found[at] != expected[at])
+    header, expected = file.read(0, _NPY_HEADER_BYTES), _npy_header(entries)
+    if header != expected:
+        bad = next(at for at in range(_NPY_HEADER_BYTES) if header[at] != expected[at])
         raise DataError(
-            f"{file.url}: byte {bad}: the header is not that of a numpy file of int64[{entries}]"
+            f"{file.url}: byte {bad}: the header is not of a numpy file of int64[{entries}]"
         )
     return entries - 1
 

@@ -1,4 +1,4 @@
-"""What a format of token shards defines: its files, a writer, a reader and a check."""
+"""The definition of a format of token shards: its files, a writer, a reader and a check."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class ShardFiles(Struct, frozen=True):
 
 
 class ShardOrigin(Struct, frozen=True):
-    """What made the tokens of a shard, for formats that store it.
+    """The origin of the tokens of a shard, for formats that store it.
 
     Attributes:
         fingerprint: The SHA-256 of the folder's `tokenizer.json`.
         prepend: The tokens before each document, each with its id.
-        append: The same of the tokens after each document.
-        sequence_length: The most tokens of a row that is a sequence of documents; None: rows are
+        append: The tokens after each document, likewise.
+        sequence_length: The maximum tokens of a row that is a sequence of documents; None: rows are
             documents.
         hashes: Whether rows are temporary documents that are still to be divided, each with the
             hash that decides.
@@ -59,7 +59,7 @@ class ShardOrigin(Struct, frozen=True):
 
     @property
     def unit(self) -> str:
-        """What the rows are, in the plural."""
+        """The noun for its rows, in the plural."""
         return "documents" if self.sequence_length is None else "sequences"
 
 
@@ -89,8 +89,8 @@ class ShardWriter(Protocol):
                 last; from 0 to `len(ids)`, never falling.
             labels: The columns `id`, `source` and `text` of BATCH_SCHEMA, a row a document, or
                 `text_bytes`, int64, the size of the text, in place of it; of sequences
-                `seq_lengths`, list<int32>, the tokens of each document in them. None if nobody
-                knows them. Most formats have no place for them.
+                `seq_lengths`, list<int32>, the tokens of each document in them. None if
+                unknown. Most formats have no place for them.
 
         Raises:
             DataError: A document is too long, an id is not in the vocabulary, or storage fails.
@@ -121,7 +121,7 @@ class ShardReader(Protocol):
 
         Args:
             start: The first document, from 0.
-            stop: The document behind the last.
+            stop: The document after the last.
 
         Raises:
             DataError: A length is negative or cannot be read.
@@ -133,7 +133,7 @@ class ShardReader(Protocol):
 
         Args:
             start: The first token of the shard, from 0.
-            stop: The token behind the last.
+            stop: The token after the last.
 
         Raises:
             DataError: An id is negative or cannot be read.
@@ -154,11 +154,11 @@ class LabelledReader(ShardReader, Protocol):
     columns: tuple[str, ...]
 
     def labels(self, start: int, stop: int) -> pa.RecordBatch:
-        """Return what the format stores of documents beside their ids, a row each.
+        """Return the labels of documents, a row each.
 
         Args:
             start: The first document, from 0.
-            stop: The document behind the last.
+            stop: The document after the last.
 
         Raises:
             DataError: The labels cannot be read.
@@ -167,7 +167,7 @@ class LabelledReader(ShardReader, Protocol):
 
 
 class ShardCheck(Protocol):
-    """Checks what the bytes of one shard's files say, while they are read for their hashes."""
+    """Checks the bytes of one shard's files, while they are read for their hashes."""
 
     def add(self, suffix: str, block: bytes) -> None:
         """Check the next bytes of a file; files come in the format's order.
@@ -182,7 +182,7 @@ class ShardCheck(Protocol):
 
 
 class ShardLimit(Struct, frozen=True):
-    """The most that a shard may have.
+    """The maximum size of a shard.
 
     Attributes:
         tokens: Its tokens, and `document_weight` for each document.
@@ -200,20 +200,20 @@ class ShardFormat(Struct, frozen=True):
         name: What `--format` and manifests call it; also the name of its module.
         suffixes: The ends of the names of a shard's files, in the order in which they become
             visible: one or several.
-        max_document_tokens: The most tokens that a document may have.
+        max_document_tokens: The maximum tokens that a document may have.
         writer: Opens a writer: storage, URL of an existing folder, the shard's name without a
             suffix, and the size of the vocabulary, 1 to MAX_VOCAB_SIZE.
         reader: Opens a reader and checks the layout: storage, URL of the folder, the shard's name.
             Raises DataError if a file is missing or breaks the layout.
         check: Makes a check of a shard: its name, and the size of the vocabulary.
-        needs_prepend: Whether its readers know a document by the token that it begins with, so that
-            the setting `prepend` must be given.
+        needs_prepend: Whether its readers recognize a document by its first token, so that the
+            setting `prepend` is required.
         labelled_writer: Opens a writer that stores labels and the origin of the tokens too: the
             arguments of `writer`, and the origin. None if the format has no place for them. Readers
             of a format that has one are `LabelledReader`s.
         megatron_pairs: Whether the shards are pairs that Megatron-LM reads.
-        max_shard_tokens: The most tokens that a shard may have; None: any number. Where documents
-            have more, another shard is begun.
+        max_shard_tokens: The maximum tokens that a shard may have; None: any number. Where
+            documents have more, another shard is begun.
         document_weight: What each document adds to the tokens that `max_shard_tokens` limits.
         index: Returns the content of a folder's `index.json`, which readers of the format need,
             from the shards of its manifest. None if they need none.

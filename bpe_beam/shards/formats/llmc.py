@@ -1,6 +1,6 @@
 """llm.c shards: a `.bin` of a header and token ids, and where documents begin in it.
 
-The layout of the `.bin` is that of `dev/data/data_common.py` (llm.c), little-endian:
+`dev/data/data_common.py` (llm.c) defines the layout of the `.bin`, little-endian:
 
     int32[256]   0   magic: 20240520 is uint16, 20240801 is uint32
                  1   version: 1 of uint16, 7 of uint32
@@ -9,7 +9,7 @@ The layout of the `.bin` is that of `dev/data/data_common.py` (llm.c), little-en
     ids[N]       the ids of all documents one after the other
 
 Its readers know documents by the end-of-text token that each **begins** with; the setting `prepend`
-gives it. The `.document_offsets.npy` is that of flat shards; llm.c does not read it.
+gives it. The `.document_offsets.npy` is as in flat shards; llm.c does not read it.
 
 The header has the number of ids, and a store cannot be written backwards, so the writer keeps the
 ids in a local temporary file.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from bpe_beam.shards.stored_shard import ShardFile, StoredShard
 
 MAX_FILE_TOKENS = 2**31 - 1
-"""The most ids of a file: the header counts them with an int32."""
+"""The maximum ids of a file: the header counts them with an int32."""
 
 _KINDS: dict[np.dtype[Any], tuple[int, int]] = {
     np.dtype("<u2"): (20240520, 1),
@@ -102,19 +102,19 @@ def _read_header(ids: RangeFile | ShardFile, tokens: int) -> np.dtype[Any]:
     """Return the type of the ids, after a check of the header and of the file's size."""
     if ids.size < _HEADER_BYTES:
         raise DataError(f"{ids.url}: has {ids.size} bytes; the header alone has {_HEADER_BYTES}")
-    found = np.frombuffer(ids.read(0, _HEADER_BYTES), "<i4")
+    stored = np.frombuffer(ids.read(0, _HEADER_BYTES), "<i4")
     dtypes = {magic: dtype for dtype, (magic, _) in _KINDS.items()}
-    dtype = dtypes.get(int(found[0]))
+    dtype = dtypes.get(int(stored[0]))
     if dtype is None:
         raise DataError(
-            f"{ids.url}: byte 0: the magic is {int(found[0])}; expected "
+            f"{ids.url}: byte 0: the magic is {int(stored[0])}; expected "
             f"{' or '.join(map(str, dtypes))}"
         )
     expected = np.frombuffer(_header(dtype, tokens), "<i4")
-    if (found != expected).any():
-        bad = int(np.argmax(found != expected))
+    if (stored != expected).any():
+        bad = int(np.argmax(stored != expected))
         raise DataError(
-            f"{ids.url}: byte {4 * bad}: entry {bad} of the header is {int(found[bad])}; "
+            f"{ids.url}: byte {4 * bad}: entry {bad} of the header is {int(stored[bad])}; "
             f"expected {int(expected[bad])}"
         )
     size = _HEADER_BYTES + tokens * dtype.itemsize

@@ -3,7 +3,7 @@
 The layout of a file is in `offsets_file.py`; between the table and the documents is the JSON of
 the columns. There is one, `tokens`, of kind `ndarray:int32`, which llm-foundry reads. A document:
 
-    uint32   the bytes behind this number
+    uint32   the bytes after this number
     uint8    4 for one dimension, plus 0, 1 or 2 if the next number has 1, 2 or 4 bytes
     uint     N, the number of ids: 1, 2 or 4 bytes
     int32[N] the ids

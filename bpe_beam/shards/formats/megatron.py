@@ -1,6 +1,6 @@
 """Megatron shards: a `.bin` of token ids and an `.idx` that says where each document begins.
 
-The layout is that of `megatron/core/datasets/indexed_dataset.py` (Megatron-LM), little-endian:
+`megatron/core/datasets/indexed_dataset.py` (Megatron-LM) defines the layout, little-endian:
 
     .bin   the ids of all documents one after the other, uint16 or int32
     .idx   9 bytes   magic `MMIDIDX\\0\\0`
@@ -15,7 +15,6 @@ The layout is that of `megatron/core/datasets/indexed_dataset.py` (Megatron-LM),
 A document is one sequence here, so D is S + 1 and the document index counts from 0 to S. Documents
 end by the index alone, never by an end-of-text id. No pair is written without tokens: Megatron
 cannot map an empty file, and its `GPTDataset` cannot take samples from documents without tokens.
-Earlier versions of this package wrote such pairs, with one id 0 that no document has.
 """
 
 from __future__ import annotations
@@ -168,12 +167,12 @@ def _check_array(
 ) -> None:
     """Read a block of an int64 array, from its entry `first` on, and compare it."""
     at = array_at + 8 * first
-    found = np.frombuffer(file.read(at, 8 * expected.size), dtype="<i8")
-    differs = found != expected
+    stored = np.frombuffer(file.read(at, 8 * expected.size), dtype="<i8")
+    differs = stored != expected
     if differs.any():
         bad = int(np.argmax(differs))
         raise DataError(
-            f"{file.url}: byte {at + 8 * bad}: the {what} {first + bad} is {int(found[bad])}; "
+            f"{file.url}: byte {at + 8 * bad}: the {what} {first + bad} is {int(stored[bad])}; "
             f"expected {int(expected[bad])}"
         )
 

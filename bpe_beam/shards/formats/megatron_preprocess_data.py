@@ -1,7 +1,7 @@
 """Megatron shards with the bytes that Megatron-LM's own `tools/preprocess_data.py` writes.
 
 That tool stores ids as uint16 only if the vocabulary has fewer than 65,500 entries, so the pairs
-differ from those of `megatron` for 65,500 to 65,536 entries alone: all readers read both, but one
+differ from `megatron` for 65,500 to 65,536 entries alone: all readers read both, but one
 that takes the type from the tokenizer, as Megatron does with a file of sequences, expects this one.
 """
 
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from bpe_beam.shards.formats import megatron
 from bpe_beam.shards.formats.id_stream import IdStreamCheck
 
-LEAST_WIDE_VOCAB = 65_500
+MIN_WIDE_VOCAB = 65_500
 """The least vocabulary whose ids are int32."""
 
 
@@ -26,8 +26,8 @@ class PreprocessDataWriter(megatron.MegatronWriter):
     @classmethod
     def dtype_for(cls, vocab_size: int) -> np.dtype[Any]:
         """See `IdStreamWriter.dtype_for`."""
-        found = super().dtype_for(vocab_size)
-        return cls.dtypes[-1] if vocab_size >= LEAST_WIDE_VOCAB else found
+        dtype = super().dtype_for(vocab_size)
+        return cls.dtypes[-1] if vocab_size >= MIN_WIDE_VOCAB else dtype
 
 
 FORMAT = replace(

@@ -1,6 +1,6 @@
 """nanoGPT shards: the `.bin` of ids without a header that nanoGPT maps as `train.bin`.
 
-The files are those of flat shards: nanoGPT reads the `.bin` alone, and the offsets keep what it has
+The files are flat shards: nanoGPT reads the `.bin` alone, and the offsets keep what it has
 no place for, the documents. Shards joined in their order are one `train.bin`. nanoGPT's own data
 has uint16 and ends each document with the end-of-text token, which the setting `append` gives.
 """

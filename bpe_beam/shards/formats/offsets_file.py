@@ -1,13 +1,13 @@
-"""Shards of one file that begins with where each document is: what MDS and litdata share.
+"""Shards of one file that begins with a table of its documents: what MDS and litdata share.
 
     uint32        D, the number of documents
     uint32[D+1]   where each document begins, in bytes of the file, and the end of the last
     bytes         what the format has there
     bytes         the documents, one after the other
 
-So a file has less than 4 GiB. The ids are int32, which holds those of any vocabulary. The table is
-in front, and a store cannot be written backwards, so the writer keeps the ids in a local temporary
-file, in two bytes each where the vocabulary allows it.
+So a file has less than 4 GiB. The ids are int32, which holds the ids of any vocabulary. The table
+comes first, and a store cannot be written backwards, so the writer keeps the ids in a local
+temporary file, in two bytes each where the vocabulary allows it.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from bpe_beam.shards.stored_shard import ShardFile
 
 MAX_BYTES = 2**32 - 1
-"""The most bytes of a file: positions in it are uint32."""
+"""The maximum bytes of a file: positions in it are uint32."""
 
 MAX_TOKENS = (1 << 30) - (1 << 16)
-"""The most tokens of a document, and about the most of a file."""
+"""The maximum tokens of a document, and about the maximum of a file."""
 
 _UINT32 = np.dtype("<u4")
 
@@ -186,8 +186,8 @@ class OffsetsFile(RecordFile):
         """See `RecordFile.ids`."""
         start, end = int(self._starts[first]), int(self._starts[stop])
         data = np.frombuffer(self._file.read(start, end - start), np.uint8)
-        found = self.decode(data, np.diff(self.bounds[first : stop + 1]))
-        ids: NDArray[Any] | None = None if found is None else found.view("<i4")
+        decoded = self.decode(data, np.diff(self.bounds[first : stop + 1]))
+        ids: NDArray[Any] | None = None if decoded is None else decoded.view("<i4")
         if ids is None or ids.min(initial=0) < 0:
             raise DataError(
                 f"{self.url}: byte {start}: documents {first} to {stop - 1} have a damaged head, "

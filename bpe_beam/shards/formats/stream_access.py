@@ -55,9 +55,9 @@ class StreamAccess:
     def document(self, index: int, dtype: IdType) -> Ids:
         """See `ShardAccess.document`."""
         if self._stored is not None:
-            found = self._stored.document(index, dtype.num)
-            if found is not None:
-                return found
+            ids = self._stored.document(index, dtype.num)
+            if ids is not None:
+                return ids
         begin, end = self._read_bounds(index, index + 1).tolist()
         if not 0 <= begin <= end <= self._tokens:
             raise self._wrong_bounds(index, begin, end)
@@ -86,7 +86,7 @@ class StreamAccess:
         return bounds[:-1][bounds[:-1] < bounds[1:]]
 
     def _first_from(self, token: int) -> int:
-        """Return the first document that begins at a token of the shard, or behind it."""
+        """Return the first document that begins at a token of the shard, or after it."""
         skip, entries = self._skip, self._entries
         if token <= 0:
             return 0
