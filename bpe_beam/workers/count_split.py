@@ -122,7 +122,6 @@ def count_split(task: CountTask, element: str) -> TaskResult:
             split.add(batch)
         file.write(counts.take())
     info = FileInfo.written(name, file.file)
-    progress.report(task.stage, _words_written=file.words)
     stats = CountStats(
         **split.stats(),
         words=words,
@@ -174,7 +173,6 @@ class WordsFile:
     def __init__(self, file: BinaryIO) -> None:
         self.file = HashingFile(file)
         self.blocks = 0
-        self.words = 0
         self.references: list[list[int]] = []
 
     def write(self, words: SourceBlocks) -> None:
@@ -186,7 +184,6 @@ class WordsFile:
         for partition in sorted(partitions):
             start = self.file.bytes
             for source, block in partitions[partition]:
-                self.words += block.num_rows
                 self._write_block(source.encode("utf-8", "surrogatepass"), encode_block(block))
             self.references.append([partition, start, self.file.bytes - start])
 

@@ -2,9 +2,6 @@
 
 The job itself runs in this process on samples of the corpus. Training learns the words of the
 sample, or of some parts of the counts. Nothing is written but temporary files, which are removed.
-
-The number of unique words grows with a power of the text, which is measured between both trials
-and falls slowly.
 """
 
 from __future__ import annotations
@@ -116,32 +113,19 @@ class _Words:
     manifest: CountsManifest
 
     def growth(self, times: float) -> float:
-        """Return the factor of unique words of a text that is `times` as long."""
-        power, doublings = self._power(), math.log2(max(1.0, times))
-        grown = 0.0
-        while doublings > 0:
-            step = min(1.0, doublings)
-            power = max(min(power, _MIN_POWER), power - _POWER_FALLS * step)
-            grown, doublings = grown + step * power, doublings - step
-        return math.pow(2.0, grown)
+        """Return the factor of unique words of a text that is `times` as long.
 
-    def _power(self) -> float:
-        """Return the power with which unique words grow at the sample's size.
-
-        It is measured from one split of the sample to all, and from the first trial to the second:
-        splits may have no documents, and the first trial is small.
+        Unique words grow with a power of the text, which is measured between both trials. It falls
+        as the text doubles.
         """
         first, second = self.trials.first, self.trials.second
-        splits, in_splits = self.trials.splits, second.counters.get("_words_written", 0)
         before, unique = first.summary["unique_words"], second.summary["unique_words"]
-        powers = [1.0]
-        if splits > 1 and in_splits:
-            rows = sum(part.rows for part in self.manifest.parts)  # words of each source
-            power = math.log(splits * rows / in_splits) / math.log(splits)
-            powers.append(power - _POWER_FALLS * math.log2(splits) / 2)
+        power = _USUAL_POWER
         if second.text > first.text and before:
-            powers.append(math.log(unique / before) / math.log(second.text / first.text))
-        return max(0.0, min(powers)) if len(powers) > 1 else _USUAL_POWER
+            power = math.log(unique / before) / math.log(second.text / first.text)
+        doublings = math.log2(max(1.0, times))
+        mean = max(min(power, _MIN_POWER), power - _POWER_FALLS * doublings / 2)
+        return math.pow(max(1.0, times), mean)
 
     @property
     def unique(self) -> int:

@@ -38,30 +38,29 @@ _SPLITS = 8
 
 
 class _TrialStage(Stage):
-    """A stage that keeps what its tasks report."""
+    """A stage that tells its progress how much its tasks have done."""
 
-    counters: dict[str, int]
+    progress: TrialProgress
 
     def at_least(self, done: int, **counters: int) -> None:
         """Do nothing: splits of a sample may be read in part."""
 
     def __exit__(self, *error: Any) -> None:
-        now = self.snapshot()
-        self.counters.update(now.counters, done=max(now.done, self.counters.get("done", 0)))
+        self.progress.done = max(self.progress.done, self.snapshot().done)
         super().__exit__(*error)
 
 
 class TrialProgress(Progress):
-    """Shows nothing, and keeps what the tasks of the stages report."""
+    """Shows nothing; `done` is the maximum that the tasks of a stage have done."""
 
     def __init__(self) -> None:
         super().__init__("none", stream=io.StringIO())
-        self.counters: dict[str, int] = {}
+        self.done = 0
 
     def stage(self, name: str, total: int | None, unit: str) -> Stage:
         """See `Progress.stage`."""
         stage = _TrialStage(name, total, unit, None)
-        stage.counters = self.counters
+        stage.progress = self
         return stage
 
 
@@ -71,22 +70,17 @@ class Trial:
 
     Attributes:
         seconds: Its seconds.
-        counters: The counters of its tasks; `done` is the number of stored bytes that they read.
+        stored: The stored bytes that it read; at least 1.
         storage_bytes: The size of its output, without manifests.
         manifest_bytes: The size of manifests, which list slices: samples have more of them.
         summary: Its summary.
     """
 
     seconds: float
-    counters: dict[str, int]
+    stored: int
     storage_bytes: int
     manifest_bytes: int
     summary: Rows
-
-    @property
-    def stored(self) -> int:
-        """The stored bytes that it read; at least 1."""
-        return max(1, self.counters["done"])
 
     @property
     def text(self) -> int:
@@ -181,7 +175,7 @@ def try_samples(
         progress, begun = TrialProgress(), time.monotonic()
         summary = msgspec.to_builtins(run(one, progress, sample))
         seconds = time.monotonic() - begun
-        return Trial(seconds, progress.counters, *sizes_of(output), summary)
+        return Trial(seconds, max(1, progress.done), *sizes_of(output), summary)
 
     size = min(MAX_SAMPLE, max(MIN_SAMPLE, round(SAMPLE_SHARE * plan.size)))
     if plan.size <= 2 * size:

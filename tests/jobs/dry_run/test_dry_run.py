@@ -215,7 +215,7 @@ def rows_of(plan: Plan) -> list[dict[str, Any]]:
 
 
 def a_run(seconds: float, text: int, stored: int) -> Trial:
-    return Trial(seconds, {"done": stored}, 0, 0, {"text_bytes": text})
+    return Trial(seconds, stored, 0, 0, {"text_bytes": text})
 
 
 def test_seconds_are_those_of_every_run_and_of_the_text() -> None:
