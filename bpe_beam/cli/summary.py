@@ -51,7 +51,7 @@ _NOTHING_WRONG = frozenset({"rejects"})
 """Figures that are shown only if they are not 0."""
 
 
-_LAST = ("seconds", "text_bytes_per_second")
+_LAST = ("seconds", "bytes_per_second", "text_bytes_per_second")
 """Figures that end a summary."""
 
 _ESTIMATED = frozenset(

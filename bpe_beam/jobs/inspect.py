@@ -292,11 +292,11 @@ def _sample(storage: Storage, path: str, manifest: Manifest, tokenizer: Tokenize
 
 def _arranged(manifest: Manifest) -> Figures | None:
     """Return the arrangement of the documents in shards; None for the order of the corpus."""
-    part = manifest.arranged
-    if not part:
+    arranged = manifest.arranged
+    if not arranged:
         return None
-    figures = {name: getattr(part, name) for name in ("documents", "tokens", "padding", "part")}
-    return {**to_builtins(part.settings), **figures}
+    figures = {name: getattr(arranged, name) for name in ("documents", "tokens", "padding")}
+    return {**to_builtins(arranged.settings), **figures, "part": arranged.part or None}
 
 
 def _ratio(text_bytes: int | None, tokens: int) -> float | None:

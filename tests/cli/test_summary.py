@@ -152,7 +152,6 @@ def test_people_see_what_they_need_at_the_end() -> None:
         "  output             tokens/\n"
         "  documents          1,234,567\n"
         "  text bytes         98.8 MB\n"
-        "  bytes per second   1.31 MB/s\n"
         "  bytes per token    4.123\n"
         "  resumed            no\n"
         "  rejects by reason\n"
@@ -170,6 +169,7 @@ def test_people_see_what_they_need_at_the_end() -> None:
         "    s4                       4\n"
         "    and 4 more\n"
         "  seconds            1 min 15 s\n"
+        "  bytes per second   1.31 MB/s\n"
         "next:\n"
         "  bpe-beam verify tokens/"
     )
