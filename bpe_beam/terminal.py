@@ -142,11 +142,11 @@ class Terminal:
                 line += f" {word}" if line.strip() else word
         return [*lines, line]
 
-    def flow(self, pieces: Iterable[tuple[str, str]]) -> list[str]:
-        """Return pieces of text one after another, on lines that fit the terminal."""
+    def flow(self, texts: Iterable[tuple[str, str]]) -> list[str]:
+        """Return styled texts one after another, on lines that fit the terminal."""
         lines = [""]
         room = self.columns
-        for text, style in pieces:
+        for text, style in texts:
             while room is not None and width_of(text) > room:
                 end = _fitting(text, room)
                 lines[-1] += self.paint(text[:end], style)

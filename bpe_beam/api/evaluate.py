@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar, overload
 
 import msgspec
 
-from bpe_beam.api.arguments import documented, settings_of, values_of
+from bpe_beam.api.arguments import Values, documented, settings_of, values_of
 from bpe_beam.api.inputs import files_in, refuse_reading_options, sources_of
 from bpe_beam.api.job_calls import run_of, show_warnings, temporary_folder
 from bpe_beam.api.text_tallies import tallies_of_texts
@@ -102,28 +102,44 @@ def evaluate(
         TypeError: An argument is not an option.
     """
     names, each = _several(tokenizers)
-    options["vocab_sizes"] = vocab_sizes
-    values = values_of("evaluate", EvaluateSettings, options, without=_OF_THE_COMMAND)
-    named = next((one for one in values.get("vocab_sizes", ()) if not isinstance(one, int)), None)
-    require(named is None, f"must be sizes without names, got {named!r}", "vocab_sizes")
+    values = _checked({**options, "vocab_sizes": vocab_sizes})
     run, shown = run_of("evaluate", workers, progress, values)
-    files = None
-    if texts_or_counts is not None or "inputs" not in values:
-        files = files_in(texts_or_counts, values, _FIRST)
-    words = _counts_of(texts_or_counts, files, values, Storage(run.storage_options))
-    if words is not None:
-        reports = _on_counts(names, each, words, values)
-    elif texts_or_counts is not None and files is None:
-        reports = _on_texts(names, each, texts_or_counts, values)
-    else:
-        inputs = values if files is None else {**values, "inputs": files}
-        reports, messages = _on_files(names, each, inputs, run, shown)
-        show_warnings(messages)
+    reports, messages = _reports(names, each, texts_or_counts, values, run, shown)
+    show_warnings(messages)
     if isinstance(tokenizers, Tokenizer):
         return reports[0]
     if isinstance(tokenizers, Mapping):
         return dict(zip(tokenizers, reports, strict=True))
     return reports
+
+
+def _checked(options: Values) -> Values:
+    """Return the values of options; refuse sizes of one tokenizer, which only the command has."""
+    values = values_of("evaluate", EvaluateSettings, options, without=_OF_THE_COMMAND)
+    named = next((one for one in values.get("vocab_sizes", ()) if not isinstance(one, int)), None)
+    require(named is None, f"must be sizes without names, got {named!r}", "vocab_sizes")
+    return values
+
+
+def _reports(
+    names: Sequence[str],
+    tokenizers: Sequence[Tokenizer],
+    texts_or_counts: object,
+    values: Values,
+    run: RunSettings,
+    shown: Progress,
+) -> tuple[list[Figures], list[str] | None]:
+    """Return the report of each tokenizer, and warnings."""
+    files = None
+    if texts_or_counts is not None or "inputs" not in values:
+        files = files_in(texts_or_counts, values, _FIRST)
+    words = _counts_of(texts_or_counts, files, values, Storage(run.storage_options))
+    if words is not None:
+        return _on_counts(names, tokenizers, words, values), None
+    if texts_or_counts is not None and files is None:
+        return _on_texts(names, tokenizers, texts_or_counts, values), None
+    inputs = values if files is None else {**values, "inputs": files}
+    return _on_files(names, tokenizers, inputs, run, shown)
 
 
 def _several(tokenizers: object) -> tuple[list[str], list[Tokenizer]]:

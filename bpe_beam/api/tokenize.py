@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 import os
 import tempfile
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -20,6 +20,9 @@ from bpe_beam.settings.common import RunSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.tokenizer.files.transformers_files import CONFIG_FILE
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+
+Summary: TypeAlias = dict[str, Any]
+"""The summary of a job, as JSON values by name."""
 
 
 @documented(TokenizeSettings, writes=True)
@@ -34,7 +37,7 @@ def tokenize(
     runner: str | None = None,
     runner_options: Sequence[str] = (),
     **options: Any,
-) -> dict[str, Any]:
+) -> Summary:
     """Turn a corpus into a folder of token shards, as `bpe-beam tokenize` does, to the byte::
 
         bpe_beam.tokenize("data/*.jsonl.gz", tokenizer=tokenizer, output="tokens", append="</s>")
@@ -70,23 +73,32 @@ def tokenize(
         options["inputs"] = _names(paths)
     mode = progress_mode(progress)
     of_run = {"workers": workers, "runner": runner, "overwrite": overwrite}
-    with ExitStack() as stack:
-        if isinstance(tokenizer, Tokenizer):
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bpe-beam-"))
-            path = Path(folder) / "tokenizer.json"
-            path.write_bytes(tokenizer.json_bytes)
-            path.with_name(CONFIG_FILE).write_bytes(msgspec.json.encode(tokenizer.roles))
-            tokenizer = path
-        arguments = {**options, "tokenizer": tokenizer, "output": output, **of_run}
+    with _file_of(tokenizer) as file:
+        arguments = {**options, "tokenizer": file, "output": output, **of_run}
         values = values_of("tokenize", TokenizeSettings, arguments, writes=True)
         chosen = {name: values.pop(name) for name in (*of_run, "storage_options") if name in values}
         run = RunSettings(progress=mode, quiet=True, runner_options=tuple(runner_options), **chosen)
         settings = settings_of(TokenizeSettings, {**values, "run": run})
         name = "dry_run" if settings.only_estimates else "tokenize"
         job = importlib.import_module(f"bpe_beam.jobs.{name}")
-        summary: dict[str, Any] = msgspec.to_builtins(job.run(settings, Progress(mode)))
+        summary: Summary = msgspec.to_builtins(job.run(settings, Progress(mode)))
     show_warnings(summary.get("warnings"))
     return summary
+
+
+@contextmanager
+def _file_of(
+    tokenizer: Tokenizer | str | os.PathLike[str],
+) -> Iterator[str | os.PathLike[str]]:
+    """Yield the path of a tokenizer; a tokenizer in memory is written to a temporary file."""
+    if not isinstance(tokenizer, Tokenizer):
+        yield tokenizer
+        return
+    with tempfile.TemporaryDirectory(prefix="bpe-beam-") as folder:
+        path = Path(folder) / "tokenizer.json"
+        path.write_bytes(tokenizer.json_bytes)
+        path.with_name(CONFIG_FILE).write_bytes(msgspec.json.encode(tokenizer.roles))
+        yield path
 
 
 def _names(paths: Any) -> list[Any]:

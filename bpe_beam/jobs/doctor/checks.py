@@ -22,7 +22,7 @@ PACKAGE = "bpe-beam"
 NEEDED = frozenset({"machine", "package", "paths"})
 """The areas without which no job runs; a job needs few of the others."""
 
-_MOST_OUTPUT = 1 << 16
+_MAX_OUTPUT = 1 << 16
 
 
 class Check(Struct, frozen=True, omit_defaults=True):
@@ -33,7 +33,7 @@ class Check(Struct, frozen=True, omit_defaults=True):
         name: The checked thing.
         status: `works`; `missing`: something optional is not installed, or cannot be started;
             `fails`: something required does not work; `unknown`: only a real job would show it.
-        result: The facts.
+        result: A sentence for people.
         remedy: What the user can do; None: nothing.
     """
 
@@ -85,7 +85,7 @@ def output_of(command: Sequence[str], seconds: float) -> tuple[int | None, str]:
             process.wait()
             code = None
         output.seek(0)
-        return code, output.read(_MOST_OUTPUT).decode("utf-8", "replace")
+        return code, output.read(_MAX_OUTPUT).decode("utf-8", "replace")
 
 
 def version_of(package: str) -> str | None:
