@@ -36,8 +36,8 @@ def open(
         url: Path, or URL of any protocol of fsspec, of the folder.
         storage_options: Settings of fsspec's file systems by protocol, such as
             `{"s3": {"endpoint_url": "http://..."}}`.
-        memory: The most bytes of blocks of remote files in memory; also of groups of rows, in which
-            Parquet is decoded. At least 1 MiB; default 64 MiB.
+        memory: The maximum bytes of blocks of remote files in memory; also of groups of rows, in
+            which Parquet is decoded. At least 1 MiB; default 64 MiB.
 
     Returns:
         The documents: `len(d)`, `d[i]`, `d[10:20]`, `for ids in d`, `d.batches(n)`,

@@ -12,7 +12,7 @@ from bpe_beam.storage.remote_file import RangeReader
 V = TypeVar("V")
 
 BLOCK_BYTES = 256 << 10
-"""The size of a block, which is the least that is read of a remote file."""
+"""The size of a block: every read of a remote file is one block or more."""
 
 BLOCKS_AHEAD = 16
 """The number of blocks that are fetched ahead after a block that follows a block in memory."""
@@ -105,7 +105,7 @@ class BlockCache:
             raise
 
     def _fetch_ahead(self, file: RangeReader, number: int) -> None:
-        """Fetch the blocks from `number` on, unless half of those ahead are there."""
+        """Fetch the blocks from `number` on, unless half of them are in memory."""
         blocks = -(-file.size // BLOCK_BYTES)
         if number + self._ahead // 2 < blocks and (file, number + self._ahead // 2) in self._blocks:
             return

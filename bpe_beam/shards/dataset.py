@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from bpe_beam.shards.stored_shard import Ids, IdType
 from bpe_beam.shards.token_sequences import TokenSequences
 from bpe_beam.shards.token_view import POSITIONS, RUN_IDS, TokenView
 from bpe_beam.storage import Storage, redact
+from bpe_beam.storage.json_file import JsonObject
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -53,7 +54,7 @@ class TokenDataset(TokenView[list[Ids]]):
         """The number of ids of the whole folder."""
         return self.reader.tokens
 
-    def labels(self, index: int) -> dict[str, Any]:
+    def labels(self, index: int) -> JsonObject:
         """Return the labels of an item: what the format stores in addition to its ids.
 
         Args:
@@ -108,7 +109,7 @@ class TokenDataset(TokenView[list[Ids]]):
     def _seq_lengths(self, index: int) -> list[int] | None:
         """Return the tokens of each document of a sequence; None of a document."""
         (item,) = self._checked([index])
-        if not self.reader.is_sequence(item):
+        if not self.reader.has_sequences:
             return None
         labels = self.reader.labels(item)
         lengths: list[int] | None = labels.get("seq_lengths")

@@ -28,10 +28,11 @@ from bpe_beam.shards.stored_shard import (
     check_size,
 )
 from bpe_beam.storage import Storage, redact
+from bpe_beam.storage.json_file import JsonObject
 from bpe_beam.storage.names import WEB, absolute, escape_glob, is_local, protocol_of
 
 _DOCUMENTS_AT_ONCE = 1024
-"""The most documents that are read at once where a format has readers alone."""
+"""The maximum documents that are read at once where a format has readers alone."""
 
 
 class FolderReader:
@@ -44,6 +45,7 @@ class FolderReader:
         url: Path or URL of the folder.
         format, vocab_size, tokenizer: Of the manifest; `tokenizer` is the fingerprint.
         content: See `Manifest.content_fingerprint`.
+        has_sequences: Whether its documents are sequences that `tokenize` has made.
         remote: Whether the folder is in a store.
         documents: The number of its documents.
         tokens: The number of its ids.
@@ -56,7 +58,7 @@ class FolderReader:
         self.vocab_size = manifest.tokenizer.vocab_size
         self.tokenizer = manifest.tokenizer.fingerprint
         self.content = manifest.content_fingerprint()
-        self._has_sequences = bool(
+        self.has_sequences = bool(
             manifest.arranged and manifest.arranged.settings.sequence_length is not None
         )
         self._storage, self._memory = storage, memory
@@ -72,11 +74,11 @@ class FolderReader:
         self._check_sizes()
         self._start()
 
-    def __getstate__(self) -> dict[str, Any]:
-        kept = ("url", "format", "vocab_size", "tokenizer", "content", "_has_sequences")
-        return {name: self.__dict__[name] for name in (*kept, "_storage", "_memory", "_entries")}
+    def __getstate__(self) -> dict[str, object]:
+        names = ("url", "format", "vocab_size", "tokenizer", "content", "has_sequences")
+        return {name: self.__dict__[name] for name in (*names, "_storage", "_memory", "_entries")}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         self._start()
 
@@ -88,19 +90,13 @@ class FolderReader:
             access = self._access(number)
         return access.document(index - self._starts[number], dtype)
 
-    def labels(self, index: int) -> dict[str, Any]:
+    def labels(self, index: int) -> JsonObject:
         """Return the labels of a document; empty if the format stores none."""
         number = bisect_right(self._ends, index)
         access = self._access(number)
         if not isinstance(access, LabelledAccess):
             return {}
         return access.labels(index - self._starts[number])
-
-    def is_sequence(self, index: int) -> bool:
-        """Return whether an item is a sequence that `tokenize` has made of documents."""
-        access = self._access(bisect_right(self._ends, index))
-        # Earlier versions joined sequences without a word of them in the manifest.
-        return self._has_sequences or (isinstance(access, LabelledAccess) and access.has_sequences)
 
     def documents_from(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
         """Return the ids of documents that follow each other."""

@@ -23,7 +23,7 @@ ROUNDS = 4
 _LEAST_BLOCK_BITS = 16
 
 _FEW = 8
-"""The most numbers that are enciphered faster one by one than as an array."""
+"""The maximum numbers that are enciphered faster one by one than as an array."""
 
 
 class IndexShuffle:

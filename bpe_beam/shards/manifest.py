@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from itertools import groupby
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -44,7 +44,14 @@ from bpe_beam.shards.shard_rows import (
     added_sources,
 )
 from bpe_beam.storage import Storage, redact
-from bpe_beam.storage.json_file import Count, Sha256, read_signed, to_struct, with_checksum
+from bpe_beam.storage.json_file import (
+    Count,
+    JsonObject,
+    Sha256,
+    read_signed,
+    to_struct,
+    with_checksum,
+)
 from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
 
 NO_PLAN = {"fingerprint": hashlib.sha256(b"{}").hexdigest()}
@@ -84,7 +91,7 @@ class Rejects(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
     Attributes:
         by_reason: The number of rejected records by reason.
         files: The files of rejected records, `__rejects/...`, sorted by name.
-        lost: What is lost of damaged files, sorted by file.
+        lost: The losses of damaged files, sorted by file.
     """
 
     by_reason: dict[str, Count]
@@ -141,10 +148,10 @@ class Manifest(
     format: str
     version: int
     tokenizer: TokenizerInfo
-    settings: dict[str, Any]
+    settings: JsonObject
     totals: Totals
     rejects: Rejects
-    plan: dict[str, Any]
+    plan: JsonObject
     shards: tuple[Shard, ...]
     tokenless: tuple[TokenlessSplit, ...]
     arranged: ArrangedPart | UnsetType = UNSET
@@ -180,22 +187,22 @@ class Manifest(
 
     @property
     def can_be_arranged_again(self) -> bool:
-        """Whether it has what is known of a corpus that was arranged, and how that was read."""
+        """Whether it has the facts of an arranged corpus, and the settings of reading."""
         return bool(self.arranged and self.arranged.corpus is not None and self.reading)
 
     @property
-    def encoding(self) -> dict[str, Any]:
+    def encoding(self) -> JsonObject:
         """The settings of encoding."""
         return {key: value for key, value in self.settings.items() if key in ENCODING}
 
     @property
-    def reading(self) -> dict[str, Any]:
+    def reading(self) -> JsonObject:
         """The settings of reading."""
         return {key: value for key, value in self.settings.items() if key not in ENCODING}
 
     @property
     def changes(self) -> DocumentChanges:
-        """What rules for documents changed, and what is doubled."""
+        """The documents that rules changed, and the doubled tokens."""
         return sum((row.changes or NO_CHANGES for row in self.rows), NO_CHANGES)
 
     @property
@@ -394,7 +401,7 @@ def _check_splits(manifest: Manifest) -> None:
         if row.split == splits_seen:
             splits_seen += 1
         elif not manifest.has_plan or row.slices or isinstance(row, TokenlessSplit):
-            raise ValueError(f"split {row.split} of the plan is there twice")
+            raise ValueError(f"split {row.split} of the plan appears twice")
     splits = manifest.plan.get("splits")
     if isinstance(splits, list) and len(splits) != splits_seen:
         raise ValueError(f"the plan has {len(splits)} splits, and the manifest has {splits_seen}")

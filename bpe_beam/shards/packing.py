@@ -53,7 +53,7 @@ class PackingPlan:
 
     @property
     def sequence_length(self) -> int:
-        """The most tokens of a sequence."""
+        """The maximum tokens of a sequence."""
         return self.histogram.size - 1
 
     @property

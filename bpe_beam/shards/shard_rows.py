@@ -63,9 +63,9 @@ class DocumentChanges(Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     """How many documents were changed by rules, and how many have tokens around them twice.
 
     Attributes:
-        dropped: Empty ones that were left out.
-        cut: Long ones of which tokens were left out.
-        split: Long ones of which several documents were made.
+        dropped: Empty documents that were left out.
+        cut: Long documents that lost tokens.
+        split: Long documents that became several.
         doubled: Those whose text begins with a token that is put before each document, or ends
             with one that is put after each: it appears twice.
     """
@@ -142,7 +142,7 @@ class ArrangedCorpus(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     Attributes:
         text_bytes: The text of its documents, in bytes of UTF-8.
         rejects: The number of records that could not be used, by reason.
-        lost: What is lost of damaged files, sorted by file.
+        lost: The losses of damaged files, sorted by file.
         sources: What it has of each source, sorted by name; None without sources.
         changes: See `DocumentChanges`; None if all of it is 0.
     """
@@ -180,7 +180,7 @@ class ArrangedPart(
         part: `train` or `validation`; empty if documents were not divided.
         texts: The texts of these documents, if documents were divided.
         overlap: Of documents for validation that were chosen by their ids, those whose text is in
-            `train`, too; an estimate if there are over MOST_TEXTS documents in both parts.
+            `train`, too; an estimate if there are over MAX_TEXTS documents in both parts.
     """
 
     settings: Arrangement

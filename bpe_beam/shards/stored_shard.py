@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.error_messages import named_errors
+from bpe_beam.storage.json_file import JsonObject
 from bpe_beam.storage.names import is_local, local_path
 
 if TYPE_CHECKING:
@@ -247,15 +248,9 @@ class ShardAccess(Protocol):
 
 @runtime_checkable
 class LabelledAccess(ShardAccess, Protocol):
-    """A `ShardAccess` of a format that stores labels.
+    """A `ShardAccess` of a format that stores labels."""
 
-    Attributes:
-        has_sequences: Whether the shard says that its rows are sequences of documents.
-    """
-
-    has_sequences: bool
-
-    def labels(self, index: int) -> dict[str, Any]:
+    def labels(self, index: int) -> JsonObject:
         """Return the labels of a document by name."""
 
 

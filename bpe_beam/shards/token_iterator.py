@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from bpe_beam.errors import require
 from bpe_beam.shards.stored_shard import Ids
+from bpe_beam.storage.json_file import JsonObject
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -23,7 +24,7 @@ class _View(Protocol):
     def __len__(self) -> int: ...
     def items_from(self, position: int) -> Iterator[Ids]: ...
     def batch(self, items: list[Ids]) -> Any: ...
-    def identity(self) -> dict[str, Any]: ...
+    def identity(self) -> JsonObject: ...
 
 
 class TokenIterator(Generic[Item]):
@@ -64,7 +65,7 @@ class TokenIterator(Generic[Item]):
         self._position += len(items)
         return self._view.batch(items)  # type: ignore[no-any-return]
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> JsonObject:
         """Return the position, and the data set and order that it belongs to, as values of JSON."""
         return {
             "version": _STATE_VERSION,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from bpe_beam.shards.order import Order
 from bpe_beam.shards.stored_shard import Ids, IdType
 from bpe_beam.shards.token_view import RUN_IDS, TokenView
 from bpe_beam.storage import redact
+from bpe_beam.storage.json_file import JsonObject
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -52,7 +53,7 @@ class TokenSequences(TokenView[Ids]):
         start = item * self.stride
         return self.reader.starts(start, start + self.length) - start
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> JsonObject:
         """See `TokenView.identity`."""
         return {**super().identity(), "length": self.length, "stride": self.stride}
 

@@ -22,6 +22,7 @@ from bpe_beam.shards.folder_reader import FolderReader
 from bpe_beam.shards.order import Order
 from bpe_beam.shards.stored_shard import Ids, IdType
 from bpe_beam.shards.token_iterator import TokenIterator
+from bpe_beam.storage.json_file import JsonObject
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -255,7 +256,7 @@ class TokenView(Generic[Batch]):
 
         return pa.RecordBatchReader.from_batches(schema, batches())
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> JsonObject:
         """Return the tokens and the order that a saved position belongs to; not the format."""
         return {
             "tokenizer": self.reader.tokenizer,

@@ -19,8 +19,8 @@ from bpe_beam.corpus.reject_limits import Limit
 from bpe_beam.counts.word_table import string_buffers
 from bpe_beam.shards.formats.table_schema import ID_HASH, TEXT_HASH
 
-MOST_TEXTS = 1 << 22
-"""The most texts that are compared to count those in both parts: 32 MiB of hashes."""
+MAX_TEXTS = 1 << 22
+"""The maximum texts that are compared to count those in both parts: 32 MiB of hashes."""
 
 _BYTES = 8
 _SALT = b"bpe-beam validation"
@@ -76,15 +76,15 @@ def sampled_texts(
 ) -> NDArray[np.uint64]:
     """Return the hashes of texts that are compared; the last bit is whether it is in validation.
 
-    All texts are, or about MOST_TEXTS of more. A hash of the hash chooses them, since the hash
+    All texts are, or about MAX_TEXTS of more. A hash of the hash chooses them, since the hash
     itself may have decided on validation.
 
     Args:
         hashes: uint64[n], the hash of each text.
         in_validation: bool[n], whether it is in validation.
     """
-    if documents > MOST_TEXTS:
-        chosen = hashes * np.uint64(0x9E3779B97F4A7C15) < np.uint64((MOST_TEXTS << 64) // documents)
+    if documents > MAX_TEXTS:
+        chosen = hashes * np.uint64(0x9E3779B97F4A7C15) < np.uint64((MAX_TEXTS << 64) // documents)
         hashes, in_validation = hashes[chosen], in_validation[chosen]
     marked: NDArray[np.uint64] = hashes & ~np.uint64(1) | in_validation.astype(np.uint64)
     return marked
@@ -93,7 +93,7 @@ def sampled_texts(
 def overlap_of(sampled: NDArray[np.uint64], documents: int) -> int:
     """Return how many documents for validation have a text that is in training, too.
 
-    The number is exact for up to MOST_TEXTS documents, and an estimate for more.
+    The number is exact for up to MAX_TEXTS documents, and an estimate for more.
 
     Args:
         sampled: uint64[n], what `sampled_texts` returned of all documents.
@@ -101,7 +101,7 @@ def overlap_of(sampled: NDArray[np.uint64], documents: int) -> int:
     last = np.uint64(1)
     train, validation = sampled[sampled & last == 0], sampled[sampled & last == 1] & ~last
     overlap = int(np.isin(validation, train).sum())
-    return round(overlap * max(documents, MOST_TEXTS) / MOST_TEXTS)
+    return round(overlap * max(documents, MAX_TEXTS) / MAX_TEXTS)
 
 
 def _bytes_of(texts: pa.Array) -> tuple[memoryview, list[int]]:

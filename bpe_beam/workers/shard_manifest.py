@@ -14,7 +14,7 @@ from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
 from bpe_beam.shards.manifest import Manifest, Rejects, TokenizerInfo
 from bpe_beam.shards.numbering import number_shards, reject_files, shards_of
 from bpe_beam.shards.shard_rows import Shard, SourceSlice, TokenlessSplit, Totals
-from bpe_beam.storage.json_file import VERSION
+from bpe_beam.storage.json_file import VERSION, JsonObject
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers.split_stats import lost_files, reject_reasons
 from bpe_beam.workers.tokenize_split import TokenizeStats
@@ -36,7 +36,7 @@ def manifest_of(
     for split, split_stats, publication in zip(plan.splits, stats, publications, strict=True):
         written = shards_of(publication.receipt)
         rejects += reject_files(publication.receipt)
-        of_split: dict[str, Any] = {
+        of_split: JsonObject = {
             "slices": _slices_of(plan, split),
             "rejects": sum(split_stats.rejects.values()),
             "changes": split_stats.changes,

@@ -30,7 +30,7 @@ from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 TABLE_BYTES = 256_000_000
-"""The most bytes of a table, but for one row."""
+"""The maximum bytes of a table, but for one row."""
 
 _BLOCKS = pa.schema(
     [

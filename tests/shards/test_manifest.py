@@ -377,7 +377,7 @@ def test_an_unknown_key_is_named(path: tuple[Any, ...]) -> None:
             89,
             r"end must be at least start, 90, got 89 - at `\$\.shards\[1\]\.slices\[0\]`",
         ),
-        (("shards", 1, "split"), 0, "split 0 of the plan is there twice"),
+        (("shards", 1, "split"), 0, "split 0 of the plan appears twice"),
         (("shards", 1, "split"), 3, "split 2 of the plan has no shard"),
         (("shards", 0, "split"), 7, "shards must be in the order of their splits"),
         (("splits_without_tokens",), [], "split 1 of the plan has no shard"),

@@ -12,7 +12,7 @@ from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.shards.formats.table_schema import ID_HASH, TEXT_HASH
 from bpe_beam.workers import document_hashes
 from bpe_beam.workers.document_hashes import (
-    MOST_TEXTS,
+    MAX_TEXTS,
     for_validation,
     overlap_of,
     sampled_texts,
@@ -68,12 +68,12 @@ def test_a_share_is_that_of_all_hashes() -> None:
     assert abs(for_validation(drawn, "5%").mean() - 0.05) < 0.003
 
 
-@pytest.mark.parametrize(("most", "tolerance"), [(MOST_TEXTS, 0), (1000, 0.2)])
+@pytest.mark.parametrize(("most", "tolerance"), [(MAX_TEXTS, 0), (1000, 0.2)])
 def test_texts_in_both_parts_are_counted(
     most: int, tolerance: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exactly, or of more documents than are compared about."""
-    monkeypatch.setattr(document_hashes, "MOST_TEXTS", most)
+    monkeypatch.setattr(document_hashes, "MAX_TEXTS", most)
     random = np.random.default_rng(2)
     texts = random.integers(0, 1 << 64, 4000, np.uint64)[random.integers(0, 4000, 8000)]
     validation = random.random(8000) < 0.3

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_TOKENS = 400_000_000
-"""The most tokens of a document: an Example is below 2 GiB, and an id has up to five bytes."""
+"""The maximum tokens of a document: an Example is below 2 GiB, and an id has up to five bytes."""
 
 _TOKENS = 1 << 18
 

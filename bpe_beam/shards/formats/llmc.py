@@ -63,7 +63,7 @@ class LlmcWriter(FlatWriter):
         super().check_documents(ids, offsets)
         if self.tokens + ids.size > MAX_FILE_TOKENS:
             raise DataError(
-                f"{self.name}: has more than {MAX_FILE_TOKENS} tokens, the most that the header "
+                f"{self.name}: has more than {MAX_FILE_TOKENS} tokens, the maximum that the header "
                 "of an llm.c file can count",
                 remedy="make {range_bytes} smaller, or {shard_tokens} where documents are arranged;"
                 " divide input files that one worker must read as a whole; or tokenize to another "

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from bpe_beam.shards.stored_shard import ShardFile
 
 _VERSION = 2
-_COLUMNS: dict[str, Any] = {
+_COLUMNS: dict[str, object] = {
     "column_encodings": ["ndarray:int32"],
     "column_names": ["tokens"],
     "column_sizes": [None],
@@ -54,7 +54,7 @@ class _Heads:
     Attributes:
         data: uint8[n], the heads one after the other.
         widths: int64[documents], their bytes.
-        used: bool[documents, 9], which bytes of the longest head that there may be each has.
+        used: bool[documents, 9], which bytes of the longest possible head each has.
     """
 
     def __init__(self, lengths: NDArray[np.int64]) -> None:

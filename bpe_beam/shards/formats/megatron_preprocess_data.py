@@ -17,7 +17,7 @@ from bpe_beam.shards.formats import megatron
 from bpe_beam.shards.formats.id_stream import IdStreamCheck
 
 MIN_WIDE_VOCAB = 65_500
-"""The least vocabulary whose ids are int32."""
+"""The smallest vocabulary whose ids are int32."""
 
 
 class PreprocessDataWriter(megatron.MegatronWriter):

@@ -82,7 +82,7 @@ class OffsetsWriter(OneFileWriter):
         documents = self.documents + lengths.size
         if 4 * (documents + 2) + len(self.between) + self._bytes > MAX_BYTES:
             raise DataError(
-                f"{self.name}: has more than {MAX_BYTES} bytes, the most that the table of the "
+                f"{self.name}: has more than {MAX_BYTES} bytes, the maximum that the table of the "
                 "format can count",
                 remedy="make {range_bytes} smaller, or {shard_tokens} where documents are arranged;"
                 " divide input files that one worker must read as a whole; or tokenize to another "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 from threading import Lock
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +16,9 @@ from bpe_beam.shards.formats.id_stream import (
     check_range,
 )
 from bpe_beam.shards.formats.table_groups import TableFile, TableRows, joined
-from bpe_beam.shards.formats.table_schema import SEQUENCE_LENGTHS, label_fields
+from bpe_beam.shards.formats.table_schema import label_fields
 from bpe_beam.shards.stored_shard import Ids, IdType, StoredShard, check_counts
+from bpe_beam.storage.json_file import JsonObject
 
 
 class TableAccess(TableRows):
@@ -36,7 +37,6 @@ class TableAccess(TableRows):
         self._lock = Lock()
         self._groups = shard.groups
         self._free = maps and file.mapped
-        self.has_sequences = SEQUENCE_LENGTHS in self._file.schema.names
         check_counts(self.url, len(self), self.token_count, shard)
         if self.vocab_size != shard.vocab_size:
             raise DataError(
@@ -80,7 +80,7 @@ class TableAccess(TableRows):
             group += 1
         return np.concatenate(starts)
 
-    def labels(self, index: int) -> dict[str, Any]:
+    def labels(self, index: int) -> JsonObject:
         """See `LabelledAccess.labels`. Cost: reading its group's labels, unless in memory."""
         group = int(np.searchsorted(self._rows, index, side="right")) - 1
         columns = self._label_columns(group)

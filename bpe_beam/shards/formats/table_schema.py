@@ -34,7 +34,6 @@ bytes. int32 holds the ids of any vocabulary.
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pyarrow as pa
 
@@ -62,9 +61,10 @@ METADATA_KEY = b"bpe_beam"
 
 
 def table_metadata(vocab_size: int, origin: ShardOrigin | None) -> dict[bytes, str]:
-    values: dict[str, Any] = {"document": "row", "tokenizer": {"vocab_size": vocab_size}}
+    tokenizer: dict[str, int | str] = {"vocab_size": vocab_size}
+    values: dict[str, object] = {"document": "row", "tokenizer": tokenizer}
     if origin is not None:
-        values["tokenizer"]["fingerprint"] = origin.fingerprint
+        tokenizer["fingerprint"] = origin.fingerprint
         for name, frame in (("prepend", origin.prepend), ("append", origin.append)):
             tokens = [{"token": token, "id": token_id} for token, token_id in frame]
             values[name] = tokens if len(tokens) > 1 else tokens[0] if tokens else None
