@@ -141,7 +141,7 @@ def test_places_are_the_least(run) -> None:
 @pytest.mark.parametrize(
     ("element", "message"),
     [
-        (b"\xff", "no valid text"),
+        (b"\xff", "not valid text"),
         (pa.RecordBatch.from_pydict({"words": ["a"]}), "no column 'text'"),
         (pa.RecordBatch.from_pydict({"text": ["a", None]}), "1 nulls"),
         (pa.RecordBatch.from_pydict({"text": [1]}), "must have strings, got int64"),
@@ -172,7 +172,7 @@ def test_settings_are_checked_before_a_pipeline_runs() -> None:
 
 def test_half_a_surrogate_pair_is_no_text() -> None:
     """Beam's own coder for str refuses it between steps; within one, we do."""
-    with pytest.raises(DataError, match="no valid text"):
+    with pytest.raises(DataError, match="not valid text"):
         utf8_of("a\ud800")
     assert utf8_of("é") == "é".encode() == utf8_of("é".encode())
 

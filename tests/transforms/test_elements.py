@@ -112,7 +112,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("no document", 3, "a document must be str, bytes, a dict, .*, got int"),
     ("list", ["a"], "a document must be str, .*, got list"),
     ("triple", ("k", "a", "b"), "a document must be str, .*, got tuple"),
-    ("utf8", b"a\xff", "no valid text: .*position 1"),
+    ("utf8", b"a\xff", "not valid text: .*position 1"),
     ("no column", pa.table({"text": ["a"]}), "no column 'body', only text"),
     ("column of numbers", pa.table({"body": [1]}), "must have strings, got int64"),
     ("two columns", twice(pa.Table, "a", "b"), "a batch has 2 columns 'body': rename or drop all"),
