@@ -15,7 +15,6 @@ from msgspec import structs
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE
 from bpe_beam.jobs import convert
-from bpe_beam.jobs.corpus.summary import TemplateSummary
 from bpe_beam.jobs.tokenize.arrange import tokenize_arranged
 from bpe_beam.jobs.tokenize.documents import TokenizeSummary, tokenize_documents
 from bpe_beam.jobs.tokenize.inputs import TokenizeInputs
@@ -27,9 +26,7 @@ from bpe_beam.shards.formats.interface import limit_of
 from bpe_beam.storage import Storage
 
 
-def tokenize_to_each(
-    inputs: TokenizeInputs, progress: Progress
-) -> TokenizeSummary | TemplateSummary:
+def tokenize_to_each(inputs: TokenizeInputs, progress: Progress) -> TokenizeSummary:
     """Tokenize a corpus to a folder for each format below the output.
 
     Returns:
@@ -52,8 +49,7 @@ def tokenize_to_each(
     limit = limit_of(map(shard_format, settings.formats))
     tokenize = tokenize_documents if one.arranging.arrangement is None else tokenize_arranged
     summary = tokenize(replace(inputs, settings=one, limit=limit), progress)
-    if isinstance(summary, TemplateSummary):
-        return summary
+    assert isinstance(summary, TokenizeSummary)  # settings refuse a template of several formats
     finished = [*_folders_of_shards(storage, folders[first])]
     converted = [
         convert.run(
