@@ -323,7 +323,8 @@ def test_frames_to_be_skipped(tmp_path: Path, codec: str) -> None:
 
 @pytest.mark.parametrize("codec", ["bz2", "lz4", "zst", "xz", "lzma", "gz"])
 def test_blocks_that_are_longer_than_the_first_bytes(codec: str) -> None:
-    texts = random.Random(1).randbytes(3 << 19).hex(",", 1000).split(",")
+    size = 3 << (16 if codec in ("xz", "lzma") else 19)  # these two are slow, and have no blocks
+    texts = random.Random(1).randbytes(size).hex(",", 1000).split(",")
     data = CONTENTS["jsonl"] + b"".join(b'{"text": "%s"}\n' % text.encode() for text in texts)
     stored = COMPRESSORS[codec](data)
     reads: list[int] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,7 @@ def test_an_interrupt_waits_for_nothing() -> None:
 
     def interrupt() -> None:
         assert running.wait(WAIT)
+        time.sleep(0.2)  # until the main thread waits: a signal just before is noticed after it
         signal.pthread_kill(main, signal.SIGINT)
 
     main = threading.get_ident()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -20,26 +21,37 @@ PAGE = (ROOT / "docs/transforms.md").read_text("utf-8")
 MERGES = "[('w', 'e'), ('l', 'o'), ('n', 'e'), ('s', 't'), ('Ġ', 'lo')]\n"
 PAIRS = "{'left': 'w', 'right': 'e', 'count': 40}\n"
 
+# All examples in one process, since each imports Beam: each as a main module, with its output.
+RUN_EXAMPLES = """
+import contextlib, io, json, sys
+printed = []
+for example in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        exec(compile(example, "example.py", "exec"), {"__name__": "__main__"})
+    printed.append(output.getvalue())
+json.dump(printed, sys.stdout)
+"""
+
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """Where the examples ran, and what each printed."""
     folder = tmp_path_factory.mktemp("transforms")
     write(folder / "corpus/a.jsonl", ["one", "two"])
-    printed = []
-    for example in re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL):
-        (folder / "example.py").write_text(example)
-        done = subprocess.run(
-            [sys.executable, "example.py"],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(Path(bpe_beam.__file__).parents[1])},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-        )
-        assert done.returncode == 0, f"{example}\n{done.stderr}"
-        printed.append(done.stdout)
+    examples = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (folder / "run_examples.py").write_text(RUN_EXAMPLES)
+    done = subprocess.run(
+        [sys.executable, "run_examples.py"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path(bpe_beam.__file__).parents[1])},
+        input=json.dumps(examples),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(done.stdout)
     return folder, printed
 
 
