@@ -23,7 +23,6 @@ ELSEWHERE = {
     "workers/rounds/": "jobs/train/test_rounds.py",
     # What several modules share, tested through one of them.
     "api/job_calls.py": "api/test_train.py",
-    "api/text_tallies.py": "api/test_evaluate.py",
     "cli/parser.py": "cli/test_main.py",
     "corpus/batches.py": "corpus/test_read_split.py",
     "corpus/formats/arrow.py": "corpus/reading/test_columns.py",

@@ -1,30 +1,34 @@
 """`bpe_beam.evaluate`: the figures of tokenizers on texts, files or counts.
 
 The command line's job evaluates files. Texts in memory are read once: their words are counted, and
-their tokens are exact. Memory: the unique words of one source and some MB of its texts. Several
-tokenizers also take two integers for each token of each of them and each source.
+they are encoded for tokenizers that split text differently. Memory: the unique words, some MB of
+texts, and two integers for each token of such a tokenizer and each source.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar, overload
 
 import msgspec
+import pyarrow as pa
 
 from bpe_beam.api.arguments import Values, documented, settings_of, values_of
-from bpe_beam.api.inputs import files_in, refuse_reading_options, sources_of
+from bpe_beam.api.count_texts import count_texts
+from bpe_beam.api.inputs import files_in, number_of_texts, refuse_reading_options, sources_of
 from bpe_beam.api.job_calls import run_of, show_warnings, temporary_folder
-from bpe_beam.api.text_tallies import tallies_of_texts
+from bpe_beam.api.text_batches import Batch, batches_of
 from bpe_beam.counts.manifest import read_manifest
+from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_counts import WordCounts
+from bpe_beam.engines.local import default_workers
 from bpe_beam.errors import UsageError, require
 from bpe_beam.evaluation.counted import CountedParts, tallies_of_counts
 from bpe_beam.evaluation.report import check_parallel, report_of
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.evaluation.word_encoding import WordEncoder
+from bpe_beam.evaluation.word_encoding import WordEncoder, is_exact
 from bpe_beam.folders.folder_kind import COUNTS, kind_of
 from bpe_beam.messages import shortened
 from bpe_beam.progress import Progress
@@ -37,6 +41,9 @@ Figures: TypeAlias = dict[str, Any]
 """The report of one tokenizer, as the JSON of `bpe-beam evaluate` has it."""
 
 K = TypeVar("K")
+
+TokensOfTexts: TypeAlias = dict[int, dict[str | None, Tally]]
+"""The tokens of texts by source, of tokenizers by number."""
 
 _FIRST = "texts_or_counts"
 _OF_THE_COMMAND = frozenset(
@@ -83,8 +90,8 @@ def evaluate(
             returned, or the path or URL of a folder that `bpe-beam count` wrote.
         vocab_sizes: Sizes of smaller vocabularies to report too, made of the first merges, such as
             `[16000, "32k"]`; only for BPE.
-        workers: The number of threads for files; None: the number of cores.
-        progress: Whether to show the progress of files on stderr; or how: "bar", "plain" or "json".
+        workers: The number of threads for texts and files; None: the number of cores.
+        progress: Whether to show the progress on stderr; or how: "bar", "plain" or "json".
         **options: The options below.
 
     Returns:
@@ -97,8 +104,8 @@ def evaluate(
     Raises:
         UsageError: An argument is invalid, a tokenizer has no vocabulary of a size, or no source
             has the name `parallel`.
-        DataError: A text is not UTF-8, a vocabulary lacks a symbol of a word, the counts are
-            damaged, or files cannot be read.
+        DataError: There is no text, a text is not UTF-8, a vocabulary lacks a symbol of a word, the
+            counts are damaged, or files cannot be read.
         TypeError: An argument is not an option.
     """
     names, each = _several(tokenizers)
@@ -137,7 +144,7 @@ def _reports(
     if words is not None:
         return _on_counts(names, tokenizers, words, values), None
     if texts_or_counts is not None and files is None:
-        return _on_texts(names, tokenizers, texts_or_counts, values), None
+        return _on_texts(names, tokenizers, texts_or_counts, values, run, shown), None
     inputs = values if files is None else {**values, "inputs": files}
     return _on_files(names, tokenizers, inputs, run, shown)
 
@@ -183,51 +190,78 @@ def _on_counts(
     names: Sequence[str],
     tokenizers: Sequence[Tokenizer],
     words: CountedParts,
-    values: Mapping[str, Any],
+    values: Values,
+    tokens: TokensOfTexts | None = None,
 ) -> list[Figures]:
-    manifest = words.manifest
-    check_parallel(values.get("parallel"), manifest.sources)
+    """Return the report of each tokenizer on counted words; on texts with their own tokens."""
+    sizes, parallel = values.get("vocab_sizes", ()), values.get("parallel")
+    check_parallel(parallel, words.manifest.sources)
+    rules = words.manifest.normalizer, words.manifest.pretokenizer
     reports = []
-    for name, tokenizer in zip(names, tokenizers, strict=True):
+    for number, (name, tokenizer) in enumerate(zip(names, tokenizers, strict=True)):
         vocabulary = Vocabulary(tokenizer)
-        encoder = WordEncoder(tokenizer, manifest.normalizer, manifest.pretokenizer)
-        tallies = tallies_of_counts(words, vocabulary, encoder)
-        reports.append(_report(name, vocabulary, tallies, values, exact=encoder.exact))
+        encoder = WordEncoder(tokenizer, *rules)
+        of_texts = None if tokens is None or encoder.exact else tokens[number]
+        tallies = tallies_of_counts(words, vocabulary, encoder, with_tokens=of_texts is None)
+        if of_texts is not None:
+            tallies = _with_tokens(tallies, of_texts)
+        exact = encoder.exact or of_texts is not None
+        report = report_of(name, vocabulary, tallies, sizes, exact=exact, parallel=parallel)
+        reports.append(msgspec.to_builtins(report))
     return reports
+
+
+def _with_tokens(
+    tallies: Iterable[tuple[str | None, Tally]], of_texts: Mapping[str | None, Tally]
+) -> Iterator[tuple[str | None, Tally]]:
+    for source, tally in tallies:
+        tally.tokens += of_texts[source].tokens
+        yield source, tally
 
 
 def _on_texts(
     names: Sequence[str],
     tokenizers: Sequence[Tokenizer],
     texts: object,
-    values: Mapping[str, Any],
+    values: Values,
+    run: RunSettings,
+    shown: Progress,
 ) -> list[Figures]:
+    """Return the report of each tokenizer on texts, which are read once."""
     sources = sources_of(texts, _FIRST)
     check_parallel(values.get("parallel"), {str(name) for name in sources if name is not None})
-    vocabularies = [Vocabulary(tokenizer) for tokenizer in tokenizers]
-    pretokenizer = values.get("pretokenizer", DEFAULT_PRETOKENIZER)
-    rows: Iterable[tuple[str | None, list[Tally]]]
-    rows = tallies_of_texts(vocabularies, sources, pretokenizer)
-    if len(vocabularies) > 1:  # the texts are read once
-        rows = [*rows]
-    return [
-        _report(name, vocabulary, ((one, row[number]) for one, row in rows), values, exact=True)
-        for number, (name, vocabulary) in enumerate(zip(names, vocabularies, strict=True))
-    ]
+    rules = WordRules(pretokenizer=values.get("pretokenizer", DEFAULT_PRETOKENIZER))
+    inexact = {
+        number: Vocabulary(tokenizer)
+        for number, tokenizer in enumerate(tokenizers)
+        if not is_exact(tokenizer, rules.normalizer, rules.pretokenizer)
+    }
+    tokens: TokensOfTexts = {number: {} for number in inexact}
+
+    def encoded_too(source: str | None) -> Iterator[Batch]:
+        for number, vocabulary in inexact.items():
+            tokens[number][source] = Tally.empty(len(vocabulary))
+        for batch in batches_of(sources[source]):
+            array = _as_arrow(batch) if inexact else batch
+            for number, vocabulary in inexact.items():
+                ids = vocabulary.tokenizer.encode_batch(array, output="arrow")
+                tokens[number][source].add_ids(vocabulary, ids)
+            yield batch
+
+    workers = run.workers or default_workers()
+    with shown.stage("count", number_of_texts(sources), "documents") as stage:
+        counts = count_texts(rules, {one: encoded_too(one) for one in sources}, workers, stage)
+    return _on_counts(names, tokenizers, CountedParts.in_memory(counts, workers), values, tokens)
 
 
-def _report(
-    name: str,
-    vocabulary: Vocabulary,
-    tallies: Iterable[tuple[str | None, Tally]],
-    values: Mapping[str, Any],
-    *,
-    exact: bool,
-) -> Figures:
-    sizes, parallel = values.get("vocab_sizes", ()), values.get("parallel")
-    report = report_of(name, vocabulary, tallies, sizes, exact=exact, parallel=parallel)
-    figures: Figures = msgspec.to_builtins(report)
-    return figures
+def _as_arrow(batch: Batch) -> pa.Array:
+    """Return Arrow strings; empty ones if a text is invalid, which counting refuses."""
+    if isinstance(batch, pa.Array):
+        return batch
+    try:
+        return pa.array(batch, pa.large_string())
+    except (UnicodeError, pa.ArrowInvalid):
+        return pa.array([""] * len(batch), pa.large_string())
 
 
 def _on_files(

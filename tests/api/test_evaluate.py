@@ -143,8 +143,16 @@ def test_wrong_arguments() -> None:
     for own in ("a", bpe_beam.count(["a"]), 5):
         with pytest.raises(UsageError, match=r"^texts_or_counts must"):
             bpe_beam.evaluate(TOKENIZER, {"en": own})
-    with pytest.raises(DataError, match=r"text 1: .*lone surrogate"):
-        bpe_beam.evaluate(TOKENIZER, ["a", "\ud800"])
+    inexact = Tokenizer(
+        replace(TOKENIZER.spec, pre_tokenizer=ByteLevelPreTokenizer(use_regex=False))
+    )
+    for tokenizer in (TOKENIZER, inexact):
+        with pytest.raises(DataError, match=r"text 1: .*lone surrogate"):
+            bpe_beam.evaluate(tokenizer, ["a", "\ud800"])
+        with pytest.raises(DataError, match="text 1: byte 0 is not UTF-8"):
+            bpe_beam.evaluate(tokenizer, ["a", b"\xff"])
+        with pytest.raises(DataError, match="the texts are empty"):
+            bpe_beam.evaluate(tokenizer, [])
     for sizes in ([9], ["1 k"], 9, [None], [1.5], True):
         with pytest.raises(UsageError, match=r"^vocab_sizes"):
             bpe_beam.evaluate(TOKENIZER, ["a"], vocab_sizes=sizes)

@@ -11,11 +11,12 @@ import msgspec
 from counts_folders import STORAGE, write_folder
 from small_tokenizers import learn
 
-from bpe_beam.api.text_tallies import tallies_of_texts
-from bpe_beam.evaluation.counted import CountedParts
+import bpe_beam
+from bpe_beam.evaluation.counted import CountedParts, tallies_of_counts
 from bpe_beam.evaluation.report import VERSION, Report, WordsSummary, report_of
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
+from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.html_report.page import Evaluated, page
 from bpe_beam.html_report.samples import SAMPLES
 from bpe_beam.tokenizer.components.models import WordLevel
@@ -52,14 +53,16 @@ def html_page(folder: Path, names: Sequence[str] = ("bytes", HOSTILE[0])) -> byt
         names: The names of the tokenizers.
     """
     manifest = write_folder(folder)
-    texts: dict[str | None, list[str]] = {
+    texts = {
         "a<b>": ["It's what they'll say, <the> theory of the weather 12 12"] * 9,
         "zh": ["\u4f60\u597d \u4e16\u754c the"] * 5,
         HOSTILE[1]: ["whether three thirty-three"],
     }
+    counts = bpe_beam.count(texts)
     reports, evaluated = [], []
     for name, vocabulary in zip(names, tokenizers(), strict=True):
-        tallies = {one: row for one, [row] in tallies_of_texts([vocabulary], texts, "gpt2")}
+        encoder = WordEncoder(vocabulary.tokenizer, "none", "gpt2")
+        tallies = dict(tallies_of_counts(CountedParts.in_memory(counts), vocabulary, encoder))
         total = Tally.empty(len(vocabulary))
         for tally in tallies.values():
             total.add(tally)
