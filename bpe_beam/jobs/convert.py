@@ -337,7 +337,7 @@ class _Conversion:
             vocab_size=inputs.first.tokenizer.vocab_size,
             origin=self._origin,
         )
-        needed = {(part.folder, part.name) for each in shards for part in each.parts}
+        needed = {(part.folder, part.name) for each in shards for part in each.slices}
         files = [
             OldFiles(number, shard.files)
             for number, manifest in enumerate(inputs.manifests)

@@ -38,17 +38,9 @@ _DOCUMENTS_AT_ONCE = 1024
 class FolderReader:
     """Reads documents and ids of a tokens folder; opens each shard where it is first needed.
 
-    It pickles as what the manifest says, without anything that was read since. Threads may share
-    it; a process that is forked reads with connections of its own.
-
-    Attributes:
-        url: Path or URL of the folder.
-        format, vocab_size, tokenizer: Of the manifest; `tokenizer` is the fingerprint.
-        content: See `Manifest.content_fingerprint`.
-        has_sequences: Whether its documents are sequences that `tokenize` has made.
-        remote: Whether the folder is in a store.
-        documents: The number of its documents.
-        tokens: The number of its ids.
+    It pickles as its manifest's facts, without anything that was read since. Threads may share it;
+    a forked process reads with connections of its own. `tokenizer` is the fingerprint, `content` is
+    `Manifest.content_fingerprint`.
     """
 
     def __init__(self, storage: Storage, url: str, memory: int) -> None:

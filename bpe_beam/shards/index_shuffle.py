@@ -43,19 +43,11 @@ class IndexShuffle:
         self._tables = self._walk_all() if bits == _LEAST_BLOCK_BITS else None
 
     def number_at(self, positions: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Return uint64[n]: the numbers at these positions of the order.
-
-        Args:
-            positions: uint64[n], each below `count`.
-        """
+        """Return uint64[n]: the numbers at positions, uint64[n], of the order."""
         return self._walk(positions, forward=True)
 
     def position_of(self, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Return uint64[n]: the positions at which these numbers are; the inverse of `number_at`.
-
-        Args:
-            numbers: uint64[n], each below `count`.
-        """
+        """Return uint64[n]: the positions of numbers, uint64[n]; the inverse of `number_at`."""
         return self._walk(numbers, forward=False)
 
     def _walk(self, values: NDArray[np.uint64], forward: bool) -> NDArray[np.uint64]:

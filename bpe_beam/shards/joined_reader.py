@@ -15,11 +15,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 class JoinedReader:
-    """A `ShardReader` of the documents of several, one after the other.
-
-    Attributes:
-        token_count: See `ShardReader`.
-    """
+    """A `ShardReader` of the documents of several, one after the other."""
 
     def __init__(self, readers: Sequence[ShardReader]) -> None:
         self._readers = readers

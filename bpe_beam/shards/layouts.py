@@ -84,9 +84,7 @@ class BestFit:
     """A `Layout` that packs slices of documents by a plan; see `packing.py`.
 
     A document of more than N tokens becomes slices of N tokens and one with the remaining tokens.
-
-    Args:
-        ranks: int64[N + 1], the number of earlier slices of each length.
+    `ranks` is int64[N + 1], the number of earlier slices of each length.
     """
 
     def __init__(self, plan: PackingPlan, ranks: NDArray[np.int64]) -> None:
@@ -112,8 +110,7 @@ def slices_of(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the document and the length of each slice: N tokens, but for the last.
 
-    Args:
-        lengths: int64[n], the tokens of each document; one of 0 tokens has no slice.
+    `lengths` is int64[n], the tokens of each document; a document of 0 tokens has no slice.
     """
     rests = lengths % sequence_length
     counts = lengths // sequence_length + (rests > 0)
@@ -124,11 +121,7 @@ def slices_of(
 
 
 def shuffled(rows: NDArray[np.int64], count: int, seed: int | None) -> NDArray[np.int64]:
-    """Return int64[n]: the positions of rows in the order of a seed.
-
-    Args:
-        rows: int64[n], the numbers of rows.
-    """
+    """Return int64[n]: the positions of rows, int64[n], in the order of a seed."""
     if seed is None:
         return rows
     return _order(count, seed).position_of(rows.astype(np.uint64)).astype(np.int64)

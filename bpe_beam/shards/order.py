@@ -75,11 +75,7 @@ class Order(Struct, frozen=True):
         return first.first
 
     def items(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return int64[n]: the numbers of the items at these positions, in the data set.
-
-        Args:
-            positions: int64[n], each from 0 to `len(self) - 1`.
-        """
+        """Return int64[n]: the numbers in the data set of the items at positions, int64[n]."""
         for step in reversed(self.steps):
             if isinstance(step, Stride):
                 positions = step.first + step.step * positions

@@ -155,12 +155,7 @@ class ArrangedCorpus(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class PartTexts(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The texts of a part of a corpus.
-
-    Attributes:
-        text_bytes: Their size, in bytes of UTF-8.
-        sources: What the part has of each source, sorted by name; None without sources.
-    """
+    """The size of the texts of a part of a corpus, in UTF-8, and its totals by source."""
 
     text_bytes: Count
     sources: dict[str, SourceTotals] | None = None

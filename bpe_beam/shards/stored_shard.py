@@ -37,13 +37,7 @@ class IdArray(Protocol):
 
 
 class ShardFile(Protocol):
-    """A file of a shard.
-
-    Attributes:
-        url: Its path or URL, without secrets.
-        size: Its size in bytes.
-        mapped: Whether it is mapped into memory, so that arrays and streams copy nothing.
-    """
+    """A file of a shard. Arrays and streams of a file that is `mapped` copy nothing."""
 
     url: str
     size: int
@@ -158,14 +152,7 @@ class _RemoteStream(io.RawIOBase):
 
 
 class ShardEntry(Struct, frozen=True):
-    """What a manifest says of a shard.
-
-    Attributes:
-        name: Its name.
-        documents: The number of its documents, empty ones included.
-        tokens: The number of its ids.
-        files: The names and sizes of its files, in the order of the format's suffixes.
-    """
+    """The facts of a shard in its manifest; `files` has names and sizes."""
 
     name: str
     documents: int
@@ -174,11 +161,7 @@ class ShardEntry(Struct, frozen=True):
 
 
 class StoredShard:
-    """A shard whose files are opened where they are needed.
-
-    Attributes:
-        entry, vocab_size, groups: As the arguments of the same names.
-    """
+    """A shard whose files are opened where they are needed."""
 
     def __init__(
         self,

@@ -33,13 +33,7 @@ _ROW_GROUP = 1 << 20
 
 
 class SourceCounts(NamedTuple):
-    """How often each id occurs in a source.
-
-    Attributes:
-        source: The source; None without sources.
-        ids: uint32[tokens], ids, ascending.
-        counts: int64[tokens], how often each occurs.
-    """
+    """The ids of a source, uint32[n], ascending, and how often each occurs, int64[n]."""
 
     source: str | None
     ids: Ids
@@ -52,11 +46,7 @@ def write_token_counts(
     fingerprint: str,
     counts: Iterable[SourceCounts],
 ) -> FileInfo:
-    """Write the file, whole or not at all; equal counts give equal bytes.
-
-    Returns:
-        The file, as a manifest lists it.
-    """
+    """Write the file, whole or not at all; return it as a manifest lists it."""
     from bpe_beam.storage.parquet_file import ParquetFile  # slow to import
 
     rows = iter(counts)

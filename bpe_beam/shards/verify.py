@@ -117,14 +117,10 @@ def compare_split(
     *,
     unit: str = "documents",
 ) -> str | None:
-    """Compare a shard with the documents that it should have; both sides are streamed.
+    """Return the first difference between a shard and the documents that it should have, or None.
 
-    Args:
-        expected_batches: Its documents in order, in batches of any size: ids, uint32[tokens], and
-            offsets, int64[documents + 1], from 0 to `len(ids)`. Read up to the first difference.
-
-    Returns:
-        The first difference, by document and token in it, both from 0; None if there is none.
+    Batches are ids, uint32[tokens], and offsets, int64[documents + 1], from 0 to `len(ids)`. Both
+    sides are streamed, up to the first difference. Documents and tokens in it count from 0.
     """
     one = unit.removesuffix("s")
     document = token = 0

@@ -48,14 +48,10 @@ class OldFiles(Struct, frozen=True):
     files: tuple[FileInfo, ...]
 
 
-class ShardPart(Struct, frozen=True):
-    """Documents of a shard that is read.
+class ShardSlice(Struct, frozen=True):
+    """Documents of a shard that is read: from a position to another, or to the end of the shard.
 
-    Attributes:
-        folder: The number of the shard's folder.
-        name: The shard's name.
-        start: The position of the first document, see `document_batches`.
-        stop: The position after the last; None: up to the end of the shard.
+    `folder` is the number of the shard's folder; for positions see `document_batches`.
     """
 
     folder: int
@@ -70,15 +66,15 @@ class NewShard(Struct, frozen=True):
     Attributes:
         index: Its number, from 0.
         count: The number of all new shards.
-        tokens: The number of its tokens; of divided shards about so many.
-        parts: Its documents, in order.
+        tokens: The number of its tokens; about, if shards are divided.
+        slices: Its documents, in order.
         rejects: The files of rejects that are copied.
     """
 
     index: int
     count: int
     tokens: int
-    parts: tuple[ShardPart, ...]
+    slices: tuple[ShardSlice, ...]
     rejects: tuple[FileInfo, ...] = ()
 
     @property
@@ -89,15 +85,10 @@ class NewShard(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class ConvertTask:
-    """What the workers of a conversion need to know; plain and picklable.
+    """The same facts for the tasks of all new shards; plain and picklable.
 
-    Attributes:
-        folder: The folder of the run.
-        urls: The folders that are read.
-        formats: The format of each.
-        shard_format: The format of the new shards.
-        vocab_size: One more than the tokenizer's greatest id.
-        origin: What made the tokens.
+    `urls` are the folders that are read, `formats` the format of each; `shard_format` is the new
+    one.
     """
 
     folder: TaskFolder
@@ -120,7 +111,7 @@ def same_shards(manifests: Sequence[Manifest]) -> list[NewShard]:
             index,
             len(rows),
             row.tokens,
-            (ShardPart(folder, row.name),) if row.files else (),
+            (ShardSlice(folder, row.name),) if row.files else (),
             rejects[index],
         )
         for index, (folder, row) in enumerate(rows)
@@ -152,9 +143,9 @@ def even_shards(manifests: Sequence[Manifest], count: int) -> list[NewShard]:
         """Return the last shard that begins at a position of all tokens, or before it."""
         return min(count - 1, (count * (position + 1) - 1) // max(total, 1))
 
-    parts: list[list[ShardPart]] = [[] for _ in range(count)]
+    slices: list[list[ShardSlice]] = [[] for _ in range(count)]
     begin = 0
-    for part, tokens in _parts_of(manifests):
+    for shard_slice, tokens in _whole_shards(manifests):
         end = begin + tokens
         # Documents without tokens at the end of a shard are at the position of the next token.
         for index in range(shard_at(begin), shard_at(end) + 1):
@@ -163,28 +154,24 @@ def even_shards(manifests: Sequence[Manifest], count: int) -> list[NewShard]:
                 None if index == count - 1 or bounds[index + 1] > end else bounds[index + 1] - begin
             )
             if stop is None or start < stop:
-                parts[index].append(replace(part, start=start, stop=stop))
+                slices[index].append(replace(shard_slice, start=start, stop=stop))
         begin = end
     sizes = (stop - start for start, stop in itertools.pairwise(bounds))
     return [
         NewShard(index, count, size, tuple(each))
-        for index, (size, each) in enumerate(zip(sizes, parts, strict=True))
+        for index, (size, each) in enumerate(zip(sizes, slices, strict=True))
     ]
 
 
-def _parts_of(manifests: Sequence[Manifest]) -> Iterator[tuple[ShardPart, int]]:
+def _whole_shards(manifests: Sequence[Manifest]) -> Iterator[tuple[ShardSlice, int]]:
     """Yield each shard of all folders as a whole, and its number of tokens."""
     for folder, manifest in enumerate(manifests):
         for shard in manifest.shards:
-            yield ShardPart(folder, shard.name), shard.tokens
+            yield ShardSlice(folder, shard.name), shard.tokens
 
 
 def check_files(task: ConvertTask, element: str) -> TaskResult:
-    """Compare the files of a shard that is read with their hashes.
-
-    Returns:
-        The name of the first file as the output.
-    """
+    """Compare the files of a shard with their hashes; the output is the first file's name."""
     old = json_structs.decode(element, OldFiles)
     storage, url = task.folder.storage, task.urls[old.folder]
     require_visible(storage, url)
@@ -193,11 +180,7 @@ def check_files(task: ConvertTask, element: str) -> TaskResult:
 
 
 def convert_shard(task: ConvertTask, checked: list[str], element: str) -> TaskResult:
-    """Write a new shard, and its receipt.
-
-    Returns:
-        The shard's name as the output, and metrics.
-    """
+    """Write a new shard, and its receipt; the output is the shard's name."""
     new = json_structs.decode(element, NewShard)
     folder = task.folder
     require_visible(folder.storage, folder.url)
@@ -205,8 +188,8 @@ def convert_shard(task: ConvertTask, checked: list[str], element: str) -> TaskRe
     target = folder.storage, folder.path(WORK), new.name, task.vocab_size
     labelled = format_.labelled_writer
     with format_.open_writer(*target, task.origin) as writer:
-        for part in new.parts:
-            _write_part(task, writer, part, with_labels=labelled is not None)
+        for shard_slice in new.slices:
+            _write_slice(task, writer, shard_slice, with_labels=labelled is not None)
     shard = writer.result()
     files = [replace(file, name=f"{WORK}/{file.name}") for file in shard.files]
     for file in new.rejects:
@@ -220,15 +203,15 @@ def convert_shard(task: ConvertTask, checked: list[str], element: str) -> TaskRe
     return TaskResult([new.name], counts)
 
 
-def _write_part(
-    task: ConvertTask, writer: ShardWriter, part: ShardPart, *, with_labels: bool
+def _write_slice(
+    task: ConvertTask, writer: ShardWriter, documents: ShardSlice, *, with_labels: bool
 ) -> None:
-    source = shard_format(task.formats[part.folder])
-    with source.reader(task.folder.storage, task.urls[part.folder], part.name) as reader:
+    source = shard_format(task.formats[documents.folder])
+    with source.reader(task.folder.storage, task.urls[documents.folder], documents.name) as reader:
         labels_of = None
         if with_labels and source.labelled_writer is not None:
             labels_of = cast(LabelledReader, reader)
-        for batch in document_batches(reader, part.start, part.stop, labels_of=labels_of):
+        for batch in document_batches(reader, documents.start, documents.stop, labels_of=labels_of):
             writer.write_documents(*batch)
             written = {task.origin.unit: batch.offsets.size - 1}
             progress.report(STAGE, done=batch.ids.size, **written)

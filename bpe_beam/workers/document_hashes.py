@@ -58,11 +58,7 @@ def with_hashes(batch: pa.RecordBatch, text_files: Sequence[str] = ()) -> pa.Rec
 
 
 def for_validation(hashes: NDArray[np.uint64], share: str) -> NDArray[np.bool_]:
-    """Return bool[n]: which documents are for validation.
-
-    Args:
-        hashes: uint64[n], the hash of each document.
-    """
+    """Return bool[n]: which documents are for validation, by uint64[n], their hashes."""
     limit = Limit.parse(share, "validation_share")
     threshold = (limit.numerator << 64) // limit.denominator
     if threshold == 0:
@@ -77,11 +73,7 @@ def sampled_texts(
     """Return the hashes of texts that are compared; the last bit is whether it is in validation.
 
     All texts are, or about MAX_TEXTS of more. A hash of the hash chooses them, since the hash
-    itself may have decided on validation.
-
-    Args:
-        hashes: uint64[n], the hash of each text.
-        in_validation: bool[n], whether it is in validation.
+    itself may have decided on validation. `hashes` is uint64[n], `in_validation` bool[n].
     """
     if documents > MAX_TEXTS:
         chosen = hashes * np.uint64(0x9E3779B97F4A7C15) < np.uint64((MAX_TEXTS << 64) // documents)
@@ -93,10 +85,8 @@ def sampled_texts(
 def overlap_of(sampled: NDArray[np.uint64], documents: int) -> int:
     """Return how many documents for validation have a text that is in training, too.
 
-    The number is exact for up to MAX_TEXTS documents, and an estimate for more.
-
-    Args:
-        sampled: uint64[n], what `sampled_texts` returned of all documents.
+    The number is exact for up to MAX_TEXTS documents, and an estimate for more. `sampled` has the
+    results of `sampled_texts` for all documents.
     """
     last = np.uint64(1)
     train, validation = sampled[sampled & last == 0], sampled[sampled & last == 1] & ~last

@@ -28,14 +28,7 @@ from bpe_beam.workers.split_task import text_bytes_of
 
 
 class ShardSums(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is known of one shard of a split.
-
-    Attributes:
-        documents: The number of its documents.
-        text_bytes: Their text in bytes of UTF-8.
-        tokens: The number of its tokens.
-        sources: What it has of each source, sorted by name; None without sources.
-    """
+    """The sums of one shard of a split; `text_bytes` are UTF-8."""
 
     documents: Count
     text_bytes: Count
@@ -44,12 +37,10 @@ class ShardSums(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SplitShards:
-    """Writes the shards of a split. A context manager, which closes or gives up the last writer.
+    """Writes the shards of a split; a context manager, which closes or gives up the last writer.
 
-    Attributes:
-        files: The files of all shards in their order, by names in the folder of the run; complete
-            when the `with` block has ended well.
-        sums: What is known of each shard; the same.
+    `files` has the files of all shards in their order, by names in the folder of the run; `sums`
+    the sums of each. Both are complete when the `with` block has ended well.
     """
 
     def __init__(

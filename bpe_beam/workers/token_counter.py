@@ -43,12 +43,7 @@ _NO_SOURCE = ""
 
 
 class IdColumns:
-    """The columns of a table: the ids of a tokenizer, or their positions if most ids are unused.
-
-    Attributes:
-        ids: uint32[tokens], all ids, ascending.
-        width: The number of columns.
-    """
+    """The columns of a table: a tokenizer's ids, or positions in them if most are unused."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         vocab = tokenizer.vocab
@@ -116,11 +111,7 @@ class TokenCounter:
                 _native.add_id_counts(values, bounds, rows[codes[first:last]], self._table)
 
     def write(self, folder: TaskFolder, task: str) -> FileInfo:
-        """Write the file of the split.
-
-        Returns:
-            The description of the file.
-        """
+        """Write the file of the split; return its description."""
         self._write_out()
         self._writer.close()
         data = self._blocks.getvalue()

@@ -12,8 +12,6 @@ import pytest
 from command_line import COMMAND, run, run_whole, with_options
 from killed_jobs import kill_between
 from made_text import documents, write
-from msgspec import UNSET
-from msgspec.structs import replace
 from read_back import read_shards, tree, without_job
 
 import bpe_beam
@@ -270,22 +268,6 @@ def test_orders_and_limits_that_differ_are_not_kept(ground: Ground, tmp_path: Pa
     run_whole("convert", plain, shuffled, "--output", tmp_path / "documents")
     assert read_manifest(Storage(), str(tmp_path / "documents")).row_kind == "documents"
     assert len(read_shards(tmp_path / "documents")) == 2 * len(read_shards(plain))
-
-
-def test_sequences_are_known_by_their_shards_where_the_manifest_is_silent(
-    ground: Ground, tmp_path: Path
-) -> None:
-    """As in folders that earlier versions joined."""
-    packed = ground.packed("arrow", *PADDED)
-    silent = tmp_path / "silent"
-    silent.mkdir()
-    for path in packed.glob("*.arrow"):
-        (silent / path.name).symlink_to(path)
-    manifest = replace(read_manifest(Storage(), str(packed)), arranged=UNSET)
-    (silent / "__manifest").write_bytes(manifest.to_bytes())
-    data = bpe_beam.shards.open(str(silent))
-    assert masks(data) == masks(bpe_beam.shards.open(str(packed)))
-    assert not all(data.loss_mask(at).all() for at in range(len(data)))
 
 
 def test_labels_without_a_place_are_warned_of(ground: Ground, tmp_path: Path) -> None:

@@ -60,14 +60,14 @@ def test_each_position_is_in_one_new_shard() -> None:
                     found = [
                         each.index
                         for each, part in itertools.product(new, [None])
-                        for part in each.parts
+                        for part in each.slices
                         if (part.folder, part.name) == (folder, f"{index}")
                         and part.start <= position
                         and (part.stop is None or position < part.stop)
                     ]
                     assert found == [sum(end <= begin + position for end in ends)]
                 begin += size
-        order = [(part.folder, int(part.name), part.start) for each in new for part in each.parts]
+        order = [(part.folder, int(part.name), part.start) for each in new for part in each.slices]
         assert order == sorted(order)
 
 

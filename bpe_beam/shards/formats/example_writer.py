@@ -29,11 +29,7 @@ class ExampleWriter(OneFileWriter):
 
     @abstractmethod
     def write_records(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> None:
-        """Write documents: about as many tokens as are processed at a time, or one document.
-
-        Args:
-            offsets: int64[documents + 1], the start of each document in `ids`, and the end.
-        """
+        """Write documents: about as many tokens as are processed at a time, or one document."""
 
     def add(
         self,

@@ -39,10 +39,9 @@ SPOOL_IN_MEMORY = 4 << 20
 
 
 def groups_of_documents(bounds: NDArray[np.int64], limit: int) -> Iterator[tuple[int, int]]:
-    """Yield the first document of each group and the one after it, in order.
+    """Yield the first document of each batch and the one after it, in order.
 
-    Args:
-        bounds: int64[documents + 1], where each document begins, and the end of the last.
+    `bounds` is int64[documents + 1]: where each document begins, and the end of the last.
     """
     start, documents = 0, bounds.size - 1
     while start < documents:
@@ -193,12 +192,7 @@ def spool_errors(content: str, size: str) -> Iterator[None]:
 class IdStreamReader(ABC):
     """The base of such `ShardReader`s. A subclass opens the files and sets the attributes.
 
-    Attributes:
-        ids: The file of ids.
-        ids_at: The byte of the file at which the ids begin.
-        dtype: The type of stored ids.
-        count: The number of documents.
-        token_count: See `ShardReader`.
+    The ids begin at byte `ids_at` of the file `ids`; `count` is the number of documents.
     """
 
     ids: RangeFile

@@ -48,13 +48,8 @@ _DESCRIPTION = json.dumps(_COLUMNS, sort_keys=True).encode()
 class _Heads:
     """The bytes of documents but for their ids.
 
-    Args:
-        lengths: int64[documents], their tokens.
-
-    Attributes:
-        data: uint8[n], the heads one after the other.
-        widths: int64[documents], their bytes.
-        used: bool[documents, 9], which bytes of the longest possible head each has.
+    `data` is uint8[n], the heads one after the other; `widths` int64[documents], their bytes;
+    `used` bool[documents, 9], which bytes of the longest possible head each has.
     """
 
     def __init__(self, lengths: NDArray[np.int64]) -> None:

@@ -51,8 +51,7 @@ _UINT32 = np.dtype("<u4")
 class OffsetsWriter(OneFileWriter):
     """The base of `ShardWriter`s of such shards. A subclass encodes documents.
 
-    Attributes:
-        between: The bytes between the table and the documents.
+    `between` are the bytes between the table and the documents.
     """
 
     between: ClassVar[bytes] = b""
@@ -170,11 +169,7 @@ class OffsetsFile(RecordFile):
 
     @abstractmethod
     def lengths_of(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return int64[documents]: their tokens; -1 for a size that none can have.
-
-        Args:
-            sizes: int64[documents], their bytes.
-        """
+        """Return int64[documents]: their tokens, from their bytes; -1 for an impossible size."""
 
     @abstractmethod
     def decode(

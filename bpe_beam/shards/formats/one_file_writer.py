@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 class OneFileWriter(BatchWriter):
     """The base of such `ShardWriter`s. A subclass writes the documents to the file.
 
-    Attributes:
-        files: The file, and what a subclass opens over it: closed at the end, or given up after an
-            exception.
+    `files` has the file and what a subclass opens over it; an exception gives them up.
     """
 
     def __init__(

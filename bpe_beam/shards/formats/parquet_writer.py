@@ -110,13 +110,10 @@ class ParquetWriter:
 
 
 class _ListPages:
-    """The pages of a column of lists of a group.
+    """The pages of a column of lists of a row group.
 
-    A page has whole rows, or a part of one that is longer; which ones, follows from their lengths
+    A page has whole rows, or a slice of one that is longer; which ones, follows from their lengths
     alone. Each page is compressed when it is full, so that the group's ids need not wait in memory.
-
-    Attributes:
-        name: The same.
     """
 
     def __init__(self, name: str) -> None:
@@ -225,11 +222,7 @@ class _ListPages:
 
 
 def _levels(lengths: NDArray[np.int32], continues: bool) -> bytes:
-    """Return the levels that a page begins with.
-
-    Args:
-        lengths: int32[n], the number of each row's values; -1 for a null.
-    """
+    """Return the levels that a page begins with; lengths are int32[n], -1 for a null."""
     values = np.maximum(lengths, 1)
     ends = np.cumsum(values)
     count = int(ends[-1])

@@ -7,12 +7,7 @@ from bpe_beam.storage import Storage, redact
 
 
 class RangeFile:
-    """A file that is read by ranges; every failure is a DataError that names file and byte.
-
-    Attributes:
-        url: Path or URL of the file, without secrets.
-        size: Its size in bytes, as the storage reports it.
-    """
+    """A file that is read by ranges; every failure is a DataError that names file and byte."""
 
     def __init__(self, storage: Storage, url: str) -> None:
         self.url = redact(url)

@@ -39,13 +39,9 @@ _TOKENS = 1 << 18
 
 
 class RecordFile(ABC):
-    """The records of a file.
+    """The records of a file. The constructor refuses a file that breaks the layout.
 
-    The constructor refuses a file that breaks the layout.
-
-    Attributes:
-        url: The file, without secrets.
-        bounds: int64[documents + 1], where documents begin and end, in tokens.
+    `bounds` is int64[documents + 1], where documents begin and end, in tokens.
     """
 
     url: str
@@ -108,11 +104,7 @@ OpenRecords = Callable[[RangeFile | ShardFile], RecordFile]
 
 
 class RecordReader:
-    """A `ShardReader`.
-
-    Attributes:
-        token_count: See `ShardReader`.
-    """
+    """A `ShardReader`."""
 
     def __init__(
         self, storage: Storage, folder: str, name: str, *, suffix: str, open_records: OpenRecords

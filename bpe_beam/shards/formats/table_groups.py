@@ -26,12 +26,7 @@ _BROKEN_FILE_ERRORS = (
 
 
 class TableFile(Protocol):
-    """An open file of a format.
-
-    Attributes:
-        schema: Its columns and their metadata.
-        groups: The number of its groups of rows.
-    """
+    """An open file of a format: its schema, and its number of groups of rows."""
 
     schema: pa.Schema
     groups: int
@@ -41,13 +36,7 @@ class TableFile(Protocol):
 
 
 class TableRows:
-    """An open table, read by groups of rows.
-
-    Attributes:
-        token_count: The number of ids.
-        vocab_size: One more than the greatest allowed id, by the metadata.
-        columns: Its columns for trainers.
-    """
+    """An open table, read by groups of rows. `columns` are its columns for trainers."""
 
     def __init__(
         self,

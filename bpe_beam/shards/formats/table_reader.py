@@ -26,10 +26,6 @@ class TableReader(TableRows):
     """A `ShardReader`.
 
     Opening reads the lengths of all documents once and checks them; a group of rows is read whole.
-
-    Attributes:
-        token_count: See `ShardReader`.
-        vocab_size: One more than the greatest allowed id, by the metadata.
     """
 
     def __init__(

@@ -70,9 +70,8 @@ def trainer_columns(
 ) -> list[pa.Array]:
     """Return columns of rows.
 
-    Args:
-        ids: uint32[tokens], the ids of all rows.
-        lengths: int32[rows], the number of each row's ids.
+    `ids` is uint32[tokens], the ids of all rows; `lengths` int32[rows], the number of each row's
+    ids.
     """
     rows = _Rows(ids, lengths, documents)
     return [

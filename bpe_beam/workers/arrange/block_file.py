@@ -74,11 +74,7 @@ class BlockFileWriter:
         self._opened.close()
 
     def add(self, rows: pa.RecordBatch, shards: NDArray[np.int64]) -> None:
-        """Add slices.
-
-        Args:
-            shards: int64[n], the number of the new shard that each is for.
-        """
+        """Add slices; `shards` is int64[n], the number of the new shard that each is for."""
         if not rows.num_rows:
             return
         self._rows.append(rows)

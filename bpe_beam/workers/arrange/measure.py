@@ -40,12 +40,9 @@ from bpe_beam.workers.token_counter import TABLE_BYTES, IdColumns, TokenCounter,
 
 
 def measure_shard(task: ArrangeTask, element: str) -> TaskResult:
-    """Measure the documents of a shard, and write the receipt.
+    """Measure the documents of a shard, and write the receipt; the output is the task's name.
 
     If documents are divided, the tokens of each part are counted, too.
-
-    Returns:
-        The task's name as the output.
     """
     shard = json_structs.decode(element, DocumentsShard)
     folder = task.folder
@@ -81,11 +78,7 @@ def measure_shard(task: ArrangeTask, element: str) -> TaskResult:
 
 
 def write_ranks(file: BinaryIO, measured: Iterator[bytes], size: int) -> NDArray[np.int64]:
-    """Write the number of slices of each length before each shard, and in total.
-
-    Returns:
-        int64[size], the numbers in total.
-    """
+    """Write the numbers of slices of each length before each shard, and return the totals."""
     total = np.zeros(size, np.int64)
     for data in measured:
         file.write(total.astype("<i8").tobytes())

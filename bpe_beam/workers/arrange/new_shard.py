@@ -37,11 +37,7 @@ from bpe_beam.workers.unused_memory import release_unused_memory
 def write_new_shard(
     task: ArrangeTask, known: Sequence[str], scattered: Sequence[str], element: str
 ) -> TaskResult:
-    """Write a new shard from all its slices, and the receipt.
-
-    Returns:
-        The task's name as the output, and metrics.
-    """
+    """Write a new shard from all its slices, and the receipt; the output is the task's name."""
     release_unused_memory()
     new = json_structs.decode(element, NewShard)
     folder = task.folder
@@ -77,11 +73,7 @@ def check_block_files(files: Sequence[BlockFile], shards: int) -> None:
 
 
 class NewRows:
-    """The rows of a new shard, made of its slices in any order.
-
-    Attributes:
-        lengths: int64[rows], the tokens of each row.
-    """
+    """The rows of a new shard, made of its slices in any order; `lengths` are their tokens."""
 
     def __init__(self, table: pa.Table, id_bytes: int, first: int, stop: int) -> None:
         self._slices = one_batch(table)

@@ -41,11 +41,7 @@ Getting the buffers of each shard from the system again takes a quarter of the j
 
 
 def scatter_shard(task: ArrangeTask, element: str) -> TaskResult:
-    """Write the block file of a shard's documents, and the receipt.
-
-    Returns:
-        A `BlockFile` as JSON as the output.
-    """
+    """Write the block file of a shard's documents, and the receipt; the output is a `BlockFile`."""
     release_unused_memory(_MAX_UNUSED_BYTES)
     shard = json_structs.decode(element, DocumentsShard)
     folder = task.folder

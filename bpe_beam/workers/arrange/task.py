@@ -48,12 +48,10 @@ class PartSums(Struct, frozen=True):
 
 
 class MeasureStats(Struct, frozen=True):
-    """The stats in the receipt of a measured shard.
+    """The stats in the receipt of a measured shard: the sums and texts of each part.
 
-    Attributes:
-        made_of: The SHA-256 of the manifest of the documents.
-        parts: The sums of each part.
-        texts: The texts of each part; empty if documents are not divided.
+    `made_of` is the SHA-256 of the manifest of the documents. `texts` is empty if documents are not
+    divided.
     """
 
     made_of: str
@@ -62,26 +60,14 @@ class MeasureStats(Struct, frozen=True):
 
 
 class BlockFileStats(Struct, frozen=True):
-    """The stats in the receipt of a block file.
-
-    Attributes:
-        made_of: See `MeasureStats`.
-        table_at: The byte at which the table begins, see `BlockFileWriter`.
-    """
+    """The stats in the receipt of a block file, whose table begins at byte `table_at`."""
 
     made_of: str
     table_at: Count
 
 
 class NewShardStats(Struct, frozen=True):
-    """The stats in the receipt of a new shard.
-
-    Attributes:
-        made_of: See `MeasureStats`.
-        rows: The number of its documents or sequences.
-        tokens: The number of its tokens, padding included.
-        padding: The number of its padding tokens.
-    """
+    """The stats in the receipt of a new shard; its tokens include padding tokens."""
 
     made_of: str
     rows: Count
@@ -100,10 +86,7 @@ class BlockFile(Struct, frozen=True):
 class PartPlan:
     """The new shards of a part, planned when all shards are measured.
 
-    Attributes:
-        name: `train`, `validation` or empty.
-        rows: The number of its documents or sequences.
-        starts: The position of the first row of each new shard.
+    `rows` is the number of its documents or sequences, `starts` the first row of each new shard.
     """
 
     name: str
@@ -218,10 +201,7 @@ class ArrangeTask:
 class DocumentsShard(Struct, frozen=True):
     """A task: a shard of documents.
 
-    Attributes:
-        index: Its number among the shards, from 0.
-        name: Its name.
-        before: The sums of each part over the earlier shards; empty until all are measured.
+    `before` has the sums of each part over the earlier shards; it is empty until all are measured.
     """
 
     index: int
