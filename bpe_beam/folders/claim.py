@@ -58,13 +58,15 @@ def claim_folder(
     *,
     final: str = MANIFEST_FILE,
     restore: Restore | None = None,
-    beside: Collection[str] = (),
+    ignored: Collection[str] = (),
     takeover: Takeover | None = None,
     replace_others: bool = False,
     is_of_job: Callable[[str], bool] = lambda _: False,
     warn: Warn = lambda _: None,
 ) -> OutputFolder:
     """Return a folder for a job: a new or empty one, or one that an equal job began.
+
+    `ignored` names files and folders that other jobs may have written there.
 
     Cost: one listing; when resuming, all finished tasks' files are read once for their hashes.
     """
@@ -75,7 +77,7 @@ def claim_folder(
     _refuse_files_and_links(storage, url)
     folder = OutputFolder(storage, absolute(url), record, warn)
     folder.lock = _lock(storage, url)
-    claim = _Claim(folder, overwrite, frozenset(beside), restore)
+    claim = _Claim(folder, overwrite, frozenset(ignored), restore)
     claim.look()
     if not claim.record_again(is_of_job) and replace_others:
         claim.remove_other_job()
@@ -116,14 +118,14 @@ class _Claim:
         self,
         folder: OutputFolder,
         overwrite: bool | None,
-        beside: frozenset[str],
+        ignored: frozenset[str],
         restore: Restore | None,
     ) -> None:
         self.folder = folder
         self.existing: JobRecord | None = None
         self.present: frozenset[str] = frozenset()
         self._overwrite = overwrite
-        self._beside = beside
+        self._ignored = ignored
         self._restore = restore
 
     @property
@@ -141,7 +143,7 @@ class _Claim:
     def _list(self, record: JobRecord) -> None:
         folder = self.folder
         names = names_present(folder.storage, folder.url, folders_of(record.all_names))
-        self.present |= names - self._beside
+        self.present |= names - self._ignored
 
     def record_again(self, is_of_job: Callable[[str], bool]) -> bool:
         """Write `__job` again if it does not name this job, but other files do; return whether."""

@@ -377,7 +377,7 @@ class TestWeights:
             (("--weights", "en=x"), "--weights must be decimal numbers such as"),
             (("--weights", "en=0.0000001"), "must be 0 or at least 2^-20, got 0.0000001"),
             (("--weights", "en=0,zh=0,code=0,other=0"), "leave no words to train on"),
-            (("--weights", "en=999999999999999999"), "are beyond 64 bits"),
+            (("--weights", "en=999999999999999999"), "must be at most 9,223,372"),
             (("--temperature", "1.5"), "--temperature must be a decimal number from 0"),
             (("--temperature", "1", "--weights", "en=1"), "give one of them"),
             (("--weights", "en=0.3", "--min-frequency", f"{2**45}"), "at most 8,796,093,022,207"),

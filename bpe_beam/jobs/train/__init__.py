@@ -276,5 +276,5 @@ def _claim(plan: TrainingPlan, words: Mapping[str, object], progress: Progress) 
         restore=_restore,
         warn=progress.warn,
         # Folders of an earlier run that was killed or refused the words; and the counts.
-        beside=(ROUNDS, *((COUNTS,) if counts_inside else ())),
+        ignored=(ROUNDS, *((COUNTS,) if counts_inside else ())),
     )

@@ -94,13 +94,6 @@ class PyBpeLearner {
     return learner_->token_count();
   }
 
-  py::tuple state() {
-    const std::lock_guard lock(mutex_);
-    const LearningState& now = learner_->state();
-    return py::make_tuple(now.positions, now.neighbours, now.lists, now.slots, now.pairs,
-                          now.listed, now.floor);
-  }
-
   py::list tokens() {
     const std::lock_guard lock(mutex_);
     py::list result;
@@ -137,9 +130,6 @@ void bind_learning(py::module_& m) {
                              "Whether it ended before a merge beyond `max_text`.")
       .def_property_readonly("token_count", &PyBpeLearner::token_count,
                              "The number of tokens that the words have now.")
-      .def_property_readonly("state", &PyBpeLearner::state,
-                             "What it has done: positions, neighbours, lists; slots, pairs, "
-                             "positions and floor of the last list.")
       .def("tokens", &PyBpeLearner::tokens, "The bytes of every id.");
 }
 

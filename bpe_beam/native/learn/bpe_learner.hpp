@@ -57,9 +57,6 @@ class BpeLearner {
   /// The number of tokens that the words have now, each word weighted by its count.
   [[nodiscard]] std::int64_t token_count() const { return learner_->token_count(); }
 
-  /// What has been done so far.
-  [[nodiscard]] const LearningState& state() const { return learner_->state(); }
-
   /// The bytes of every token, in the order of ids.
   [[nodiscard]] const std::vector<std::string>& tokens() const { return learner_->tokens(); }
 
@@ -70,7 +67,6 @@ class BpeLearner {
     [[nodiscard]] virtual bool stopped() const = 0;
     [[nodiscard]] virtual bool text_full() const = 0;
     [[nodiscard]] virtual std::int64_t token_count() const = 0;
-    [[nodiscard]] virtual const LearningState& state() const = 0;
     [[nodiscard]] virtual const std::vector<std::string>& tokens() const = 0;
   };
 
@@ -113,7 +109,6 @@ class BpeLearner {
       return count;
     }
 
-    [[nodiscard]] const LearningState& state() const override { return table_.state(); }
 
     [[nodiscard]] const std::vector<std::string>& tokens() const override {
       return table_.tokens();

@@ -74,21 +74,6 @@ struct LearnedMerge {
 
 using Position = std::uint32_t;
 
-/// What a table has done: by this the time left is estimated.
-struct LearningState {
-  /// Of all merges: the positions that they visited, and the pairs with neighbours that they
-  /// changed.
-  std::uint64_t positions = 0;
-  std::uint64_t neighbours = 0;
-  /// How often pairs were listed; of the last list, the slots that were read, the pairs, their
-  /// positions, and the floor.
-  std::uint64_t lists = 0;
-  std::uint64_t slots = 0;
-  std::uint64_t pairs = 0;
-  std::uint64_t listed = 0;
-  std::int64_t floor = 0;
-};
-
 /// `Mark` is what a queue notes at each pair.
 template <typename Mark>
 class MergeTable {
@@ -138,8 +123,6 @@ class MergeTable {
   }
   /// Every pair that counts as much is listed, if the list is complete.
   [[nodiscard]] std::int64_t floor() const { return floor_; }
-  /// What has been done.
-  [[nodiscard]] const LearningState& state() const { return state_; }
   /// Whether no pair of a count of `floor()` and more is missing.
   [[nodiscard]] bool is_complete() const { return complete_; }
 
@@ -158,12 +141,6 @@ class MergeTable {
     const std::size_t ids = tokens_.size();
     ids * ids <= slots_.size() / kSlotsPerCell ? list_few_ids(choose_floor)
                                                : list_many_ids(choose_floor);
-    ++state_.lists;
-    state_.slots = slots_.size();
-    state_.pairs = pairs_.size();
-    state_.listed = 0;
-    for (std::size_t i = 0; i < pairs_.size(); ++i) state_.listed += pairs_[i].positions.size();
-    state_.floor = floor_;
   }
 
   /// The first position of the pair; kMaxPositions if there is none.
@@ -184,7 +161,6 @@ class MergeTable {
     const std::uint32_t right = pairs_[index].right;
     const std::span<const Position> positions =
         std::exchange(pairs_[index].positions, {}).positions();
-    state_.positions += positions.size();
     const std::size_t known = tokens_.size();
     const LearnedMerge learned{left, right, joined_token(left, right), pairs_[index].count};
     for (std::size_t i = 0; i < positions.size(); ++i) {
@@ -542,7 +518,6 @@ class MergeTable {
   /// (joined, after). Gains come first: a pair may be made by this very merge, and lost by its
   /// later occurrences.
   void update_neighbours(const LearnedMerge& learned, bool was_known) {
-    state_.neighbours += before_.list.size() + after_.list.size();
     for (Neighbour& it : before_.list) gain(it.token, learned.joined, it, was_known);
     add_positions(before_);
     for (Neighbour& it : after_.list) gain(learned.joined, it.token, it, was_known);
@@ -605,7 +580,6 @@ class MergeTable {
   Neighbours after_;
   std::vector<std::uint32_t> gained_;
   std::int64_t merged_count_ = 0;
-  LearningState state_;
 };
 
 }  // namespace bpe_beam

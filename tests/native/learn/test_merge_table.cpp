@@ -56,10 +56,6 @@ void counts_frequencies_and_places() {
   CHECK(table.pairs()[table.find(2, 1)].count == 2);
   CHECK(table.pairs()[ab].count == 0);
   CHECK(table.pairs()[bb].count == 0);
-  // "ab" was at two positions; its neighbours were one b, and it was listed with "bb".
-  CHECK(table.state().positions == 2 && table.state().neighbours == 1);
-  CHECK(table.state().lists == 1 && table.state().pairs == 2 && table.state().listed == 3);
-  CHECK(table.state().slots == 8 && table.state().floor == 1);
   const std::uint32_t nowhere = table.first_position(table.pairs()[bb]);
   CHECK(nowhere == static_cast<std::uint32_t>(kMaxPositions));
 }
