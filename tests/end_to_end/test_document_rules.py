@@ -82,7 +82,7 @@ def test_a_corpus_of_empty_documents_only(ground: Ground, tmp_path: Path) -> Non
             [""] * 3,
             "{}\n{}\n",
             (),
-            "3 documents were empty and dropped, and none of the 2 other records could be used",
+            "3 documents were empty and dropped, and none of the 2 other records is usable",
         ),
     ):
         corpus = write(tmp_path / "empty.jsonl", texts)
