@@ -47,11 +47,6 @@ class SourceTables:
             self._tables[NO_SOURCE] = WordCounter(rules)
 
     @property
-    def unique_words(self) -> int:
-        """The number of words that the tables have now, each once in each table."""
-        return sum(map(len, self._tables.values()))
-
-    @property
     def memory_bytes(self) -> int:
         """The memory that the tables take now."""
         return self._total
