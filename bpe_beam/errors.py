@@ -35,7 +35,8 @@ class _NamesParameters(Exception):
 
     def message(self, name_of: Callable[[str], str]) -> str:
         """Return the error as one sentence."""
-        subject = " and ".join(map(name_of, self.parameters))
+        *names, last = [*map(name_of, self.parameters)] or [""]
+        subject = f"{', '.join(names)} and {last}" if names else last
         remedy = _PARAMETER.sub(lambda match: name_of(match[1]), self.remedy)
         text = f"{subject} {self.problem}" if subject else self.problem
         text += "".join(f"\n  {name_of(name)}: {said}" for name, said in self.lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from typing import Any, NoReturn, TypeAlias
 
@@ -85,6 +86,9 @@ class _Parser(argparse.ArgumentParser):
     """The typed options whose values are separated by commas."""
 
     def error(self, message: str) -> NoReturn:
+        needs = re.fullmatch(r"argument (\S+): expected (?:one|at least one) argument", message)
+        if needs is not None:
+            raise UsageError(f"{needs[1]} needs a value")
         leftover = "unrecognized arguments: "
         if message.startswith(leftover):
             remedies = []

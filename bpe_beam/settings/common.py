@@ -342,15 +342,13 @@ class InputSettings(Settings):
         return self.source_field is not None or bool(self.sources)
 
 
-def dry_run_option(help: str) -> Any:
-    """Return the option `--dry-run` with a help."""
-    return option(False, help=help)
-
-
-DRY_RUN = (
-    "Write nothing. Show what would be read, and estimate time, memory and storage by running the "
-    "job on a sample."
-)
+def dry_run_option() -> Any:
+    """Return the option `--dry-run`."""
+    return option(
+        False,
+        help="Write nothing. Show what would be read, and estimate time, memory and storage by "
+        "running the job on a sample.",
+    )
 
 
 def output_option(what: str) -> Any:

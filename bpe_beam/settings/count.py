@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from bpe_beam.settings.common import (
     DEFAULT_NORMALIZER,
     DEFAULT_PRETOKENIZER,
-    DRY_RUN,
     InputSettings,
     RunSettings,
     dry_run_option,
@@ -51,7 +50,7 @@ class CountSettings(WordSettings):
     input: InputSettings = part(InputSettings)
     output: str = output_option("counts")
     run: RunSettings = part(RunSettings, RunSettings())
-    dry_run: bool = dry_run_option(DRY_RUN)
+    dry_run: bool = dry_run_option()
 
     def check(self) -> None:
         """Refuse paths that the workers cannot reach."""

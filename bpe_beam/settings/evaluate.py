@@ -183,8 +183,8 @@ class EvaluateSettings(Settings):
             raise UsageError(
                 "exclude each other" if chosen else "are all missing",
                 tuple(chosen) or ("counts", "tokens", "inputs"),
-                "give one of them: counts, a folder that count wrote; tokens, folders that "
-                "tokenize wrote; or input, a corpus",
+                "give {counts}, a folder that count wrote; {tokens}, folders that tokenize wrote; "
+                "or {inputs}, a corpus",
             )
         require(
             bool(self.tokenizers) != bool(self.tokens),

@@ -87,8 +87,8 @@ class Option(msgspec.Struct, frozen=True):
 
     @property
     def typed(self) -> str:
-        """The option's name in messages: the flag, or the argument's name in capitals."""
-        return self.flag.upper() if self.positional else self.flag
+        """The option's name in messages: the flag, or the first word of the metavar."""
+        return self.metavar.split()[0] if self.positional else self.flag
 
     @property
     def full_help(self) -> str:

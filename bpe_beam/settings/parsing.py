@@ -221,7 +221,7 @@ def parse_ids(text: str) -> tuple[int, ...]:
     for position, word in enumerate(words, start=1):
         if re.fullmatch(r"[0-9]{1,10}", word) is None or int(word) >= 2**31:
             raise BadValueError(
-                f"must be whole numbers from 0 to 2,147,483,647, got {word[:50]!r} as number "
+                f"must be a whole number from 0 to 2,147,483,647, got {word[:50]!r} as number "
                 f"{position}"
             )
     return tuple(map(int, words))

@@ -117,7 +117,7 @@ class ArrangementSettings(Settings):
         for name in ("packing", "pad_token"):
             require(
                 self.sequence_length is not None or getattr(self, name) is None,
-                "must have a length of sequences",
+                "has no effect without sequences",
                 name,
                 remedy="give {sequence_length}",
             )

@@ -11,7 +11,6 @@ from bpe_beam.errors import UsageError, require
 from bpe_beam.settings.common import (
     DEFAULT_NORMALIZER,
     DEFAULT_PRETOKENIZER,
-    DRY_RUN,
     InputSettings,
     RunSettings,
     dry_run_option,
@@ -244,7 +243,7 @@ class TrainingSettings(Settings):
         default_help="auto: depends on --driver-memory",
     )
 
-    dry_run: bool = dry_run_option(DRY_RUN)
+    dry_run: bool = dry_run_option()
 
     @property
     def folder(self) -> str:
@@ -335,7 +334,7 @@ class TrainSettings(TrainingSettings):
             "are both missing" if self.counts is None else "exclude each other",
             "counts",
             "inputs",
-            remedy="give one of them: counts, a folder that count wrote, or input, a corpus",
+            remedy="give {counts}, a folder that count wrote, or {inputs}, a corpus",
         )
         if self.input is not None:
             require_reachable(self.run.runner, inputs=self.input.inputs, output=(self.output,))

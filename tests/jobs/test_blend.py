@@ -104,7 +104,7 @@ def test_the_file_of_sequences_has_the_numbers_of_the_index(folder: Path, tmp_pa
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("a", "flat"), "FOLDERS must be folders of Megatron shards, got flat in"),
+        (("a", "flat"), "DIR must be folders of Megatron shards, got flat in"),
         (("a", "b", "--weights", "1"), "--weights must be one for each folder, 2, got 1"),
         (("a", "b", "--weights", "0,0.0"), "--weights must not all be 0"),
         (("a", "b", "--weights", "1,x"), "--weights must be decimal numbers such as 0.3"),
@@ -122,7 +122,7 @@ def test_a_folder_without_tokens_has_no_weight(folder: Path, tmp_path: Path) -> 
     assert run("blend", folder / "b", empty).code == 0
     ran = run("blend", folder / "b", empty, "--weights", "1,1")
     assert ran.code == 2
-    assert "FOLDERS must have tokens to have a weight" in ran.message
+    assert "DIR must have tokens to have a weight" in ran.message
 
 
 def test_a_path_with_a_space(folder: Path, tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ def test_decoding_gives_the_bytes_back(tokenizer: str) -> None:
 
 def test_what_is_no_id_is_refused_with_its_place(tokenizer: str) -> None:
     decode = ["decode", "--tokenizer", tokenizer]
-    said = "IDS must be whole numbers from 0 to 2,147,483,647, got 'x' as number 2"
+    said = "ID must be a whole number from 0 to 2,147,483,647, got 'x' as number 2"
     assert said in run(*decode, "1", "x", code=2)[1]
-    assert "standard input must be whole numbers" in run(*decode, stdin=b"1 x", code=1)[1]
+    assert "standard input must be a whole number" in run(*decode, stdin=b"1 x", code=1)[1]
     assert "got '\\\\xff' as number 1" in run(*decode, stdin=b"\xff", code=1)[1]
     assert "9999" in run(*decode, "1", "9999", code=1)[1]

@@ -59,7 +59,7 @@ def test_defaults_are_the_promised_ones() -> None:
         (COUNT, {"pretokenizer": "regex:("}, "pattern '(': missing )"),
         (COUNT, {"special_tokens": ("<a>", "<b>", "<a>")}, "special_tokens must not repeat '<a>'"),
         (COUNT, {"special_tokens": ("",)}, "special_tokens must not be empty"),
-        (TRAIN, {"input": None}, "give one of them"),
+        (TRAIN, {"input": None}, "are both missing; give counts"),
         (TRAIN, {"counts": "c"}, "counts and inputs exclude each other"),
         (TRAIN, {"model": "x"}, "one of bpe, wordpiece, prefix_bpe, word_level, got 'x'"),
         (TRAIN, {"vocab_size": 0}, "vocab_size must be at least 1, got 0"),

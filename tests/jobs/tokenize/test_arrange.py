@@ -558,8 +558,8 @@ def test_a_part_that_lost_a_file_is_repaired(ground: Ground, tmp_path: Path) -> 
 
 def test_what_cannot_be_arranged(ground: Ground, tmp_path: Path) -> None:
     for extra, code, said in (
-        (("--packing", "best_fit"), 2, "--packing must have a length of sequences"),
-        (("--pad-token", END), 2, "--pad-token must have a length of sequences"),
+        (("--packing", "best_fit"), 2, "--packing has no effect without sequences"),
+        (("--pad-token", END), 2, "--pad-token has no effect without sequences"),
         ((*SEQUENCES, "--max-documents-per-sequence", 2), 2, "has no effect without best_fit"),
         (("--shard-tokens", 5), 2, "--shard-tokens has no effect"),
         ((*SEQUENCES, "--pad-token", "no token"), 2, "must be a token of the tokenizer"),
