@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -16,9 +15,10 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CompileError, LinkError
 
 NATIVE = Path("bpe_beam/native")
-PYBIND11 = "pybind11>=2.13,<4"
+NANOBIND = "nanobind>=3.1,<4"
+FLAGS = ["-std=c++20", "-O3", "-g0", "-fvisibility=hidden", "-DNDEBUG", "-DNB_COMPACT_ASSERTIONS"]
 MAX_SHOWN = 200
-COMPILER_MEMORY = 1 << 30  # bytes, a little more than the largest unit takes
+COMPILER_MEMORY = 700 << 20  # bytes, more than the largest unit takes
 
 
 class BuildNative(build_ext):  # type: ignore[misc]
@@ -33,23 +33,23 @@ class BuildNative(build_ext):  # type: ignore[misc]
             self.build_temp = str(Path("build", f"temp.{tag}"))
 
     def build_extensions(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            headers = _pybind11_headers(folder)
-            for extension in self.extensions:
-                extension.extra_compile_args += ["-isystem", headers]
-            sizes = [(path.name, path.stat().st_size) for path in Path(headers).rglob("*.h")]
-            command = [*self.compiler.compiler_so, *self.compiler.compiler_so_cxx]
-            built_with = repr((command, sys.version, sorted(sizes), Path("setup.py").read_text()))
-            # Objects of another compiler, Python or pybind11 are in another folder.
-            folder_name = hashlib.sha256(built_with.encode()).hexdigest()[:12]
-            self.build_temp = str(Path(self.build_temp, folder_name))
-            self.compiler.compile = partial(self._compile, self.compiler.compile, self.force)
-            self.force = True  # to link is cheap
-            try:
-                super().build_extensions()
-            except (BaseError, CompileError, LinkError, OSError) as error:
-                text = str(error)
-                _fail(text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}...")
+        nanobind = _nanobind()
+        for extension in self.extensions:
+            for headers in ("include", "src", "ext/robin_map/include"):
+                extension.extra_compile_args += ["-isystem", str(nanobind / headers)]
+        sizes = sorted((path.name, path.stat().st_size) for path in nanobind.rglob("*.[ch]*"))
+        command = [*self.compiler.compiler_so, *self.compiler.compiler_so_cxx]
+        built_with = repr((command, FLAGS, sys.version, sizes))
+        # Objects of another compiler, Python or nanobind are in another folder.
+        name = hashlib.sha256(built_with.encode()).hexdigest()[:12]
+        self.build_temp = str(Path(self.build_temp, name))
+        self.compiler.compile = partial(self._compile, self.compiler.compile, self.force)
+        self.force = True  # to link is cheap
+        try:
+            super().build_extensions()
+        except (BaseError, CompileError, LinkError, OSError) as error:
+            text = str(error)
+            _fail(text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}...")
 
     def _compile(self, compile_all, force, sources, output_dir, **arguments):  # type: ignore
         """Compile in parallel the sources whose objects are older than a file they include."""
@@ -61,8 +61,14 @@ class BuildNative(build_ext):  # type: ignore[misc]
             or not compiled.exists()
             or any(path.stat().st_mtime >= compiled.stat().st_mtime for path in _includes(source))
         ]
+
+        def compile_one(source: str) -> None:
+            # nanobind reads Python's structs through pointers of other types.
+            flags = ["-fno-strict-aliasing"] if Path(source).stem == "nanobind" else []
+            compile_all([source], output_dir, **arguments, extra_preargs=flags)
+
         with ThreadPoolExecutor(self.parallel or _processes()) as pool:
-            list(pool.map(lambda source: compile_all([source], output_dir, **arguments), old))
+            list(pool.map(compile_one, old))
         return objects
 
 
@@ -88,32 +94,26 @@ def _processes() -> int:
     return max(1, min(os.cpu_count() or 1, memory // COMPILER_MEMORY))
 
 
-def _pybind11_headers(folder: str) -> str:
-    """Return the folder of pybind11's headers: the installed ones, or fetched to `folder`.
+def _nanobind() -> Path:
+    """Return the folder of nanobind's sources: the installed one, or one fetched below `build`.
 
     Beam's workers install what --setup_file packed without build isolation, and their image has a
-    compiler but no pybind11.
+    compiler but no nanobind.
     """
-    # Not at the top: making a source archive needs neither pybind11 nor a compiler.
+    # Not at the top: making a source archive needs neither nanobind nor a compiler.
     try:
-        import pybind11
+        import nanobind
     except ModuleNotFoundError:
-        install = [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "--no-deps",
-            "--no-user",
-            "--target",
-            folder,
-            PYBIND11,
-        ]
-        done = subprocess.run(install, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            _fail(f"pybind11 is missing, and {' '.join(install[1:])} failed: {done.stderr.strip()}")
-        return str(Path(folder, "pybind11", "include"))
-    return str(pybind11.get_include())
+        folder = Path("build", re.sub(r"\W+", "-", NANOBIND))
+        if not folder.exists():
+            install = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-user", "--target"]
+            install += [str(folder), NANOBIND]
+            done = subprocess.run(install, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                command = " ".join(install[1:])
+                _fail(f"nanobind is missing, and {command} failed: {done.stderr.strip()}")
+        return folder / "nanobind"
+    return Path(nanobind.include_dir()).parent
 
 
 def _version() -> str:
@@ -160,7 +160,7 @@ setup(
             include_dirs=[str(NATIVE)],
             depends=sorted(str(path) for path in NATIVE.rglob("*.hpp")),
             language="c++",
-            extra_compile_args=["-std=c++20", "-O3", "-g0", "-fvisibility=hidden"],
+            extra_compile_args=[*FLAGS],
         )
     ],
     cmdclass={"build_ext": BuildNative},

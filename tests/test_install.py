@@ -1,5 +1,5 @@
 """Building the package from its sources: what an archive and a wheel hold, what a user sees who has
-no compiler, and what Beam's workers do with `--setup_file`. It takes setuptools and pybind11 as the
+no compiler, and what Beam's workers do with `--setup_file`. It takes setuptools and nanobind as the
 test extra has them; only the workers' environment is made anew.
 """
 
@@ -9,9 +9,11 @@ import importlib.metadata
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
 from pathlib import Path
 
@@ -133,10 +135,10 @@ def test_a_missing_compiler_is_named(clone: Path, tmp_path: Path, compiler: str)
 
 @pytest.fixture(scope="module")
 def staged(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What Beam packs on a machine without pybind11 with `--setup_file ./setup.py`."""
+    """What Beam packs on a machine without nanobind with `--setup_file ./setup.py`."""
     target = tmp_path_factory.mktemp("staged")
     hidden = tmp_path_factory.mktemp("hidden")
-    (hidden / "pybind11.py").write_text("raise ModuleNotFoundError('hidden', name='pybind11')")
+    (hidden / "nanobind.py").write_text("raise ModuleNotFoundError('hidden', name='nanobind')")
     call = (
         "from apache_beam.runners.portability.stager import Stager; "
         f"print(Stager._build_setup_package('./setup.py', {str(target)!r}))"
@@ -156,13 +158,13 @@ def staged(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_workers_build_what_beam_packs(staged: Path, tmp_path: Path) -> None:
     # Of the worker image, what counts here: Beam with what it needs, a compiler, setuptools and
-    # wheel, no pybind11. Its boot program installs with these very arguments.
+    # wheel, no nanobind. Its boot program installs with these very arguments.
     python = tmp_path / "worker/bin/python"
     pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
     beam = f"apache-beam=={importlib.metadata.version('apache-beam')}"
     workflow = staged.rename(tmp_path / "workflow.tar.gz")
     check = (
-        "import importlib.util as u; assert u.find_spec('pybind11') is None; "
+        "import importlib.util as u; assert u.find_spec('nanobind') is None; "
         "import bpe_beam.transforms; from bpe_beam import Tokenizer; "
         "print(Tokenizer.from_learned(['a', 'b', 'ab'], [('a', 'b')]).encode('abab'))"
     )
@@ -185,12 +187,13 @@ def test_workers_build_what_beam_packs(staged: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_fetched_is_what_is_asked_for() -> None:
-    required = f'requires = ["setuptools>=77", "{_pybind11()}"]'
+    required = f'requires = ["setuptools>=77", "{_nanobind()}"]'
     assert required in (ROOT / "pyproject.toml").read_text()
 
 
-def test_without_pybind11_and_without_an_index_it_says_so(clone: Path, tmp_path: Path) -> None:
-    (tmp_path / "pybind11.py").write_text("raise ModuleNotFoundError('hidden', name='pybind11')")
+def test_without_nanobind_and_without_an_index_it_says_so(clone: Path, tmp_path: Path) -> None:
+    (tmp_path / "nanobind.py").write_text("raise ModuleNotFoundError('hidden', name='nanobind')")
+    shutil.rmtree(clone / "build", ignore_errors=True)  # what an earlier test has fetched
     done = subprocess.run(
         [sys.executable, "setup.py", "build_ext", "--build-temp", tmp_path],
         cwd=clone,
@@ -206,12 +209,12 @@ def test_without_pybind11_and_without_an_index_it_says_so(clone: Path, tmp_path:
         timeout=600,
     )
     assert done.returncode != 0
-    assert "pybind11 is missing" in done.stderr
+    assert "nanobind is missing" in done.stderr
     assert "No matching distribution found" in done.stderr
 
 
-def _pybind11() -> str:
-    found = re.search(r'^PYBIND11 = "(.*)"$', (ROOT / "setup.py").read_text(), re.MULTILINE)
+def _nanobind() -> str:
+    found = re.search(r'^NANOBIND = "(.*)"$', (ROOT / "setup.py").read_text(), re.MULTILINE)
     assert found
     return found[1]
 
@@ -267,3 +270,32 @@ def test_the_version_is_the_tag(tmp_path: Path) -> None:
     assert re.fullmatch(r"1\.2\.4\.dev1\+g[0-9a-f]+", version())
     (tmp_path / "PKG-INFO").write_text("Metadata-Version: 2.4\nName: bpe-beam\nVersion: 4.5.6\n")
     assert version() == "4.5.6"
+
+
+def test_units_that_include_a_changed_file_are_compiled_again(clone: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    compiler = tmp_path / "compiler"
+    compiler.write_text(
+        f'#!/bin/sh\necho "$@" >> {log}\n'
+        'while [ $# -gt 0 ]; do if [ "$1" = -o ]; then : > "$2"; fi; shift; done\n'
+    )
+    compiler.chmod(0o755)
+
+    def compiled() -> set[str]:
+        log.write_text("")
+        folders = ["--build-temp", str(tmp_path), "--build-lib", str(tmp_path)]
+        subprocess.run(
+            [sys.executable, "setup.py", "-q", "build_ext", *folders],
+            cwd=clone,
+            env={**os.environ, "CC": str(compiler), "CXX": str(compiler)},
+            check=True,
+            timeout=600,
+        )
+        return {Path(name).name for name in re.findall(r"\S+\.cpp", log.read_text())}
+
+    native = clone / "bpe_beam/native"
+    assert compiled() == {path.name for path in native.rglob("*.cpp")}
+    assert compiled() == set()
+    later = time.time() + 60
+    os.utime(native / "shards/stored_ids.hpp", (later, later))
+    assert compiled() == {"bind_shards.cpp"}

@@ -1,7 +1,5 @@
 // Binds word_table.hpp and id_counts.hpp.
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
+#include <nanobind/nanobind.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -31,12 +29,11 @@ class PyWordTable {
   explicit PyWordTable(bool with_places) : table_(with_places) {}
 
   std::uint64_t add_texts(const PyPipeline& pipeline, std::vector<std::uint32_t> added,
-                          const py::buffer& data, const InputArray<std::int64_t>& offsets,
+                          const Buffer& data, const InputArray<std::int64_t>& offsets,
                           const std::optional<InputArray<std::uint64_t>>& documents,
                           std::size_t max_bytes, std::uint32_t partitions,
-                          const std::optional<py::function>& on_full) {
-    const py::buffer_info info = data.request();
-    const std::string_view bytes = bytes_of(info);
+                          const std::optional<py::callable>& on_full) {
+    const std::string_view bytes = bytes_of(data);
     const auto bounds = span_of(offsets);
     check_offsets(bounds, bytes.size());
     const auto positions = positions_of(documents, bounds.size() - 1);
@@ -53,7 +50,7 @@ class PyWordTable {
   py::tuple add_text_list(const PyPipeline& pipeline, std::vector<std::uint32_t> added,
                           const py::list& list, std::uint64_t first_document,
                           std::size_t max_bytes, std::uint32_t partitions,
-                          const std::optional<py::function>& on_full) {
+                          const std::optional<py::callable>& on_full) {
     std::vector<PyText> texts;
     texts.reserve(list.size());
     for (const py::handle text : list) {
@@ -80,12 +77,11 @@ class PyWordTable {
     return py::make_tuple(words, bytes, done);
   }
 
-  void add_words(const py::buffer& data, const InputArray<std::int64_t>& offsets,
+  void add_words(const Buffer& data, const InputArray<std::int64_t>& offsets,
                  const InputArray<std::int64_t>& counts,
                  const std::optional<InputArray<std::uint64_t>>& documents,
                  const std::optional<InputArray<std::uint64_t>>& words) {
-    const py::buffer_info info = data.request();
-    const std::string_view bytes = bytes_of(info);
+    const std::string_view bytes = bytes_of(data);
     const auto bounds = span_of(offsets);
     check_offsets(bounds, bytes.size());
     check_length("counts", counts.size(), bounds.size() - 1);
@@ -129,7 +125,7 @@ class PyWordTable {
       const std::lock_guard lock(mutex_);
       all.push_back(table_.unsorted());
     }
-    return py::tuple(as_list(std::move(all))[0]);
+    return py::borrow<py::tuple>(as_list(std::move(all))[0]);
   }
 
   void clear() {
@@ -162,7 +158,7 @@ class PyWordTable {
   std::uint64_t add_each(const PyPipeline& pipeline, std::vector<std::uint32_t> added,
                          std::size_t texts, TextOf&& text_of, DocumentOf&& document_of,
                          std::size_t max_bytes, std::uint32_t partitions,
-                         const std::optional<py::function>& on_full) {
+                         const std::optional<py::callable>& on_full) {
     std::sort(added.begin(), added.end());
     const std::shared_ptr<const Pipeline> splitting = pipeline.pipeline;
     py::gil_scoped_release release;
@@ -208,9 +204,8 @@ class PyWordTable {
 };
 
 /// Whether each text is not empty and is greater than the one before, by its bytes.
-bool texts_ascend(const py::buffer& data, const InputArray<std::int64_t>& offsets) {
-  const py::buffer_info info = data.request();
-  const std::string_view bytes = bytes_of(info);
+bool texts_ascend(const Buffer& data, const InputArray<std::int64_t>& offsets) {
+  const std::string_view bytes = bytes_of(data);
   const auto bounds = checked_offsets(offsets, bytes.size());
   const py::gil_scoped_release release;
   std::string_view last;
@@ -260,7 +255,7 @@ py::tuple as_tuple(const WordAmounts& found) {
 }
 
 /// See `add_word_tokens`; `tokens` and `whole` are changed.
-py::tuple add_word_tokens_to(const py::buffer& data,
+py::tuple add_word_tokens_to(const Buffer& data,
                                     const InputArray<std::int64_t>& offsets,
                                     const InputArray<std::int64_t>& times,
                                     const InputArray<std::uint32_t>& ids,
@@ -270,8 +265,7 @@ py::tuple add_word_tokens_to(const py::buffer& data,
                                     std::optional<std::size_t> unknown, bool with_tokens,
                                     InputArray<std::int64_t>& tokens,
                                     InputArray<std::int64_t>& whole) {
-  const py::buffer_info info = data.request();
-  const std::string_view bytes = bytes_of(info);
+  const std::string_view bytes = bytes_of(data);
   const auto bounds = span_of(offsets);
   check_offsets(bounds, bytes.size());
   const auto items = span_of(ids);
@@ -310,14 +304,13 @@ py::tuple add_word_tokens_to(const py::buffer& data,
 /// Words that have the text of a token.
 class PyWholeWords {
  public:
-  PyWholeWords(const py::buffer& data, const InputArray<std::int64_t>& offsets)
+  PyWholeWords(const Buffer& data, const InputArray<std::int64_t>& offsets)
       : tokens_(texts_of(data, offsets)) {}
 
   /// See `add_whole_words`; `whole` is changed.
-  py::tuple add(const py::buffer& data, const InputArray<std::int64_t>& offsets,
+  py::tuple add(const Buffer& data, const InputArray<std::int64_t>& offsets,
                 const InputArray<std::int64_t>& times, InputArray<std::int64_t>& whole) const {
-    const py::buffer_info info = data.request();
-    const std::string_view bytes = bytes_of(info);
+    const std::string_view bytes = bytes_of(data);
     const auto bounds = checked_offsets(offsets, bytes.size());
     check_length("times", times.size(), bounds.size() - 1);
     const auto counts = span_of(times);
@@ -337,9 +330,8 @@ class PyWholeWords {
   }
 
  private:
-  static TokenIds texts_of(const py::buffer& data, const InputArray<std::int64_t>& offsets) {
-    const py::buffer_info info = data.request();
-    const std::string_view bytes = bytes_of(info);
+  static TokenIds texts_of(const Buffer& data, const InputArray<std::int64_t>& offsets) {
+    const std::string_view bytes = bytes_of(data);
     const auto bounds = checked_offsets(offsets, bytes.size());
     TokenIds found;
     found.reserve(bounds.size() - 1);
@@ -356,7 +348,7 @@ class PyWholeWords {
 }  // namespace
 
 void bind_counting(py::module_& m) {
-  using namespace pybind11::literals;
+  using namespace py::literals;
   m.def("add_word_tokens", &add_word_tokens_to, "data"_a, "offsets"_a, "times"_a, "ids"_a, "ends"_a,
         "positions"_a, "known"_a, "unknown"_a, "with_tokens"_a, "tokens"_a.noconvert(),
         "whole"_a.noconvert(),
@@ -366,7 +358,7 @@ void bind_counting(py::module_& m) {
         "are no positions. Returns (words, continued words, bytes, characters, a bound of all "
         "sums); without `with_tokens` tokens are not added.");
   py::class_<PyWholeWords>(m, "WholeWords", "Words that have the text of a token.")
-      .def(py::init<const py::buffer&, const InputArray<std::int64_t>&>(), "data"_a, "offsets"_a,
+      .def(py::init<const Buffer&, const InputArray<std::int64_t>&>(), "data"_a, "offsets"_a,
            "Token t has the text data[offsets[t]:offsets[t + 1]]; an empty one is of no word.")
       .def("add", &PyWholeWords::add, "data"_a, "offsets"_a, "times"_a, "whole"_a.noconvert(),
            "Adds times[i] to whole[t] for each word i = data[offsets[i]:offsets[i + 1]] with the text "
@@ -383,7 +375,7 @@ void bind_counting(py::module_& m) {
   m.def("texts_ascend", &texts_ascend, "data"_a, "offsets"_a,
         "Whether each text is not empty and is greater than the one before, by its bytes.");
   m.def("partition_of", [](const py::bytes& word, std::uint32_t partitions) {
-          return partition_of(std::string_view(word), partitions);
+          return partition_of(bytes_of(word), partitions);
         }, "word"_a, "partitions"_a, "The word's partition, which never changes.");
 
   py::class_<PyWordTable>(m, "WordTable", "Words and their 64-bit counts.")
@@ -409,8 +401,8 @@ void bind_counting(py::module_& m) {
            "All words in no particular order, without positions, as a part of `split`.")
       .def("clear", &PyWordTable::clear)
       .def("__len__", &PyWordTable::size)
-      .def_property_readonly("with_places", &PyWordTable::with_places)
-      .def_property_readonly("memory_bytes", &PyWordTable::memory_bytes);
+      .def_prop_ro("with_places", &PyWordTable::with_places)
+      .def_prop_ro("memory_bytes", &PyWordTable::memory_bytes);
 }
 
 }  // namespace bpe_beam

@@ -1,7 +1,5 @@
 // Binds ids to bytes, and what reads ids and texts that Python has.
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
+#include <nanobind/nanobind.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -46,8 +44,8 @@ py::object decode_batch(const TokenBytes& tokens, const InputArray<std::uint32_t
   }
   if (ends.size() < bounds.size()) return py::none();
   const auto size = ends.back() + static_cast<std::int64_t>(TokenBytes::kBehind);
-  const auto data = py::reinterpret_steal<py::object>(PyBytes_FromStringAndSize(nullptr, size));
-  if (!data) throw py::error_already_set();
+  const auto data = py::steal<py::object>(PyBytes_FromStringAndSize(nullptr, size));
+  if (!data) throw py::python_error();
   char* const begin = PyBytes_AS_STRING(data.ptr());
   bool joined = true;
   {
@@ -70,7 +68,7 @@ py::object ids_of_lists(const py::list& rows) {
   offsets.reserve(rows.size() + 1);
   for (const py::handle row : rows) {
     if (PyList_CheckExact(row.ptr()) == 0) return py::none();
-    for (const py::handle item : py::reinterpret_borrow<py::list>(row)) {
+    for (const py::handle item : py::borrow<py::list>(row)) {
       if (PyLong_CheckExact(item.ptr()) == 0) return py::none();
       int overflow = 0;
       const long long id = PyLong_AsLongLongAndOverflow(item.ptr(), &overflow);
@@ -96,14 +94,13 @@ TokenBytes token_bytes(const py::dict& tokens, const py::dict& replaced) {
     found.emplace_back(std::move(bytes), id_of(id.ptr()));
   }
   for (const auto& [id, bytes] : replaced) {
-    found.emplace_back(bytes.cast<std::string>(), id_of(id.ptr()));
+    found.emplace_back(py::cast<std::string>(bytes), id_of(id.ptr()));
   }
   return TokenBytes(found);
 }
 
-bool texts_are_utf8_bytes(const py::buffer& data, const InputArray<std::int64_t>& offsets) {
-  const py::buffer_info info = data.request();
-  const std::string_view bytes = bytes_of(info);
+bool texts_are_utf8_bytes(const Buffer& data, const InputArray<std::int64_t>& offsets) {
+  const std::string_view bytes = bytes_of(data);
   const auto bounds = checked_offsets(offsets, bytes.size());
   const py::gil_scoped_release release;
   return texts_are_utf8(bytes, bounds);
@@ -112,7 +109,7 @@ bool texts_are_utf8_bytes(const py::buffer& data, const InputArray<std::int64_t>
 }  // namespace
 
 void bind_decoding(py::module_& m) {
-  using namespace pybind11::literals;
+  using namespace py::literals;
   m.def("texts_are_utf8", &texts_are_utf8_bytes, "data"_a, "offsets"_a,
         "Whether each of the texts data[offsets[i]:offsets[i + 1]] is well-formed UTF-8.");
 
@@ -121,7 +118,12 @@ void bind_decoding(py::module_& m) {
         "int64[rows + 1]; None if there is anything else in them, or beyond 32 bits.");
 
   py::class_<TokenBytes>(m, "TokenBytes", "Ids to bytes: those of each token, joined.")
-      .def(py::init(&token_bytes), "tokens"_a, "replaced"_a,
+      .def(
+          "__init__",
+          [](TokenBytes* self, const py::dict& tokens, const py::dict& replaced) {
+            new (self) TokenBytes(token_bytes(tokens, replaced));
+          },
+          "tokens"_a, "replaced"_a,
            "`tokens`: a str by id, in the byte-level alphabet or as they are; `replaced`: bytes by id.")
       .def("decode_batch", &decode_batch, "ids"_a, "offsets"_a,
            "The bytes of many texts and their int64 offsets, or None if an id has no token.");

@@ -1,7 +1,5 @@
 // Binds the encoder over a pipeline and a model.
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
+#include <nanobind/nanobind.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -45,16 +43,18 @@ IdBufferPool& freed_ids() {
 }
 
 /// Hands ids to Python as an array that owns them.
-py::array_t<std::uint32_t> ids_as_array(IdBuffer&& ids) {
+Array ids_as_array(IdBuffer&& ids) {
   ids.shrink();
   auto owner = std::make_unique<IdBuffer>(std::move(ids));
   const std::span<const std::uint32_t> values = owner->ids();
-  const py::capsule capsule(owner.get(), [](void* held) {
+  const py::capsule capsule(owner.get(), [](void* held) noexcept {
     const std::unique_ptr<IdBuffer> freed(static_cast<IdBuffer*>(held));
     freed_ids().give_back(std::move(*freed));
   });
   (void)owner.release();
-  return py::array_t<std::uint32_t>(static_cast<py::ssize_t>(values.size()), values.data(), capsule);
+  return py::steal<Array>(new_array(type_number<std::uint32_t>(),
+                                    {static_cast<Py_intptr_t>(values.size())},
+                                    const_cast<std::uint32_t*>(values.data()), capsule));
 }
 
 class PyEncoder {
@@ -62,22 +62,24 @@ class PyEncoder {
   PyEncoder(const PyPipeline& pipeline, const PyModel& model, std::size_t cache_bytes)
       : encoder_(pipeline.pipeline, model.model), cache_bytes_(cache_bytes) {}
 
-  py::array_t<std::uint32_t> encode(const py::buffer& text, std::vector<std::uint32_t> allowed) {
+  Array encode(const Buffer& text, std::vector<std::uint32_t> allowed) {
     return ids_as_array(ids_of(text, std::move(allowed)));
   }
 
   // A short text needs no array, and a process that makes none does not import NumPy.
-  py::list encode_to_list(const py::buffer& text, std::vector<std::uint32_t> allowed) {
+  py::list encode_to_list(const Buffer& text, std::vector<std::uint32_t> allowed) {
     const IdBuffer buffer = ids_of(text, std::move(allowed));
     const std::span<const std::uint32_t> ids = buffer.ids();
-    py::list list(ids.size());
-    for (std::size_t i = 0; i < ids.size(); ++i) list[i] = py::int_(ids[i]);
+    const auto list = py::steal<py::list>(PyList_New(static_cast<Py_ssize_t>(ids.size())));
+    if (!list.is_valid()) throw py::python_error();
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      PyList_SetItem(list.ptr(), static_cast<Py_ssize_t>(i), py::int_(ids[i]).release().ptr());
+    }
     return list;
   }
 
-  py::tuple encode_with_offsets(const py::buffer& text, std::vector<std::uint32_t> allowed) {
-    const py::buffer_info info = text.request();
-    const std::string_view bytes = bytes_of(info);
+  py::tuple encode_with_offsets(const Buffer& text, std::vector<std::uint32_t> allowed) {
+    const std::string_view bytes = bytes_of(text);
     IdsWithOffsets found;
     {
       py::gil_scoped_release release;
@@ -93,10 +95,9 @@ class PyEncoder {
                           as_array(std::move(found.ends)), as_array(std::move(found.added)));
   }
 
-  py::tuple encode_batch(const py::buffer& data, const InputArray<std::int64_t>& offsets,
+  py::tuple encode_batch(const Buffer& data, const InputArray<std::int64_t>& offsets,
                          std::vector<std::uint32_t> allowed) {
-    const py::buffer_info info = data.request();
-    const std::string_view bytes = bytes_of(info);
+    const std::string_view bytes = bytes_of(data);
     const auto bounds = span_of(offsets);
     check_offsets(bounds, bytes.size());
     return ids_of_texts(
@@ -104,9 +105,8 @@ class PyEncoder {
         std::move(allowed));
   }
 
-  py::tuple encode_words(const py::buffer& data, const InputArray<std::int64_t>& offsets) {
-    const py::buffer_info info = data.request();
-    const std::string_view bytes = bytes_of(info);
+  py::tuple encode_words(const Buffer& data, const InputArray<std::int64_t>& offsets) {
+    const std::string_view bytes = bytes_of(data);
     const auto bounds = checked_offsets(offsets, bytes.size());
     for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
       if (bounds[i] == bounds[i + 1]) throw std::invalid_argument("a word must not be empty");
@@ -156,8 +156,8 @@ class PyEncoder {
     } catch (const LoneSurrogateIn& found) {
       const py::handle text = list[found.text];
       // Python's own error, which says where it is.
-      (void)py::reinterpret_steal<py::object>(PyUnicode_AsUTF8String(text.ptr()));
-      throw py::error_already_set();
+      (void)py::steal<py::object>(PyUnicode_AsUTF8String(text.ptr()));
+      throw py::python_error();
     }
   }
 
@@ -193,9 +193,8 @@ class PyEncoder {
     return py::make_tuple(ids_as_array(std::move(ids)), as_array(std::move(id_offsets)));
   }
 
-  IdBuffer ids_of(const py::buffer& text, std::vector<std::uint32_t> allowed) {
-    const py::buffer_info info = text.request();
-    const std::string_view bytes = bytes_of(info);
+  IdBuffer ids_of(const Buffer& text, std::vector<std::uint32_t> allowed) {
+    const std::string_view bytes = bytes_of(text);
     IdBuffer ids;
     py::gil_scoped_release release;
     std::sort(allowed.begin(), allowed.end());
@@ -252,12 +251,14 @@ class PyEncoder {
 }  // namespace
 
 void bind_encoding(py::module_& m) {
-  using namespace pybind11::literals;
-  static py::handle missing_symbol_error =
-      py::exception<MissingSymbolIn>(m, "MissingSymbolError", PyExc_ValueError).release();
-  py::register_exception_translator([](std::exception_ptr error) {
+  using namespace py::literals;
+  m.attr("MissingSymbolError") = py::steal(
+      PyErr_NewException("bpe_beam._native.MissingSymbolError", PyExc_ValueError, nullptr));
+  static const py::handle missing_symbol_error =
+      py::object(m.attr("MissingSymbolError")).release();
+  py::register_exception_translator([](const std::exception_ptr& error, void*) {
     try {
-      if (error) std::rethrow_exception(error);
+      std::rethrow_exception(error);
     } catch (const MissingSymbolIn& missing) {
       const py::tuple arguments = py::make_tuple(missing.document, missing.begin, missing.end);
       PyErr_SetObject(missing_symbol_error.ptr(), arguments.ptr());

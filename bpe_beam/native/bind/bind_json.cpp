@@ -1,5 +1,5 @@
 // Binds json_reader.hpp for tokenizer files: JSON to Python objects, and vocabularies to ids.
-#include <pybind11/pybind11.h>
+#include <nanobind/nanobind.h>
 
 #include <algorithm>
 #include <array>
@@ -48,12 +48,12 @@ class PythonJson {
   explicit PythonJson(py::object source) : source_(std::move(source)) {}
 
   bool begin_object() {
-    return !in_merges_ && push(py::reinterpret_steal<py::object>(PyDict_New()), true);
+    return !in_merges_ && push(py::steal<py::object>(PyDict_New()), true);
   }
 
   bool begin_array() {
     if (in_merges_) return !std::exchange(in_pair_, true);
-    if (!at_merges()) return push(py::reinterpret_steal<py::object>(PyList_New(0)), false);
+    if (!at_merges()) return push(py::steal<py::object>(PyList_New(0)), false);
     in_merges_ = true;
     merges_ = PyMerges();
     merges_.source = source_;
@@ -99,13 +99,13 @@ class PythonJson {
     const auto [end, error] =
         std::from_chars(digits.data(), digits.data() + digits.size(), integer);
     if (error == std::errc() && end == digits.data() + digits.size()) {
-      return add(py::reinterpret_steal<py::object>(PyLong_FromLongLong(integer)));
+      return add(py::steal<py::object>(PyLong_FromLongLong(integer)));
     }
     if (digits.find_first_of(".eE") == std::string_view::npos || digits.size() > kLongestNumber) {
       return false;
     }
     const double value = PyOS_string_to_double(std::string(digits).c_str(), nullptr, nullptr);
-    return add(py::reinterpret_steal<py::object>(PyFloat_FromDouble(value)));
+    return add(py::steal<py::object>(PyFloat_FromDouble(value)));
   }
 
   bool literal(char first) {
@@ -123,17 +123,17 @@ class PythonJson {
   static py::object text_of(const JsonString& string) {
     PyObject* made = nullptr;
     if (!string.escaped) {
-      made = PyUnicode_DecodeUTF8(string.raw.data(), static_cast<py::ssize_t>(string.raw.size()),
+      made = PyUnicode_DecodeUTF8(string.raw.data(), static_cast<Py_ssize_t>(string.raw.size()),
                                   nullptr);
     } else {
       Strings resolved(string.raw.size());
       if (append_unescaped(string, resolved)) {
         const std::string_view bytes = resolved.bytes();
-        made = PyUnicode_DecodeUTF8(bytes.data(), static_cast<py::ssize_t>(bytes.size()), nullptr);
+        made = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), nullptr);
       }
     }
     if (made == nullptr) PyErr_Clear();
-    return py::reinterpret_steal<py::object>(made);
+    return py::steal<py::object>(made);
   }
 
   /// Whether the next value is that of `model.merges`.
@@ -147,7 +147,7 @@ class PythonJson {
   }
 
   bool push(py::object container, bool object) {
-    if (!container) throw py::error_already_set();
+    if (!container) throw py::python_error();
     containers_.push_back(std::move(container));
     objects_.push_back(object);
     keys_.emplace_back();
@@ -170,12 +170,12 @@ class PythonJson {
     }
     PyObject* const container = containers_.back().ptr();
     if (!objects_.back()) {
-      if (PyList_Append(container, value.ptr()) != 0) throw py::error_already_set();
+      if (PyList_Append(container, value.ptr()) != 0) throw py::python_error();
       return true;
     }
-    const py::ssize_t before = PyDict_Size(container);
+    const Py_ssize_t before = PyDict_Size(container);
     if (PyDict_SetItem(container, keys_.back().ptr(), value.ptr()) != 0) {
-      throw py::error_already_set();
+      throw py::python_error();
     }
     return PyDict_Size(container) > before;  // else the key occurs twice
   }
@@ -195,14 +195,14 @@ class PythonJson {
 py::object read_json(const py::bytes& data) {
   const CollectorPause pause;
   PythonJson made(data);
-  JsonReader<PythonJson> reader(std::string_view(data), made);
-  if (!reader.read()) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+  JsonReader<PythonJson> reader(bytes_of(data), made);
+  if (!reader.read()) return py::borrow<py::object>(Py_NotImplemented);
   return made.result();
 }
 
 /// The merge of a rank, counted from the end if it is negative.
-py::tuple merge_at(const PyMerges& merges, py::ssize_t rank) {
-  const auto count = static_cast<py::ssize_t>(merges.pairs.size());
+py::tuple merge_at(const PyMerges& merges, Py_ssize_t rank) {
+  const auto count = static_cast<Py_ssize_t>(merges.pairs.size());
   if (rank < 0) rank += count;
   if (rank < 0 || rank >= count) throw py::index_error("no merge has this rank");
   const auto& [left, right] = merges.pairs[static_cast<std::size_t>(rank)];
@@ -213,9 +213,9 @@ py::tuple merge_at(const PyMerges& merges, py::ssize_t rank) {
 class GrowingBytes {
  public:
   explicit GrowingBytes(std::size_t capacity)
-      : bytes_(PyBytes_FromStringAndSize(nullptr, static_cast<py::ssize_t>(capacity))),
+      : bytes_(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(capacity))),
         capacity_(capacity) {
-    if (bytes_ == nullptr) throw py::error_already_set();
+    if (bytes_ == nullptr) throw py::python_error();
   }
   GrowingBytes(const GrowingBytes&) = delete;
   GrowingBytes& operator=(const GrowingBytes&) = delete;
@@ -251,7 +251,7 @@ class GrowingBytes {
 
   [[nodiscard]] py::bytes result() {
     resize(size_);
-    return py::reinterpret_steal<py::bytes>(std::exchange(bytes_, nullptr));
+    return py::steal<py::bytes>(std::exchange(bytes_, nullptr));
   }
 
  private:
@@ -280,8 +280,8 @@ class GrowingBytes {
 
   void resize(std::size_t capacity) {
     // If it fails, it has freed the bytes and set the pointer to null.
-    if (_PyBytes_Resize(&bytes_, static_cast<py::ssize_t>(capacity)) != 0) {
-      throw py::error_already_set();
+    if (_PyBytes_Resize(&bytes_, static_cast<Py_ssize_t>(capacity)) != 0) {
+      throw py::python_error();
     }
     capacity_ = capacity;
   }
@@ -309,15 +309,15 @@ void append_vocab(const py::dict& vocab, GrowingBytes& out) {
   const char* separator = "{\n      ";
   Utf8Writer writer;
   PyObject *token = nullptr, *id = nullptr;
-  for (py::ssize_t at = 0; PyDict_Next(vocab.ptr(), &at, &token, &id) != 0;) {
+  for (Py_ssize_t at = 0; PyDict_Next(vocab.ptr(), &at, &token, &id) != 0;) {
     out.append(separator);
     separator = ",\n      ";
     if (!PyUnicode_Check(token)) throw std::invalid_argument("a token must be a str");
     const auto text = PyText(token).utf8(writer);
     if (!text) {
       // Python's own error, which says where the lone surrogate is.
-      (void)py::reinterpret_steal<py::object>(PyUnicode_AsUTF8String(token));
-      throw py::error_already_set();
+      (void)py::steal<py::object>(PyUnicode_AsUTF8String(token));
+      throw py::python_error();
     }
     out.append_string(*text);
     out.append(": ");
@@ -338,11 +338,11 @@ py::bytes join_json(const py::list& parts) {
   GrowingBytes out(expected);
   for (const py::handle part : parts) {
     if (PyBytes_Check(part.ptr())) {
-      out.append(std::string_view(py::reinterpret_borrow<py::bytes>(part)));
+      out.append(bytes_of(py::borrow<py::bytes>(part)));
     } else if (PyDict_Check(part.ptr())) {
-      append_vocab(py::reinterpret_borrow<py::dict>(part), out);
+      append_vocab(py::borrow<py::dict>(part), out);
     } else {
-      append_merges(part.cast<const PyMerges&>(), out);
+      append_merges(py::cast<const PyMerges&>(part), out);
     }
   }
   return out.result();
@@ -351,7 +351,7 @@ py::bytes join_json(const py::list& parts) {
 }  // namespace
 
 void bind_json(py::module_& m) {
-  using namespace pybind11::literals;
+  using namespace py::literals;
   m.def("read_json", &read_json, "data"_a,
         "What json.loads makes of UTF-8 JSON; NotImplemented where it may be refused.");
   m.def("is_plain_vocab", &is_plain_vocab, "vocab"_a, "max_id"_a,
@@ -360,27 +360,33 @@ void bind_json(py::module_& m) {
         "The bytes of a tokenizer.json from its parts in order: bytes, Merges, and a dict of ids by "
         "token. Merges and vocabulary get the line breaks that they have in the file's model.");
   py::class_<PyMerges>(m, "Merges", "Merges by rank: a sequence of pairs of str.")
-      .def(py::init(&merges_of), "merges"_a,
+      .def(
+          "__init__",
+          [](PyMerges* self, const py::sequence& merges) { new (self) PyMerges(merges_of(merges)); },
+          "merges"_a,
            "Of two str or one with a space each, up to the first that is neither.")
       .def("__len__", [](const PyMerges& merges) { return merges.pairs.size(); })
       .def("__getitem__", &merge_at, "rank"_a)
       .def("__eq__", [](const PyMerges& a, const PyMerges& b) { return a.pairs == b.pairs; },
            py::is_operator())
       .def("__reduce__", [](const py::object& merges) {
-        return py::make_tuple(py::type::of(merges), py::make_tuple(py::list(merges)));
+        return py::make_tuple(merges.type(), py::make_tuple(py::list(merges)));
       });
   py::class_<PyMergeIds>(m, "MergeIds", "The ids of merges: left, right and joined token of each.")
-      .def(py::init([](const py::dict& vocab, const py::object& merges,
-                       const std::string& prefix) {
-             if (py::isinstance<PyMerges>(merges)) {
-               return PyMergeIds{merge_ids(vocab, merges.cast<const PyMerges&>(), prefix)};
-             }
-             const PyMerges pairs = merges_of(merges);
-             if (pairs.pairs.size() != py::len(merges)) {
-               throw std::invalid_argument("a merge must be a pair");
-             }
-             return PyMergeIds{merge_ids(vocab, pairs, prefix)};
-           }),
+      .def(
+          "__init__",
+          [](PyMergeIds* self, const py::dict& vocab, const py::object& merges,
+             const std::string& prefix) {
+            if (py::isinstance<PyMerges>(merges)) {
+              new (self) PyMergeIds{merge_ids(vocab, py::cast<const PyMerges&>(merges), prefix)};
+              return;
+            }
+            const PyMerges pairs = merges_of(py::cast<py::sequence>(merges));
+            if (pairs.pairs.size() != py::len(merges)) {
+              throw std::invalid_argument("a merge must be a pair");
+            }
+            new (self) PyMergeIds{merge_ids(vocab, pairs, prefix)};
+          },
            "vocab"_a, "merges"_a, "prefix"_a,
            "Of pairs of tokens, up to the first pair of which a token is not in the vocabulary; the "
            "right token's prefix is dropped.")

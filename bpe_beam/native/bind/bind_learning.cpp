@@ -1,7 +1,5 @@
 // Binds bpe_learner.hpp.
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
+#include <nanobind/nanobind.h>
 
 #include <cstdint>
 #include <memory>
@@ -71,8 +69,7 @@ class PyBpeLearner {
         counts.push_back(merge.count);
       }
     }
-    const auto merges = static_cast<py::ssize_t>(counts.size());
-    return py::make_tuple(as_array(std::move(rows)).reshape({merges, py::ssize_t{3}}),
+    return py::make_tuple(as_array(std::move(rows), 3),
                           as_array(std::move(counts)));
   }
 
@@ -97,7 +94,7 @@ class PyBpeLearner {
   py::list tokens() {
     const std::lock_guard lock(mutex_);
     py::list result;
-    for (const std::string& token : learner_->tokens()) result.append(py::bytes(token));
+    for (const std::string& token : learner_->tokens()) result.append(py::bytes(token.data(), token.size()));
     return result;
   }
 
@@ -109,7 +106,7 @@ class PyBpeLearner {
 }  // namespace
 
 void bind_learning(py::module_& m) {
-  using namespace pybind11::literals;
+  using namespace py::literals;
   m.attr("MAX_POSITIONS") = kMaxPositions;
   py::class_<PyBpeLearner>(m, "BpeLearner", "Learns merges from words and their counts.")
       .def(py::init<const InputArray<std::uint32_t>&, const InputArray<std::int64_t>&,
@@ -124,11 +121,11 @@ void bind_learning(py::module_& m) {
            "max_positions"_a = py::none())
       .def("learn", &PyBpeLearner::learn, "limit"_a,
            "The next merges, at most `limit`: (uint32[n, 3] left, right, joined; int64[n] counts).")
-      .def_property_readonly("stopped", &PyBpeLearner::stopped,
+      .def_prop_ro("stopped", &PyBpeLearner::stopped,
                              "Whether it ended after a merge whose token had an id before.")
-      .def_property_readonly("text_full", &PyBpeLearner::text_full,
+      .def_prop_ro("text_full", &PyBpeLearner::text_full,
                              "Whether it ended before a merge beyond `max_text`.")
-      .def_property_readonly("token_count", &PyBpeLearner::token_count,
+      .def_prop_ro("token_count", &PyBpeLearner::token_count,
                              "The number of tokens that the words have now.")
       .def("tokens", &PyBpeLearner::tokens, "The bytes of every id.");
 }

@@ -1,7 +1,5 @@
 // Binds the models, which turn words into tokens.
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
+#include <nanobind/nanobind.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -40,8 +38,8 @@ std::span<const MergeRow> merge_rows(const InputArray<std::uint32_t>& merges) {
 /// Calls `make(span<const MergeRow>)` with merges that are a MergeIds or an array of rows.
 template <class Make>
 PyModel with_merge_rows(const py::object& merges, Make&& make) {
-  if (py::isinstance<PyMergeIds>(merges)) return make(merges.cast<const PyMergeIds&>().rows);
-  const auto array = merges.cast<InputArray<std::uint32_t>>();
+  if (py::isinstance<PyMergeIds>(merges)) return make(py::cast<const PyMergeIds&>(merges).rows);
+  const auto array = py::cast<InputArray<std::uint32_t>>(merges);
   return make(merge_rows(array));
 }
 
@@ -73,7 +71,7 @@ PyModel char_bpe(const py::object& merges, const py::object& tokens,
 double reread(double number) {
   const std::unique_ptr<char, decltype(&PyMem_Free)> text(
       PyOS_double_to_string(number, 'r', 0, 0, nullptr), &PyMem_Free);
-  if (!text) throw py::error_already_set();
+  if (!text) throw py::python_error();
   return reread_number(text.get());
 }
 
@@ -116,7 +114,7 @@ PyModel sentencepiece_unigram(
 }
 
 /// uint32[n, 3]: the numbers of the left, the right and the merged token.
-py::array rank_merges(const std::vector<std::string>& tokens) {
+Array rank_merges(const std::vector<std::string>& tokens) {
   std::vector<MergeRow> merges;
   {
     py::gil_scoped_release release;
@@ -127,14 +125,13 @@ py::array rank_merges(const std::vector<std::string>& tokens) {
   for (const MergeRow& row : merges) {
     rows.insert(rows.end(), {row.left, row.right, row.joined});
   }
-  const auto count = static_cast<py::ssize_t>(merges.size());
-  return as_array(std::move(rows)).reshape({count, py::ssize_t{3}});
+  return as_array(std::move(rows), 3);
 }
 
 }  // namespace
 
 void bind_models(py::module_& m) {
-  using namespace pybind11::literals;
+  using namespace py::literals;
   py::class_<PyModel>(m, "Model", "Turns words into tokens.");
   m.def("byte_bpe", &byte_bpe, "merges"_a, "byte_ids"_a, "whole_words"_a,
         "BPE over bytes; `merges`: MergeIds, or uint32[n, 3] by rank; `whole_words`: (bytes, id) of each, or a "

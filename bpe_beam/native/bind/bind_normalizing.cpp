@@ -1,6 +1,5 @@
 // Python's side of normalizing: steps described as tuples.
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
+#include <nanobind/nanobind.h>
 
 #include <cstdint>
 #include <cstring>
@@ -44,7 +43,7 @@ class CallbackMatcher final : public Matcher {
     const py::object found = callable_(py::bytes(text.data(), text.size()));
     std::size_t last = 0;
     for (const py::handle item : found) {
-      const auto [begin, end] = item.cast<std::pair<std::size_t, std::size_t>>();
+      const auto [begin, end] = py::cast<std::pair<std::size_t, std::size_t>>(item);
       if (begin < last || end < begin || end > text.size()) {
         throw std::invalid_argument("the matcher's span (" + std::to_string(begin) + ", " +
                                     std::to_string(end) + ") lies outside of the text of " +
@@ -63,15 +62,15 @@ class CallbackMatcher final : public Matcher {
 /// A described step's items, checked: its name and how many arguments it has.
 py::tuple step_items(py::handle described) {
   if (!py::isinstance<py::tuple>(described) || py::len(described) == 0) {
-    throw std::invalid_argument("a step is a tuple that begins with its name, not " +
-                                std::string(py::str(py::repr(described))));
+    throw std::invalid_argument(std::string("a step is a tuple that begins with its name, not ") +
+                                py::repr(described).c_str());
   }
-  return py::reinterpret_borrow<py::tuple>(described);
+  return py::borrow<py::tuple>(described);
 }
 
 std::invalid_argument unknown_step(const char* kind, const py::tuple& items) {
   return std::invalid_argument("no " + std::string(kind) + " is described by " +
-                               std::string(py::str(py::repr(items))));
+                               py::repr(items).c_str());
 }
 
 /// Sequences within sequences beyond this depth are refused: they are walked by recursion.
@@ -80,9 +79,9 @@ constexpr int kDeepestSteps = 32;
 std::unique_ptr<Normalizer> make_nested(py::handle described, int depth) {
   if (depth > kDeepestSteps) throw std::invalid_argument("normalizers are nested too deep");
   const py::tuple items = step_items(described);
-  const auto name = items[0].cast<std::string>();
+  const auto name = py::cast<std::string>(items[0]);
   const std::size_t arguments = items.size() - 1;
-  const auto flag = [&](std::size_t i) { return items[i].cast<bool>(); };
+  const auto flag = [&](std::size_t i) { return py::cast<bool>(items[i]); };
   const auto form = [](NormalizationForm form) { return std::make_unique<FormNormalizer>(form); };
   if (name == "NFC" && arguments == 0) return form(NormalizationForm::kNfc);
   if (name == "NFD" && arguments == 0) return form(NormalizationForm::kNfd);
@@ -94,23 +93,23 @@ std::unique_ptr<Normalizer> make_nested(py::handle described, int depth) {
   if (name == "Strip" && arguments == 2) return std::make_unique<Strip>(flag(1), flag(2));
   if (name == "Nmt" && arguments == 0) return std::make_unique<Nmt>();
   if (name == "Precompiled" && arguments == 1) {
-    return std::make_unique<Precompiled>(static_cast<std::string_view>(items[1].cast<py::bytes>()));
+    return std::make_unique<Precompiled>(bytes_of(py::cast<py::bytes>(items[1])));
   }
   if (name == "SentencePiece" && arguments == 6) {
     TokenIds symbols;
-    for (const py::handle symbol : items[6]) symbols.emplace_back(symbol.cast<std::string>(), 0);
+    for (const py::handle symbol : items[6]) symbols.emplace_back(py::cast<std::string>(symbol), 0);
     return std::make_unique<SentencePieceNormalizer>(
-        static_cast<std::string_view>(items[1].cast<py::bytes>()), symbols,
+        bytes_of(py::cast<py::bytes>(items[1])), symbols,
         SentencePieceRules{flag(2), flag(3), flag(4), flag(5)});
   }
   if (name == "Prepend" && arguments == 1) {
-    return std::make_unique<Prepend>(items[1].cast<std::string>());
+    return std::make_unique<Prepend>(py::cast<std::string>(items[1]));
   }
   if (name == "BertNormalizer" && arguments == 4) {
     return std::make_unique<BertNormalizer>(BertSteps{flag(1), flag(2), flag(3), flag(4)});
   }
   if (name == "Replace" && arguments == 2) {
-    return std::make_unique<Replace>(make_matcher(items[1]), items[2].cast<std::string>());
+    return std::make_unique<Replace>(make_matcher(items[1]), py::cast<std::string>(items[2]));
   }
   if (name == "Sequence" && arguments == 1) {
     std::vector<std::unique_ptr<Normalizer>> steps;
@@ -134,7 +133,7 @@ std::vector<Origin> own_origins(std::string_view text) {
 
 py::tuple normalize_text(const py::handle& step, const py::bytes& text, bool with_origins) {
   const std::unique_ptr<Normalizer> normalizer = make_normalizer(step);
-  const auto bytes = static_cast<std::string_view>(text);
+  const std::string_view bytes = bytes_of(text);
   TextBuffer out;
   out.clear(with_origins);
   {
@@ -145,14 +144,13 @@ py::tuple normalize_text(const py::handle& step, const py::bytes& text, bool wit
   const TextView view = out.view();
   py::object places = py::none();
   if (with_origins) {
-    const auto size = static_cast<py::ssize_t>(view.bytes.size());
-    py::array_t<std::int64_t> rows({size, py::ssize_t{2}});
-    auto row = rows.mutable_unchecked<2>();
-    for (py::ssize_t i = 0; i < size; ++i) {
-      row(i, 0) = static_cast<std::int64_t>(view.origins[i].begin);
-      row(i, 1) = static_cast<std::int64_t>(view.origins[i].end);
+    std::vector<std::int64_t> rows;
+    rows.reserve(2 * view.bytes.size());
+    for (const Origin& origin : std::span(view.origins, view.bytes.size())) {
+      rows.push_back(static_cast<std::int64_t>(origin.begin));
+      rows.push_back(static_cast<std::int64_t>(origin.end));
     }
-    places = std::move(rows);
+    places = as_array(std::move(rows), 2);
   }
   return py::make_tuple(py::bytes(view.bytes.data(), view.bytes.size()), places);
 }
@@ -161,10 +159,10 @@ py::tuple normalize_text(const py::handle& step, const py::bytes& text, bool wit
 
 std::unique_ptr<Matcher> make_matcher(py::handle described) {
   const py::tuple items = step_items(described);
-  const auto name = items[0].cast<std::string>();
+  const auto name = py::cast<std::string>(items[0]);
   const std::size_t arguments = items.size() - 1;
   if (name == "literal" && arguments == 1) {
-    return std::make_unique<LiteralMatcher>(std::string(items[1].cast<py::bytes>()));
+    return std::make_unique<LiteralMatcher>(py::cast<std::string>(items[1]));
   }
   if (name == "punctuation" && arguments == 0) return std::make_unique<PunctuationMatcher>();
   if (name == "word_end" && arguments == 0) return std::make_unique<WordEndMatcher>();
@@ -180,8 +178,8 @@ std::unique_ptr<Normalizer> make_normalizer(py::handle described) {
 }
 
 void bind_normalizing(py::module_& m) {
-  using namespace pybind11::literals;
-  m.def("check_charsmap", [](const py::bytes& data) { const Charsmap map{std::string_view(data)}; },
+  using namespace py::literals;
+  m.def("check_charsmap", [](const py::bytes& data) { const Charsmap map{bytes_of(data)}; },
         "data"_a, "Raises ValueError, which says what is wrong with a precompiled charsmap.");
   m.def("normalize", &normalize_text, "step"_a, "text"_a, "with_origins"_a,
         "UTF-8 `text` after a step: (bytes, int64[bytes, 2] origins in `text` or None).");

@@ -1,6 +1,5 @@
 // Binds the pipeline, which Python describes as tuples.
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
+#include <nanobind/nanobind.h>
 
 #include <algorithm>
 #include <cmath>
@@ -36,18 +35,18 @@ SplitBehavior behavior_of(const std::string& name) {
 /// A step: ("scan", name), ("fixed_length", characters), ("split", matcher, behavior, invert),
 /// ("rewrite", normalizer) or ("prepend", bytes, first_only).
 std::unique_ptr<PreTokenizerStep> make_step(const py::tuple& step) {
-  const auto kind = step[0].cast<std::string>();
-  if (kind == "scan") return std::make_unique<ScanStep>(step[1].cast<std::string>());
+  const auto kind = py::cast<std::string>(step[0]);
+  if (kind == "scan") return std::make_unique<ScanStep>(py::cast<std::string>(step[1]));
   if (kind == "split") {
     return std::make_unique<SplitStep>(make_matcher(step[1]),
-                                       behavior_of(step[2].cast<std::string>()),
-                                       step[3].cast<bool>());
+                                       behavior_of(py::cast<std::string>(step[2])),
+                                       py::cast<bool>(step[3]));
   }
   if (kind == "rewrite") return std::make_unique<RewriteStep>(make_normalizer(step[1]));
   if (kind == "prepend") {
-    return std::make_unique<PrependStep>(step[1].cast<std::string>(), step[2].cast<bool>());
+    return std::make_unique<PrependStep>(py::cast<std::string>(step[1]), py::cast<bool>(step[2]));
   }
-  if (kind == "fixed_length") return std::make_unique<FixedLengthStep>(step[1].cast<std::size_t>());
+  if (kind == "fixed_length") return std::make_unique<FixedLengthStep>(py::cast<std::size_t>(step[1]));
   throw std::invalid_argument("step must be scan, fixed_length, split, rewrite or prepend, got " + kind);
 }
 
@@ -81,7 +80,7 @@ std::shared_ptr<const Pipeline> make_pipeline(const std::vector<AddedTuple>& add
 }
 
 /// The words of a text, as bytes: what counting and encoding see. All added tokens are extracted.
-py::list words_of(const PyPipeline& splitting, const py::buffer& text,
+py::list words_of(const PyPipeline& splitting, const Buffer& text,
                   std::vector<std::uint32_t> allowed) {
   struct Collecting {
     std::vector<std::string> collected;
@@ -92,8 +91,7 @@ py::list words_of(const PyPipeline& splitting, const py::buffer& text,
     }
     void added(std::uint32_t, const TextView&) {}
   };
-  const py::buffer_info info = text.request();
-  const std::string_view bytes = bytes_of(info);
+  const std::string_view bytes = bytes_of(text);
   Collecting sink;
   {
     py::gil_scoped_release release;
@@ -102,7 +100,7 @@ py::list words_of(const PyPipeline& splitting, const py::buffer& text,
     splitting.pipeline->run(bytes, allowed, false, state, sink);
   }
   py::list result;
-  for (const std::string& word : sink.collected) result.append(py::bytes(word));
+  for (const std::string& word : sink.collected) result.append(py::bytes(word.data(), word.size()));
   return result;
 }
 
@@ -128,9 +126,8 @@ class TokenFinder {
       : tokens_(added_of(tokens)) {}
 
   /// (id, begin, end) of each, in bytes; None for the id of a special token that is not allowed.
-  [[nodiscard]] py::list find(const py::buffer& data, std::vector<std::uint32_t> allowed) const {
-    const py::buffer_info info = data.request();
-    const std::string_view bytes = bytes_of(info);
+  [[nodiscard]] py::list find(const Buffer& data, std::vector<std::uint32_t> allowed) const {
+    const std::string_view bytes = bytes_of(data);
     std::sort(allowed.begin(), allowed.end());
     py::list found;
     const auto append = [&](const py::object& id, const TextView& place) {
@@ -162,23 +159,19 @@ class TokenFinder {
 }  // namespace
 
 void bind_pipeline(py::module_& m) {
-  using namespace pybind11::literals;
-  static py::handle growth_error =
-      py::exception<TextGrowth>(m, "TextGrowthError", PyExc_ValueError).release();
-  py::register_exception_translator([](std::exception_ptr error) {
+  using namespace py::literals;
+  m.attr("TextGrowthError") =
+      py::steal(PyErr_NewException("bpe_beam._native.TextGrowthError", PyExc_ValueError, nullptr));
+  static const py::handle growth_error = py::object(m.attr("TextGrowthError")).release();
+  static const py::handle data_error =
+      py::object(py::module_::import_("bpe_beam.errors").attr("DataError")).release();
+  py::register_exception_translator([](const std::exception_ptr& error, void*) {
     try {
-      if (error) std::rethrow_exception(error);
+      std::rethrow_exception(error);
     } catch (const TextGrowth&) {
       PyErr_SetString(growth_error.ptr(),
                       "the tokenizer's normalizer or pre-tokenizer makes a text over 32 times as "
                       "long: check the Replace and Prepend parts in its file");
-    }
-  });
-  static py::handle data_error =
-      py::object(py::module_::import("bpe_beam.errors").attr("DataError")).release();
-  py::register_exception_translator([](std::exception_ptr error) {
-    try {
-      if (error) std::rethrow_exception(error);
     } catch (const TextTimeout& timeout) {
       const std::string message =
           "one text takes over " + std::to_string(std::llround(timeout.seconds)) +
@@ -202,11 +195,13 @@ void bind_pipeline(py::module_& m) {
            "(id, begin, end) of each token in UTF-8, leftmost first, of those the longest that "
            "counts; (None, begin, end) of special tokens that are not allowed.");
   py::class_<PyPipeline>(m, "Pipeline", "From texts to words: what counting and encoding share.")
-      .def(py::init([](const std::vector<AddedTuple>& added, const py::object& normalizer,
-                       const std::vector<py::tuple>& steps, double text_seconds) {
-             return PyPipeline{make_pipeline(added, normalizer, steps, text_seconds)};
-           }),
-           "added"_a, "normalizer"_a, "steps"_a,
+      .def(
+          "__init__",
+          [](PyPipeline* self, const std::vector<AddedTuple>& added, const py::object& normalizer,
+             const std::vector<py::tuple>& steps, double text_seconds) {
+            new (self) PyPipeline{make_pipeline(added, normalizer, steps, text_seconds)};
+          },
+           "added"_a, "normalizer"_a.none(), "steps"_a,
            "text_seconds"_a = std::numeric_limits<double>::infinity(),
            "`added`: (content, id, single_word, lstrip, rstrip, normalized, special) of each.")
       .def("words", &words_of, "text"_a, "allowed"_a = std::vector<std::uint32_t>{},

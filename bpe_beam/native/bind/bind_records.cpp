@@ -1,7 +1,5 @@
 // Binds records.hpp, jsonl.hpp and csv.hpp. The GIL is released while a window is read.
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
+#include <nanobind/nanobind.h>
 
 #include <algorithm>
 #include <array>
@@ -22,11 +20,11 @@
 namespace bpe_beam {
 namespace {
 
-py::array_t<std::uint8_t> strings_as_array(Strings& strings) {
-  const auto size = static_cast<py::ssize_t>(strings.bytes().size());
+Array strings_as_array(Strings& strings) {
+  const auto size = static_cast<Py_intptr_t>(strings.bytes().size());
   char* const bytes = strings.release_bytes().release();
-  py::capsule owner(bytes, [](void* held) { delete[] static_cast<char*>(held); });
-  return py::array_t<std::uint8_t>(size, reinterpret_cast<std::uint8_t*>(bytes), owner);
+  const py::capsule owner(bytes, [](void* held) noexcept { delete[] static_cast<char*>(held); });
+  return py::steal<Array>(new_array(type_number<std::uint8_t>(), {size}, bytes, owner));
 }
 
 /// (text, text ends, ids, id ends, has id or empty, sources, source ends, starts, bad rows, start,
@@ -37,13 +35,12 @@ py::tuple as_tuple(Records&& records) {
   for (const BadRecord& bad : records.bad) {
     rows.insert(rows.end(), {bad.begin, bad.end, bad.flaw, bad.position, bad.index});
   }
-  const auto bad = static_cast<py::ssize_t>(records.bad.size());
   return py::make_tuple(strings_as_array(records.text), as_array(records.text.release_offsets()),
                         strings_as_array(records.ids), as_array(records.ids.release_offsets()),
                         as_array(std::move(records.has_id)), strings_as_array(records.sources),
                         as_array(records.sources.release_offsets()),
                         as_array(std::move(records.starts)),
-                        as_array(std::move(rows)).reshape({bad, py::ssize_t{5}}),
+                        as_array(std::move(rows), 5),
                         records.reached.start, records.reached.search, records.reached.records);
 }
 
@@ -56,13 +53,12 @@ Cut checked_cut(std::span<const char> data, std::size_t start, std::size_t searc
   return {start, search, stop, final, max_records, max_bytes};
 }
 
-py::tuple text_records_of(const py::buffer& data, const std::string& separator,
+py::tuple text_records_of(const Buffer& data, const std::string& separator,
                                  std::size_t start, std::size_t search, std::size_t stop,
                                  bool final, std::size_t max_records, std::size_t max_bytes,
                                  const std::optional<std::string>& id_prefix,
                                  std::uint64_t base) {
-  const py::buffer_info info = data.request();
-  const std::span<const char> bytes = bytes_of(info);
+  const std::span<const char> bytes = bytes_of(data);
   const Cut cut = checked_cut(bytes, start, search, stop, final, max_records, max_bytes);
   if (valid_utf8_prefix(separator) < separator.size()) {
     throw std::invalid_argument("separator must be UTF-8");
@@ -75,7 +71,7 @@ py::tuple text_records_of(const py::buffer& data, const std::string& separator,
   return as_tuple(std::move(records));
 }
 
-py::tuple jsonl_records_of(const py::buffer& data, std::size_t start, std::size_t search,
+py::tuple jsonl_records_of(const Buffer& data, std::size_t start, std::size_t search,
                                   std::size_t stop, bool final, std::size_t max_records,
                                   std::size_t max_bytes, const std::vector<std::string>& text,
                                   const std::vector<std::string>& id,
@@ -84,8 +80,7 @@ py::tuple jsonl_records_of(const py::buffer& data, std::size_t start, std::size_
   if (std::max({text.size(), id.size(), source.size()}) > kMaxPathDepth) {
     throw std::invalid_argument("a field path must have at most 16 names");
   }
-  const py::buffer_info info = data.request();
-  const std::span<const char> bytes = bytes_of(info);
+  const std::span<const char> bytes = bytes_of(data);
   const Cut cut = checked_cut(bytes, start, search, stop, final, max_records, max_bytes);
   Records records;
   {
@@ -95,13 +90,12 @@ py::tuple jsonl_records_of(const py::buffer& data, std::size_t start, std::size_
   return as_tuple(std::move(records));
 }
 
-py::tuple csv_records_of(const py::buffer& data, std::size_t start, std::size_t stop,
+py::tuple csv_records_of(const Buffer& data, std::size_t start, std::size_t stop,
                                 bool final, std::size_t max_records, std::size_t max_bytes,
                                 char delimiter, std::size_t columns,
                                 const std::array<std::int64_t, 3>& taken,
                                 const std::string& other_source) {
-  const py::buffer_info info = data.request();
-  const std::span<const char> bytes = bytes_of(info);
+  const std::span<const char> bytes = bytes_of(data);
   const Cut cut = checked_cut(bytes, start, start, stop, final, max_records, max_bytes);
   CsvColumns wanted{delimiter, columns, {}, other_source};
   for (std::size_t i = 0; i < taken.size(); ++i)
@@ -116,10 +110,9 @@ py::tuple csv_records_of(const py::buffer& data, std::size_t start, std::size_t 
 
 /// (the fields of the record that begins at `start`, where the next begins); None if it is not
 /// complete, or if its quotes are invalid.
-py::object csv_fields_of(const py::buffer& data, std::size_t start, bool final,
+py::object csv_fields_of(const Buffer& data, std::size_t start, bool final,
                                 char delimiter) {
-  const py::buffer_info info = data.request();
-  const std::span<const char> bytes = bytes_of(info);
+  const std::span<const char> bytes = bytes_of(data);
   if (start > bytes.size()) throw std::invalid_argument("start must be within the data");
   py::list fields;
   const auto found = read_csv_record(
@@ -132,10 +125,9 @@ py::object csv_fields_of(const py::buffer& data, std::size_t start, bool final,
   return py::make_tuple(fields, found->next);
 }
 
-std::int64_t find_csv_record_of(const py::buffer& data, std::size_t start, bool final,
+std::int64_t find_csv_record_of(const Buffer& data, std::size_t start, bool final,
                                  char delimiter, std::size_t columns) {
-  const py::buffer_info info = data.request();
-  const std::span<const char> bytes = bytes_of(info);
+  const std::span<const char> bytes = bytes_of(data);
   std::size_t found = kNotFound;
   {
     const py::gil_scoped_release release;
@@ -144,10 +136,9 @@ std::int64_t find_csv_record_of(const py::buffer& data, std::size_t start, bool 
   return found == kNotFound ? -1 : static_cast<std::int64_t>(found);
 }
 
-py::tuple separator_end_of(const py::buffer& data, const std::string& separator,
+py::tuple separator_end_of(const Buffer& data, const std::string& separator,
                                   std::size_t search, std::size_t at_least) {
-  const py::buffer_info info = data.request();
-  const std::span<const char> bytes = bytes_of(info);
+  const std::span<const char> bytes = bytes_of(data);
   if (separator.empty()) throw std::invalid_argument("separator must not be empty");
   SeparatorEnd found{};
   {
@@ -158,9 +149,8 @@ py::tuple separator_end_of(const py::buffer& data, const std::string& separator,
   return py::make_tuple(end, found.search);
 }
 
-std::int64_t last_gap_of(const py::buffer& data, const std::string& separator) {
-  const py::buffer_info info = data.request();
-  const std::span<const char> bytes = bytes_of(info);
+std::int64_t last_gap_of(const Buffer& data, const std::string& separator) {
+  const std::span<const char> bytes = bytes_of(data);
   std::size_t gap = kNotFound;
   {
     const py::gil_scoped_release release;
@@ -172,9 +162,9 @@ std::int64_t last_gap_of(const py::buffer& data, const std::string& separator) {
 }  // namespace
 
 void bind_records(py::module_& m) {
-  using namespace pybind11::literals;
+  using namespace py::literals;
   py::list flaws;
-  for (const std::string_view name : kFlawNames) flaws.append(py::str(std::string(name)));
+  for (const std::string_view name : kFlawNames) flaws.append(std::string(name));
   m.attr("RECORD_FLAWS") = py::tuple(flaws);
   m.attr("MAX_JSON_DEPTH") = kMaxJsonDepth;
   m.attr("MAX_PATH_DEPTH") = kMaxPathDepth;

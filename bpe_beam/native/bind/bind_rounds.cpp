@@ -1,7 +1,5 @@
 // Binds the steps of merge rounds: packed words, pair counts, rewriting, segments.
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
+#include <nanobind/nanobind.h>
 
 #include <cstdint>
 #include <mutex>
@@ -24,10 +22,9 @@ namespace {
 /// Words from Python with valid offsets and counts. Valid while the arguments live.
 class CheckedWords {
  public:
-  CheckedWords(const py::buffer& data, const InputArray<std::int64_t>& offsets,
+  CheckedWords(const Buffer& data, const InputArray<std::int64_t>& offsets,
              const InputArray<std::int64_t>& counts)
-      : info_(data.request()) {
-    words_ = {bytes_of(info_), span_of(offsets), span_of(counts)};
+      : words_{bytes_of(data), span_of(offsets), span_of(counts)} {
     check_offsets(words_.offsets, words_.data.size());
     check_length("counts", words_.counts.size(), words_.size());
   }
@@ -35,7 +32,6 @@ class CheckedWords {
   [[nodiscard]] const PackedWords& words() const { return words_; }
 
  private:
-  py::buffer_info info_;
   PackedWords words_;
 };
 
@@ -70,9 +66,8 @@ py::tuple pack_symbols(const InputArray<std::uint32_t>& symbols,
                         as_array(std::move(packed.offsets)));
 }
 
-py::tuple unpack_symbols(const py::buffer& data, const InputArray<std::int64_t>& offsets) {
-  const py::buffer_info info = data.request();
-  const PackedWords words{bytes_of(info), span_of(offsets), {}};
+py::tuple unpack_symbols(const Buffer& data, const InputArray<std::int64_t>& offsets) {
+  const PackedWords words{bytes_of(data), span_of(offsets), {}};
   check_offsets(words.offsets, words.data.size());
   std::vector<std::uint32_t> symbols;
   std::vector<std::int64_t> ends{0};
@@ -98,7 +93,7 @@ class PyPairTable {
   }
 
  public:
-  void add_words(const py::buffer& data, const InputArray<std::int64_t>& offsets,
+  void add_words(const Buffer& data, const InputArray<std::int64_t>& offsets,
                  const InputArray<std::int64_t>& counts,
                  const std::optional<InputArray<std::uint32_t>>& widths,
                  std::optional<std::uint64_t> max_length) {
@@ -180,7 +175,7 @@ class PyRewriter {
         throw std::invalid_argument("a batch of merges must be uint32[n, 3]: left, right, joined");
       }
       rows.emplace_back();
-      for (py::ssize_t i = 0; i < batch.shape(0); ++i) {
+      for (Py_ssize_t i = 0; i < batch.shape(0); ++i) {
         rows.back().push_back({batch.at(i, 0), batch.at(i, 1), batch.at(i, 2)});
       }
     }
@@ -188,7 +183,7 @@ class PyRewriter {
     for (const std::vector<MergeRow>& batch : rows) rewriter_.add_batch(batch);
   }
 
-  [[nodiscard]] py::tuple rewrite(const py::buffer& data, const InputArray<std::int64_t>& offsets,
+  [[nodiscard]] py::tuple rewrite(const Buffer& data, const InputArray<std::int64_t>& offsets,
                                   const InputArray<std::int64_t>& counts) const {
     const CheckedWords checked(data, offsets, counts);
     PackedColumns out;
@@ -214,7 +209,7 @@ class PyFrequentPairs {
     pairs_.emplace(left, right);
   }
 
-  [[nodiscard]] py::tuple segments(const py::buffer& data, const InputArray<std::int64_t>& offsets,
+  [[nodiscard]] py::tuple segments(const Buffer& data, const InputArray<std::int64_t>& offsets,
                               const InputArray<std::int64_t>& counts, bool singles) const {
     const CheckedWords checked(data, offsets, counts);
     PackedColumns out;
@@ -232,7 +227,7 @@ class PyFrequentPairs {
 }  // namespace
 
 void bind_rounds(py::module_& m) {
-  using namespace pybind11::literals;
+  using namespace py::literals;
   m.def("pack_symbols", &pack_symbols, "symbols"_a, "offsets"_a,
         "Words of symbols as packed words: (data, offsets).");
   m.def("unpack_symbols", &unpack_symbols, "data"_a, "offsets"_a,
@@ -256,7 +251,7 @@ void bind_rounds(py::module_& m) {
            "The first pairs by falling count, then the ranks (by id) of left and right.")
       .def("clear", &PyPairTable::clear)
       .def("__len__", &PyPairTable::size)
-      .def_property_readonly("memory_bytes", &PyPairTable::memory_bytes);
+      .def_prop_ro("memory_bytes", &PyPairTable::memory_bytes);
 
   py::class_<PyRewriter>(m, "Rewriter", "Applies batches of merges to packed words.")
       .def(py::init<const std::vector<InputArray<std::uint32_t>>&>(), "batches"_a)

@@ -1,6 +1,5 @@
 // The scanners by name, for Python.
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
+#include <nanobind/nanobind.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -18,9 +17,8 @@
 namespace bpe_beam {
 namespace {
 
-py::array_t<std::int64_t> scan_words(const py::buffer& text, const std::string& scanner) {
-  const py::buffer_info info = text.request();
-  const std::string_view bytes = bytes_of(info);
+Array scan_words(const Buffer& text, const std::string& scanner) {
+  const std::string_view bytes = bytes_of(text);
   std::vector<std::int64_t> offsets;
   bool known = false;
   {
@@ -35,16 +33,15 @@ py::array_t<std::int64_t> scan_words(const py::buffer& text, const std::string& 
     });
   }
   if (!known) throw std::invalid_argument("scanner must be one of SCANNERS, got " + scanner);
-  const auto words = static_cast<py::ssize_t>(offsets.size() / 2);
-  return as_array(std::move(offsets)).reshape({words, py::ssize_t{2}});
+  return as_array(std::move(offsets), 2);
 }
 
 }  // namespace
 
 void bind_scanning(py::module_& m) {
-  using namespace pybind11::literals;
+  using namespace py::literals;
   py::list names;
-  for (const std::string_view name : kScannerNames) names.append(py::str(std::string(name)));
+  for (const std::string_view name : kScannerNames) names.append(std::string(name));
   m.attr("SCANNERS") = py::tuple(names);
   m.attr("UPPER_LIKE") = kUpperLike;
   m.attr("CLASS_BITS") = kClassBits;

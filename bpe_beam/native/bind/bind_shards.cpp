@@ -1,7 +1,5 @@
 // Bindings of the records of shards.
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
+#include <nanobind/nanobind.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -30,7 +28,7 @@ std::size_t expected_bytes(std::span<const std::uint32_t> ids,
   return kId * ids.size() + kAroundIds * bounds.size();
 }
 
-py::array_t<std::uint8_t> tf_records(const InputArray<std::uint32_t>& ids,
+Array tf_records(const InputArray<std::uint32_t>& ids,
                                             const InputArray<std::int64_t>& offsets) {
   const auto values = span_of(ids);
   const auto bounds = checked_offsets(offsets, values.size());
@@ -47,14 +45,13 @@ py::array_t<std::uint8_t> tf_records(const InputArray<std::uint32_t>& ids,
   return as_array(std::move(records));
 }
 
-std::span<const std::uint8_t> byte_span_of(const py::buffer_info& info) {
-  const auto bytes = bytes_of(info);
+std::span<const std::uint8_t> byte_span_of(const Buffer& data) {
+  const auto bytes = bytes_of(data);
   return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
 }
 
-py::tuple read_tf_records_of(const py::buffer& data) {
-  const py::buffer_info info = data.request();
-  const auto bytes = byte_span_of(info);
+py::tuple read_tf_records_of(const Buffer& data) {
+  const auto bytes = byte_span_of(data);
   TfRecords records;
   {
     const py::gil_scoped_release released;
@@ -91,9 +88,8 @@ py::tuple examples_of(const InputArray<std::uint32_t>& ids,
 }
 
 /// The ids of Examples and the number of each one's, up to the first that is no Example.
-py::tuple read_examples(const py::buffer& data, const InputArray<std::int64_t>& ends) {
-  const py::buffer_info info = data.request();
-  const std::string_view bytes = bytes_of(info);
+py::tuple read_examples(const Buffer& data, const InputArray<std::int64_t>& ends) {
+  const std::string_view bytes = bytes_of(data);
   const auto stops = span_of(ends);
   if (!stops.empty() && (stops.front() < 0 || !std::ranges::is_sorted(stops) ||
                          static_cast<std::size_t>(stops.back()) > bytes.size())) {
@@ -121,22 +117,20 @@ py::tuple read_examples(const py::buffer& data, const InputArray<std::int64_t>& 
 /// `StoredIds` that holds its arrays.
 class BoundStoredIds {
  public:
-  BoundStoredIds(py::array ids, InputArray<std::uint8_t> bounds, std::size_t unit,
+  BoundStoredIds(const Array& ids, InputArray<std::uint8_t> bounds, std::size_t unit,
                  bool without_first, bool without_last)
-      : held_ids_(InputArray<std::uint8_t>(ids.attr("view")("uint8"))),
+      : held_ids_(bytes_of_ids(ids)),
         held_bounds_(std::move(bounds)),
-        stored_(span_of(held_ids_), kind_of(ids.dtype()), span_of(held_bounds_), unit,
-                without_first, without_last),
-        uint32_(py::dtype::of<std::uint32_t>()),
-        int64_(py::dtype::of<std::int64_t>()) {}
+        stored_(span_of(held_ids_), kind_of(ids), span_of(held_bounds_), unit, without_first,
+                without_last) {}
 
   /// A new array of the type with this number; None if the document or the type is another case.
   py::object document(std::int64_t index, int type) const {
     if (index < 0) return py::none();
     const auto range = stored_.document(static_cast<std::size_t>(index));
     if (!range) return py::none();
-    if (type == uint32_.num()) return copied<std::uint32_t>(*range, uint32_);
-    if (type == int64_.num()) return copied<std::int64_t>(*range, int64_);
+    if (type == type_number<std::uint32_t>()) return copied<std::uint32_t>(*range);
+    if (type == type_number<std::int64_t>()) return copied<std::int64_t>(*range);
     return py::none();
   }
 
@@ -144,39 +138,36 @@ class BoundStoredIds {
   /// From this number of ids on, other threads run while the ids are copied.
   static constexpr std::size_t kLong = 4096;
 
-  static IdKind kind_of(const py::dtype& type) {
-    const auto size = type.itemsize();
-    if (type.kind() == 'u' && size == 1) return IdKind::kUint8;
-    if (type.kind() == 'u' && size == 2) return IdKind::kUint16;
-    if (type.kind() == 'u' && size == 4) return IdKind::kUint32;
-    if (type.kind() == 'i' && size == 4) return IdKind::kInt32;
+  static InputArray<std::uint8_t> bytes_of_ids(const Array& ids) {
+    return py::cast<InputArray<std::uint8_t>>(ids.attr("view")("uint8"));
+  }
+
+  static IdKind kind_of(const Array& ids) {
+    const auto name = py::cast<std::string>(ids.attr("dtype").attr("name"));
+    if (name == "uint8") return IdKind::kUint8;
+    if (name == "uint16") return IdKind::kUint16;
+    if (name == "uint32") return IdKind::kUint32;
+    if (name == "int32") return IdKind::kInt32;
     throw std::invalid_argument("ids must be uint8, uint16, uint32 or int32");
   }
 
   template <typename To>
-  py::array copied(StoredIds::Range range, const py::dtype& type) const {
-    // Without the vectors that py::array makes of a shape.
-    const auto& numpy = py::detail::npy_api::get();
-    const auto size = static_cast<Py_intptr_t>(range.count);
-    auto made = py::reinterpret_steal<py::array>(
-        numpy.PyArray_NewFromDescr_(numpy.PyArray_Type_, py::dtype(type).release().ptr(), 1, &size,
-                                    nullptr, nullptr, 0, nullptr));
-    if (!made) throw py::error_already_set();
-    auto* const out = static_cast<To*>(made.mutable_data());
+  Array copied(StoredIds::Range range) const {
+    auto array = py::steal<Array>(new_array(
+        type_number<To>(), {static_cast<Py_intptr_t>(range.count)}, nullptr, py::handle()));
+    auto* const out = static_cast<To*>(array_data(array.ptr()));
     if (range.count >= kLong) {
       const py::gil_scoped_release released;
       stored_.copy(range, out);
     } else {
       stored_.copy(range, out);
     }
-    return made;
+    return array;
   }
 
   InputArray<std::uint8_t> held_ids_;
   InputArray<std::uint8_t> held_bounds_;
   StoredIds stored_;
-  py::dtype uint32_;
-  py::dtype int64_;
 };
 
 void bind_id_dictionary(py::module_& m) {
@@ -199,7 +190,7 @@ void bind_id_dictionary(py::module_& m) {
       .def(
           "take",
           [](IdDictionary& dictionary, const py::bytes& head) {
-            const auto before = static_cast<std::string_view>(head);
+            const std::string_view before = bytes_of(head);
             std::vector<std::uint8_t> page;
             {
               const py::gil_scoped_release released;
@@ -214,7 +205,7 @@ void bind_id_dictionary(py::module_& m) {
 
 void bind_shards(py::module_& m) {
   py::class_<BoundStoredIds>(m, "StoredIds")
-      .def(py::init<py::array, InputArray<std::uint8_t>, std::size_t, bool, bool>(), py::arg("ids"),
+      .def(py::init<const Array&, InputArray<std::uint8_t>, std::size_t, bool, bool>(), py::arg("ids"),
            py::arg("bounds"), py::kw_only(), py::arg("unit"), py::arg("without_first"),
            py::arg("without_last"))
       .def("document", &BoundStoredIds::document, py::arg("index"), py::arg("type"));

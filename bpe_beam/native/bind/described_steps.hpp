@@ -1,7 +1,7 @@
 // Normalizers and matchers from what Python describes as tuples.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <nanobind/nanobind.h>
 
 #include <memory>
 

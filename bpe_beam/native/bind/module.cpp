@@ -3,11 +3,12 @@
 // An object that changes (a table, a learner) is locked during a call, so threads that share one by
 // mistake wait for each other. Offsets and sizes are checked before a kernel trusts
 // them.
-#include <pybind11/pybind11.h>
+#include <nanobind/nanobind.h>
 
 #include "bind/subjects.hpp"
 
-PYBIND11_MODULE(_native, m) {
+NB_MODULE(_native, m) {
+  nanobind::set_leak_warnings(false);
   m.doc() = "The native kernels of bpe-beam: scanning, counting, learning, encoding.";
   bpe_beam::bind_scanning(m);
   bpe_beam::bind_normalizing(m);

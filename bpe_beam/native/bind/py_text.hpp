@@ -1,7 +1,7 @@
 // Python's texts, str or bytes, as UTF-8 without the GIL.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <nanobind/nanobind.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -32,7 +32,7 @@ class PyText {
       return;
     }
 #if PY_VERSION_HEX < 0x030C0000
-    if (PyUnicode_READY(text) != 0) throw py::error_already_set();
+    if (PyUnicode_READY(text) != 0) throw py::python_error();
 #endif
     data_ = PyUnicode_DATA(text);
     size_ = static_cast<std::size_t>(PyUnicode_GET_LENGTH(text));

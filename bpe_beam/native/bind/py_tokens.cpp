@@ -1,8 +1,7 @@
 // See py_tokens.hpp.
 #include "bind/py_tokens.hpp"
 
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
+#include <nanobind/nanobind.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -24,15 +23,15 @@ std::string utf8_of(PyObject* text) {
     return {static_cast<const char*>(PyUnicode_DATA(text)),
             static_cast<std::size_t>(PyUnicode_GET_LENGTH(text))};
   }
-  const auto bytes = py::reinterpret_steal<py::object>(PyUnicode_AsUTF8String(text));
-  if (!bytes) throw py::error_already_set();
+  const auto bytes = py::steal<py::object>(PyUnicode_AsUTF8String(text));
+  if (!bytes) throw py::python_error();
   return {PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
 }
 
 std::uint32_t id_of(PyObject* number) {
   const unsigned long id = PyLong_AsUnsignedLong(number);
   if (id == static_cast<unsigned long>(-1) && PyErr_Occurred() != nullptr) {
-    throw py::error_already_set();
+    throw py::python_error();
   }
   if (id >= kNoId) throw std::invalid_argument("an id must be below 2^32 - 1");
   return static_cast<std::uint32_t>(id);
@@ -43,7 +42,7 @@ std::uint32_t id_of(PyObject* number) {
 bool is_plain_vocab(const py::dict& vocab, long max_id) {
   PyObject *token = nullptr, *id = nullptr;
   long last = -1;
-  for (py::ssize_t at = 0; PyDict_Next(vocab.ptr(), &at, &token, &id) != 0;) {
+  for (Py_ssize_t at = 0; PyDict_Next(vocab.ptr(), &at, &token, &id) != 0;) {
     if (!PyUnicode_Check(token) || PyUnicode_GET_LENGTH(token) == 0) return false;
     if (!PyLong_CheckExact(id)) return false;
     int overflow = 0;
@@ -56,11 +55,11 @@ bool is_plain_vocab(const py::dict& vocab, long max_id) {
 
 /// Tokens from a dict of ids by str, or from pairs of (bytes, id).
 TokenIds token_ids(const py::object& tokens) {
-  if (!PyDict_Check(tokens.ptr())) return tokens.cast<TokenIds>();
+  if (!PyDict_Check(tokens.ptr())) return py::cast<TokenIds>(tokens);
   TokenIds found;
   found.reserve(static_cast<std::size_t>(PyDict_Size(tokens.ptr())));
   PyObject *token = nullptr, *id = nullptr;
-  for (py::ssize_t at = 0; PyDict_Next(tokens.ptr(), &at, &token, &id) != 0;) {
+  for (Py_ssize_t at = 0; PyDict_Next(tokens.ptr(), &at, &token, &id) != 0;) {
     found.emplace_back(utf8_of(token), id_of(id));
   }
   return found;
@@ -90,11 +89,11 @@ bool add_merge(PyMerges& merges, PyObject* merge) {
 /// The merges of a sequence, up to the first that is none.
 PyMerges merges_of(const py::sequence& items) {
   PyMerges merges;
-  const auto fast = py::reinterpret_steal<py::object>(
+  const auto fast = py::steal<py::object>(
       PySequence_Fast(items.ptr(), "merges must be a sequence"));
-  if (!fast) throw py::error_already_set();
-  const py::ssize_t count = PySequence_Fast_GET_SIZE(fast.ptr());
-  for (py::ssize_t i = 0; i < count; ++i) {
+  if (!fast) throw py::python_error();
+  const Py_ssize_t count = PySequence_Fast_GET_SIZE(fast.ptr());
+  for (Py_ssize_t i = 0; i < count; ++i) {
     const std::size_t before = merges.pairs.size();
     if (!add_merge(merges, PySequence_Fast_GET_ITEM(fast.ptr(), i))) {
       merges.pairs.resize(before);

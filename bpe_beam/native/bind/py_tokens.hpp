@@ -1,7 +1,7 @@
 // Vocabularies and merges from Python: dicts of ids by token, and pairs of tokens.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <nanobind/nanobind.h>
 
 #include <cstdint>
 #include <deque>
