@@ -7,8 +7,12 @@ sends its process id and its import path, then pickled functions with their argu
 from __future__ import annotations
 
 import signal
+import sys
 
 if __name__ == "__main__":
+    # Before Python 3.11, modules of the current folder hide those of the standard library.
+    if not getattr(sys.flags, "safe_path", False):
+        del sys.path[0]
     # Ctrl-C reaches all processes of a terminal; the caller decides when this one ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -16,7 +20,6 @@ import contextlib
 import ctypes
 import os
 import pickle
-import sys
 import traceback
 from multiprocessing.connection import Connection
 
