@@ -56,5 +56,5 @@ class Arrangement(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
 
     @property
     def is_best_fit(self) -> bool:
-        """Whether sequences are planned from the lengths of all documents."""
+        """True if sequences are planned from the lengths of all documents."""
         return self.packing == "best_fit"

@@ -86,7 +86,7 @@ class TokenizerInfo(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rejects(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What could not be used.
+    """The records that could not be used.
 
     Attributes:
         by_reason: The number of rejected records by reason.
@@ -132,7 +132,7 @@ class Manifest(
         settings: `append` and `prepend` (a token or None), `allowed_special` ("none", "all" or a
             list of tokens), other settings of encoding, and any of reading, as JSON values.
         totals: The sums, `Totals.of(shards, tokenless)`.
-        rejects: What could not be used.
+        rejects: The records that could not be used.
         plan: The plan's `fingerprint`, a SHA-256, and the plan as its own `to_json()` returns it.
             `WriteTokens` has no plan.
         shards: The shards of the splits with tokens, in the order of the plan. A split has several
@@ -161,7 +161,7 @@ class Manifest(
 
     @property
     def has_plan(self) -> bool:
-        """Whether a job with a plan wrote it, not `WriteTokens`."""
+        """True if a job with a plan wrote it, not `WriteTokens`."""
         return len(self.plan) > 1
 
     @property
@@ -171,7 +171,7 @@ class Manifest(
 
     @property
     def row_kind(self) -> str:
-        """What a row of the shards is, in words; see `Arrangement.rows`."""
+        """The kind of the rows in words; see `Arrangement.rows`."""
         return (self.arranged.settings if self.arranged else Arrangement()).rows
 
     @property
@@ -187,7 +187,7 @@ class Manifest(
 
     @property
     def can_be_arranged_again(self) -> bool:
-        """Whether it has the facts of an arranged corpus, and the settings of reading."""
+        """True if it has the facts of an arranged corpus, and the settings of reading."""
         return bool(self.arranged and self.arranged.corpus is not None and self.reading)
 
     @property

@@ -16,7 +16,7 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import Publication, Receipt
 
 TOKEN_COUNTS_SUFFIX = ".token-counts"
-"""What the names of temporary files end with that have the token counts of a split."""
+"""The end of the names of temporary files with the token counts of a split."""
 
 _REJECTS = f"{REJECTS}/"
 

@@ -34,7 +34,7 @@ class SourceSlice(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SourceTotals(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a shard, or a run, has of one source; see `Shard`."""
+    """The totals of one source in a shard or a run; see `Shard`."""
 
     documents: Count
     text_bytes: Count
@@ -60,7 +60,7 @@ def added_sources(
 
 
 class DocumentChanges(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How many documents were changed by rules, and how many have tokens around them twice.
+    """The numbers of documents that rules changed, and of documents with doubled tokens.
 
     Attributes:
         dropped: Empty documents that were left out.
@@ -164,7 +164,7 @@ class PartTexts(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
 class ArrangedPart(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """What a manifest says of shards whose documents were arranged.
+    """The facts of a manifest about shards whose documents were arranged.
 
     Attributes:
         settings: How they were arranged.

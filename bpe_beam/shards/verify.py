@@ -6,7 +6,6 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass
 from threading import Lock
 from typing import cast
@@ -61,7 +60,7 @@ class VerifyReport(Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether there is no problem."""
+        """True without problems."""
         return not self.problem_count
 
 
@@ -339,7 +338,7 @@ class _FolderCheck:
     def _blocks(self, name: str) -> Iterator[bytes]:
         """Yield the bytes of a file in blocks of `_BLOCK` bytes; the last may have fewer."""
         url = self._storage.join(self._url, *name.split("/"))
-        with closing(RangeFile(self._storage, url)) as file:
+        with RangeFile(self._storage, url) as file:
             for start in range(0, file.size, _BLOCK):
                 block = file.read(start, min(_BLOCK, file.size - start))
                 with self._lock:

@@ -35,7 +35,7 @@ STAGE = "convert"
 
 
 class ConvertStats(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a receipt says of a new shard: the numbers of its documents and tokens."""
+    """The stats in the receipt of a new shard: its documents and tokens."""
 
     documents: Count
     tokens: Count
@@ -85,7 +85,7 @@ class NewShard(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class ConvertTask:
-    """The same facts for the tasks of all new shards; plain and picklable.
+    """The facts that the tasks of all new shards share; plain and picklable.
 
     `urls` are the folders that are read, `formats` the format of each; `shard_format` is the new
     one.

@@ -1,4 +1,4 @@
-"""How often each id occurs in the tokens of a split, by source, and the sum over all splits.
+"""Counts of each id in the tokens of a split, by source, and their sum over all splits.
 
 A worker adds 1 to a table for each token: a row for each source, a column for each id. The file of
 a split, `work/shard-00003-of-00012.token-counts`, has the ids that occur. It is an Arrow stream

@@ -81,12 +81,13 @@ class DatatroveReader(EndsReader):
 
     def __init__(self, storage: Storage, folder: str, name: str) -> None:
         with ExitStack() as opened:
-            self._index = RangeFile(storage, storage.join(folder, name + _INDEX))
-            opened.callback(self._index.close)
-            self.ids = RangeFile(storage, storage.join(folder, name + _IDS))
-            opened.callback(self.ids.close)
-            metadata = RangeFile(storage, storage.join(folder, name + _METADATA))
-            opened.callback(metadata.close)
+            self._index = opened.enter_context(
+                RangeFile(storage, storage.join(folder, name + _INDEX))
+            )
+            self.ids = opened.enter_context(RangeFile(storage, storage.join(folder, name + _IDS)))
+            metadata = opened.enter_context(
+                RangeFile(storage, storage.join(folder, name + _METADATA))
+            )
             self.count, rest = divmod(self._index.size, 8)
             if rest:
                 raise DataError(

@@ -20,7 +20,7 @@ import re
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import Any
 
@@ -83,12 +83,11 @@ class DolmaReader(EndsReader):
     def __init__(self, storage: Storage, folder: str, name: str) -> None:
         rows_url = storage.join(folder, name + _ROWS)
         with ExitStack() as opened:
-            self.ids = RangeFile(storage, storage.join(folder, name + _IDS))
-            opened.callback(self.ids.close)
+            self.ids = opened.enter_context(RangeFile(storage, storage.join(folder, name + _IDS)))
             self._ends = opened.enter_context(
                 tempfile.SpooledTemporaryFile(max_size=SPOOL_IN_MEMORY)
             )
-            with closing(RangeFile(storage, rows_url)) as rows:
+            with RangeFile(storage, rows_url) as rows:
                 self._rows_url = rows.url
                 self.count, self.token_count = self._store_ends(rows)
             self.dtype = self._find_dtype()

@@ -63,10 +63,10 @@ class FlatReader(EndsReader):
 
     def __init__(self, storage: Storage, folder: str, name: str) -> None:
         with ExitStack() as opened:
-            self._offsets = RangeFile(storage, storage.join(folder, name + _OFFSETS))
-            opened.callback(self._offsets.close)
-            self.ids = RangeFile(storage, storage.join(folder, name + _IDS))
-            opened.callback(self.ids.close)
+            self._offsets = opened.enter_context(
+                RangeFile(storage, storage.join(folder, name + _OFFSETS))
+            )
+            self.ids = opened.enter_context(RangeFile(storage, storage.join(folder, name + _IDS)))
             self.count = read_npy_header(self._offsets)
             self._check_first_offset()
             self.token_count = self.count_tokens()

@@ -20,7 +20,7 @@ cannot map an empty file, and its `GPTDataset` cannot take samples from document
 from __future__ import annotations
 
 import struct
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -90,15 +90,13 @@ class MegatronReader(IdStreamReader):
     def __init__(self, storage: Storage, folder: str, name: str) -> None:
         idx_url = storage.join(folder, name + _INDEX)
         with ExitStack() as opened:
-            self._idx = RangeFile(storage, idx_url)
-            opened.callback(self._idx.close)
-            self.ids = RangeFile(storage, storage.join(folder, name + _IDS))
-            opened.callback(self.ids.close)
+            self._idx = opened.enter_context(RangeFile(storage, idx_url))
+            self.ids = opened.enter_context(RangeFile(storage, storage.join(folder, name + _IDS)))
             self.dtype, self.count = _read_header(self._idx)
             # Handles of their own, so that each of the three arrays is read straight through.
             with (
-                closing(RangeFile(storage, idx_url)) as pointers,
-                closing(RangeFile(storage, idx_url)) as documents,
+                RangeFile(storage, idx_url) as pointers,
+                RangeFile(storage, idx_url) as documents,
             ):
                 self.token_count = self._check_index(pointers, documents)
             opened.pop_all()

@@ -7,7 +7,10 @@ from bpe_beam.storage import Storage, redact
 
 
 class RangeFile:
-    """A file that is read by ranges; every failure is a DataError that names file and byte."""
+    """A file that is read by ranges; a context manager.
+
+    Every failure is a DataError that names file and byte.
+    """
 
     def __init__(self, storage: Storage, url: str) -> None:
         self.url = redact(url)
@@ -17,6 +20,12 @@ class RangeFile:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+    def __enter__(self) -> RangeFile:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def read(self, start: int, count: int) -> bytes:
         """Return a range of bytes; ranges that are read in order need no seeking."""

@@ -110,8 +110,9 @@ class RecordReader:
         self, storage: Storage, folder: str, name: str, *, suffix: str, open_records: OpenRecords
     ) -> None:
         with ExitStack() as opened:
-            self._file = RangeFile(storage, storage.join(folder, name + suffix))
-            opened.callback(self._file.close)
+            self._file = opened.enter_context(
+                RangeFile(storage, storage.join(folder, name + suffix))
+            )
             self._records = open_records(self._file)
             opened.pop_all()
         self._read: tuple[int, int, NDArray[np.uint32]] | None = None

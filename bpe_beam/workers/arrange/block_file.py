@@ -204,9 +204,7 @@ def _read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a new shard's blocks."""
     for each in files:
-        with ExitStack() as stack:
-            file = RangeFile(task.folder.storage, each.url)
-            stack.callback(file.close)
+        with RangeFile(task.folder.storage, each.url) as file:
             entry = file.read(each.table_at + 8 * shard, 16)
             start, stop = np.frombuffer(entry, "<i8").tolist()
             blocks = pa.BufferReader(file.read(start, stop - start))

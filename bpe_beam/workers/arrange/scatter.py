@@ -97,9 +97,6 @@ def _ranks(task: ArrangeTask, shard: int, part: int) -> NDArray[np.int64]:
     """Return int64[N + 1], the numbers of slices of a part before a shard; see `write_ranks`."""
     assert task.arrangement.sequence_length is not None
     size = 8 * (task.arrangement.sequence_length + 1)
-    file = RangeFile(task.folder.storage, task.ranks)
-    try:
+    with RangeFile(task.folder.storage, task.ranks) as file:
         data = file.read((shard * len(task.parts) + part) * size, size)
-    finally:
-        file.close()
     return np.frombuffer(data, "<i8").astype(np.int64)

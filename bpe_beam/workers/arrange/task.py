@@ -134,7 +134,7 @@ class PartPlan:
 
 @dataclass(frozen=True)
 class ArrangeTask:
-    """What is the same for the tasks of all shards; plain and picklable.
+    """The facts that the tasks of all shards share; plain and picklable.
 
     Attributes:
         folder: The folder of the run.
@@ -172,13 +172,13 @@ class ArrangeTask:
 
     @property
     def counts_overlap(self) -> bool:
-        """Whether texts of both parts are compared; a division by texts leaves none in both."""
+        """True if texts of both parts are compared; a division by texts leaves none in both."""
         arrangement = self.arrangement
         return arrangement.validation_share is not None and arrangement.validation_by == "id"
 
     @property
     def with_labels(self) -> bool:
-        """Whether the ids and sources of documents go into the new shards."""
+        """True if the ids and sources of documents go into the new shards."""
         labelled = shard_format(self.shard_format).labelled_writer is not None
         return labelled and self.arrangement.sequence_length is None
 
