@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders.artifact_names import (
-    JOB_FILE,
-    MANIFEST_FILE,
-    SUMMARY_FILE,
-    TOKENIZER_FILE,
-)
+from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, SUMMARY_FILE, TOKENIZER_FILE
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.json_file import JsonObject, parse_json
 

@@ -30,13 +30,7 @@ from bpe_beam.folders.artifact_names import (
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.folder_lock import FolderLock
 from bpe_beam.folders.job_json import JobRecord
-from bpe_beam.folders.receipts import (
-    WORK,
-    Publication,
-    Receipt,
-    receipt_name,
-    side_by_side,
-)
+from bpe_beam.folders.receipts import WORK, Publication, Receipt, receipt_name, side_by_side
 from bpe_beam.folders.run_folder import JobFolder, names_present, remove_all_in
 from bpe_beam.messages import list_few
 from bpe_beam.storage import Storage, redact

@@ -1,6 +1,6 @@
 """Run the rounds of distributed training on one thread, each step in turn.
 
-In any order of pieces, as a runner may; what is learned must not depend on it.
+Word batches come in any order, as a runner may return them: the result must not depend on it.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def job_of(
 def learn_by_hand(
     job: RoundsJob,
     *,
-    pieces: int = 3,
+    word_batches: int = 3,
     seed: int = 0,
     small: bool = False,
     progress: Progress = QUIET,
@@ -130,8 +130,8 @@ def learn_by_hand(
 
     Args:
         job: The job.
-        pieces: How many pieces the words are kept in.
-        seed: In which order pieces and blocks come.
+        word_batches: The number of word batches.
+        seed: The order of word batches and blocks.
         small: Tables are written out, and lists broken off, after a few words and pairs.
         progress: Where it is shown.
         watched: As on a runner elsewhere, whose pipelines are looked at.
@@ -140,7 +140,7 @@ def learn_by_hand(
     def first_slices(manifest: CountsManifest) -> list[tuple[PartSlice, ...]]:
         parts = range(len(manifest.parts))
         slices = [PartSlice(part, i, 2) for part in parts for i in range(2)]
-        return [tuple(slices[piece::pieces]) for piece in range(pieces)]
+        return [tuple(slices[word_batch::word_batches]) for word_batch in range(word_batches)]
 
     def run_steps(run: Any, label: str, steps: Steps, *others: Any, **more: Any) -> None:
         steps(MixedEngine(seed))

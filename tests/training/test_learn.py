@@ -11,7 +11,7 @@ import reference_wordpiece
 from counted_words import random_words, words_of
 
 from bpe_beam.errors import UsageError
-from bpe_beam.training.learn import learn
+from bpe_beam.training.learn import learn, share_of_time
 from bpe_beam.training.merges import symbols
 from bpe_beam.training.recipe import TIE_BREAKS, BpeRecipe, WordLevelRecipe, WordPieceRecipe
 
@@ -148,3 +148,12 @@ def test_the_first_merge_is_reported_alone() -> None:
     assert reported[:3] == [1, 1, 1]
     assert max(reported) > 10
     assert sum(reported) == len(learned.merges)
+
+
+@pytest.mark.parametrize("recipe", [BpeRecipe(300), WordPieceRecipe(300)])
+def test_the_share_of_time_grows_with_the_merges(recipe: BpeRecipe | WordPieceRecipe) -> None:
+    shares = [share_of_time(recipe, merges / 50) for merges in range(51)]
+    assert shares[0] == 0
+    assert shares == sorted(set(shares))
+    assert 0.3 < shares[5] < 0.6
+    assert 0.9 < shares[-1] < 1

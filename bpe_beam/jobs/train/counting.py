@@ -8,10 +8,7 @@ from bpe_beam.corpus.plan import Plan
 from bpe_beam.folders.output_folder import COUNTS
 from bpe_beam.jobs import count
 from bpe_beam.jobs.train.plan import TrainingPlan
-from bpe_beam.jobs.train.summary import (
-    MEASURED,
-    Rows,
-)
+from bpe_beam.jobs.train.summary import MEASURED, Rows
 from bpe_beam.progress import Progress
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.training.recipe import DEFAULT_TIE_BREAK

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from bpe_beam.counts.manifest import CountsManifest
-from bpe_beam.jobs.train.summary import (
-    bytes_per_token,
-)
+from bpe_beam.jobs.train.summary import bytes_per_token
 from bpe_beam.messages import shortened
 from bpe_beam.settings.train import TrainingSettings
 from bpe_beam.tokenizer.tokenizer import Tokenizer

@@ -37,26 +37,12 @@ from bpe_beam.training.merges.initial_vocabulary import (
     begin_vocabulary,
     needs_seen,
 )
-from bpe_beam.training.merges.native_trainer import (
-    TrainingResult,
-    Vocabulary,
-    WordTotals,
-)
-from bpe_beam.training.merges.rounds import (
-    DIVISOR,
-    batches_of,
-    next_divisor,
-)
+from bpe_beam.training.merges.native_trainer import TrainingResult, Vocabulary, WordTotals
+from bpe_beam.training.merges.rounds import DIVISOR, batches_of, next_divisor
 from bpe_beam.training.merges.seen_symbols import SeenSymbols, ambiguous_tokens
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.workers.rounds.round_cache import forget_round
-from bpe_beam.workers.rounds.task import (
-    ROUND_FILE,
-    RoundFile,
-    RoundTask,
-    WordBatchTask,
-    seen_file,
-)
+from bpe_beam.workers.rounds.task import ROUND_FILE, RoundFile, RoundTask, WordBatchTask, seen_file
 from bpe_beam.workers.task_results import MetricSums
 
 _ALL_PAIRS = 1 << 62

@@ -8,9 +8,7 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from bpe_beam.counts.packed_words import (
-    to_stream,
-)
+from bpe_beam.counts.packed_words import to_stream
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage import Storage

@@ -41,12 +41,7 @@ from bpe_beam.training.merges.seen_symbols import find_symbols, refuse_spelled
 from bpe_beam.training.merges.words import gather_words, weighted_total
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.workers import metric_names
-from bpe_beam.workers.rounds.blocks import (
-    Blocks,
-    BlocksFile,
-    read_blocks,
-    unique_blocks,
-)
+from bpe_beam.workers.rounds.blocks import Blocks, BlocksFile, read_blocks, unique_blocks
 from bpe_beam.workers.rounds.pair_files import frequent_pairs
 from bpe_beam.workers.rounds.round_cache import once_a_round, round_file
 from bpe_beam.workers.rounds.task import (

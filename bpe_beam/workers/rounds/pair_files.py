@@ -8,28 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_beam import _native
-from bpe_beam.counts.packed_words import (
-    from_stream,
-)
+from bpe_beam.counts.packed_words import from_stream
 from bpe_beam.counts.pair_counts import PAIR_SCHEMA
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.training.merges.rounds import ShardPairs, threshold
 from bpe_beam.training.merges.trainer_memory import Size
-from bpe_beam.workers.rounds.blocks import (
-    require_all,
-)
-from bpe_beam.workers.rounds.task import (
-    CANDIDATES,
-    PairShard,
-    RoundTask,
-    WordBatch,
-    size_of,
-)
+from bpe_beam.workers.rounds.blocks import require_all
+from bpe_beam.workers.rounds.task import CANDIDATES, PairShard, RoundTask, WordBatch, size_of
 
 Pairs = tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.int64]]
 """Left, right and count of each pair."""
-
 
 _NO_PAIRS = (np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.int64))
 

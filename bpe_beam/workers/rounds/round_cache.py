@@ -7,11 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar, cast
 
 from bpe_beam.storage.hashing import read_hashed
-from bpe_beam.workers.rounds.task import (
-    ROUND_FILE,
-    RoundFile,
-    RoundTask,
-)
+from bpe_beam.workers.rounds.task import ROUND_FILE, RoundFile, RoundTask
 from bpe_beam.workers.split_task import require_visible
 
 T = TypeVar("T")

@@ -90,11 +90,11 @@ ALL_BYTES = ("bytes", "greatest", "short", "frequent", "special", "fallback")
 def test_the_merges_are_those_of_one_learner(
     name: str, cut: tuple[int, int], tmp_path: Path
 ) -> None:
-    pieces, memory = cut
+    word_batches, memory = cut
     recipe = BpeRecipe(310 if name in ALL_BYTES else 50, **RECIPES[name])
     counts = counts_folder(tmp_path / "counts", made_words(seed=len(name), letters="abcdé"))
     job = job_of(tmp_path / "rounds", counts, recipe, memory)
-    learned, rounds = learn_by_hand(job, pieces=pieces, seed=pieces)
+    learned, rounds = learn_by_hand(job, word_batches=word_batches, seed=word_batches)
     same(learned, learned_here(counts, recipe))
     assert sum(row["merges"] for row in rounds) == len(learned.merges)
     if memory in (NOTHING, EVERYTHING):
@@ -159,16 +159,16 @@ class TestWordPiece:
         return WordPieceRecipe(60, **more)
 
     @pytest.mark.parametrize(
-        ("pieces", "tie_break"), in_turn([1, 7, 64], ["lowest_id", "greatest_bytes"])
+        ("word_batches", "tie_break"), in_turn([1, 7, 64], ["lowest_id", "greatest_bytes"])
     )
     def test_rare_pairs_are_cut_and_the_rest_is_exact(
-        self, tie_break: Any, pieces: int, tmp_path: Path
+        self, tie_break: Any, word_batches: int, tmp_path: Path
     ) -> None:
         recipe = self.recipe(min_frequency=12, tie_break=tie_break)
         words = {**made_words(3, LETTERS, 300, 12), "a": 50}
         counts = counts_folder(tmp_path / "counts", words, "bert")
         learned, rounds = learn_by_hand(
-            job_of(tmp_path / "rounds", counts, recipe, 100_000), pieces=pieces
+            job_of(tmp_path / "rounds", counts, recipe, 100_000), word_batches=word_batches
         )
         same(learned, learned_here(counts, recipe))
         assert [row["learned_from"] for row in rounds] == ["segments"]
@@ -297,8 +297,8 @@ def test_the_summary_tells_where_time_went(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("watched", [False, True])
-def test_progress_tells_rounds_merges_and_pieces(watched: bool, tmp_path: Path) -> None:
-    """Workers of this process report their pieces; elsewhere they are seen by their receipts."""
+def test_progress_tells_rounds_merges_and_tasks(watched: bool, tmp_path: Path) -> None:
+    """Workers of this process report their tasks; elsewhere their receipts are counted."""
     counts = counts_folder(tmp_path / "counts", made_words(5))
     stream = io.StringIO()
     job = job_of(tmp_path / "rounds", counts, BpeRecipe(330), 6_000)
