@@ -1,8 +1,8 @@
-"""The shards that the documents of a split are written to: one, unless a format can count no more.
+"""The shards of a split: one, or several if a format cannot count all of its tokens or bytes.
 
-Some formats count the tokens or the bytes of a file in 32 bits. A split may have more of them: one
-compressed file, which one worker must read as a whole. There, a new shard is begun. Each shard but
-the last has all documents that fit, so where one ends follows from the documents alone.
+Some formats count the tokens or the bytes of a file in 32 bits. A split may have more of them, such
+as a compressed file, which one worker must read as a whole. Then a new shard begins. Each shard but
+the last has all documents that fit, so the documents alone decide where a shard ends.
 """
 
 from __future__ import annotations

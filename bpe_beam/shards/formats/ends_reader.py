@@ -25,7 +25,7 @@ class EndsReader(IdStreamReader):
 
     @abstractmethod
     def describe_end(self, document: int) -> str:
-        """Return the file and the position in it that say where a document ends, for errors."""
+        """Return the file and the position of a document's end in it, for errors."""
 
     def lengths(self, start: int, stop: int) -> NDArray[np.int32]:
         """See `ShardReader.lengths`."""
