@@ -21,7 +21,7 @@ class BlendSettings(Settings):
         kind="list",
         help="Weights of the folders in the same order, such as 0.3,0.7: the share of training "
         "samples from each folder. Weight 0 excludes a folder.",
-        default_help="none: Megatron uses the sizes",
+        default_help="none, so Megatron uses the sizes",
         parse=lambda texts: tuple(weight for text in texts for weight in text.split(",")),
     )
     sequences: str | None = option(

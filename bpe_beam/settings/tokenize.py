@@ -60,7 +60,7 @@ class ArrangementSettings(Settings):
         None,
         metavar="TOKEN",
         help="Token that fills each sequence up to its length.",
-        default_help="none: sequences may be shorter",
+        default_help="none, so sequences may be shorter",
     )
     shuffle_seed: int | None = option(
         None,

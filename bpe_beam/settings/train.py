@@ -92,7 +92,7 @@ class TrainingSettings(Settings):
     min_frequency: int = _training(
         0,
         help="Stop when the best pair occurs fewer than N times.",
-        default_help="0: no limit",
+        default_help="0, no limit",
         between=(0, MAX_INT64),
     )
     weights: tuple[tuple[str, str], ...] = _training(
@@ -240,7 +240,7 @@ class TrainingSettings(Settings):
         choices=MERGE_ROUNDS,
         help="Where merges are learned. local: in this process. distributed: in rounds on the "
         "workers. The merges are the same.",
-        default_help="auto: depends on --driver-memory",
+        default_help="auto, which depends on --driver-memory",
     )
 
     dry_run: bool = dry_run_option()
