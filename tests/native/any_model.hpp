@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "encode/bpe_models.hpp"
+#include "encode/wordpiece_model.hpp"
 #include "fuzz_input.hpp"
 #include "naive_models.hpp"
-#include "encode/wordpiece_model.hpp"
 
 struct AnyModel {
   std::shared_ptr<const bpe_beam::WordModel> model;
@@ -126,7 +126,8 @@ inline AnyModel any_unigram(FuzzInput& input) {
   if (input.below(4) != 0) naive->unk = any_id();
   if (input.below(2) == 0) {
     for (unsigned byte = 0; byte < 256; ++byte) naive->byte_ids.push_back(byte % 7 == 0 ? 0 : 1);
-    for (std::uint32_t& id : naive->byte_ids) id %= static_cast<std::uint32_t>(naive->pieces.size());
+    for (std::uint32_t& id : naive->byte_ids)
+      id %= static_cast<std::uint32_t>(naive->pieces.size());
     if (input.below(2) == 0) naive->byte_ids[input.byte()] = bpe_beam::kNoId;
   }
   return {std::make_shared<bpe_beam::UnigramModel>(unigram_model(*naive)), naive};
@@ -134,15 +135,10 @@ inline AnyModel any_unigram(FuzzInput& input) {
 
 inline AnyModel any_model(FuzzInput& input) {
   switch (input.below(5)) {
-    case 0:
-      return any_byte_bpe(input);
-    case 1:
-      return any_char_bpe(input);
-    case 2:
-      return any_wordpiece(input);
-    case 3:
-      return any_unigram(input);
-    default:
-      return any_word_level(input);
+    case 0: return any_byte_bpe(input);
+    case 1: return any_char_bpe(input);
+    case 2: return any_wordpiece(input);
+    case 3: return any_unigram(input);
+    default: return any_word_level(input);
   }
 }

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "check.hpp"
+#include "encode/text_encoder.hpp"
 #include "exact_copy.hpp"
 #include "naive_models.hpp"
 #include "naive_pipeline.hpp"
-#include "encode/text_encoder.hpp"
 
 /// Ids and places; if a word has no encoding, those before it, and the place of what is missing.
 struct EncodedText {

@@ -6,11 +6,11 @@
 #include <string_view>
 
 #include "check.hpp"
-#include "exact_copy.hpp"
-#include "naive_models.hpp"
 #include "encode/id_buffer.hpp"
 #include "encode/word_cache.hpp"
 #include "encode/word_model.hpp"
+#include "exact_copy.hpp"
+#include "naive_models.hpp"
 
 struct Encoded {
   Symbols symbols;
@@ -29,8 +29,8 @@ Encoded result_of(Encode encode) {
   }
 }
 
-/// Checks that ids are the same with and without sizes, and that sizes add up to the word. The bytes
-/// of a prefix or suffix have size 0.
+/// Checks that ids are the same with and without sizes, and that sizes add up to the word. The
+/// bytes of a prefix or suffix have size 0.
 inline Encoded encoded(const bpe_beam::WordModel& model, std::string_view word) {
   const ExactCopy copy(word);
   bpe_beam::ModelState state;

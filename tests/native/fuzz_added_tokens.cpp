@@ -4,10 +4,10 @@
 #include <string_view>
 #include <vector>
 
-#include "scan/added_tokens.hpp"
 #include "check.hpp"
 #include "fuzz_input.hpp"
 #include "naive_added_tokens.hpp"
+#include "scan/added_tokens.hpp"
 
 using namespace bpe_beam;
 
@@ -25,8 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (any) content = std::string(input.bytes(length));
     if (!any && input.below(4) == 0) content += "\u3000é";
     if (content.empty()) continue;
-    tokens.push_back({content, id, (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0,
-                      (flags & 8) != 0});
+    tokens.push_back(
+        {content, id, (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0, (flags & 8) != 0});
     if ((flags & 16) != 0) allowed.push_back(id);
   }
   const AddedTokens added(tokens);
@@ -43,7 +43,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto begin = static_cast<std::size_t>(view.bytes.data() - text.data());
     cuts.push_back({id, begin, begin + view.bytes.size()});
   };
-  added.extract({text, nullptr}, allowed, [&](const TextView& view) { add(Cut::kPlain, view); }, add);
+  added.extract(
+      {text, nullptr}, allowed, [&](const TextView& view) { add(Cut::kPlain, view); }, add);
   CHECK(cuts == naive_segments(tokens, text, allowed));
   return 0;
 }

@@ -46,8 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (!symbol.empty()) add(symbol);
     }
   }
-  const auto symbol_kinds =
-      decorated ? static_cast<std::uint32_t>(tokens.size()) - first : letters;
+  const auto symbol_kinds = decorated ? static_cast<std::uint32_t>(tokens.size()) - first : letters;
   rules.vocab_size = tokens.size() + input.below(60);
   const bool with_spans = decorated && input.below(2) == 0;
   std::vector<NaiveWord> words;

@@ -36,8 +36,8 @@ std::string searched(const std::string& bytes, const TokenIds& symbols, Sentence
       size = point.size;
       found = point.value == kMalformed ? "\uFFFD" : text.substr(0, size);
     }
-    const bool is_after = rules.remove_extra_whitespaces &&
-                          (spaced.empty() || (spaced.back() == ' '));
+    const bool is_after =
+        rules.remove_extra_whitespaces && (spaced.empty() || (spaced.back() == ' '));
     while (is_after && found.starts_with(' ')) found.remove_prefix(1);
     spaced += found;
     text.remove_prefix(size);
@@ -57,7 +57,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   FuzzInput input(data, size);
   std::string bytes;
   if (input.below(2) == 0) {
-    bytes = made_charsmap({{"a", "b"}, {"é", ""}, {"e\u0301", "éé"}, {std::string(input.bytes(3)), "x"}});
+    bytes = made_charsmap(
+        {{"a", "b"}, {"é", ""}, {"e\u0301", "éé"}, {std::string(input.bytes(3)), "x"}});
     for (std::uint32_t left = input.below(4); left > 0 && !bytes.empty(); --left) {
       const std::size_t at = (input.byte() << 8 | input.byte()) * std::size_t{31} % bytes.size();
       bytes[at] = static_cast<char>(input.byte());
@@ -70,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const TokenIds symbols{{std::string(input.bytes(2)), 0}, {"a b", 0}};
   std::string text;
   if (flag()) {
-    constexpr std::string_view kParts[] = {"a",      "b", "e", "é",  "\u0301", " ",
+    constexpr std::string_view kParts[] = {"a",      "b",  "e", "é",    "\u0301", " ",
                                            "\u2581", "語", "x", "\xE8", "😀"};
     while (!input.empty()) text += kParts[input.below(std::size(kParts))];
   } else {

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "check.hpp"
-#include "read/csv.hpp"
 #include "exact_copy.hpp"
 #include "fuzz_input.hpp"
+#include "read/csv.hpp"
 
 using namespace bpe_beam;
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "apply_step.hpp"
-#include "normalize/bert_normalizer.hpp"
 #include "check.hpp"
 #include "fuzz_input.hpp"
+#include "normalize/bert_normalizer.hpp"
 #include "normalize/normalizers.hpp"
 
 using namespace bpe_beam;
@@ -25,28 +25,17 @@ std::unique_ptr<Normalizer> literal(std::string from, std::string to) {
 
 std::unique_ptr<Normalizer> any_step(FuzzInput& input, int depth) {
   switch (input.below(depth > 3 ? 12 : 13)) {
-    case 0:
-      return std::make_unique<FormNormalizer>(NormalizationForm::kNfc);
-    case 1:
-      return std::make_unique<FormNormalizer>(NormalizationForm::kNfd);
-    case 2:
-      return std::make_unique<FormNormalizer>(NormalizationForm::kNfkc);
-    case 3:
-      return std::make_unique<FormNormalizer>(NormalizationForm::kNfkd);
-    case 4:
-      return std::make_unique<Lowercase>();
-    case 5:
-      return std::make_unique<StripAccents>();
-    case 6:
-      return std::make_unique<Strip>(input.below(2) == 0, input.below(2) == 0);
-    case 7:
-      return std::make_unique<Prepend>(input.word(input.below(3), "_a"));
-    case 8:
-      return std::make_unique<ByteLevelText>();
-    case 9:
-      return literal(input.word(input.below(4), "ab "), input.word(input.below(3), "ab"));
-    case 10:
-      return std::make_unique<Replace>(std::make_unique<WordEndMatcher>(), "_");
+    case 0: return std::make_unique<FormNormalizer>(NormalizationForm::kNfc);
+    case 1: return std::make_unique<FormNormalizer>(NormalizationForm::kNfd);
+    case 2: return std::make_unique<FormNormalizer>(NormalizationForm::kNfkc);
+    case 3: return std::make_unique<FormNormalizer>(NormalizationForm::kNfkd);
+    case 4: return std::make_unique<Lowercase>();
+    case 5: return std::make_unique<StripAccents>();
+    case 6: return std::make_unique<Strip>(input.below(2) == 0, input.below(2) == 0);
+    case 7: return std::make_unique<Prepend>(input.word(input.below(3), "_a"));
+    case 8: return std::make_unique<ByteLevelText>();
+    case 9: return literal(input.word(input.below(4), "ab "), input.word(input.below(3), "ab"));
+    case 10: return std::make_unique<Replace>(std::make_unique<WordEndMatcher>(), "_");
     case 11: {
       const std::uint32_t bits = input.below(16);
       return std::make_unique<BertNormalizer>(

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "check.hpp"
+#include "count/packed_words.hpp"
 #include "exact_copy.hpp"
 #include "fuzz_input.hpp"
-#include "rounds/frequent_pairs.hpp"
 #include "naive_rounds.hpp"
-#include "count/packed_words.hpp"
+#include "rounds/frequent_pairs.hpp"
 #include "rounds/pair_table.hpp"
 #include "rounds/rewriter.hpp"
 
@@ -93,8 +93,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   Ids read;
   CHECK(symbols.has_value() != is_refused([&] {
-    for (std::size_t word = 0; word < words.size(); ++word) unpack_word(words, word, read);
-  }));
+          for (std::size_t word = 0; word < words.size(); ++word) unpack_word(words, word, read);
+        }));
   PairTable table;
   CHECK(symbols.has_value() != is_refused([&] { table.add_words(words); }));
   Rewriter none;
@@ -118,8 +118,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (auto& batch : batches) {
     for (std::uint32_t left = choice.below(5); left > 0; --left) {
       const std::uint32_t first = any_symbol(choice, *symbols);
-      batch.push_back({first, any_symbol(choice, *symbols),
-                       std::min(any_symbol(choice, *symbols), kNoId - 1)});
+      batch.push_back(
+          {first, any_symbol(choice, *symbols), std::min(any_symbol(choice, *symbols), kNoId - 1)});
     }
     rewriter.add_batch(batch);
   }

@@ -1,5 +1,6 @@
-// The scanners of cl100k's and o200k's families against their patterns, taken literally: alternatives
-// in order, backtracking and all. Of the others, that they find every word and stay in the text.
+// The scanners of cl100k's and o200k's families against their patterns, taken literally:
+// alternatives in order, backtracking and all. Of the others, that they find every word and stay in
+// the text.
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
@@ -98,7 +99,7 @@ std::size_t rest(const Text& text, std::size_t at, const Rules& rules) {
   }
   const std::size_t spaces = run(text, at, space);
   if (rules.end_spaces && at + spaces == text.size()) return spaces;  // \s++$
-  for (std::size_t size = spaces + 1; size-- > 0;) {  // \s*[\r\n]+
+  for (std::size_t size = spaces + 1; size-- > 0;) {                  // \s*[\r\n]+
     if (const std::size_t lines = run(text, at + size, newline)) return size + lines;
   }
   for (std::size_t size = spaces; size > 0; --size) {  // \s+(?!\S)
@@ -182,9 +183,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   // A text of what the patterns make something of.
   constexpr std::string_view kPieces[] = {
-      "'",  "l", "V", "r",    "e",       "S",   " ",   "\n",     "\u3000", "é", "\r", "/", "AB",
-      "語", "7", "!", "\xC5", "abcdefg", "'ll", "'RE", "\u0085", "\u0301", "ſ", "ǅ",  "ʰ",
-      "⺀",  "〇", "½", "12345", "Ж", "ж"};
+      "'", "l",  "V",  "r",  "e",  "S",    " ",       "\n",  "\u3000", "é",      "\r",
+      "/", "AB", "語", "7",  "!",  "\xC5", "abcdefg", "'ll", "'RE",    "\u0085", "\u0301",
+      "ſ", "ǅ",  "ʰ",  "⺀", "〇", "½",    "12345",   "Ж",   "ж"};
   std::string text;
   while (!input.empty()) text += kPieces[input.below(std::size(kPieces))];
   check(text);

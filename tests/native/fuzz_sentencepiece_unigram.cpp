@@ -1,5 +1,5 @@
-// SentencePiece's Unigram with any pieces and scores: the ids of cached parts are those of the whole
-// text, whose sums are added one by one.
+// SentencePiece's Unigram with any pieces and scores: the ids of cached parts are those of the
+// whole text, whose sums are added one by one.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "check.hpp"
-#include "encode_word.hpp"
 #include "encode/sentencepiece_unigram.hpp"
+#include "encode_word.hpp"
 #include "fuzz_input.hpp"
 #include "naive_models.hpp"
 
@@ -27,8 +27,8 @@ std::string any_characters(FuzzInput& input, std::size_t count) {
 
 SentencePieceUnigram any_model(FuzzInput& input) {
   // Equal sums, sums that differ by less than rounding, and sums that are taken off.
-  constexpr float kScores[] = {0,      -1,        -1.5F,   -2,       -2.001F,   -3.0000005F, -7,
-                               -0.1F,  -30'000,   -1e30F,  -12.25F,  -6.0001F,  4,           -9};
+  constexpr float kScores[] = {0,     -1,      -1.5F,  -2,      -2.001F,  -3.0000005F, -7,
+                               -0.1F, -30'000, -1e30F, -12.25F, -6.0001F, 4,           -9};
   constexpr float kCommon[] = {-1, -2, -3, -2.0001F};
   const bool is_common = input.below(2) == 0;
   std::vector<ScoredPiece> pieces;

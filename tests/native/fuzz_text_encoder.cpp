@@ -22,8 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   while (!input.empty()) {
     const std::vector<std::uint32_t> allowed = any_allowed(input);
     const std::string text = any_text(input, input.byte());
-    CHECK(encoded(encoder, text, allowed, state) ==
-          encoded(pipeline, *model.naive, text, allowed));
+    CHECK(encoded(encoder, text, allowed, state) == encoded(pipeline, *model.naive, text, allowed));
   }
   return 0;
 }

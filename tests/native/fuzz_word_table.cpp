@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "check.hpp"
+#include "count/word_table.hpp"
 #include "fuzz_input.hpp"
 #include "naive_pipeline.hpp"
-#include "count/word_table.hpp"
 
 using namespace bpe_beam;
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "scan/added_tokens.hpp"
 #include "check.hpp"
+#include "scan/added_tokens.hpp"
 
 /// A part of a text: a token, or what stands between two.
 struct Cut {
@@ -70,8 +70,8 @@ class NaiveCharacters {
 
 /// The parts of a text; the tokens are UTF-8.
 inline std::vector<Cut> naive_segments(const std::vector<bpe_beam::AddedToken>& tokens,
-                                   std::string_view text,
-                                   const std::vector<std::uint32_t>& allowed) {
+                                       std::string_view text,
+                                       const std::vector<std::uint32_t>& allowed) {
   const NaiveCharacters characters(text);
   std::vector<Cut> parts;
   std::size_t done = 0, disallowed_end = 0;

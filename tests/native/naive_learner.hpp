@@ -108,10 +108,8 @@ class NaiveLearner {
     const auto [x, y] = a.first;
     const auto [u, v] = b.first;
     if (rules_.score == bpe_beam::Score::kLikelihood) {
-      const auto a_score =
-          naive_product({a.second.count, frequencies_.at(u), frequencies_.at(v)});
-      const auto b_score =
-          naive_product({b.second.count, frequencies_.at(x), frequencies_.at(y)});
+      const auto a_score = naive_product({a.second.count, frequencies_.at(u), frequencies_.at(v)});
+      const auto b_score = naive_product({b.second.count, frequencies_.at(x), frequencies_.at(y)});
       if (a_score != b_score) return a_score > b_score;
     } else if (a.second.count != b.second.count) {
       return a.second.count > b.second.count;
@@ -132,8 +130,7 @@ class NaiveLearner {
     for (NaiveWord& word : words_) {
       NaiveWord now{{}, word.count, {}};
       for (std::size_t i = 0; i < word.symbols.size(); ++i) {
-        const bool here =
-            is_at(word, i) && word.symbols[i] == left && word.symbols[i + 1] == right;
+        const bool here = is_at(word, i) && word.symbols[i] == left && word.symbols[i + 1] == right;
         now.symbols.push_back(here ? joined : word.symbols[i]);
         now.spans.push_back(word.spans[i] + (here ? word.spans[i + 1] : 0));
         if (here) ++i;

@@ -14,8 +14,8 @@
 #include "encode/bpe_merges.hpp"
 #include "encode/bpe_models.hpp"
 #include "encode/unigram_model.hpp"
-#include "text/utf8.hpp"
 #include "encode/word_model.hpp"
+#include "text/utf8.hpp"
 
 /// A token of a word, and how many of its bytes it covers.
 struct Symbol {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "apply_step.hpp"
-#include "normalize/bert_normalizer.hpp"
 #include "fuzz_input.hpp"
 #include "naive_added_tokens.hpp"
+#include "normalize/bert_normalizer.hpp"
 #include "scan/pipeline.hpp"
 
 /// A text that owns its bytes and origins.
@@ -85,11 +85,11 @@ inline NaivePiece normalized(std::uint32_t kind, const NaivePiece& piece) {
 struct StepSpec {
   enum Kind { kScan, kSplit, kRewrite, kPrepend };
   Kind kind = kScan;
-  std::string text;                // a scanner's name; what is looked for; what is put before
-  std::uint32_t normalizer = 0;    // of a rewrite
-  bool punctuation = false;        // a split at punctuation
+  std::string text;              // a scanner's name; what is looked for; what is put before
+  std::uint32_t normalizer = 0;  // of a rewrite
+  bool punctuation = false;      // a split at punctuation
   bpe_beam::SplitBehavior behavior = bpe_beam::SplitBehavior::kIsolated;
-  bool flag = false;               // invert, or first_only
+  bool flag = false;  // invert, or first_only
 
   [[nodiscard]] std::unique_ptr<bpe_beam::PreTokenizerStep> make() const {
     using namespace bpe_beam;
@@ -204,9 +204,9 @@ struct PipelineSpec {
   [[nodiscard]] std::shared_ptr<const bpe_beam::Pipeline> make() const {
     std::vector<std::unique_ptr<bpe_beam::PreTokenizerStep>> made;
     for (const StepSpec& step : steps) made.push_back(step.make());
-    return std::make_shared<const bpe_beam::Pipeline>(
-        bpe_beam::AddedTokens(raw), bpe_beam::AddedTokens(clean), normalizer_of(normalizer),
-        std::move(made));
+    return std::make_shared<const bpe_beam::Pipeline>(bpe_beam::AddedTokens(raw),
+                                                      bpe_beam::AddedTokens(clean),
+                                                      normalizer_of(normalizer), std::move(made));
   }
 
   [[nodiscard]] std::vector<Event> run(std::string_view text,
@@ -302,10 +302,30 @@ inline std::vector<std::uint32_t> any_allowed(FuzzInput& input) {
 /// What pipelines and models of these headers have something to do with; or any bytes.
 inline std::string any_text(FuzzInput& input, std::size_t pieces) {
   if (input.below(8) == 0) return std::string(input.bytes(pieces));
-  constexpr std::string_view kPieces[] = {
-      "a", "b", "ab", "A",      " ",      "  ",     "<",      "é",    "E\u0301", "▁", ",", "1",
-      "中", "\n", "語", "\x80", "\xC3",   "\xFF",   "\u3000", "aaaa", "ﬁ",       "##",
-      "a\u0323\u0301", "İ"};
+  constexpr std::string_view kPieces[] = {"a",
+                                          "b",
+                                          "ab",
+                                          "A",
+                                          " ",
+                                          "  ",
+                                          "<",
+                                          "é",
+                                          "E\u0301",
+                                          "▁",
+                                          ",",
+                                          "1",
+                                          "中",
+                                          "\n",
+                                          "語",
+                                          "\x80",
+                                          "\xC3",
+                                          "\xFF",
+                                          "\u3000",
+                                          "aaaa",
+                                          "ﬁ",
+                                          "##",
+                                          "a\u0323\u0301",
+                                          "İ"};
   std::string text;
   while (pieces-- > 0 && !input.empty()) text += kPieces[input.below(std::size(kPieces))];
   return text;

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "naive_models.hpp"
 #include "count/packed_words.hpp"
+#include "naive_models.hpp"
 
 using SymbolPair = std::pair<std::uint32_t, std::uint32_t>;
 
@@ -60,7 +60,7 @@ inline std::map<SymbolPair, std::int64_t> naive_pairs(const CountedWords& words)
 }
 
 inline CountedWords naive_segments(const CountedWords& words, const std::set<SymbolPair>& hot,
-                              bool singles) {
+                                   bool singles) {
   CountedWords segments;
   for (const auto& [symbols, count] : words) {
     Ids segment;

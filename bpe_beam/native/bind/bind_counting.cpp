@@ -48,9 +48,8 @@ class PyWordTable {
   /// where it is. Returns (words, bytes of UTF-8, texts); fewer texts than the list has: the next
   /// one is no text, or not UTF-8, or has a lone surrogate.
   py::tuple add_text_list(const PyPipeline& pipeline, std::vector<std::uint32_t> added,
-                          const py::list& list, std::uint64_t first_document,
-                          std::size_t max_bytes, std::uint32_t partitions,
-                          const std::optional<py::callable>& on_full) {
+                          const py::list& list, std::uint64_t first_document, std::size_t max_bytes,
+                          std::uint32_t partitions, const std::optional<py::callable>& on_full) {
     std::vector<PyText> texts;
     texts.reserve(list.size());
     for (const py::handle text : list) {
@@ -182,11 +181,10 @@ class PyWordTable {
   static py::list as_list(std::vector<WordColumns> parts) {
     py::list result;
     for (WordColumns& part : parts) {
-      result.append(py::make_tuple(as_array(std::move(part.offsets)),
-                                   py::memoryview(as_array(std::move(part.bytes))),
-                                   as_array(std::move(part.counts)),
-                                   as_array(std::move(part.documents)),
-                                   as_array(std::move(part.words))));
+      result.append(py::make_tuple(
+          as_array(std::move(part.offsets)), py::memoryview(as_array(std::move(part.bytes))),
+          as_array(std::move(part.counts)), as_array(std::move(part.documents)),
+          as_array(std::move(part.words))));
     }
     return result;
   }
@@ -218,10 +216,8 @@ bool texts_ascend(const Buffer& data, const InputArray<std::int64_t>& offsets) {
 }
 
 /// See `add_id_counts`; `table` has two dimensions and is changed.
-void add_id_counts_to(const InputArray<std::uint32_t>& ids,
-                             const InputArray<std::int64_t>& offsets,
-                             const InputArray<std::uint32_t>& rows,
-                             InputArray<std::int64_t>& table) {
+void add_id_counts_to(const InputArray<std::uint32_t>& ids, const InputArray<std::int64_t>& offsets,
+                      const InputArray<std::uint32_t>& rows, InputArray<std::int64_t>& table) {
   if (table.ndim() != 2) throw std::invalid_argument("table must have two dimensions");
   const auto items = span_of(ids);
   const auto bounds = checked_offsets(offsets, items.size());
@@ -235,8 +231,7 @@ void add_id_counts_to(const InputArray<std::uint32_t>& ids,
 }
 
 /// See `add_times_made`; `made` is changed.
-bool add_times_made_to(const InputArray<std::int64_t>& merges,
-                              InputArray<std::int64_t>& made) {
+bool add_times_made_to(const InputArray<std::int64_t>& merges, InputArray<std::int64_t>& made) {
   const auto rows = span_of(merges);
   if (rows.size() % 3 != 0) throw std::invalid_argument("a merge must have three positions");
   const std::span<std::int64_t> times{made.mutable_data(), static_cast<std::size_t>(made.size())};
@@ -250,21 +245,20 @@ std::span<std::uint64_t> unsigned_span(InputArray<std::int64_t>& array) {
           static_cast<std::size_t>(array.size())};
 }
 
-py::tuple as_tuple(const WordAmounts& found) {
-  return py::make_tuple(found.words, found.continued, found.bytes, found.characters, found.bound);
+py::tuple as_tuple(const WordAmounts& amounts) {
+  return py::make_tuple(amounts.words, amounts.continued, amounts.bytes, amounts.characters,
+                        amounts.bound);
 }
 
 /// See `add_word_tokens`; `tokens` and `whole` are changed.
-py::tuple add_word_tokens_to(const Buffer& data,
-                                    const InputArray<std::int64_t>& offsets,
-                                    const InputArray<std::int64_t>& times,
-                                    const InputArray<std::uint32_t>& ids,
-                                    const InputArray<std::int64_t>& ends,
-                                    const InputArray<std::int64_t>& positions,
-                                    const InputArray<std::int64_t>& known,
-                                    std::optional<std::size_t> unknown, bool with_tokens,
-                                    InputArray<std::int64_t>& tokens,
-                                    InputArray<std::int64_t>& whole) {
+py::tuple add_word_tokens_to(const Buffer& data, const InputArray<std::int64_t>& offsets,
+                             const InputArray<std::int64_t>& times,
+                             const InputArray<std::uint32_t>& ids,
+                             const InputArray<std::int64_t>& ends,
+                             const InputArray<std::int64_t>& positions,
+                             const InputArray<std::int64_t>& known,
+                             std::optional<std::size_t> unknown, bool with_tokens,
+                             InputArray<std::int64_t>& tokens, InputArray<std::int64_t>& whole) {
   const std::string_view bytes = bytes_of(data);
   const auto bounds = span_of(offsets);
   check_offsets(bounds, bytes.size());
@@ -285,20 +279,21 @@ py::tuple add_word_tokens_to(const Buffer& data,
     return add_word_tokens(text, items, id_ends, counts, token_of, unknown.value_or(SIZE_MAX), all,
                            single);
   };
-  WordAmounts found;
+  WordAmounts amounts;
   {
     const py::gil_scoped_release release;
-    found = by_id.empty() ? add([&](std::uint32_t id) {
-      const auto at = std::lower_bound(sorted_ids.begin(), sorted_ids.end(), std::int64_t{id});
-      return at == sorted_ids.end() || *at != id
-                 ? SIZE_MAX
-                 : static_cast<std::size_t>(at - sorted_ids.begin());
-    })
-                          : add([&](std::uint32_t id) {
-      return id < by_id.size() ? static_cast<std::size_t>(by_id[id]) : SIZE_MAX;
-    });
+    amounts =
+        by_id.empty() ? add([&](std::uint32_t id) {
+          const auto at = std::lower_bound(sorted_ids.begin(), sorted_ids.end(), std::int64_t{id});
+          return at == sorted_ids.end() || *at != id
+                     ? SIZE_MAX
+                     : static_cast<std::size_t>(at - sorted_ids.begin());
+        })
+                      : add([&](std::uint32_t id) {
+                          return id < by_id.size() ? static_cast<std::size_t>(by_id[id]) : SIZE_MAX;
+                        });
   }
-  return as_tuple(found);
+  return as_tuple(amounts);
 }
 
 /// Words that have the text of a token.
@@ -315,31 +310,30 @@ class PyWholeWords {
     check_length("times", times.size(), bounds.size() - 1);
     const auto counts = span_of(times);
     const auto single = unsigned_span(whole);
-    WordAmounts found;
+    WordAmounts amounts;
     {
       const py::gil_scoped_release release;
-      found = add_whole_words(
-          [&](std::size_t i) { return text_at(bytes, bounds, i); }, counts,
-          [&](std::string_view text) {
-            const std::uint32_t token = tokens_.find(text);
-            return token == kNoId ? SIZE_MAX : std::size_t{token};
-          },
-          single);
+      amounts = add_whole_words([&](std::size_t i) { return text_at(bytes, bounds, i); }, counts,
+                                [&](std::string_view text) {
+                                  const std::uint32_t token = tokens_.find(text);
+                                  return token == kNoId ? SIZE_MAX : std::size_t{token};
+                                },
+                                single);
     }
-    return as_tuple(found);
+    return as_tuple(amounts);
   }
 
  private:
   static TokenIds texts_of(const Buffer& data, const InputArray<std::int64_t>& offsets) {
     const std::string_view bytes = bytes_of(data);
     const auto bounds = checked_offsets(offsets, bytes.size());
-    TokenIds found;
-    found.reserve(bounds.size() - 1);
+    TokenIds tokens;
+    tokens.reserve(bounds.size() - 1);
     for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
       const std::string_view text = text_at(bytes, bounds, i);
-      if (!text.empty()) found.emplace_back(text, static_cast<std::uint32_t>(i));
+      if (!text.empty()) tokens.emplace_back(text, static_cast<std::uint32_t>(i));
     }
-    return found;
+    return tokens;
   }
 
   TokenMap tokens_;
@@ -349,47 +343,53 @@ class PyWholeWords {
 
 void bind_counting(py::module_& m) {
   using namespace py::literals;
-  m.def("add_word_tokens", &add_word_tokens_to, "data"_a, "offsets"_a, "times"_a, "ids"_a, "ends"_a,
-        "positions"_a, "known"_a, "unknown"_a, "with_tokens"_a, "tokens"_a.noconvert(),
-        "whole"_a.noconvert(),
-        "Adds times[i] to tokens[t] for each token of each word i = data[offsets[i]:offsets[i + 1]] "
-        "with the ids ids[ends[i]:ends[i + 1]], and to whole[t] if that is its only token, not the "
-        "unknown one. t is positions[id], or the position among the ascending `known` ids if there "
-        "are no positions. Returns (words, continued words, bytes, characters, a bound of all "
-        "sums); without `with_tokens` tokens are not added.");
+  m.def(
+      "add_word_tokens", &add_word_tokens_to, "data"_a, "offsets"_a, "times"_a, "ids"_a, "ends"_a,
+      "positions"_a, "known"_a, "unknown"_a, "with_tokens"_a, "tokens"_a.noconvert(),
+      "whole"_a.noconvert(),
+      "Adds times[i] to tokens[t] for each token of each word i = data[offsets[i]:offsets[i + 1]] "
+      "with the ids ids[ends[i]:ends[i + 1]], and to whole[t] if that is its only token, not the "
+      "unknown one. t is positions[id], or the position among the ascending `known` ids if there "
+      "are no positions. Returns (words, continued words, bytes, characters, a bound of all "
+      "sums); without `with_tokens` tokens are not added.");
   py::class_<PyWholeWords>(m, "WholeWords", "Words that have the text of a token.")
       .def(py::init<const Buffer&, const InputArray<std::int64_t>&>(), "data"_a, "offsets"_a,
            "Token t has the text data[offsets[t]:offsets[t + 1]]; an empty one is of no word.")
       .def("add", &PyWholeWords::add, "data"_a, "offsets"_a, "times"_a, "whole"_a.noconvert(),
-           "Adds times[i] to whole[t] for each word i = data[offsets[i]:offsets[i + 1]] with the text "
+           "Adds times[i] to whole[t] for each word i = data[offsets[i]:offsets[i + 1]] with the "
+           "text "
            "of token t, the first if there are more; other words have several tokens. Returns as "
            "`add_word_tokens`.");
   m.def("add_times_made", &add_times_made_to, "merges"_a, "made"_a.noconvert(),
-        "Adds to the times that each token was made those of the tokens that it was merged to: for "
+        "Adds to the times that each token was made the times of the tokens it was merged to: for "
         "each row (left, right, joined), from the last to the first. False: a sum needs more than "
         "64 bits.");
-  m.def("add_id_counts", &add_id_counts_to, "ids"_a, "offsets"_a, "rows"_a,
-        "table"_a.noconvert(),
+  m.def("add_id_counts", &add_id_counts_to, "ids"_a, "offsets"_a, "rows"_a, "table"_a.noconvert(),
         "Adds 1 to table[rows[d], id] for each id of each document d, whose ids are "
         "ids[offsets[d]:offsets[d + 1]]; without rows all documents are of row 0.");
   m.def("texts_ascend", &texts_ascend, "data"_a, "offsets"_a,
         "Whether each text is not empty and is greater than the one before, by its bytes.");
-  m.def("partition_of", [](const py::bytes& word, std::uint32_t partitions) {
-          return partition_of(bytes_of(word), partitions);
-        }, "word"_a, "partitions"_a, "The word's partition, which never changes.");
+  m.def(
+      "partition_of",
+      [](const py::bytes& word, std::uint32_t partitions) {
+        return partition_of(bytes_of(word), partitions);
+      },
+      "word"_a, "partitions"_a, "The word's partition, which never changes.");
 
   py::class_<PyWordTable>(m, "WordTable", "Words and their 64-bit counts.")
       .def(py::init<bool>(), "with_places"_a)
-      .def("add_texts", &PyWordTable::add_texts, "pipeline"_a, "added"_a, "data"_a, "offsets"_a,
-           "documents"_a = py::none(), "max_bytes"_a = 0, "partitions"_a = 1,
-           "on_full"_a = py::none(),
-           "Adds the words of texts i = data[offsets[i]:offsets[i + 1]]; returns how many. `added`: "
-           "ids of the special tokens that are extracted from the texts. Before "
-           "the table would hold more than `max_bytes`, it is emptied: `on_full` gets its words as "
-           "`split` gives them, and must not use the table.")
+      .def(
+          "add_texts", &PyWordTable::add_texts, "pipeline"_a, "added"_a, "data"_a, "offsets"_a,
+          "documents"_a = py::none(), "max_bytes"_a = 0, "partitions"_a = 1,
+          "on_full"_a = py::none(),
+          "Adds the words of texts i = data[offsets[i]:offsets[i + 1]]; returns how many. `added`: "
+          "ids of the special tokens that are extracted from the texts. Before "
+          "the table would hold more than `max_bytes`, it is emptied: `on_full` gets its words as "
+          "`split` gives them, and must not use the table.")
       .def("add_text_list", &PyWordTable::add_text_list, "pipeline"_a, "added"_a, "texts"_a,
            "first_document"_a = 0, "max_bytes"_a = 0, "partitions"_a = 1, "on_full"_a = py::none(),
-           "As `add_texts`, for a list of str and bytes that no other thread changes; text i has the "
+           "As `add_texts`, for a list of str and bytes that no other thread changes; text i has "
+           "the "
            "position first_document + i. Returns (words, bytes of UTF-8, texts): fewer texts than "
            "there are if the next one is no text, not UTF-8, or has a lone surrogate.")
       .def("add_words", &PyWordTable::add_words, "data"_a, "offsets"_a, "counts"_a,

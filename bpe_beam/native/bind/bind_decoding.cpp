@@ -25,7 +25,7 @@ namespace {
 /// Return (bytes, int64 offsets of the texts in them), or None if an id has no token or another
 /// thread changes the ids meanwhile. kBehind bytes follow the last text.
 py::object decode_batch(const TokenBytes& tokens, const InputArray<std::uint32_t>& ids,
-                               const InputArray<std::int64_t>& offsets) {
+                        const InputArray<std::int64_t>& offsets) {
   const auto all = span_of(ids);
   const auto bounds = checked_offsets(offsets, all.size());
   const auto ids_at = [&](std::size_t text) {
@@ -60,8 +60,8 @@ py::object decode_batch(const TokenBytes& tokens, const InputArray<std::uint32_t
   return py::make_tuple(data, as_array(std::move(ends)));
 }
 
-/// The ids in lists of int, and the offsets of each list's first one; None if a row is no list, or has
-/// anything but int from 0 to 2^32 - 1.
+/// The ids in lists of int, and the offsets of each list's first one; None if a row is no list, or
+/// has anything but int from 0 to 2^32 - 1.
 py::object ids_of_lists(const py::list& rows) {
   std::vector<std::uint32_t> ids;
   std::vector<std::int64_t> offsets{0};
@@ -82,21 +82,21 @@ py::object ids_of_lists(const py::list& rows) {
   return py::make_tuple(as_array(std::move(ids)), as_array(std::move(offsets)));
 }
 
-/// The bytes of tokens in the byte-level alphabet; of other tokens their texts. `replaced`: the bytes
-/// of those that have others.
+/// The bytes of tokens in the byte-level alphabet; of other tokens their texts. `replaced`: the
+/// bytes of those that have others.
 TokenBytes token_bytes(const py::dict& tokens, const py::dict& replaced) {
   const ByteLevelAlphabet alphabet;
-  TokenIds found;
-  found.reserve(tokens.size() + replaced.size());
+  TokenIds ids;
+  ids.reserve(tokens.size() + replaced.size());
   for (const auto& [id, token] : tokens) {
     std::string bytes = utf8_of(token.ptr());
     static_cast<void>(alphabet.to_bytes(bytes));
-    found.emplace_back(std::move(bytes), id_of(id.ptr()));
+    ids.emplace_back(std::move(bytes), id_of(id.ptr()));
   }
   for (const auto& [id, bytes] : replaced) {
-    found.emplace_back(py::cast<std::string>(bytes), id_of(id.ptr()));
+    ids.emplace_back(py::cast<std::string>(bytes), id_of(id.ptr()));
   }
-  return TokenBytes(found);
+  return TokenBytes(ids);
 }
 
 bool texts_are_utf8_bytes(const Buffer& data, const InputArray<std::int64_t>& offsets) {
@@ -117,14 +117,15 @@ void bind_decoding(py::module_& m) {
         "The ids in lists of int, uint32[ids], and the offsets of each list's first one, "
         "int64[rows + 1]; None if there is anything else in them, or beyond 32 bits.");
 
-  py::class_<TokenBytes>(m, "TokenBytes", "Ids to bytes: those of each token, joined.")
+  py::class_<TokenBytes>(m, "TokenBytes", "Ids to the joined bytes of their tokens.")
       .def(
           "__init__",
           [](TokenBytes* self, const py::dict& tokens, const py::dict& replaced) {
             new (self) TokenBytes(token_bytes(tokens, replaced));
           },
           "tokens"_a, "replaced"_a,
-           "`tokens`: a str by id, in the byte-level alphabet or as they are; `replaced`: bytes by id.")
+          "`tokens`: a str by id, in the byte-level alphabet or as they are; `replaced`: bytes by "
+          "id.")
       .def("decode_batch", &decode_batch, "ids"_a, "offsets"_a,
            "The bytes of many texts and their int64 offsets, or None if an id has no token.");
 }

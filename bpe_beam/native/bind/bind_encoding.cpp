@@ -80,19 +80,19 @@ class PyEncoder {
 
   py::tuple encode_with_offsets(const Buffer& text, std::vector<std::uint32_t> allowed) {
     const std::string_view bytes = bytes_of(text);
-    IdsWithOffsets found;
+    IdsWithOffsets ids;
     {
       py::gil_scoped_release release;
       std::sort(allowed.begin(), allowed.end());
       const Borrowed state(*this);
       try {
-        encoder_.encode_with_offsets(bytes, allowed, *state, found);
+        encoder_.encode_with_offsets(bytes, allowed, *state, ids);
       } catch (const MissingSymbol& missing) {
         throw MissingSymbolIn{0, missing.begin, missing.end};
       }
     }
-    return py::make_tuple(as_array(std::move(found.ids)), as_array(std::move(found.begins)),
-                          as_array(std::move(found.ends)), as_array(std::move(found.added)));
+    return py::make_tuple(as_array(std::move(ids.ids)), as_array(std::move(ids.begins)),
+                          as_array(std::move(ids.ends)), as_array(std::move(ids.added)));
   }
 
   py::tuple encode_batch(const Buffer& data, const InputArray<std::int64_t>& offsets,
@@ -120,9 +120,8 @@ class PyEncoder {
       (void)ids.room(size / 4);
       const Borrowed state(*this);
       try {
-        encoder_.encode_words(bytes, bounds, *state, ids, [&] {
-          ends.push_back(static_cast<std::int64_t>(ids.size()));
-        });
+        encoder_.encode_words(bytes, bounds, *state, ids,
+                              [&] { ends.push_back(static_cast<std::int64_t>(ids.size())); });
       } catch (const MissingSymbol&) {
         const std::size_t word = ends.size() - 1;
         encode_document(text_at(bytes, bounds, word), word, {}, *state, ids);  // says where
@@ -153,8 +152,8 @@ class PyEncoder {
             return *text;
           },
           std::move(allowed));
-    } catch (const LoneSurrogateIn& found) {
-      const py::handle text = list[found.text];
+    } catch (const LoneSurrogateIn& surrogate) {
+      const py::handle text = list[surrogate.text];
       // Python's own error, which says where it is.
       (void)py::steal<py::object>(PyUnicode_AsUTF8String(text.ptr()));
       throw py::python_error();
@@ -247,15 +246,13 @@ class PyEncoder {
   std::vector<std::unique_ptr<EncodingState>> states_;
 };
 
-
 }  // namespace
 
 void bind_encoding(py::module_& m) {
   using namespace py::literals;
   m.attr("MissingSymbolError") = py::steal(
       PyErr_NewException("bpe_beam._native.MissingSymbolError", PyExc_ValueError, nullptr));
-  static const py::handle missing_symbol_error =
-      py::object(m.attr("MissingSymbolError")).release();
+  static const py::handle missing_symbol_error = py::object(m.attr("MissingSymbolError")).release();
   py::register_exception_translator([](const std::exception_ptr& error, void*) {
     try {
       std::rethrow_exception(error);
@@ -268,8 +265,8 @@ void bind_encoding(py::module_& m) {
   py::class_<PyEncoder>(m, "Encoder", "Texts to ids.")
       .def(py::init<const PyPipeline&, const PyModel&, std::size_t>(), "pipeline"_a, "model"_a,
            "cache_bytes"_a = kCacheBytes)
-      .def("encode", &PyEncoder::encode, "text"_a,
-           "allowed"_a = std::vector<std::uint32_t>{}, "The ids of one text: uint32[n].")
+      .def("encode", &PyEncoder::encode, "text"_a, "allowed"_a = std::vector<std::uint32_t>{},
+           "The ids of one text: uint32[n].")
       .def("encode_to_list", &PyEncoder::encode_to_list, "text"_a,
            "allowed"_a = std::vector<std::uint32_t>{}, "The same as a list.")
       .def("encode_with_offsets", &PyEncoder::encode_with_offsets, "text"_a,

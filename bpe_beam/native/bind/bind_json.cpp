@@ -47,9 +47,7 @@ class PythonJson {
   /// Reads from `source`, bytes, which the merges keep alive.
   explicit PythonJson(py::object source) : source_(std::move(source)) {}
 
-  bool begin_object() {
-    return !in_merges_ && push(py::steal<py::object>(PyDict_New()), true);
-  }
+  bool begin_object() { return !in_merges_ && push(py::steal<py::object>(PyDict_New()), true); }
 
   bool begin_array() {
     if (in_merges_) return !std::exchange(in_pair_, true);
@@ -136,7 +134,7 @@ class PythonJson {
     return py::steal<py::object>(made);
   }
 
-  /// Whether the next value is that of `model.merges`.
+  /// Whether the next value is `model.merges`.
   [[nodiscard]] bool at_merges() const {
     return keys_.size() == 2 && objects_[0] && objects_[1] && is_key(0, "model") &&
            is_key(1, "merges");
@@ -182,7 +180,7 @@ class PythonJson {
 
   py::object source_;
   py::object result_;
-  PyMerges merges_;                      // while they are read
+  PyMerges merges_;                     // while they are read
   std::vector<std::string_view> pair_;  // the tokens of the merge at hand
   bool in_merges_ = false;
   bool in_pair_ = false;
@@ -356,19 +354,22 @@ void bind_json(py::module_& m) {
         "What json.loads makes of UTF-8 JSON; NotImplemented where it may be refused.");
   m.def("is_plain_vocab", &is_plain_vocab, "vocab"_a, "max_id"_a,
         "Whether tokens are str and not empty, and ids int from 0 to max_id in ascending order.");
-  m.def("join_json", &join_json, "parts"_a,
-        "The bytes of a tokenizer.json from its parts in order: bytes, Merges, and a dict of ids by "
-        "token. Merges and vocabulary get the line breaks that they have in the file's model.");
+  m.def(
+      "join_json", &join_json, "parts"_a,
+      "The bytes of a tokenizer.json from its parts in order: bytes, Merges, and a dict of ids by "
+      "token. Merges and vocabulary get the line breaks that they have in the file's model.");
   py::class_<PyMerges>(m, "Merges", "Merges by rank: a sequence of pairs of str.")
       .def(
           "__init__",
-          [](PyMerges* self, const py::sequence& merges) { new (self) PyMerges(merges_of(merges)); },
-          "merges"_a,
-           "Of two str or one with a space each, up to the first that is neither.")
+          [](PyMerges* self, const py::sequence& merges) {
+            new (self) PyMerges(merges_of(merges));
+          },
+          "merges"_a, "Of two str or one with a space each, up to the first that is neither.")
       .def("__len__", [](const PyMerges& merges) { return merges.pairs.size(); })
       .def("__getitem__", &merge_at, "rank"_a)
-      .def("__eq__", [](const PyMerges& a, const PyMerges& b) { return a.pairs == b.pairs; },
-           py::is_operator())
+      .def(
+          "__eq__", [](const PyMerges& a, const PyMerges& b) { return a.pairs == b.pairs; },
+          py::is_operator())
       .def("__reduce__", [](const py::object& merges) {
         return py::make_tuple(merges.type(), py::make_tuple(py::list(merges)));
       });
@@ -387,18 +388,21 @@ void bind_json(py::module_& m) {
             }
             new (self) PyMergeIds{merge_ids(vocab, pairs, prefix)};
           },
-           "vocab"_a, "merges"_a, "prefix"_a,
-           "Of pairs of tokens, up to the first pair of which a token is not in the vocabulary; the "
-           "right token's prefix is dropped.")
+          "vocab"_a, "merges"_a, "prefix"_a,
+          "Of pairs of tokens, up to the first pair of which a token is not in the vocabulary; the "
+          "right token's prefix is dropped.")
       .def("__len__", [](const PyMergeIds& merges) { return merges.rows.size(); })
-      .def("ids", [](const PyMergeIds& merges) {
-             std::vector<std::uint32_t> ids;
-             ids.reserve(3 * merges.rows.size());
-             for (const auto& [left, right, joined] : merges.rows) {
-               ids.insert(ids.end(), {left, right, joined});
-             }
-             return as_array(std::move(ids));
-           }, "uint32[3 * merges]: the left, the right and the joined id of each.");
+      .def(
+          "ids",
+          [](const PyMergeIds& merges) {
+            std::vector<std::uint32_t> ids;
+            ids.reserve(3 * merges.rows.size());
+            for (const auto& [left, right, joined] : merges.rows) {
+              ids.insert(ids.end(), {left, right, joined});
+            }
+            return as_array(std::move(ids));
+          },
+          "uint32[3 * merges]: the left, the right and the joined id of each.");
 }
 
 }  // namespace bpe_beam

@@ -69,8 +69,7 @@ class PyBpeLearner {
         counts.push_back(merge.count);
       }
     }
-    return py::make_tuple(as_array(std::move(rows), 3),
-                          as_array(std::move(counts)));
+    return py::make_tuple(as_array(std::move(rows), 3), as_array(std::move(counts)));
   }
 
   bool stopped() {
@@ -94,7 +93,8 @@ class PyBpeLearner {
   py::list tokens() {
     const std::lock_guard lock(mutex_);
     py::list result;
-    for (const std::string& token : learner_->tokens()) result.append(py::bytes(token.data(), token.size()));
+    for (const std::string& token : learner_->tokens())
+      result.append(py::bytes(token.data(), token.size()));
     return result;
   }
 
@@ -115,18 +115,17 @@ void bind_learning(py::module_& m) {
                     std::optional<std::uint64_t>, const std::optional<InputArray<std::uint32_t>>&,
                     bool, std::optional<std::uint64_t>, std::optional<std::uint64_t>>(),
            "symbols"_a, "offsets"_a, "counts"_a, "tokens"_a, "vocab_size"_a, "min_frequency"_a,
-           "tie_break"_a, "score"_a = "count", "prefix"_a = "",
-           "max_token_length"_a = py::none(), "spans"_a = py::none(),
-           "stop_at_known"_a = false, "max_text"_a = py::none(),
+           "tie_break"_a, "score"_a = "count", "prefix"_a = "", "max_token_length"_a = py::none(),
+           "spans"_a = py::none(), "stop_at_known"_a = false, "max_text"_a = py::none(),
            "max_positions"_a = py::none())
       .def("learn", &PyBpeLearner::learn, "limit"_a,
            "The next merges, at most `limit`: (uint32[n, 3] left, right, joined; int64[n] counts).")
       .def_prop_ro("stopped", &PyBpeLearner::stopped,
-                             "Whether it ended after a merge whose token had an id before.")
+                   "Whether it ended after a merge whose token had an id before.")
       .def_prop_ro("text_full", &PyBpeLearner::text_full,
-                             "Whether it ended before a merge beyond `max_text`.")
+                   "Whether it ended before a merge beyond `max_text`.")
       .def_prop_ro("token_count", &PyBpeLearner::token_count,
-                             "The number of tokens that the words have now.")
+                   "The number of tokens that the words have now.")
       .def("tokens", &PyBpeLearner::tokens, "The bytes of every id.");
 }
 

@@ -44,7 +44,7 @@ PyModel with_merge_rows(const py::object& merges, Make&& make) {
 }
 
 PyModel byte_bpe(const py::object& merges, const std::vector<std::uint32_t>& byte_ids,
-                        const py::object& whole_words) {
+                 const py::object& whole_words) {
   check_length("byte_ids", byte_ids.size(), 256);
   const TokenIds whole = byte_token_ids(whole_words);
   return with_merge_rows(merges, [&](std::span<const MergeRow> rows) -> PyModel {
@@ -53,13 +53,12 @@ PyModel byte_bpe(const py::object& merges, const std::vector<std::uint32_t>& byt
   });
 }
 
-PyModel char_bpe(const py::object& merges, const py::object& tokens,
-                        std::string prefix, std::string suffix, std::optional<std::uint32_t> unk,
-                        bool fuse_unk, bool ignore_merges,
-                        std::vector<std::uint32_t> byte_fallback) {
+PyModel char_bpe(const py::object& merges, const py::object& tokens, std::string prefix,
+                 std::string suffix, std::optional<std::uint32_t> unk, bool fuse_unk,
+                 bool ignore_merges, std::vector<std::uint32_t> byte_fallback) {
   if (!byte_fallback.empty()) check_length("byte_fallback", byte_fallback.size(), 256);
-  CharBpeSettings settings{std::move(prefix), std::move(suffix), unk, fuse_unk, ignore_merges,
-                           std::move(byte_fallback)};
+  CharBpeSettings settings{std::move(prefix), std::move(suffix), unk,
+                           fuse_unk,          ignore_merges,     std::move(byte_fallback)};
   const TokenIds known = token_ids(tokens);
   return with_merge_rows(merges, [&](std::span<const MergeRow> rows) -> PyModel {
     const py::gil_scoped_release release;
@@ -76,7 +75,7 @@ double reread(double number) {
 }
 
 PyModel unigram(const std::vector<std::pair<py::object, double>>& pieces,
-                       std::optional<std::uint32_t> unk, std::vector<std::uint32_t> byte_ids) {
+                std::optional<std::uint32_t> unk, std::vector<std::uint32_t> byte_ids) {
   if (!byte_ids.empty()) check_length("byte_ids", byte_ids.size(), 256);
   if (unk && *unk >= pieces.size()) throw std::invalid_argument("unk must be the id of a piece");
   for (const std::uint32_t id : byte_ids) {
@@ -94,8 +93,8 @@ PyModel unigram(const std::vector<std::pair<py::object, double>>& pieces,
 }
 
 PyModel sentencepiece_bpe(const InputArray<std::uint32_t>& merges,
-                                 const InputArray<std::uint32_t>& ranks, const py::object& symbols,
-                                 std::uint32_t unk, std::vector<std::uint32_t> byte_ids) {
+                          const InputArray<std::uint32_t>& ranks, const py::object& symbols,
+                          std::uint32_t unk, std::vector<std::uint32_t> byte_ids) {
   if (!byte_ids.empty()) check_length("byte_ids", byte_ids.size(), 256);
   return {std::make_shared<SentencePieceBpe>(TiedMerges(merge_rows(merges), span_of(ranks)),
                                              token_ids(symbols), unk, std::move(byte_ids))};
@@ -105,12 +104,12 @@ PyModel sentencepiece_unigram(
     const std::vector<std::tuple<py::object, std::uint32_t, float, bool>>& pieces,
     std::uint32_t unk, std::vector<std::uint32_t> byte_ids) {
   if (!byte_ids.empty()) check_length("byte_ids", byte_ids.size(), 256);
-  std::vector<ScoredPiece> found;
+  std::vector<ScoredPiece> scored;
   for (const auto& [text, id, score, user_defined] : pieces) {
-    found.push_back({utf8_of(text.ptr()), id, score, user_defined});
+    scored.push_back({utf8_of(text.ptr()), id, score, user_defined});
   }
   const py::gil_scoped_release release;
-  return {std::make_shared<SentencePieceUnigram>(std::move(found), unk, std::move(byte_ids))};
+  return {std::make_shared<SentencePieceUnigram>(std::move(scored), unk, std::move(byte_ids))};
 }
 
 /// uint32[n, 3]: the numbers of the left, the right and the merged token.
@@ -134,31 +133,40 @@ void bind_models(py::module_& m) {
   using namespace py::literals;
   py::class_<PyModel>(m, "Model", "Turns words into tokens.");
   m.def("byte_bpe", &byte_bpe, "merges"_a, "byte_ids"_a, "whole_words"_a,
-        "BPE over bytes; `merges`: MergeIds, or uint32[n, 3] by rank; `whole_words`: (bytes, id) of each, or a "
+        "BPE over bytes; `merges`: MergeIds, or uint32[n, 3] by rank; `whole_words`: (bytes, id) "
+        "of each, or a "
         "dict of ids by token, of which those in the byte-level alphabet count.");
   m.def("char_bpe", &char_bpe, "merges"_a, "tokens"_a, "prefix"_a, "suffix"_a, "unk"_a,
         "fuse_unk"_a, "ignore_merges"_a, "byte_fallback"_a, "BPE over characters.");
-  m.def("wordpiece", [](const py::object& tokens, const std::string& prefix,
-                        std::optional<std::uint32_t> unk, std::size_t max_characters) {
-          return PyModel{std::make_shared<WordPieceModel>(token_ids(tokens), prefix, unk.value_or(kNoId),
-                                                          max_characters)};
-        }, "tokens"_a, "prefix"_a, "unk"_a, "max_characters"_a, "Longest match first.");
-  m.def("word_level", [](const py::object& tokens, std::optional<std::uint32_t> unk) {
-          return PyModel{std::make_shared<WordLevelModel>(token_ids(tokens), unk.value_or(kNoId))};
-        }, "tokens"_a, "unk"_a, "A word is a token, or unknown.");
+  m.def(
+      "wordpiece",
+      [](const py::object& tokens, const std::string& prefix, std::optional<std::uint32_t> unk,
+         std::size_t max_characters) {
+        return PyModel{std::make_shared<WordPieceModel>(token_ids(tokens), prefix,
+                                                        unk.value_or(kNoId), max_characters)};
+      },
+      "tokens"_a, "prefix"_a, "unk"_a, "max_characters"_a, "Longest match first.");
+  m.def(
+      "word_level",
+      [](const py::object& tokens, std::optional<std::uint32_t> unk) {
+        return PyModel{std::make_shared<WordLevelModel>(token_ids(tokens), unk.value_or(kNoId))};
+      },
+      "tokens"_a, "unk"_a, "A word is a token, or unknown.");
 
-  m.def("unigram", &unigram, "pieces"_a, "unk"_a, "byte_ids"_a,
-        "The pieces of the highest sum of scores; `pieces`: (str, score) by id; `byte_ids`: 256 ids "
-        "of the bytes of unknown characters, or none.");
+  m.def(
+      "unigram", &unigram, "pieces"_a, "unk"_a, "byte_ids"_a,
+      "The pieces of the highest sum of scores; `pieces`: (str, score) by id; `byte_ids`: 256 ids "
+      "of the bytes of unknown characters, or none.");
 
   m.def("sentencepiece_bpe", &sentencepiece_bpe, "merges"_a, "ranks"_a, "symbols"_a, "unk"_a,
         "byte_ids"_a,
         "BPE of which several merges may have one rank; `merges`: uint32[n, 3] of left, right, "
         "joined; `ranks`: uint32[n]; `symbols`: ids of characters, and of texts that never merge, "
         "the longest first; `byte_ids`: 256 ids of the bytes of unknown characters, or none.");
-  m.def("sentencepiece_unigram", &sentencepiece_unigram, "pieces"_a, "unk"_a, "byte_ids"_a,
-        "Unigram in SentencePiece's floats; `pieces`: (str, id, score, whether it is user-defined); "
-        "`byte_ids`: 256 ids of the bytes of unknown characters, or none.");
+  m.def(
+      "sentencepiece_unigram", &sentencepiece_unigram, "pieces"_a, "unk"_a, "byte_ids"_a,
+      "Unigram in SentencePiece's floats; `pieces`: (str, id, score, whether it is user-defined); "
+      "`byte_ids`: 256 ids of the bytes of unknown characters, or none.");
 
   m.def("rank_merges", &rank_merges, "tokens"_a,
         "The merges of tokens in the order of their ranks: rows of (left, right, joined).");

@@ -40,9 +40,9 @@ class CallbackMatcher final : public Matcher {
   void find(std::string_view text, std::vector<Span>& out) const override {
     Deadline::check();
     const py::gil_scoped_acquire gil;
-    const py::object found = callable_(py::bytes(text.data(), text.size()));
+    const py::object spans = callable_(py::bytes(text.data(), text.size()));
     std::size_t last = 0;
-    for (const py::handle item : found) {
+    for (const py::handle item : spans) {
       const auto [begin, end] = py::cast<std::pair<std::size_t, std::size_t>>(item);
       if (begin < last || end < begin || end > text.size()) {
         throw std::invalid_argument("the matcher's span (" + std::to_string(begin) + ", " +
@@ -179,8 +179,9 @@ std::unique_ptr<Normalizer> make_normalizer(py::handle described) {
 
 void bind_normalizing(py::module_& m) {
   using namespace py::literals;
-  m.def("check_charsmap", [](const py::bytes& data) { const Charsmap map{bytes_of(data)}; },
-        "data"_a, "Raises ValueError, which says what is wrong with a precompiled charsmap.");
+  m.def(
+      "check_charsmap", [](const py::bytes& data) { const Charsmap map{bytes_of(data)}; }, "data"_a,
+      "Raises ValueError, which says what is wrong with a precompiled charsmap.");
   m.def("normalize", &normalize_text, "step"_a, "text"_a, "with_origins"_a,
         "UTF-8 `text` after a step: (bytes, int64[bytes, 2] origins in `text` or None).");
 }

@@ -46,17 +46,19 @@ std::unique_ptr<PreTokenizerStep> make_step(const py::tuple& step) {
   if (kind == "prepend") {
     return std::make_unique<PrependStep>(py::cast<std::string>(step[1]), py::cast<bool>(step[2]));
   }
-  if (kind == "fixed_length") return std::make_unique<FixedLengthStep>(py::cast<std::size_t>(step[1]));
-  throw std::invalid_argument("step must be scan, fixed_length, split, rewrite or prepend, got " + kind);
+  if (kind == "fixed_length")
+    return std::make_unique<FixedLengthStep>(py::cast<std::size_t>(step[1]));
+  throw std::invalid_argument("step must be scan, fixed_length, split, rewrite or prepend, got " +
+                              kind);
 }
 
 /// (content, id, single_word, lstrip, rstrip, normalized, special).
 using AddedTuple = std::tuple<std::string, std::uint32_t, bool, bool, bool, bool, bool>;
 
 std::shared_ptr<const Pipeline> make_pipeline(const std::vector<AddedTuple>& added,
-                                                     const py::object& normalizer,
-                                                     const std::vector<py::tuple>& steps,
-                                                     double text_seconds) {
+                                              const py::object& normalizer,
+                                              const std::vector<py::tuple>& steps,
+                                              double text_seconds) {
   std::unique_ptr<Normalizer> normalizing;
   if (!normalizer.is_none()) normalizing = make_normalizer(normalizer);
   std::vector<AddedToken> raw;
@@ -129,16 +131,16 @@ class TokenFinder {
   [[nodiscard]] py::list find(const Buffer& data, std::vector<std::uint32_t> allowed) const {
     const std::string_view bytes = bytes_of(data);
     std::sort(allowed.begin(), allowed.end());
-    py::list found;
+    py::list matches;
     const auto append = [&](const py::object& id, const TextView& place) {
       const auto begin = static_cast<std::size_t>(place.bytes.data() - bytes.data());
-      found.append(py::make_tuple(id, begin, begin + place.bytes.size()));
+      matches.append(py::make_tuple(id, begin, begin + place.bytes.size()));
     };
     tokens_.extract(
         TextView{bytes, nullptr}, allowed, [](const TextView&) {},
         [&](std::uint32_t id, const TextView& place) { append(py::int_(id), place); },
         [&](const TextView& place) { append(py::none(), place); });
-    return found;
+    return matches;
   }
 
  private:
@@ -175,12 +177,14 @@ void bind_pipeline(py::module_& m) {
     } catch (const TextTimeout& timeout) {
       const std::string message =
           "one text takes over " + std::to_string(std::llround(timeout.seconds)) +
-          " seconds of CPU time: the tokenizer's normalizer, pre-tokenizer, added tokens or decoder "
+          " seconds of CPU time: the tokenizer's normalizer, pre-tokenizer, added tokens or "
+          "decoder "
           "are too slow for it; BPE_BEAM_TEXT_SECONDS=N in the environment allows N seconds";
       PyErr_SetString(data_error.ptr(), message.c_str());
     }
   });
-  py::class_<TextDeadline>(m, "TextDeadline", "A context in which the thread's text has a deadline.")
+  py::class_<TextDeadline>(m, "TextDeadline",
+                           "A context in which the thread's text has a deadline.")
       .def(py::init<double>(), "seconds"_a)
       .def("__enter__", &TextDeadline::enter)
       .def("__exit__", &TextDeadline::exit);
@@ -189,8 +193,8 @@ void bind_pipeline(py::module_& m) {
         "The CPU seconds that the current text has left; infinity where no deadline is set.");
   m.def("check_deadline", &Deadline::check, "Raises DataError if the time is over.");
   py::class_<TokenFinder>(m, "TokenFinder", "Finds the texts of tokens in a text.")
-      .def(py::init<const std::vector<std::tuple<std::string, std::uint32_t, bool>>&>(),
-           "tokens"_a, "`tokens`: (content, id, special) of each.")
+      .def(py::init<const std::vector<std::tuple<std::string, std::uint32_t, bool>>&>(), "tokens"_a,
+           "`tokens`: (content, id, special) of each.")
       .def("find", &TokenFinder::find, "data"_a, "allowed"_a = std::vector<std::uint32_t>{},
            "(id, begin, end) of each token in UTF-8, leftmost first, of those the longest that "
            "counts; (None, begin, end) of special tokens that are not allowed.");
@@ -201,9 +205,9 @@ void bind_pipeline(py::module_& m) {
              const std::vector<py::tuple>& steps, double text_seconds) {
             new (self) PyPipeline{make_pipeline(added, normalizer, steps, text_seconds)};
           },
-           "added"_a, "normalizer"_a.none(), "steps"_a,
-           "text_seconds"_a = std::numeric_limits<double>::infinity(),
-           "`added`: (content, id, single_word, lstrip, rstrip, normalized, special) of each.")
+          "added"_a, "normalizer"_a.none(), "steps"_a,
+          "text_seconds"_a = std::numeric_limits<double>::infinity(),
+          "`added`: (content, id, single_word, lstrip, rstrip, normalized, special) of each.")
       .def("words", &words_of, "text"_a, "allowed"_a = std::vector<std::uint32_t>{},
            "The words of a text as bytes; added tokens that count are extracted.");
 }

@@ -39,25 +39,22 @@ py::tuple as_tuple(Records&& records) {
                         strings_as_array(records.ids), as_array(records.ids.release_offsets()),
                         as_array(std::move(records.has_id)), strings_as_array(records.sources),
                         as_array(records.sources.release_offsets()),
-                        as_array(std::move(records.starts)),
-                        as_array(std::move(rows), 5),
+                        as_array(std::move(records.starts)), as_array(std::move(rows), 5),
                         records.reached.start, records.reached.search, records.reached.records);
 }
 
-Cut checked_cut(std::span<const char> data, std::size_t start, std::size_t search,
-                       std::size_t stop, bool final, std::size_t max_records,
-                       std::size_t max_bytes) {
+Cut checked_cut(std::span<const char> data, std::size_t start, std::size_t search, std::size_t stop,
+                bool final, std::size_t max_records, std::size_t max_bytes) {
   if (start > data.size() || max_records == 0) {
     throw std::invalid_argument("start must be within the data, and max_records at least 1");
   }
   return {start, search, stop, final, max_records, max_bytes};
 }
 
-py::tuple text_records_of(const Buffer& data, const std::string& separator,
-                                 std::size_t start, std::size_t search, std::size_t stop,
-                                 bool final, std::size_t max_records, std::size_t max_bytes,
-                                 const std::optional<std::string>& id_prefix,
-                                 std::uint64_t base) {
+py::tuple text_records_of(const Buffer& data, const std::string& separator, std::size_t start,
+                          std::size_t search, std::size_t stop, bool final, std::size_t max_records,
+                          std::size_t max_bytes, const std::optional<std::string>& id_prefix,
+                          std::uint64_t base) {
   const std::span<const char> bytes = bytes_of(data);
   const Cut cut = checked_cut(bytes, start, search, stop, final, max_records, max_bytes);
   if (valid_utf8_prefix(separator) < separator.size()) {
@@ -72,11 +69,11 @@ py::tuple text_records_of(const Buffer& data, const std::string& separator,
 }
 
 py::tuple jsonl_records_of(const Buffer& data, std::size_t start, std::size_t search,
-                                  std::size_t stop, bool final, std::size_t max_records,
-                                  std::size_t max_bytes, const std::vector<std::string>& text,
-                                  const std::vector<std::string>& id,
-                                  const std::vector<std::string>& source,
-                                  const std::string& other_source) {
+                           std::size_t stop, bool final, std::size_t max_records,
+                           std::size_t max_bytes, const std::vector<std::string>& text,
+                           const std::vector<std::string>& id,
+                           const std::vector<std::string>& source,
+                           const std::string& other_source) {
   if (std::max({text.size(), id.size(), source.size()}) > kMaxPathDepth) {
     throw std::invalid_argument("a field path must have at most 16 names");
   }
@@ -90,11 +87,10 @@ py::tuple jsonl_records_of(const Buffer& data, std::size_t start, std::size_t se
   return as_tuple(std::move(records));
 }
 
-py::tuple csv_records_of(const Buffer& data, std::size_t start, std::size_t stop,
-                                bool final, std::size_t max_records, std::size_t max_bytes,
-                                char delimiter, std::size_t columns,
-                                const std::array<std::int64_t, 3>& taken,
-                                const std::string& other_source) {
+py::tuple csv_records_of(const Buffer& data, std::size_t start, std::size_t stop, bool final,
+                         std::size_t max_records, std::size_t max_bytes, char delimiter,
+                         std::size_t columns, const std::array<std::int64_t, 3>& taken,
+                         const std::string& other_source) {
   const std::span<const char> bytes = bytes_of(data);
   const Cut cut = checked_cut(bytes, start, start, stop, final, max_records, max_bytes);
   CsvColumns wanted{delimiter, columns, {}, other_source};
@@ -110,43 +106,43 @@ py::tuple csv_records_of(const Buffer& data, std::size_t start, std::size_t stop
 
 /// (the fields of the record that begins at `start`, where the next begins); None if it is not
 /// complete, or if its quotes are invalid.
-py::object csv_fields_of(const Buffer& data, std::size_t start, bool final,
-                                char delimiter) {
+py::object csv_fields_of(const Buffer& data, std::size_t start, bool final, char delimiter) {
   const std::span<const char> bytes = bytes_of(data);
   if (start > bytes.size()) throw std::invalid_argument("start must be within the data");
   py::list fields;
-  const auto found = read_csv_record(
-      bytes, start, final, delimiter, [&](std::size_t, const CsvField& field) {
+  const auto record =
+      read_csv_record(bytes, start, final, delimiter, [&](std::size_t, const CsvField& field) {
         Strings text(field.raw.size());
         field.append_to(text);
         fields.append(py::bytes(text.bytes().data(), text.bytes().size()));
       });
-  if (!found || found->flaw != Flaw::kNone) return py::none();
-  return py::make_tuple(fields, found->next);
+  if (!record || record->flaw != Flaw::kNone) return py::none();
+  return py::make_tuple(fields, record->next);
 }
 
-std::int64_t find_csv_record_of(const Buffer& data, std::size_t start, bool final,
-                                 char delimiter, std::size_t columns) {
+std::int64_t find_csv_record_of(const Buffer& data, std::size_t start, bool final, char delimiter,
+                                std::size_t columns) {
   const std::span<const char> bytes = bytes_of(data);
-  std::size_t found = kNotFound;
+  std::size_t position = kNotFound;
   {
     const py::gil_scoped_release release;
-    found = find_csv_record(bytes, start, final, delimiter, columns);
+    position = find_csv_record(bytes, start, final, delimiter, columns);
   }
-  return found == kNotFound ? -1 : static_cast<std::int64_t>(found);
+  return position == kNotFound ? -1 : static_cast<std::int64_t>(position);
 }
 
-py::tuple separator_end_of(const Buffer& data, const std::string& separator,
-                                  std::size_t search, std::size_t at_least) {
+py::tuple separator_end_of(const Buffer& data, const std::string& separator, std::size_t search,
+                           std::size_t at_least) {
   const std::span<const char> bytes = bytes_of(data);
   if (separator.empty()) throw std::invalid_argument("separator must not be empty");
-  SeparatorEnd found{};
+  SeparatorEnd separator_end{};
   {
     const py::gil_scoped_release release;
-    found = first_separator_end(bytes, separator, search, at_least);
+    separator_end = first_separator_end(bytes, separator, search, at_least);
   }
-  const auto end = found.end == kNotFound ? std::int64_t{-1} : static_cast<std::int64_t>(found.end);
-  return py::make_tuple(end, found.search);
+  const auto end = separator_end.end == kNotFound ? std::int64_t{-1}
+                                                  : static_cast<std::int64_t>(separator_end.end);
+  return py::make_tuple(end, separator_end.search);
 }
 
 std::int64_t last_gap_of(const Buffer& data, const std::string& separator) {
@@ -192,8 +188,9 @@ void bind_records(py::module_& m) {
   m.def("separator_end", &separator_end_of, "data"_a, "separator"_a, "search"_a, "at_least"_a,
         "Left to right from `search`: (the first end of a separator at or after `at_least`, or "
         "-1; where to go on).");
-  m.def("last_gap", &last_gap_of, "data"_a, "separator"_a,
-        "The last position that no occurrence of `separator` (2 bytes or more) lies across, or -1.");
+  m.def(
+      "last_gap", &last_gap_of, "data"_a, "separator"_a,
+      "The last position that no occurrence of `separator` (2 bytes or more) lies across, or -1.");
 }
 
 }  // namespace bpe_beam

@@ -23,7 +23,7 @@ namespace {
 class CheckedWords {
  public:
   CheckedWords(const Buffer& data, const InputArray<std::int64_t>& offsets,
-             const InputArray<std::int64_t>& counts)
+               const InputArray<std::int64_t>& counts)
       : words_{bytes_of(data), span_of(offsets), span_of(counts)} {
     check_offsets(words_.offsets, words_.data.size());
     check_length("counts", words_.counts.size(), words_.size());
@@ -46,7 +46,7 @@ py::tuple to_python(PairColumns&& columns) {
 }
 
 py::tuple pack_symbols(const InputArray<std::uint32_t>& symbols,
-                              const InputArray<std::int64_t>& offsets) {
+                       const InputArray<std::int64_t>& offsets) {
   const auto ids = span_of(symbols);
   const auto bounds = span_of(offsets);
   check_offsets(bounds, ids.size());
@@ -210,7 +210,7 @@ class PyFrequentPairs {
   }
 
   [[nodiscard]] py::tuple segments(const Buffer& data, const InputArray<std::int64_t>& offsets,
-                              const InputArray<std::int64_t>& counts, bool singles) const {
+                                   const InputArray<std::int64_t>& counts, bool singles) const {
     const CheckedWords checked(data, offsets, counts);
     PackedColumns out;
     {
@@ -238,7 +238,7 @@ void bind_rounds(py::module_& m) {
       .def("add_words", &PyPairTable::add_words, "data"_a, "offsets"_a, "counts"_a,
            "widths"_a = py::none(), "max_length"_a = py::none(),
            "Counts the adjacent pairs of packed words, overlapping ones each. With widths (by id) "
-           "not those of max_length and more characters, unless of two.")
+           "no pair of max_length or more characters, unless of two.")
       .def("add", &PyPairTable::add, "lefts"_a, "rights"_a, "counts"_a,
            "Adds pairs with their counts.")
       .def("add_table", &PyPairTable::add_table, "other"_a)
@@ -256,10 +256,10 @@ void bind_rounds(py::module_& m) {
   py::class_<PyRewriter>(m, "Rewriter", "Applies batches of merges to packed words.")
       .def(py::init<const std::vector<InputArray<std::uint32_t>>&>(), "batches"_a)
       .def("rewrite", &PyRewriter::rewrite, "data"_a, "offsets"_a, "counts"_a,
-           "The words after the merges, without those of one symbol: (data, offsets, counts).");
+           "The words after the merges, without words of one symbol: (data, offsets, counts).");
 
   py::class_<PyFrequentPairs>(m, "FrequentPairs",
-                             "Splits packed words where a pair is none of these.")
+                              "Splits packed words where a pair is none of these.")
       .def(py::init<const InputArray<std::uint32_t>&, const InputArray<std::uint32_t>&>(),
            "lefts"_a, "rights"_a)
       .def("segments", &PyFrequentPairs::segments, "data"_a, "offsets"_a, "counts"_a, "singles"_a,

@@ -22,14 +22,13 @@ namespace {
 
 /// About the bytes of the records of some documents, or more: what is not used costs nothing.
 std::size_t expected_bytes(std::span<const std::uint32_t> ids,
-                                  std::span<const std::int64_t> bounds) {
+                           std::span<const std::int64_t> bounds) {
   constexpr std::size_t kId = 3;
   constexpr std::size_t kAroundIds = 80;
   return kId * ids.size() + kAroundIds * bounds.size();
 }
 
-Array tf_records(const InputArray<std::uint32_t>& ids,
-                                            const InputArray<std::int64_t>& offsets) {
+Array tf_records(const InputArray<std::uint32_t>& ids, const InputArray<std::int64_t>& offsets) {
   const auto values = span_of(ids);
   const auto bounds = checked_offsets(offsets, values.size());
   std::vector<std::uint8_t> records;
@@ -64,7 +63,7 @@ py::tuple read_tf_records_of(const Buffer& data) {
 
 /// The Examples of documents, one after the other, and where each ends.
 py::tuple examples_of(const InputArray<std::uint32_t>& ids,
-                             const InputArray<std::int64_t>& offsets) {
+                      const InputArray<std::int64_t>& offsets) {
   const auto values = span_of(ids);
   const auto bounds = checked_offsets(offsets, values.size());
   std::vector<std::uint8_t> bytes;
@@ -75,8 +74,7 @@ py::tuple examples_of(const InputArray<std::uint32_t>& ids,
     ends.reserve(bounds.size());
     for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
       const auto start = static_cast<std::size_t>(bounds[i]);
-      const auto document =
-          values.subspan(start, static_cast<std::size_t>(bounds[i + 1]) - start);
+      const auto document = values.subspan(start, static_cast<std::size_t>(bounds[i + 1]) - start);
       const ExampleSizes sizes(document);
       const std::size_t before = bytes.size();
       bytes.resize(before + static_cast<std::size_t>(sizes.example));
@@ -205,9 +203,9 @@ void bind_id_dictionary(py::module_& m) {
 
 void bind_shards(py::module_& m) {
   py::class_<BoundStoredIds>(m, "StoredIds")
-      .def(py::init<const Array&, InputArray<std::uint8_t>, std::size_t, bool, bool>(), py::arg("ids"),
-           py::arg("bounds"), py::kw_only(), py::arg("unit"), py::arg("without_first"),
-           py::arg("without_last"))
+      .def(py::init<const Array&, InputArray<std::uint8_t>, std::size_t, bool, bool>(),
+           py::arg("ids"), py::arg("bounds"), py::kw_only(), py::arg("unit"),
+           py::arg("without_first"), py::arg("without_last"))
       .def("document", &BoundStoredIds::document, py::arg("index"), py::arg("type"));
   m.def("tf_records", &tf_records, py::arg("ids"), py::arg("offsets"));
   m.def("read_tf_records", &read_tf_records_of, py::arg("data"));

@@ -1,4 +1,5 @@
-// What every binding needs: Python's buffers and arrays as spans, vectors as arrays, without copying.
+// What every binding needs: Python's buffers and arrays as spans, vectors as arrays, without
+// copying.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -52,9 +52,9 @@ PyObject* new_array(int type, std::initializer_list<Py_intptr_t> shape, void* da
                     py::handle owner) {
   const Numpy& numpy = Numpy::get();
   const int flags = data == nullptr ? 0 : kAligned | kInOrderOfC | kWriteable;
-  PyObject* const array = numpy.new_from_descriptor(
-      numpy.array_type, numpy.descriptor_of(type), static_cast<int>(shape.size()), shape.begin(),
-      nullptr, data, flags, nullptr);
+  PyObject* const array = numpy.new_from_descriptor(numpy.array_type, numpy.descriptor_of(type),
+                                                    static_cast<int>(shape.size()), shape.begin(),
+                                                    nullptr, data, flags, nullptr);
   if (array == nullptr) throw py::python_error();
   if (owner.is_valid() && numpy.set_base(array, owner.inc_ref().ptr()) != 0) {
     Py_DECREF(array);

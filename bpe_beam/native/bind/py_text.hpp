@@ -20,9 +20,7 @@ namespace bpe_beam {
 class PyText {
  public:
   /// Whether an object is a text that this class reads.
-  static bool is_text(PyObject* object) {
-    return PyUnicode_Check(object) || PyBytes_Check(object);
-  }
+  static bool is_text(PyObject* object) { return PyUnicode_Check(object) || PyBytes_Check(object); }
 
   explicit PyText(PyObject* text) {
     if (PyBytes_Check(text)) {

@@ -37,8 +37,8 @@ std::uint32_t id_of(PyObject* number) {
   return static_cast<std::uint32_t>(id);
 }
 
-/// Whether a vocabulary needs no explanation: its tokens are str and not empty, its ids are int from
-/// 0 to `max_id`, each above the one before.
+/// Whether a vocabulary needs no explanation: its tokens are str and not empty, its ids are int
+/// from 0 to `max_id`, each above the one before.
 bool is_plain_vocab(const py::dict& vocab, long max_id) {
   PyObject *token = nullptr, *id = nullptr;
   long last = -1;
@@ -56,22 +56,22 @@ bool is_plain_vocab(const py::dict& vocab, long max_id) {
 /// Tokens from a dict of ids by str, or from pairs of (bytes, id).
 TokenIds token_ids(const py::object& tokens) {
   if (!PyDict_Check(tokens.ptr())) return py::cast<TokenIds>(tokens);
-  TokenIds found;
-  found.reserve(static_cast<std::size_t>(PyDict_Size(tokens.ptr())));
+  TokenIds ids;
+  ids.reserve(static_cast<std::size_t>(PyDict_Size(tokens.ptr())));
   PyObject *token = nullptr, *id = nullptr;
   for (Py_ssize_t at = 0; PyDict_Next(tokens.ptr(), &at, &token, &id) != 0;) {
-    found.emplace_back(utf8_of(token), id_of(id));
+    ids.emplace_back(utf8_of(token), id_of(id));
   }
-  return found;
+  return ids;
 }
 
 /// As `token_ids`; a dict's tokens are written in the byte-level alphabet, others are left out.
 TokenIds byte_token_ids(const py::object& tokens) {
-  TokenIds found = token_ids(tokens);
-  if (!PyDict_Check(tokens.ptr())) return found;
+  TokenIds ids = token_ids(tokens);
+  if (!PyDict_Check(tokens.ptr())) return ids;
   const ByteLevelAlphabet alphabet;
-  std::erase_if(found, [&](auto& entry) { return !alphabet.to_bytes(entry.first); });
-  return found;
+  std::erase_if(ids, [&](auto& entry) { return !alphabet.to_bytes(entry.first); });
+  return ids;
 }
 
 /// Adds a merge: a list or tuple of two str, or one str with one space. False if it is neither.
@@ -89,8 +89,8 @@ bool add_merge(PyMerges& merges, PyObject* merge) {
 /// The merges of a sequence, up to the first that is none.
 PyMerges merges_of(const py::sequence& items) {
   PyMerges merges;
-  const auto fast = py::steal<py::object>(
-      PySequence_Fast(items.ptr(), "merges must be a sequence"));
+  const auto fast =
+      py::steal<py::object>(PySequence_Fast(items.ptr(), "merges must be a sequence"));
   if (!fast) throw py::python_error();
   const Py_ssize_t count = PySequence_Fast_GET_SIZE(fast.ptr());
   for (Py_ssize_t i = 0; i < count; ++i) {
@@ -105,7 +105,7 @@ PyMerges merges_of(const py::sequence& items) {
 
 /// The ids of each merge, up to the first of which a token is not in the vocabulary.
 std::vector<MergeRow> merge_ids(const py::dict& vocab, const PyMerges& merges,
-                                       std::string_view prefix) {
+                                std::string_view prefix) {
   const TokenIds tokens = token_ids(vocab);
   const TokenMap ids(tokens);
   std::vector<MergeRow> rows;

@@ -21,8 +21,8 @@ std::string utf8_of(PyObject* text);
 
 std::uint32_t id_of(PyObject* number);
 
-/// Whether a vocabulary needs no explanation: its tokens are str and not empty, its ids are int from
-/// 0 to `max_id`, each above the one before.
+/// Whether a vocabulary needs no explanation: its tokens are str and not empty, its ids are int
+/// from 0 to `max_id`, each above the one before.
 bool is_plain_vocab(const py::dict& vocab, long max_id);
 
 /// Tokens from a dict of ids by str, or from pairs of (bytes, id).
@@ -31,8 +31,8 @@ TokenIds token_ids(const py::object& tokens);
 /// As `token_ids`; a dict's tokens are written in the byte-level alphabet, others are left out.
 TokenIds byte_token_ids(const py::object& tokens);
 
-/// Merges as a Python sequence of pairs of str, each made when it is asked for: a list of them would
-/// be ten times the file, and encoding needs none.
+/// Merges as a Python sequence of pairs of str, each made when it is asked for: a list of them
+/// would be ten times the file, and encoding needs none.
 struct PyMerges {
   PyMerges() = default;
   PyMerges(const PyMerges&) = delete;

@@ -1,5 +1,5 @@
-// How often ids occur: in documents, by the row of a table that each belongs to, and in counted words;
-// and how often words occur that are one token.
+// How often ids occur: in documents, by the row of a table that each belongs to, and in counted
+// words; and how often words occur that are one token.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,7 @@ namespace bpe_beam {
 /// ids[offsets[d]] to ids[offsets[d + 1]]; without rows all documents are of row 0. The offsets
 /// must ascend within the ids. Throws std::invalid_argument at an id or a row outside the table,
 /// after earlier ids were added.
-inline void add_id_counts(std::span<const std::uint32_t> ids,
-                          std::span<const std::int64_t> offsets,
+inline void add_id_counts(std::span<const std::uint32_t> ids, std::span<const std::int64_t> offsets,
                           std::span<const std::uint32_t> rows, std::span<std::int64_t> table,
                           std::size_t columns) {
   const std::size_t height = columns == 0 ? 0 : table.size() / columns;
@@ -63,9 +62,9 @@ struct WordAmounts {
 
 /// The number of characters of a text in UTF-8: of its bytes that begin one.
 inline std::size_t count_characters(std::string_view text) {
-  std::size_t found = 0;
-  for (const char byte : text) found += (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
-  return found;
+  std::size_t characters = 0;
+  for (const char byte : text) characters += (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
+  return characters;
 }
 
 /// Adds a word that occurs `count` times, of some tokens, of which `summed` are added to counts.
@@ -81,9 +80,9 @@ inline void add_word(WordAmounts& amounts, std::string_view text, std::int64_t c
 
 /// Adds `times` to tokens[t] for each token t of each word, and to whole[t] where the word has only
 /// this token and it is not `unknown`. Word i is text_at(i) and has the tokens
-/// token_of(ids[ends[i]]) to token_of(ids[ends[i + 1]]); it occurs times[i] times. `tokens` is empty
-/// if only whole words are to be added.
-/// Throws std::invalid_argument at a token outside the arrays, after earlier words were added.
+/// token_of(ids[ends[i]]) to token_of(ids[ends[i + 1]]); it occurs times[i] times. `tokens` is
+/// empty if only whole words are to be added. Throws std::invalid_argument at a token outside the
+/// arrays, after earlier words were added.
 template <class TextAt, class TokenOf>
 WordAmounts add_word_tokens(TextAt&& text_at, std::span<const std::uint32_t> ids,
                             std::span<const std::int64_t> ends, std::span<const std::int64_t> times,
@@ -98,7 +97,7 @@ WordAmounts add_word_tokens(TextAt&& text_at, std::span<const std::uint32_t> ids
     if (tokens.empty() && size != 1) continue;
     for (const std::uint32_t id : ids.subspan(begin, size)) {
       const std::size_t token = token_of(id);
-      if (token >= whole.size()) throw std::invalid_argument("ids must be those of the tokens");
+      if (token >= whole.size()) throw std::invalid_argument("ids must be ids of the tokens");
       if (!tokens.empty()) tokens[token] += count;
       if (size == 1 && token != unknown) whole[token] += count;
     }

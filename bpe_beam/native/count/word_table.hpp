@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "text/hash.hpp"
 #include "scan/pipeline.hpp"
+#include "text/hash.hpp"
 #include "text/word_key.hpp"
 
 namespace bpe_beam {
@@ -48,9 +48,7 @@ class WordTable {
   [[nodiscard]] bool with_places() const { return with_places_; }
 
   /// The bytes of the slots, the positions and the arena.
-  [[nodiscard]] std::size_t memory_bytes() const {
-    return slots_bytes() + arena_.capacity();
-  }
+  [[nodiscard]] std::size_t memory_bytes() const { return slots_bytes() + arena_.capacity(); }
 
   /// Adds `count` occurrences of a word, the first one at `position`. `readable`: see pack_word.
   void add(std::string_view word, std::int64_t count, WordPosition position, std::size_t readable) {
@@ -170,8 +168,8 @@ class WordTable {
     std::size_t max_bytes;
     OnFull& on_full;
 
-    /// A word whose slot is on its way from memory. Without initial values, so that an array of them
-    /// costs nothing.
+    /// A word whose slot is on its way from memory. Without initial values, so that an array of
+    /// them costs nothing.
     struct Pending {
       std::uint64_t low;  // the key's
       std::uint64_t high;
@@ -183,7 +181,8 @@ class WordTable {
     void words(const TextView& text, std::span<const Word> words) {
       const char* const data = text.bytes.data();
       const std::size_t end = text.bytes.size();
-      if (table.size_ > 0 && table.bytes_with_more_words() > max_bytes) [[unlikely]] on_full();
+      if (table.size_ > 0 && table.bytes_with_more_words() > max_bytes) [[unlikely]]
+        on_full();
       std::array<Pending, Pipeline::kWords> pending;
       for (std::size_t i = 0; i < words.size(); ++i) {
         const std::size_t size = words[i].end - words[i].begin;
@@ -198,10 +197,10 @@ class WordTable {
       }
       for (std::size_t i = 0; i < words.size(); ++i, ++position.word) {
         const std::size_t size = words[i].end - words[i].begin;
-        const std::size_t at = size <= WordKey::kMaxInline
-                                   ? table.find_or_insert_short(pending[i].key(), pending[i].hash)
-                                   : table.find_or_insert_long({data + words[i].begin, size},
-                                                               pending[i].hash);
+        const std::size_t at =
+            size <= WordKey::kMaxInline
+                ? table.find_or_insert_short(pending[i].key(), pending[i].hash)
+                : table.find_or_insert_long({data + words[i].begin, size}, pending[i].hash);
         ++table.slots_[at].count;  // one at a time, 2^63 is out of reach
         if (table.with_places_ && position < table.positions_[at]) table.positions_[at] = position;
       }

@@ -1,5 +1,5 @@
-// BPE merges applied to the symbols of a word: the adjacent pair of lowest rank first, the leftmost of
-// equals.
+// BPE merges applied to the symbols of a word: the adjacent pair of lowest rank first, the leftmost
+// of equals.
 //
 // Short words are merged in a small array, long ones with a heap in O(n log n), so that a line of
 // a million equal letters takes a second, not days.
@@ -77,8 +77,8 @@ class Merging {
     std::size_t size = ids.size();
     while (size > 1) {
       // min_element takes the leftmost of equals.
-      const auto best = std::min_element(ranks.begin(),
-                                         ranks.begin() + static_cast<std::ptrdiff_t>(size) - 1);
+      const auto best =
+          std::min_element(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(size) - 1);
       if (*best == PairRanks::kNone) break;
       const auto at = static_cast<std::size_t>(best - ranks.begin());
       ids[at] = joined(*best, ids[at], ids[at + 1]);
@@ -119,8 +119,8 @@ class Merging {
       next[i] = i + 1;
       if (ranks[i] != PairRanks::kNone) first.push_back(candidate(ranks[i], i));
     }
-    std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue(
-        std::greater<>(), std::move(first));
+    std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue(std::greater<>(),
+                                                                                 std::move(first));
     const auto renew = [&](std::uint32_t at) {
       ranks[at] = next[at] < size ? pairs_.rank(ids[at], ids[next[at]]) : PairRanks::kNone;
       if (ranks[at] != PairRanks::kNone) queue.push(candidate(ranks[at], at));
@@ -129,7 +129,8 @@ class Merging {
       const auto rank_of_best = static_cast<std::uint32_t>(queue.top() >> 32);
       const auto at = static_cast<std::uint32_t>(queue.top());
       queue.pop();
-      // A symbol that was merged away has PairRanks::kNone; one whose pair has changed, another rank.
+      // A symbol that was merged away has PairRanks::kNone; one whose pair has changed, another
+      // rank.
       if (ranks[at] != rank_of_best) continue;
       const std::uint32_t right = next[at];
       seen(rank_of_best, ids[at], ids[right]);

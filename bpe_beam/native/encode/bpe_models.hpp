@@ -28,8 +28,8 @@ class ByteBpeModel : public WordModel {
  public:
   /// `byte_ids`: the id of each byte's symbol, kNoId where there is none. `whole_words`: words
   /// that become one token before any merge (`ignore_merges`), by their bytes.
-  ByteBpeModel(std::span<const MergeRow> merges,
-               std::span<const std::uint32_t, 256> byte_ids, const TokenIds& whole_words)
+  ByteBpeModel(std::span<const MergeRow> merges, std::span<const std::uint32_t, 256> byte_ids,
+               const TokenIds& whole_words)
       : seams_(Seams::of(merges, byte_ids)), whole_words_(TokenIds{}) {
     for (const MergeRow& merge : merges) {
       if (merge.joined == kNoId) throw std::invalid_argument("a merge makes an id that is none");
@@ -109,11 +109,11 @@ class ByteBpeModel : public WordModel {
 };
 
 struct CharBpeSettings {
-  std::string prefix;                  // of every character but a word's first; may be empty
-  std::string suffix;                  // of a word's last character; may be empty
-  std::optional<std::uint32_t> unk;    // the unknown token's id
-  bool fuse_unk = false;               // unknown neighbours are one token
-  bool ignore_merges = false;          // a word that is a token is not merged
+  std::string prefix;                        // of every character but a word's first; may be empty
+  std::string suffix;                        // of a word's last character; may be empty
+  std::optional<std::uint32_t> unk;          // the unknown token's id
+  bool fuse_unk = false;                     // unknown neighbours are one token
+  bool ignore_merges = false;                // a word that is a token is not merged
   std::vector<std::uint32_t> byte_fallback;  // 256 ids, kNoId where there is none; or empty
 };
 
@@ -214,7 +214,7 @@ class CharBpeModel : public WordModel {
 
   BpeMerges merges_;
   CharBpeSettings settings_;
-  TokenMap tokens_;   // of whole words
+  TokenMap tokens_;  // of whole words
   PairMap symbols_;  // (code point, variant) to id
 };
 

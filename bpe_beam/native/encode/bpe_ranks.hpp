@@ -1,4 +1,4 @@
-// Merges for tokens that come with ranks only: a pair's rank is that of the token it makes.
+// Merges for tokens that come with ranks only: a pair has the rank of the token it makes.
 #pragma once
 
 #include <cstddef>
@@ -56,7 +56,7 @@ inline std::vector<MergeRow> merges_of_ranks(const std::vector<std::string>& tok
     }
   }
   const BpeMerges merges(all, true);
-  std::vector<MergeRow> found;
+  std::vector<MergeRow> rows;
   ModelState state;
   for (std::size_t i = 0, next = 0; i < all.size(); i = next) {
     const std::uint32_t token = all[i].joined;
@@ -70,9 +70,9 @@ inline std::vector<MergeRow> merges_of_ranks(const std::vector<std::string>& tok
     merges.apply_watched(state, [&](std::uint32_t, std::uint32_t left, std::uint32_t right) {
       last = {left, right, token};
     });
-    if (state.ids.size() == 1 && state.ids[0] == token) found.push_back(last);
+    if (state.ids.size() == 1 && state.ids[0] == token) rows.push_back(last);
   }
-  return found;
+  return rows;
 }
 
 }  // namespace bpe_beam

@@ -30,15 +30,15 @@ class ByteLevelAlphabet {
   /// Turns UTF-8 into the bytes that its characters are written for; false, and no change, if one
   /// of them is not of the alphabet.
   [[nodiscard]] bool to_bytes(std::string& text) const {
-    std::string found;
-    found.reserve(text.size());
+    std::string bytes;
+    bytes.reserve(text.size());
     for (std::size_t at = 0; at < text.size();) {
       const CodePoint point = decode_utf8(text.data() + at, text.data() + text.size());
       if (point.value >= bytes_.size() || bytes_[point.value] == kNoByte) return false;
-      found += static_cast<char>(bytes_[point.value]);
+      bytes += static_cast<char>(bytes_[point.value]);
       at += point.size;
     }
-    text = std::move(found);
+    text = std::move(bytes);
     return true;
   }
 

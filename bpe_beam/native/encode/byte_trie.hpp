@@ -58,16 +58,17 @@ class ByteTrie {
 
   /// The longest token that `text` begins with, but for the empty one; of size 0 if there is none.
   [[nodiscard]] Match longest(std::string_view text) const {
-    Match found;
+    Match match;
     std::size_t at = 0;
     for (std::uint32_t node = kRoot; at < text.size();) {
       node = child(node, text[at]);
       if (node == kNone) break;
       ++at;
-      if (id_at(node) != kNoId) found = {at, id_at(node)};
+      if (id_at(node) != kNoId) match = {at, id_at(node)};
     }
-    if (at > kShortWalk) [[unlikely]] Deadline::spend(10 * at);
-    return found;
+    if (at > kShortWalk) [[unlikely]]
+      Deadline::spend(10 * at);
+    return match;
   }
 
   /// The node of some bytes after a node, or kNone.
@@ -99,7 +100,8 @@ class ByteTrie {
     std::uint32_t id = kNoId;
   };
 
-  /// Tokens [begin, end) of the sorted ones, which share their first `depth` bytes: those of `node`.
+  /// Tokens [begin, end) of the sorted ones, which share their first `depth` bytes, the bytes of
+  /// `node`.
   struct Range {
     std::size_t begin;
     std::size_t end;

@@ -35,14 +35,13 @@ class IdBuffer {
 
   /// Makes room for `more` ids after the last. Returns where they go.
   std::uint32_t* room(std::size_t more) {
-    if (capacity_ - size_ < more) [[unlikely]] grow(size_ + std::max(more, size_ / 2));
+    if (capacity_ - size_ < more) [[unlikely]]
+      grow(size_ + std::max(more, size_ / 2));
     return data_.get() + size_;
   }
 
   /// Says that ids were written to the room, up to `end`.
-  void written_to(const std::uint32_t* end) {
-    size_ = static_cast<std::size_t>(end - data_.get());
-  }
+  void written_to(const std::uint32_t* end) { size_ = static_cast<std::size_t>(end - data_.get()); }
 
   void append(std::span<const std::uint32_t> more) {
     written_to(std::copy(more.begin(), more.end(), room(more.size())));

@@ -1,13 +1,13 @@
 // The merges of a byte-level vocabulary that can happen, numbered in the order in which they do.
 //
 // Let each token be made by one merge, of a higher rank than those that make its two parts. Two
-// tokens *fit* if their bytes, merged alone, become these two; this depends on the two only. A merge
-// whose parts do not fit when its turn comes never happens, and a token whose parts fit is what its
-// bytes become, alone: it is *sound*. Files often list several merges for a token, of which one can
-// happen: the others' parts do not fit, or one of them is made after the token. A merge of which a
-// part is made later, while its token is not made before, can happen only in words in which that
-// part is made: such a part, and each token made of it, is *doubtful*. A word in which a doubtful
-// token is made must be merged by all merges.
+// tokens *fit* if their bytes, merged alone, become these two; this depends on the two only. A
+// merge whose parts do not fit when its turn comes never happens, and a token whose parts fit is
+// what its bytes become, alone: it is *sound*. Files often list several merges for a token, of
+// which one can happen: the others' parts do not fit, or one of them is made after the token. A
+// merge of which a part is made later, while its token is not made before, can happen only in words
+// in which that part is made: such a part, and each token made of it, is *doubtful*. A word in
+// which a doubtful token is made must be merged by all merges.
 //
 // Words are merged from their characters. A merge that takes a part of a character and a byte
 // outside of it has a token that begins or ends within a character; the byte pairs at the edges of
@@ -61,8 +61,9 @@ class LiveMerges {
     std::vector<bool> sound(ids_.size());
     for (std::uint32_t number = 0; number < ids_.size() && !words.empty(); ++number) {
       const auto [left, right] = splits_[number];
-      sound[number] = !doubtful_[number] &&
-                      (number < kBytes || (sound[left] && sound[right] && fit(left, right, number)));
+      sound[number] =
+          !doubtful_[number] &&
+          (number < kBytes || (sound[left] && sound[right] && fit(left, right, number)));
     }
     for (const auto& [word, id] : words) {
       const std::uint32_t number = id < number_of_.size() ? number_of_[id] : kNone;
@@ -99,7 +100,7 @@ class LiveMerges {
   static constexpr std::uint32_t kBytes = 256;
   static constexpr std::uint32_t kNone = PairRanks::kNone;
   static constexpr std::uint32_t kMostIds = (std::uint32_t{1} << 21) - kBytes;
-  static constexpr std::size_t kMostSize = 1024;  // bytes of a token
+  static constexpr std::size_t kMostSize = 1024;     // bytes of a token
   static constexpr std::uint32_t kPoints = 0x10000;  // characters of up to three bytes
 
   struct Split {
@@ -191,13 +192,13 @@ class LiveMerges {
            bytes.ends_with(end);
   }
 
-  /// Whether two tokens fit, by the merges before the number `limit`. From the last merge back to the
-  /// first, no pair across the boundary may have been merged before the two tokens of that time
+  /// Whether two tokens fit, by the merges before the number `limit`. From the last merge back to
+  /// the first, no pair across the boundary may have been merged before the two tokens of that time
   /// became what they are.
   [[nodiscard]] bool fit(std::uint32_t left, std::uint32_t right, std::uint32_t limit) const {
     for (;;) {
-      const std::uint32_t found = rank(left, right);
-      if (found != kNone && joined(found) < limit) return false;
+      const std::uint32_t merge = rank(left, right);
+      if (merge != kNone && joined(merge) < limit) return false;
       if (left > right && left >= kBytes) {
         limit = left;
         left = splits_[left].right;
@@ -306,8 +307,8 @@ class LiveMerges {
     for (std::size_t i = 0; i + 1 < count; ++i) {
       const std::uint32_t left = state.ids[i];
       const std::uint32_t right = state.ids[i + 1];
-      state.ranks[i] = (left | right) < kBytes ? byte_pair_ranks_[left * kBytes + right]
-                                               : rank(left, right);
+      state.ranks[i] =
+          (left | right) < kBytes ? byte_pair_ranks_[left * kBytes + right] : rank(left, right);
     }
     state.ranks[count - 1] = kNone;
     return true;

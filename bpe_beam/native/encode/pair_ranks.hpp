@@ -1,8 +1,8 @@
 // The rank of each pair of ids that merge, in 16 to 32 bytes a pair and a filter.
 //
-// Most pairs that merging asks for do not merge: a filter that fits the caches answers for them. The
-// table should fit the caches too: vocabularies of up to two million ids and four million merges take
-// eight bytes a slot, larger ones go into a PairMap.
+// Most pairs that merging asks for do not merge: a filter that fits the caches answers for them.
+// The table should fit the caches too: vocabularies of up to two million ids and four million
+// merges take eight bytes a slot, larger ones go into a PairMap.
 #pragma once
 
 #include <algorithm>
@@ -48,8 +48,10 @@ class PairRanks {
 
   /// The pair's rank, or kNone.
   [[nodiscard]] std::uint32_t find(std::uint32_t left, std::uint32_t right) const {
-    if (large_) [[unlikely]] return large_->find(PairMap::key(left, right));
-    if (((left | right) >> kIdBits) != 0) [[unlikely]] return kNone;
+    if (large_) [[unlikely]]
+      return large_->find(PairMap::key(left, right));
+    if (((left | right) >> kIdBits) != 0) [[unlikely]]
+      return kNone;
     const std::uint64_t key = key_of(left, right);
     const std::uint64_t hash = hash_of(key);
     if (!filter_.may_have(hash)) return kNone;

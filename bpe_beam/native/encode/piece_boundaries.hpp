@@ -66,7 +66,7 @@ class PieceBoundaries {
     return fold_multiply(std::uint64_t{first} << 32 | second, 0x9E3779B97F4A7C15);
   }
 
-  /// The begin of the next space behind another character, or the end of the text.
+  /// The begin of the next space after another character, or the end of the text.
   [[nodiscard]] std::size_t word_end(std::string_view text, std::size_t begin) const {
     if (!at_spaces_) return text.size();
     const auto is_space = [text](std::size_t at) {
@@ -79,9 +79,9 @@ class PieceBoundaries {
       if (at == text.size()) return at;
     }
     for (++at; at < text.size(); ++at) {
-      const void* const found = std::memchr(text.data() + at, kSpaceBytes[0], text.size() - at);
-      if (found == nullptr) return text.size();
-      at = static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+      const void* const space = std::memchr(text.data() + at, kSpaceBytes[0], text.size() - at);
+      if (space == nullptr) return text.size();
+      at = static_cast<std::size_t>(static_cast<const char*>(space) - text.data());
       if (is_space(at)) return at;
     }
     return text.size();

@@ -17,12 +17,12 @@ constexpr int kMostPower = 308;
 /// 10 to the power of `exponent`, 0 to kMostPower, to the nearest double.
 inline double power_of_ten(int exponent) {
   static const auto powers = [] {
-    std::array<double, kMostPower + 1> found{};
+    std::array<double, kMostPower + 1> computed{};
     for (int power = 0; power <= kMostPower; ++power) {
-      found[static_cast<std::size_t>(power)] =
+      computed[static_cast<std::size_t>(power)] =
           std::strtod(("1e" + std::to_string(power)).c_str(), nullptr);
     }
-    return found;
+    return computed;
   }();
   return powers[static_cast<std::size_t>(exponent)];
 }
@@ -30,8 +30,8 @@ inline double power_of_ten(int exponent) {
 }  // namespace detail
 
 /// The double that they read in the shortest text of one, such as "-12.5" or "1e-05". They make an
-/// integer of all digits, which is rounded to a double if it has more than 53 bits, and divide it by
-/// a power of ten, or multiply, which is rounded again. So some numbers get another last bit.
+/// integer of all digits, which is rounded to a double if it has more than 53 bits, and divide it
+/// by a power of ten, or multiply, which is rounded again. So some numbers get another last bit.
 inline double reread_number(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative) text.remove_prefix(1);

@@ -87,9 +87,9 @@ class Seams {
     }
     if (most >= kMostIds) return false;
     ends.resize(std::size_t{most} + 1);
-    const auto set = [&](std::uint32_t id, const Ends& found) {
-      if (ends[id].size == 0) ends[id] = found;
-      return ends[id] == found;
+    const auto set = [&](std::uint32_t id, const Ends& value) {
+      if (ends[id].size == 0) ends[id] = value;
+      return ends[id] == value;
     };
     for (std::size_t byte = 0; byte < 256; ++byte) {
       if (byte_ids[byte] == kNoId) continue;
@@ -125,10 +125,10 @@ class Seams {
       singles_[middle / 64] |= bit;
       return;
     }
-    const std::uint64_t sizes = (left.size == 2 ? kTwoBefore : 0) | (right.size == 2 ? kTwoAfter : 0);
-    const std::uint64_t hash =
-        hash_of(key(sizes, left.size == 2 ? left.last[0] : 0, middle,
-                    right.size == 2 ? right.first[1] : 0));
+    const std::uint64_t sizes =
+        (left.size == 2 ? kTwoBefore : 0) | (right.size == 2 ? kTwoAfter : 0);
+    const std::uint64_t hash = hash_of(key(sizes, left.size == 2 ? left.last[0] : 0, middle,
+                                           right.size == 2 ? right.first[1] : 0));
     longer_[hash / 64] |= std::uint64_t{1} << (hash % 64);
   }
 
@@ -149,7 +149,7 @@ class Seams {
 
   std::vector<std::uint64_t> pairs_ = std::vector<std::uint64_t>(1024);    // of any merge
   std::vector<std::uint64_t> singles_ = std::vector<std::uint64_t>(1024);  // of single bytes
-  std::vector<std::uint64_t> longer_;  // a bit for each hash
+  std::vector<std::uint64_t> longer_;                                      // a bit for each hash
   std::uint64_t mask_;
 };
 

@@ -32,9 +32,9 @@ struct ScoredPiece {
   bool user_defined;  // its score follows from its length instead
 };
 
-/// The sums are those of SentencePiece 0.2.3, in 32 bits: of two equal ones the one whose last piece
-/// begins first counts, and a sum that grows large is taken from those that lie ahead. So the ids of
-/// a long text depend on where it begins: it is one word.
+/// The sums are those of SentencePiece 0.2.3, in 32 bits: of two equal ones the one whose last
+/// piece begins first counts, and a sum that grows large is taken from those that lie ahead. So the
+/// ids of a long text depend on where it begins: it is one word.
 ///
 /// Between two boundaries that no piece crosses, they depend on what is before only by the rounding
 /// of sums. Where the best pieces of a part are better than all others by more than rounding can
@@ -158,17 +158,17 @@ class SentencePieceUnigram : public WordModel {
       }
     };
 
-    /// Returns whether the cache has ids that are those of the sum at hand.
+    /// Returns whether the cache has the ids of the sum at hand.
     bool write_cached(const Part& part) {
       const WordCache::Slot* const slot = cache_.find(part.entry);
       if (slot == nullptr) return false;
       if (slot->has_ids()) [[likely]] {
-        std::array<std::uint32_t, WordCache::kWrittenIds> found;
-        slot->write_ids(found.data());
-        return write({found.data(), slot->count()});
+        std::array<std::uint32_t, WordCache::kWrittenIds> ids;
+        slot->write_ids(ids.data());
+        return write({ids.data(), slot->count()});
       }
-      const auto found = cache_.find_in_ring(*slot, part.key());
-      return found && write(*found);
+      const auto ids = cache_.find_in_ring(*slot, part.key());
+      return ids && write(*ids);
     }
 
     /// `cached`: the upper half of the limit's bits, which lowers it, and the
@@ -251,9 +251,8 @@ class SentencePieceUnigram : public WordModel {
   /// The number of each piece by its text. Sorts the pieces: one walk of the trie finds those that
   /// begin alike, whose scores are then close to each other in memory.
   static TokenIds numbered(std::vector<ScoredPiece>& pieces) {
-    std::stable_sort(pieces.begin(), pieces.end(), [](const auto& one, const auto& other) {
-      return one.text < other.text;
-    });
+    std::stable_sort(pieces.begin(), pieces.end(),
+                     [](const auto& one, const auto& other) { return one.text < other.text; });
     TokenIds numbers;
     numbers.reserve(pieces.size());
     for (const ScoredPiece& piece : pieces) {
@@ -280,13 +279,12 @@ class SentencePieceUnigram : public WordModel {
   /// Returns the sum before the part below which the best way to its end is SentencePiece's; 0 or
   /// less, or not a number, if there is none.
   ///
-  /// SentencePiece's sum is the largest of the rounded sums of all ways, as rounding keeps the order.
-  /// For n pieces behind a sum S each addition rounds by at most 2^-24 of its result, which is at
-  /// most |S| and n scores. So no other way has a larger or equal rounded sum if its exact one is
-  /// lower by more than twice that for each of n additions. A hundredth more covers the rounding of
-  /// the bound itself and of what is exact here, which are doubles.
-  [[nodiscard]] float find_two_best(std::string_view part,
-                                    std::vector<TwoBest>& two_best) const {
+  /// SentencePiece's sum is the largest of the rounded sums of all ways, as rounding keeps the
+  /// order. For n pieces after a sum S each addition rounds by at most 2^-24 of its result, which
+  /// is at most |S| and n scores. So no other way has a larger or equal rounded sum if its exact
+  /// one is lower by more than twice that for each of n additions. A hundredth more covers the
+  /// rounding of the bound itself and of what is exact here, which are doubles.
+  [[nodiscard]] float find_two_best(std::string_view part, std::vector<TwoBest>& two_best) const {
     constexpr double kNever = -std::numeric_limits<double>::infinity();
     two_best.assign(part.size() + 1, TwoBest{kNever, kNever, 0, kNoId});
     two_best[0].first = 0;
@@ -295,23 +293,23 @@ class SentencePieceUnigram : public WordModel {
         [&](const TwoBest& before, std::size_t begin, std::size_t end, float score,
             std::uint32_t number) {
           const double first = before.first + double{score};
-          TwoBest& found = two_best[end];
-          if (first > found.first) {
-            const double second = std::max(found.first, before.second + double{score});
-            found = {first, second, static_cast<std::uint32_t>(begin), number};
+          TwoBest& current = two_best[end];
+          if (first > current.first) {
+            const double second = std::max(current.first, before.second + double{score});
+            current = {first, second, static_cast<std::uint32_t>(begin), number};
           } else {
-            found.second = std::max(found.second, first);
+            current.second = std::max(current.second, first);
           }
         });
     const TwoBest& last = two_best[part.size()];
-    if (last.id == kNoId) return 0;  // scores that are not finite
+    if (last.id == kNoId) return 0;                      // scores that are not finite
     const auto most = static_cast<double>(part.size());  // pieces of a way
     const double rounding = 2.02 * most * std::ldexp(1.0, -24);
     const double limit = std::min((last.first - last.second) / rounding, double{kLargeSum});
     return static_cast<float>((limit - 1.01 * most * largest_score_) * 0.999);
   }
 
-  /// Finds for each byte at which a piece can end the last piece of the best way there, behind the
+  /// Finds for each byte at which a piece can end the last piece of the best way there, after the
   /// sum before the part. Returns the sum at its end.
   float find_best(std::string_view part, float sum, std::vector<Best>& best) const {
     best.assign(part.size() + 1, Best{0, kNoId, kNoId});
@@ -325,16 +323,16 @@ class SentencePieceUnigram : public WordModel {
         },
         [&](float before, std::size_t begin, std::size_t end, float score, std::uint32_t number) {
           farthest = std::max(farthest, end);
-          Best& found = best[end];
+          Best& current = best[end];
           const float with_score = score + before;
-          if (found.begin != kNoId && !(with_score > static_cast<float>(found.score))) return;
-          found = {with_score, static_cast<std::uint32_t>(begin), number};
+          if (current.begin != kNoId && !(with_score > static_cast<float>(current.score))) return;
+          current = {with_score, static_cast<std::uint32_t>(begin), number};
         });
     return static_cast<float>(best[part.size()].score);
   }
 
-  /// Calls use(before, begin, end, score, number) for the pieces that begin with each character, where
-  /// `before` is what sums_at(begin) returned before them.
+  /// Calls use(before, begin, end, score, number) for the pieces that begin with each character,
+  /// where `before` is what sums_at(begin) returned before them.
   template <class SumsAt, class Use>
   void for_each_piece(std::string_view part, SumsAt&& sums_at, Use&& use) const {
     for (std::size_t begin = 0; begin < part.size();) {
@@ -357,12 +355,13 @@ class SentencePieceUnigram : public WordModel {
         const std::uint32_t number = trie_.id_at(node);
         if (number != kNoId) use(before, begin, at + 1, pieces_[number].score, number);
       }
-      if (at - begin > kShortWalk) [[unlikely]] Deadline::spend(10 * (at - begin));
+      if (at - begin > kShortWalk) [[unlikely]]
+        Deadline::spend(10 * (at - begin));
       begin += first.size;
     }
   }
 
-  /// Subtracts the sum at `begin` from it, and from those behind it up to `farthest`.
+  /// Subtracts the sum at `begin` from it, and from the sums after it up to `farthest`.
   static void take_off(std::size_t begin, std::size_t farthest, std::vector<Best>& best) {
     const auto sum = static_cast<float>(best[begin].score);
     for (std::size_t end = begin; end <= farthest; ++end) {
@@ -393,7 +392,7 @@ class SentencePieceUnigram : public WordModel {
   }
 
   ByteTrie trie_;  // to the numbers of pieces
-  // The node behind each character of the basic plane.
+  // The node after each character of the basic plane.
   std::vector<std::uint32_t> firsts_ = std::vector<std::uint32_t>(0x10000, ByteTrie::kNone);
   PieceBoundaries boundaries_;
   std::vector<Piece> pieces_;

@@ -66,9 +66,9 @@ class TextEncoder {
     }
   }
 
-  /// Appends the ids of words i = data[bounds[i]:bounds[i + 1]], none of them empty, each a whole word
-  /// of the model, and calls `on_word()` behind the ids of each. The words should be different ones:
-  /// the cache gets only their parts. Throws MissingSymbol.
+  /// Appends the ids of words i = data[bounds[i]:bounds[i + 1]], none of them empty, each a whole
+  /// word of the model, and calls `on_word()` after the ids of each. The words should be different
+  /// ones: the cache gets only their parts. Throws MissingSymbol.
   template <class OnWord>
   void encode_words(std::string_view data, std::span<const std::int64_t> bounds,
                     EncodingState& state, IdBuffer& out, OnWord&& on_word) const {
@@ -91,7 +91,7 @@ class TextEncoder {
 
   /// Appends the ids of a text and their offsets. Throws MissingSymbol as above.
   void encode_with_offsets(std::string_view text, std::span<const std::uint32_t> allowed,
-                     EncodingState& state, IdsWithOffsets& out) const {
+                           EncodingState& state, IdsWithOffsets& out) const {
     OffsetsSink sink{*model_, state.model, out};
     pipeline_->run(text, allowed, true, state.pipeline, sink);
   }
@@ -147,12 +147,13 @@ class TextEncoder {
       std::size_t size = 0;
       std::array<Word, Pipeline::kWords> parts;
       std::array<WordCache::Entry, Pipeline::kWords> entries;
-      std::array<std::uint32_t, Pipeline::kWords> ids;  // of a part that is a token; kNoId: look it up
-      std::array<bool, Pipeline::kWords> alone;         // whether it is a whole word, not cached
-      std::array<bool, Pipeline::kWords> last;          // whether it is the last of its word
+      std::array<std::uint32_t, Pipeline::kWords>
+          ids;                                   // of a part that is a token; kNoId: look it up
+      std::array<bool, Pipeline::kWords> alone;  // whether it is a whole word, not cached
+      std::array<bool, Pipeline::kWords> last;   // whether it is the last of its word
     };
 
-    /// Adds a word that is not expected to come again; calls `on_word()` behind each word written.
+    /// Adds a word that is not expected to come again; calls `on_word()` after each word written.
     template <class OnWord>
     void add_new(const Word& word, NewWords& batch, OnWord&& on_word) {
       const std::string_view bytes = bytes_of_word(batch.text, word);
@@ -198,7 +199,7 @@ class TextEncoder {
    private:
     /// Words and parts of words whose slots are on their way from memory.
     struct Batch {
-      // All words of a call have room behind kWords parts.
+      // All words of a call have room after kWords parts.
       static constexpr std::size_t kRoom = 2 * Pipeline::kWords;
 
       struct Item {
@@ -219,7 +220,8 @@ class TextEncoder {
       auto* item = first;
       for (const Word& word : words) {
         const std::size_t size = word.end - word.begin;
-        if (size > WordKey::kMaxInline) [[unlikely]] break;
+        if (size > WordKey::kMaxInline) [[unlikely]]
+          break;
         item->word = text + word.begin;
         item->entry = finder.entry_of(item->word, size);
         finder.prefetch(item->entry);
@@ -238,7 +240,7 @@ class TextEncoder {
     }
 
     /// Adds a word of more than 15 bytes. With seams, its parts are in the cache, and come again
-    /// more often than the word does. A word that ends in a run, such as that of indentation, may
+    /// more often than the word does. A word that ends in a run, such as indentation, may
     /// have as many parts as bytes, and comes again itself.
     void add_long(const Word& word, Batch& batch) {
       const std::string_view bytes = bytes_of_word(batch.text, word);

@@ -17,7 +17,7 @@ namespace bpe_beam {
 
 class TokenBytes {
  public:
-  /// How many bytes `join` may write behind the joined ones.
+  /// How many bytes `join` may write after the joined ones.
   static constexpr std::size_t kBehind = 16;
 
   /// `tokens`: bytes and ids. Of two equal ids the last counts.
@@ -42,7 +42,8 @@ class TokenBytes {
   }
 
   /// Writes the bytes of ids, and up to kBehind bytes more, from `out` on and before `end`. Returns
-  /// the end of the ids' bytes; null if an id has no token, or the bytes and kBehind more do not fit.
+  /// the end of the ids' bytes; null if an id has no token, or the bytes and kBehind more do not
+  /// fit.
   char* join(std::span<const std::uint32_t> ids, char* out, const char* end) const {
     for (const std::uint32_t id : ids) {
       if (id >= slots_.size()) return nullptr;

@@ -67,14 +67,13 @@ class UnigramModel : public WordModel {
     for (std::size_t begin = 0; begin < word.size();) {
       const double before = best[begin].score;
       const auto offer = [&](std::size_t end, double score, std::uint32_t id) {
-        Best& found = best[end];
+        Best& current = best[end];
         const double sum = score + before;
-        if (found.begin != kNoId && !(sum > found.score)) return;
+        if (current.begin != kNoId && !(sum > current.score)) return;
         if (id == kNoId) throw MissingSymbol{begin, end};
-        found = {sum, static_cast<std::uint32_t>(begin), id};
+        current = {sum, static_cast<std::uint32_t>(begin), id};
       };
-      const std::size_t size =
-          decode_utf8(word.data() + begin, word.data() + word.size()).size;
+      const std::size_t size = decode_utf8(word.data() + begin, word.data() + word.size()).size;
       bool is_piece = false;
       std::size_t at = begin;
       for (std::uint32_t node = ByteTrie::kRoot; at < word.size();) {
@@ -86,7 +85,8 @@ class UnigramModel : public WordModel {
         offer(at, scores_[id], id);
         is_piece = is_piece || at - begin == size;
       }
-      if (at - begin > kShortWalk) [[unlikely]] Deadline::spend(10 * (at - begin));
+      if (at - begin > kShortWalk) [[unlikely]]
+        Deadline::spend(10 * (at - begin));
       if (!is_piece) offer(begin + size, unknown_score_, unk_);
       begin += size;
     }

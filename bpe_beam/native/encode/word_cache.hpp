@@ -1,11 +1,11 @@
 // Words and their ids, in bounded memory: a table whose sets have two slots each, and a ring of
 // bytes for what a slot is too small for.
 //
-// A word of at most 15 bytes is in its slot, with up to four ids, or up to seven of 16 bits each. The
-// ids of others, and the bytes of longer words, are in the ring, where new ones overwrite the oldest. A word that comes again
-// moves to the first slot of its set; a new word takes the second slot from its owner. So words
-// that occur once do not displace those that are frequent. The table starts small and grows with
-// the words, up to its part of the bound.
+// A word of at most 15 bytes is in its slot, with up to four ids, or up to seven of 16 bits each.
+// The ids of others, and the bytes of longer words, are in the ring, where new ones overwrite the
+// oldest. A word that comes again moves to the first slot of its set; a new word takes the second
+// slot from its owner. So words that occur once do not displace those that are frequent. The table
+// starts small and grows with the words, up to its part of the bound.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,8 @@ class WordCache {
 
   /// A word's key and hash, which stay valid when the cache changes.
   struct Entry {
-    std::uint64_t low;  // the key's; without initial values, so that an array of entries costs nothing
+    std::uint64_t
+        low;  // the key's; without initial values, so that an array of entries costs nothing
     std::uint64_t high;
     std::uint64_t hash;
 
@@ -73,8 +74,8 @@ class WordCache {
     /// Writes kMaxWideIds ids, of which the first `count()` are the word's if `has_few_ids()`.
     void write_few_ids(std::uint32_t* to) const { std::memcpy(to, ids_.data(), sizeof(ids_)); }
     [[nodiscard]] std::size_t count() const { return (key_.high & kCountBits) >> kCountShift; }
-    /// Writes kWrittenIds ids, of which the first `count()` are the word's if `has_ids()`. Without a
-    /// branch or a loop on their number, which is hard to foresee.
+    /// Writes kWrittenIds ids, of which the first `count()` are the word's if `has_ids()`. Without
+    /// a branch or a loop on their number, which is hard to foresee.
     [[gnu::always_inline]] void write_ids(std::uint32_t* to) const {
       const bool is_narrow = count() > kMaxWideIds;
 #if defined(__SSE2__)
@@ -120,8 +121,8 @@ class WordCache {
   /// while the cache's own members would be read again for each word. Valid until `put`.
   class Finder {
    public:
-    /// The entry of a short word or part, of 1 to WordKey::kMaxInline bytes; WordKey::kReadable bytes
-    /// from `word` on may be read.
+    /// The entry of a short word or part, of 1 to WordKey::kMaxInline bytes; WordKey::kReadable
+    /// bytes from `word` on may be read.
     [[nodiscard, gnu::always_inline]] Entry entry_of(const char* word, std::size_t size) const {
       return entry_of_key(pack_readable_word(word, size));
     }
@@ -188,7 +189,8 @@ class WordCache {
   /// The word's slot until the cache changes, or null.
   [[gnu::always_inline]] const Slot* find(const Entry& entry) {
     Set& set = finder_.set_of(entry);
-    if (set.first.contains(entry)) [[likely]] return &set.first;
+    if (set.first.contains(entry)) [[likely]]
+      return &set.first;
     if (!set.second.contains(entry)) return nullptr;
     std::swap(set.first, set.second);
     return &set.first;

@@ -125,7 +125,7 @@ class TokenMap {
   /// The token's slot, or the free one for it.
   [[nodiscard]] std::size_t slot_of(std::string_view token) const {
     const std::size_t mask = slots_.size() - 1;
-    std::size_t at = std::hash<std::string_view>{}(token) & mask;
+    std::size_t at = std::hash<std::string_view>{}(token)&mask;
     while (slots_[at].id != kNoId && text_of(slots_[at]) != token) at = (at + 1) & mask;
     return at;
   }

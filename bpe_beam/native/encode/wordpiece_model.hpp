@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "text/deadline.hpp"
 #include "count/pair_map.hpp"
 #include "encode/word_model.hpp"
+#include "text/deadline.hpp"
 
 namespace bpe_beam {
 
@@ -49,7 +49,8 @@ class WordPieceModel : public WordModel {
         id = id_at_[node];
         end = i + 1;
       }
-      if (i - at > kShortWalk) [[unlikely]] Deadline::spend(10 * (i - at));
+      if (i - at > kShortWalk) [[unlikely]]
+        Deadline::spend(10 * (i - at));
       if (id == kNoId) return unknown(word, state);
       state.ids.push_back(id);
       state.sizes.push_back(static_cast<std::uint32_t>(end - at));

@@ -109,7 +109,6 @@ class BpeLearner {
       return count;
     }
 
-
     [[nodiscard]] const std::vector<std::string>& tokens() const override {
       return table_.tokens();
     }

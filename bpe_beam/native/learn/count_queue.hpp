@@ -2,8 +2,8 @@
 //
 // Pairs wait in a heap that is put right lazily: an entry whose count (or first position) has
 // changed goes back in with the new one. Only pairs of a count of the table's floor and more are
-// put in; when it is empty, the floor falls. Most pairs occur once or twice and are never merged, so
-// most are never listed.
+// put in; when it is empty, the floor falls. Most pairs occur once or twice and are never merged,
+// so most are never listed.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::uint64_t tie_of(Table& table, typename Table::Pair& pair, TieBreak tie_brea
   return tie_break == TieBreak::kFirstSeen ? table.first_position(pair) : 0;
 }
 
-/// True where the bytes of pair `a` are less than those of pair `b`: for kGreatestBytes.
+/// True where the bytes of pair `a` are less than the bytes of pair `b`: for kGreatestBytes.
 template <typename Table>
 bool less_bytes(const Table& table, std::uint32_t a, std::uint32_t b) {
   const auto& x = table.pairs()[a];

@@ -1,22 +1,22 @@
 // The words and pairs that merges are learned from, and the effect of one merge on them.
 //
 // All words are in one array, with a barrier between two words. A token that covers several
-// positions has its id at its first and at its last position, and its span beside them: the tokens
+// positions has its id at its first and at its last position, and its span next to them: the tokens
 // before and after a position are found without links. A listed pair has its count and the
 // positions where it was made; a position is live while the pair is still there.
 //
 // Only frequent pairs are listed: `list_pairs` gives each token one position, counts all pairs and
-// lists those of a count of `floor()` and more. Between two calls a pair that a merge makes is
+// lists the pairs of a count of `floor()` and more. Between two calls a pair that a merge makes is
 // listed if it is that frequent. The count of any other pair can only fall, unless a merge makes a
 // token that was there before; then `is_complete()` is false until `list_pairs` has counted again.
 // So memory is for the pairs that may still be merged, not for all that ever were.
 //
 // All merges together take O(n log n) in the symbols, and each `list_pairs` O(n); a merge that
-// makes a known token also walks the positions of pairs that gain. Memory: 8 bytes a symbol, 4 bytes
-// for each position of a listed pair, and 32 bytes and a slot of the index for each listed pair (64
-// bytes for LikelihoodQueue). Positions of merged pairs stay until the next `list_pairs`; with
-// LikelihoodQueue, which lists once, that is up to 8 bytes a symbol more. `list_pairs` itself takes
-// 4 bytes a symbol more, and up to 32 MiB of sums.
+// makes a known token also walks the positions of pairs that gain. Memory: 8 bytes a symbol, 4
+// bytes for each position of a listed pair, and 32 bytes and a slot of the index for each listed
+// pair (64 bytes for LikelihoodQueue). Positions of merged pairs stay until the next `list_pairs`;
+// with LikelihoodQueue, which lists once, that is up to 8 bytes a symbol more. `list_pairs` itself
+// takes 4 bytes a symbol more, and up to 32 MiB of sums.
 #pragma once
 
 #include <algorithm>
@@ -139,8 +139,8 @@ class MergeTable {
     if (!limited_) drop_insides();
     complete_ = true;
     const std::size_t ids = tokens_.size();
-    ids * ids <= slots_.size() / kSlotsPerCell ? list_few_ids(choose_floor)
-                                               : list_many_ids(choose_floor);
+    ids* ids <= slots_.size() / kSlotsPerCell ? list_few_ids(choose_floor)
+                                              : list_many_ids(choose_floor);
   }
 
   /// The first position of the pair; kMaxPositions if there is none.
@@ -255,7 +255,7 @@ class MergeTable {
     return span_of_slot(slots_[at - 1]);
   }
 
-  /// By the slot beside the first, or the last, of a token of several positions.
+  /// By the slot next to the first, or the last, of a token of several positions.
   static std::uint32_t span_of_slot(std::uint32_t slot) {
     return (slot & kInside) == kInside ? slot & ~kInside : 2;
   }
@@ -345,7 +345,7 @@ class MergeTable {
 
   /// Gives each token one position, and drops the words of one token, which have no pairs.
   void drop_insides() {
-    std::size_t end = 1;  // behind the first barrier
+    std::size_t end = 1;  // after the first barrier
     for (std::size_t at = 1; at < slots_.size(); ++at) {
       const std::size_t begin = end;
       for (std::size_t span = 0; slots_[at] != kBarrier; at += span) {

@@ -42,7 +42,8 @@ class PositionArena {
  public:
   static constexpr std::size_t kBlock = 1 << 16;
 
-  /// Makes room for so many more positions; for no others if the list is empty, else for a half more.
+  /// Makes room for so many more positions; for no others if the list is empty, else for a half
+  /// more.
   void reserve(PositionList& list, std::size_t more) {
     const std::size_t wanted = list.size_ + more;
     if (wanted <= list.capacity_) return;

@@ -6,12 +6,12 @@
 #include <string>
 #include <string_view>
 
-#include "text/ascii.hpp"
 #include "normalize/normalization.hpp"
 #include "normalize/normalizers.hpp"
+#include "normalize/unicode_normalization.hpp"
+#include "text/ascii.hpp"
 #include "text/text.hpp"
 #include "text/unicode_classes.hpp"
-#include "normalize/unicode_normalization.hpp"
 
 namespace bpe_beam {
 

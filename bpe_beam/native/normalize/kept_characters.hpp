@@ -16,9 +16,9 @@
 
 namespace bpe_beam {
 
-/// Two sets of characters of the basic plane; all others are in neither, but count as ones that join.
-/// A character that is kept has no key of its own. One that joins may be the second one of a key
-/// whose first one is kept.
+/// Two sets of characters of the basic plane; all others are in neither, but count as ones that
+/// join. A character that is kept has no key of its own. One that joins may be the second one of a
+/// key whose first one is kept.
 class KeptCharacters {
  public:
   /// `map`: null if there are no replacements. `is_other(bytes)`: whether a character is not to be
@@ -35,7 +35,8 @@ class KeptCharacters {
       if (!joins_others || add_joining(*map, first, 1)) kept_.set(point);
     }
     runs_ = kept_ & ~joining_;
-    for (char byte = '!'; byte <= '~'; ++byte) runs_of_ascii_ &= runs_[static_cast<std::size_t>(byte)];
+    for (char byte = '!'; byte <= '~'; ++byte)
+      runs_of_ascii_ &= runs_[static_cast<std::size_t>(byte)];
   }
 
   /// The number of the 8 bytes from `at` on, before the first of another kind, that are visible
@@ -59,7 +60,8 @@ class KeptCharacters {
     const auto byte = [at](int i) { return std::uint32_t{static_cast<unsigned char>(at[i])}; };
     const std::uint32_t lead = byte(0);
     if (lead < 0x80) return runs_[lead];
-    if (end - at < 3) [[unlikely]] return size_of_last(at, end);
+    if (end - at < 3) [[unlikely]]
+      return size_of_last(at, end);
     const std::uint32_t second = byte(1) ^ 0x80;
     if ((lead & 0xE0) == 0xC0) {
       return lead >= 0xC2 && second < 0x40 && runs_[(lead & 0x1F) << 6 | second] ? 2 : 0;
@@ -87,7 +89,7 @@ class KeptCharacters {
     return point.value < kPoints && runs_[point.value] ? point.size : 0;
   }
 
-  /// Adds the second characters of the keys that begin with the character and the bytes behind it:
+  /// Adds the second characters of the keys that begin with the character and the bytes after it:
   /// `key`, which is changed and restored. Returns false if a key ends within a character, or if
   /// the map has too many keys.
   bool add_joining(const Charsmap& map, std::string& key, std::size_t size) {
@@ -99,9 +101,9 @@ class KeptCharacters {
       if (begins && byte == 0x80) byte = 0xC2;
       if (++searches_ > kMostSearches) return false;
       key.push_back(static_cast<char>(byte));
-      const bool found = map.begins_key(key);
+      const bool is_begin = map.begins_key(key);
       bool complete = true;
-      if (found) {
+      if (is_begin) {
         const CodePoint second = decode_utf8(key.data() + first, key.data() + key.size());
         if (second.value != kMalformed) {
           if (second.value < kPoints) joining_.set(second.value);

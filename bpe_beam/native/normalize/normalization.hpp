@@ -3,7 +3,7 @@
 // Most text is normalized already: characters that are inert in a form are copied in runs, and only
 // what lies between them is decomposed, reordered and composed. Origins follow Hugging Face's
 // alignments: a character that replaces has the origin of the next character of the input, an
-// inserted one that of the character before; reordered marks count in their new order.
+// inserted one the origin of the character before; reordered marks count in their new order.
 #pragma once
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "normalize/unicode_normalization.hpp"
 #include "text/ascii.hpp"
 #include "text/text.hpp"
-#include "normalize/unicode_normalization.hpp"
 #include "text/utf8.hpp"
 
 namespace bpe_beam {
@@ -48,14 +48,14 @@ inline std::uint32_t compose(std::uint32_t first, std::uint32_t second) {
     return first + (second - kTails);
   }
   if ((normalization_record(second).flags & kComposesAsSecond) == 0) return 0;
-  const auto found =
+  const auto composition =
       std::lower_bound(std::begin(kCompositions), std::end(kCompositions), std::pair(first, second),
                        [](const Composition& row, const auto& key) {
                          return std::pair(row.first, row.second) < key;
                        });
-  const bool exact =
-      found != std::end(kCompositions) && found->first == first && found->second == second;
-  return exact ? found->composed : 0;
+  const bool exact = composition != std::end(kCompositions) && composition->first == first &&
+                     composition->second == second;
+  return exact ? composition->composed : 0;
 }
 
 /// Characters between two inert ones: takes them one by one, returns them normalized.
@@ -66,7 +66,7 @@ class NormalizationRun {
         compatible_(form == NormalizationForm::kNfkc || form == NormalizationForm::kNfkd),
         with_origins_(with_origins) {}
 
-  /// `record` is that of `point`.
+  /// `record` belongs to `point`.
   void add(std::uint32_t point, const NormalizationRecord& record, const Origin& origin) {
     if (with_origins_) origins_.push_back(origin);
     if ((record.flags & kHangulSyllable) != 0) return add_syllable(point);

@@ -1,5 +1,5 @@
 // The normalizers: each is a step from a text to a text with the origin of every character. Results
-// and origins equal those of Hugging Face.
+// and origins equal Hugging Face's.
 //
 // Bytes that are not UTF-8 are copied as they are, each as a character of its own.
 #pragma once
@@ -14,15 +14,15 @@
 #include <utility>
 #include <vector>
 
-#include "text/ascii.hpp"
 #include "encode/byte_level.hpp"
-#include "text/deadline.hpp"
 #include "normalize/matcher.hpp"
 #include "normalize/normalization.hpp"
+#include "normalize/unicode_normalization.hpp"
+#include "text/ascii.hpp"
+#include "text/deadline.hpp"
 #include "text/scratch.hpp"
 #include "text/text.hpp"
 #include "text/unicode_classes.hpp"
-#include "normalize/unicode_normalization.hpp"
 #include "text/utf8.hpp"
 
 namespace bpe_beam {
@@ -163,8 +163,7 @@ class Nmt final : public Normalizer {
         at = end;
         continue;
       }
-      const CodePoint point =
-          decode_utf8(in.bytes.data() + at, in.bytes.data() + in.bytes.size());
+      const CodePoint point = decode_utf8(in.bytes.data() + at, in.bytes.data() + in.bytes.size());
       if (is_space(point.value)) {
         out.put(' ', in, at);
       } else if (!is_dropped(point.value)) {
@@ -222,8 +221,8 @@ class ByteLevelText final : public Normalizer {
   std::array<std::string, 256> characters_;
 };
 
-/// Replaces every match by a text. Its origin is that of the character before the match's end; at
-/// the very beginning of the text it is empty.
+/// Replaces every match by a text. Its origin is the origin of the character before the match's
+/// end; at the very beginning of the text it is empty.
 class Replace final : public Normalizer {
  public:
   Replace(std::unique_ptr<Matcher> matcher, std::string content)

@@ -2,10 +2,10 @@
 // them.
 //
 // The bytes of a `precompiled_charsmap` are a number of 32 bits, the size of the array in bytes; an
-// array of such numbers, all little-endian; and the replacements in UTF-8, each ended by a zero byte.
-// The array is a trie of bytes: entry p has the label in bits 0 to 7 and 31, a bit 8 if a key ends
-// there, and the distance to its children, which are at (p ^ distance) ^ byte; the entry at
-// p ^ distance has, if a key ends at p, where its replacement begins.
+// array of such numbers, all little-endian; and the replacements in UTF-8, each ended by a zero
+// byte. The array is a trie of bytes: entry p has the label in bits 0 to 7 and 31, a bit 8 if a key
+// ends there, and the distance to its children, which are at (p ^ distance) ^ byte; the entry at p
+// ^ distance has, if a key ends at p, where its replacement begins.
 #pragma once
 
 #include <algorithm>
@@ -49,12 +49,12 @@ class Charsmap {
 
   /// The replacement of the shortest key that `text` begins with.
   [[nodiscard]] std::optional<std::string_view> find(std::string_view text) const {
-    std::optional<std::string_view> found;
+    std::optional<std::string_view> longest;
     walk(text, [&](std::size_t, std::string_view replacement) {
-      found = replacement;
+      longest = replacement;
       return false;
     });
-    return found;
+    return longest;
   }
 
   struct Match {
@@ -64,13 +64,14 @@ class Charsmap {
 
   /// The longest key that `text` begins with; of size 0 if there is none.
   [[nodiscard]] Match find_longest(std::string_view text) const {
-    Match found;
+    Match longest;
     const std::size_t walked = walk(text, [&](std::size_t size, std::string_view replacement) {
-      found = {size, replacement};
+      longest = {size, replacement};
       return true;
     });
-    if (walked > kShortWalk) [[unlikely]] Deadline::spend(10 * walked);
-    return found;
+    if (walked > kShortWalk) [[unlikely]]
+      Deadline::spend(10 * walked);
+    return longest;
   }
 
   /// Whether `text`, which is not empty, is where a key begins.
@@ -133,8 +134,8 @@ class Charsmap {
 
   void check_value(std::size_t at) const {
     const bool there = at < array_.size() && value(array_[at]) <= texts_.size();
-    const bool begins = there && (value(array_[at]) == texts_.size() ||
-                                  (texts_[value(array_[at])] & 0xC0) != 0x80);
+    const bool begins =
+        there && (value(array_[at]) == texts_.size() || (texts_[value(array_[at])] & 0xC0) != 0x80);
     if (!begins) throw std::invalid_argument("a key of its array has no replacement");
   }
 
@@ -194,14 +195,14 @@ class Precompiled final : public Normalizer {
   template <class Sink>
   void replace(std::string_view text, std::size_t begin, std::size_t end, Sink& sink) const {
     if (end - begin <= kLongestGrapheme) {
-      if (const auto found = map_.find(text.substr(begin, end - begin))) {
-        return sink.replace(begin, end, *found);
+      if (const auto replacement = map_.find(text.substr(begin, end - begin))) {
+        return sink.replace(begin, end, *replacement);
       }
     }
     for (std::size_t size = 0; begin < end; begin += size) {
       size = decode_utf8(text.data() + begin, text.data() + end).size;
-      if (const auto found = map_.find(text.substr(begin, size))) {
-        sink.replace(begin, begin + size, *found);
+      if (const auto replacement = map_.find(text.substr(begin, size))) {
+        sink.replace(begin, begin + size, *replacement);
       } else {
         sink.keep(begin, begin + size);
       }
@@ -218,7 +219,7 @@ class Precompiled final : public Normalizer {
 
   /// Gives each character the origin that Hugging Face gives it. A character that is left over
   /// belongs to the one before it, whatever that came from; the first of a text belongs to none, so
-  /// that those behind it take the origins of characters before theirs.
+  /// that the bytes after it take the origins of characters before theirs.
   class Placing {
    public:
     Placing(const TextView& in, TextBuffer& out) : in_(in), out_(out) {}

@@ -23,7 +23,7 @@ struct SentencePieceRules {
   bool add_dummy_prefix;            // puts a space before a text that is not empty
   bool remove_extra_whitespaces;    // of spaces in a row keeps the first; none at the ends
   bool escape_whitespaces;          // writes U+2581 for a space
-  bool treat_whitespace_as_suffix;  // puts the space of add_dummy_prefix behind the text
+  bool treat_whitespace_as_suffix;  // puts the space of add_dummy_prefix after the text
 };
 
 /// From the left: a symbol stays as it is; else the longest key of the charsmap is replaced; else
@@ -53,8 +53,8 @@ class SentencePieceNormalizer final : public Normalizer {
     }
     if (at == text.size()) return;
     const std::string_view space = rules_.escape_whitespaces ? kEscapedSpace : " ";
-    const bool prefix = rules_.add_dummy_prefix && !rules_.treat_whitespace_as_suffix;
-    if (prefix) out.put(space, edge(in, at, false, out));
+    const bool space_first = rules_.add_dummy_prefix && !rules_.treat_whitespace_as_suffix;
+    if (space_first) out.put(space, edge(in, at, false, out));
     bool after_space = rules_.remove_extra_whitespaces;
     while (at < text.size()) {
       const std::size_t end = out.with_origins() ? copy_run(in, at, after_space, out)
@@ -63,19 +63,20 @@ class SentencePieceNormalizer final : public Normalizer {
         at = end;
         continue;
       }
-      Prefix found = prefix_at(text, at);
-      while (after_space && found.text.starts_with(' ')) found.text.remove_prefix(1);
-      if (!found.text.empty()) {
-        put(found, in, at, space, out);
-        after_space = rules_.remove_extra_whitespaces && found.text.ends_with(' ');
+      Prefix prefix = prefix_at(text, at);
+      while (after_space && prefix.text.starts_with(' ')) prefix.text.remove_prefix(1);
+      if (!prefix.text.empty()) {
+        put(prefix, in, at, space, out);
+        after_space = rules_.remove_extra_whitespaces && prefix.text.ends_with(' ');
       }
-      at += found.size;
+      at += prefix.size;
       check_growth(text.size(), out.size());
     }
     if (rules_.remove_extra_whitespaces) {
       while (out.view().bytes.ends_with(space)) out.cut(out.size() - space.size());
     }
-    if (rules_.add_dummy_prefix && !prefix) out.put(space, edge(in, text.size() - 1, true, out));
+    if (rules_.add_dummy_prefix && !space_first)
+      out.put(space, edge(in, text.size() - 1, true, out));
   }
 
  private:
@@ -93,8 +94,8 @@ class SentencePieceNormalizer final : public Normalizer {
     const std::size_t symbol = symbols_.longest(rest).size;
     if (symbol > 0) return {symbol, rest.substr(0, symbol)};
     if (map_) {
-      const Charsmap::Match found = map_->find_longest(rest);
-      if (found.size > 0) return {found.size, found.replacement};
+      const Charsmap::Match match = map_->find_longest(rest);
+      if (match.size > 0) return {match.size, match.replacement};
     }
     const CodePoint point = decode_utf8(rest.data(), rest.data() + rest.size());
     if (point.value == kMalformed) return {point.size, kReplacement};
@@ -172,24 +173,24 @@ class SentencePieceNormalizer final : public Normalizer {
   }
 
   /// Writes what replaces the bytes from `at`, with a space for each space.
-  static void put(const Prefix& found, const TextView& in, std::size_t at, std::string_view space,
+  static void put(const Prefix& prefix, const TextView& in, std::size_t at, std::string_view space,
                   TextBuffer& out) {
     Origin origin;
     if (out.with_origins()) {
-      origin = {in.origins[at].begin, in.origins[at + found.size - 1].end};
+      origin = {in.origins[at].begin, in.origins[at + prefix.size - 1].end};
     }
-    for (std::size_t begin = 0; begin < found.text.size();) {
-      const std::size_t end = std::min(found.text.find(' ', begin), found.text.size());
-      out.put(found.text.substr(begin, end - begin), origin);
-      if (end < found.text.size()) out.put(space, origin);
+    for (std::size_t begin = 0; begin < prefix.text.size();) {
+      const std::size_t end = std::min(prefix.text.find(' ', begin), prefix.text.size());
+      out.put(prefix.text.substr(begin, end - begin), origin);
+      if (end < prefix.text.size()) out.put(space, origin);
       begin = end + 1;
     }
   }
 
-  /// The empty origin before or behind a character of the text.
-  static Origin edge(const TextView& in, std::size_t at, bool behind, const TextBuffer& out) {
+  /// The empty origin before or after a character of the text.
+  static Origin edge(const TextView& in, std::size_t at, bool after, const TextBuffer& out) {
     if (!out.with_origins()) return {};
-    const std::size_t offset = behind ? in.origins[at].end : in.origins[at].begin;
+    const std::size_t offset = after ? in.origins[at].end : in.origins[at].begin;
     return {offset, offset};
   }
 

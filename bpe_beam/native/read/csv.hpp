@@ -104,8 +104,8 @@ std::optional<CsvRecord> read_csv_record(std::span<const char> data, std::size_t
       field.raw = {at + 1, static_cast<std::size_t>(quote - at - 1)};
       at = quote + 1;
       if (line_end < at) line_end = find_or(at, end, '\n', end);
-      const char* const behind = at < end && *at == '\r' && at + 1 == line_end ? at + 1 : at;
-      if (behind != line_end && (at == end || *at != delimiter))
+      const char* const after = at < end && *at == '\r' && at + 1 == line_end ? at + 1 : at;
+      if (after != line_end && (at == end || *at != delimiter))
         return given_up(Flaw::kBehindQuote, at);
     } else {
       if (line_end == end && !final) return std::nullopt;
@@ -129,7 +129,7 @@ inline constexpr std::size_t kCsvTriedRecords = 32;
 /// follow, have `count` fields and valid quotes, which lines of a quoted text hardly have. Returns
 /// kNotFound if there is no such position, or if deciding needs more data.
 inline std::size_t find_csv_record(std::span<const char> data, std::size_t start, bool final,
-                                    char delimiter, std::size_t count) {
+                                   char delimiter, std::size_t count) {
   constexpr std::array<char, 1> kNewline = {'\n'};
   for (std::size_t newline = start;; ++newline) {
     newline = find_bytes(data, kNewline, newline);
@@ -156,16 +156,16 @@ inline Records csv_records(std::span<const char> data, const Cut& cut, const Csv
   Reached& at = out.reached = {cut.start, cut.start, 0};
   while (at.start < cut.stop && at.records < cut.max_records && at.start < data.size()) {
     std::array<CsvField, 3> taken;
-    const auto found = read_csv_record(data, at.start, cut.final, columns.delimiter,
-                                       [&](std::size_t number, const CsvField& field) {
-                                         for (std::size_t i = 0; i < taken.size(); ++i)
-                                           if (columns.taken[i] == number) taken[i] = field;
-                                       });
-    if (!found) break;
+    const auto record = read_csv_record(data, at.start, cut.final, columns.delimiter,
+                                        [&](std::size_t number, const CsvField& field) {
+                                          for (std::size_t i = 0; i < taken.size(); ++i)
+                                            if (columns.taken[i] == number) taken[i] = field;
+                                        });
+    if (!record) break;
     const std::size_t begin = at.start;
-    const auto bytes = data.subspan(begin, found->end - begin);
-    Flaw flaw = found->flaw;
-    std::size_t position = found->position;
+    const auto bytes = data.subspan(begin, record->end - begin);
+    Flaw flaw = record->flaw;
+    std::size_t position = record->position;
     if (bytes.size() > cut.max_bytes) {
       flaw = Flaw::kTooLong;
     } else if (flaw == Flaw::kNone && !bytes.empty()) {
@@ -175,13 +175,13 @@ inline Records csv_records(std::span<const char> data, const Cut& cut, const Csv
                  const char* const nul = find_or(first, first + bytes.size(), '\0', nullptr)) {
         flaw = Flaw::kNul;
         position = static_cast<std::size_t>(nul - first);
-      } else if (found->fields != columns.count) {
+      } else if (record->fields != columns.count) {
         flaw = Flaw::kColumns;
-        position = found->fields;
+        position = record->fields;
       }
     }
     if (flaw != Flaw::kNone) {
-      out.bad.push_back({static_cast<std::int64_t>(begin), static_cast<std::int64_t>(found->end),
+      out.bad.push_back({static_cast<std::int64_t>(begin), static_cast<std::int64_t>(record->end),
                          static_cast<std::int64_t>(flaw), static_cast<std::int64_t>(position),
                          static_cast<std::int64_t>(at.records)});
     } else if (!bytes.empty()) {
@@ -198,7 +198,7 @@ inline Records csv_records(std::span<const char> data, const Cut& cut, const Csv
       out.starts.push_back(static_cast<std::int64_t>(begin));
     }
     ++at.records;
-    at.start = at.search = found->next;
+    at.start = at.search = record->next;
   }
   return out;
 }

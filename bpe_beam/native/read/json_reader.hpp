@@ -24,8 +24,7 @@ class JsonReader : private JsonScanner {
   /// Containers in containers beyond this depth are refused.
   static constexpr std::size_t kMaxDepth = 256;
 
-  JsonReader(std::string_view text, Handler& handler)
-      : JsonScanner(text), handler_(handler) {}
+  JsonReader(std::string_view text, Handler& handler) : JsonScanner(text), handler_(handler) {}
 
   /// False: the text is not JSON, is nested too deeply, or the handler refuses it.
   [[nodiscard]] bool read() {
@@ -52,22 +51,17 @@ class JsonReader : private JsonScanner {
     const char first = peek();
     switch (first) {
       case '{':
-      case '[':
-        return open(first == '{');
+      case '[': return open(first == '{');
       case '"': {
         JsonString string;
         return read_string(string) && handler_.string(string);
       }
-      case 't':
-        return read_literal("true") && handler_.literal('t');
-      case 'f':
-        return read_literal("false") && handler_.literal('f');
-      case 'n':
-        return read_literal("null") && handler_.literal('n');
+      case 't': return read_literal("true") && handler_.literal('t');
+      case 'f': return read_literal("false") && handler_.literal('f');
+      case 'n': return read_literal("null") && handler_.literal('n');
       default: {
         const char* const begin = at_;
-        return read_number() &&
-               handler_.number({begin, static_cast<std::size_t>(at_ - begin)});
+        return read_number() && handler_.number({begin, static_cast<std::size_t>(at_ - begin)});
       }
     }
   }

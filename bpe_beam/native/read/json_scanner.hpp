@@ -13,8 +13,7 @@ namespace bpe_beam {
 /// Reads the tokens of a JSON text from left to right. Never reads beyond the text.
 class JsonScanner {
  protected:
-  explicit JsonScanner(std::string_view text)
-      : at_(text.data()), end_(text.data() + text.size()) {}
+  explicit JsonScanner(std::string_view text) : at_(text.data()), end_(text.data() + text.size()) {}
 
   /// The next byte, or NUL at the end.
   char peek() const { return at_ < end_ ? *at_ : '\0'; }

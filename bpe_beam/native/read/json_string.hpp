@@ -89,7 +89,7 @@ struct JsonString {
   bool escaped = false;
 };
 
-/// Writes the character of the escape whose backslash is at `at` < `end`, and moves both behind it.
+/// Writes the character of the escape whose backslash is at `at` < `end`, and moves both after it.
 /// False, and nothing moved, if it is no escape or half of a surrogate pair. At `to` there is room
 /// for as many bytes as the escape has.
 inline bool resolve_escape(const char*& at, const char* end, char*& to) {
@@ -146,7 +146,7 @@ inline const char* copy_plain(const char* at, const char* end, char* to) {
   };
   const auto copy_16 = [&](const char* from, char* target) {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-    // The bytes behind the run are within the room, and overwritten later.
+    // The bytes after the run are within the room, and overwritten later.
     _mm_storeu_si128(reinterpret_cast<__m128i*>(target), bytes);
     return hits_of(bytes);
   };
@@ -160,8 +160,8 @@ inline const char* copy_plain(const char* at, const char* end, char* to) {
   return stop;
 }
 
-/// Copies the string whose first byte is at `at`, its escapes resolved, in one pass. At `to` there is
-/// room for all of [at, end). Returns the closing quote and where the text at `to` ends; null if
+/// Copies the string whose first byte is at `at`, its escapes resolved, in one pass. At `to` there
+/// is room for all of [at, end). Returns the closing quote and where the text at `to` ends; null if
 /// there is no such string, or if an escape is half of a surrogate pair.
 inline std::pair<const char*, char*> copy_string(const char* at, const char* end, char* to) {
   for (;;) {

@@ -5,9 +5,10 @@
 // `json`. Unlike `json`, NaN and Infinity are refused and nesting has a limit. Recursion goes as
 // deep as the paths of the fields, never as deep as the data.
 //
-// simdjson is not used: it gives no position of a flaw, and it refuses integers of more than 64 bits,
-// which may be ids. With the same checks it took between half of our time (texts in \u escapes only)
-// and as much (long English texts) before texts were copied while they are read, which halved ours.
+// simdjson is not used: it gives no position of a flaw, and it refuses integers of more than 64
+// bits, which may be ids. With the same checks it took between half of our time (texts in \u
+// escapes only) and as much (long English texts) before texts were copied while they are read,
+// which halved ours.
 #pragma once
 
 #include <array>

@@ -76,7 +76,7 @@ inline std::size_t last_gap(std::span<const char> data, std::span<const char> se
   return kNotFound;
 }
 
-/// Why a record cannot be used. The numbers are those of `kFlawNames`.
+/// Why a record cannot be used. The numbers are indices of `kFlawNames`.
 enum class Flaw : std::int64_t {
   kNone,
   kUtf8,
@@ -214,8 +214,8 @@ struct Records {
 };
 
 /// Splits text into records. With the separator "\n" a "\r" before it belongs to it. The id is
-/// `id_prefix` and the record's offset in the file, `base` being that of data[0]; without a prefix
-/// there are no ids.
+/// `id_prefix` and the record's offset in the file, `base` being the offset of data[0]; without a
+/// prefix there are no ids.
 inline Records text_records(std::span<const char> data, std::span<const char> separator,
                             const Cut& cut, std::optional<std::string_view> id_prefix,
                             std::uint64_t base) {

@@ -49,7 +49,7 @@ class FrequentPairs {
   static constexpr std::uint64_t kFree = ~std::uint64_t{0};
 
   void split_word(const PackedWords& words, std::size_t word, bool singles,
-                PackedColumns& out) const {
+                  PackedColumns& out) const {
     const char* const end = words.end(word);
     const char* segment = words.begin(word);
     const char* at = segment;
@@ -95,7 +95,7 @@ class FrequentPairs {
 
   PairSides sides_;
   std::vector<std::uint64_t> slots_;  // half full at most
-  bool has_free_ = false;           // whether the pair whose key is kFree was inserted
+  bool has_free_ = false;             // whether the pair whose key is kFree was inserted
 };
 
 }  // namespace bpe_beam

@@ -17,9 +17,9 @@
 #include <tuple>
 #include <vector>
 
-#include "text/hash.hpp"
 #include "count/packed_words.hpp"
 #include "count/pair_map.hpp"
+#include "text/hash.hpp"
 
 namespace bpe_beam {
 
@@ -101,17 +101,17 @@ class PairTable {
   /// `limit`, `floor` is raised as far as it must be.
   [[nodiscard]] PairColumns frequent(std::int64_t& floor, std::size_t limit) const {
     floor = std::max(floor, lowest_floor(floor, limit));
-    std::vector<Slot> found;
+    std::vector<Slot> frequent_slots;
     for (const Slot& slot : slots_) {
-      if (slot.count != 0 && slot.count >= floor) found.push_back(slot);
+      if (slot.count != 0 && slot.count >= floor) frequent_slots.push_back(slot);
     }
-    return sorted(found);
+    return sorted(frequent_slots);
   }
 
   /// The first `limit` pairs: by falling count, then the rank of left, then of right. `ranks` by
   /// id; without them ids are their own.
-  [[nodiscard]] PairColumns best(
-      std::size_t limit, const std::optional<std::span<const std::uint32_t>>& ranks) const {
+  [[nodiscard]] PairColumns best(std::size_t limit,
+                                 const std::optional<std::span<const std::uint32_t>>& ranks) const {
     const auto before = [&](const Slot& a, const Slot& b) {
       if (a.count != b.count) return a.count > b.count;
       return ranked(a, ranks) < ranked(b, ranks);

@@ -10,10 +10,10 @@
 #include <stdexcept>
 #include <vector>
 
-#include "encode/bpe_merges.hpp"
 #include "count/packed_words.hpp"
-#include "rounds/pair_sides.hpp"
+#include "encode/bpe_merges.hpp"
 #include "encode/word_model.hpp"
+#include "rounds/pair_sides.hpp"
 
 namespace bpe_beam {
 

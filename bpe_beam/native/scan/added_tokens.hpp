@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "text/deadline.hpp"
 #include "count/pair_map.hpp"
+#include "text/deadline.hpp"
 #include "text/text.hpp"
 #include "text/unicode_classes.hpp"
 #include "text/utf8.hpp"
@@ -28,7 +28,7 @@ namespace bpe_beam {
 struct AddedToken {
   std::string content;
   std::uint32_t id = 0;
-  bool single_word = false;  // only without a word character beside it
+  bool single_word = false;  // only without a word character next to it
   bool lstrip = false;       // takes the spaces before it, too
   bool rstrip = false;       // takes the spaces after it, too
   bool special = true;       // counts only where it is allowed
@@ -48,13 +48,12 @@ class AddedTokens {
     const auto content = [this](std::uint32_t index) -> const std::string& {
       return tokens_[index].content;
     };
-    std::stable_sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return content(a) < content(b);
-    });
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return content(a) < content(b); });
     // Of two tokens of one text (after normalizing), the first one counts.
-    const auto end = std::unique(
-        order_.begin(), order_.end(),
-        [&](std::uint32_t a, std::uint32_t b) { return content(a) == content(b); });
+    const auto end =
+        std::unique(order_.begin(), order_.end(),
+                    [&](std::uint32_t a, std::uint32_t b) { return content(a) == content(b); });
     order_.erase(end, order_.end());
     for (const std::uint32_t index : order_) {
       if (content(index).empty()) throw std::invalid_argument("an added token is empty");
@@ -168,7 +167,8 @@ class AddedTokens {
       first = static_cast<std::uint32_t>(low - begin);
       last = static_cast<std::uint32_t>(high - begin);
     }
-    if (size > kShortWalk) [[unlikely]] Deadline::spend(10 * size);
+    if (size > kShortWalk) [[unlikely]]
+      Deadline::spend(10 * size);
     return {longest, allowed_one};
   }
 
@@ -181,8 +181,8 @@ class AddedTokens {
   /// byte, for which the C library looks 32 bytes at a time.
   [[nodiscard]] std::size_t next_begin(std::string_view text, std::size_t at) const {
     if (begin_bytes_ == 1) {
-      const std::size_t found = text.find(tokens_[0].content[0], at);
-      return found == std::string_view::npos ? text.size() : found;
+      const std::size_t position = text.find(tokens_[0].content[0], at);
+      return position == std::string_view::npos ? text.size() : position;
     }
     for (; at < text.size(); ++at) {
       const auto [first, last] = of_byte(byte_at(text, at));
@@ -237,7 +237,7 @@ class AddedTokens {
   std::vector<AddedToken> tokens_;
   std::vector<std::uint32_t> order_;  // indices of the tokens with different texts, by their texts
   std::array<std::uint32_t, 256> ends_{};  // of the tokens of each first byte, in `order_`
-  std::ptrdiff_t begin_bytes_ = 0;  // that begin a token
+  std::ptrdiff_t begin_bytes_ = 0;         // that begin a token
   bool all_special_ = true;
 };
 

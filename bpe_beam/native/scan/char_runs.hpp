@@ -34,7 +34,7 @@ struct Char {
   std::uint32_t size;
 };
 
-/// The character at `at` < end; with `kMarksAreLetters`, the class of a mark is that of letters.
+/// The character at `at` < end; with `kMarksAreLetters`, a mark has the class of letters.
 template <bool kMarksAreLetters = false>
 Char char_at(const char* at, const char* end) {
   const std::uint8_t kind = kByteClass[static_cast<unsigned char>(*at)];
@@ -131,9 +131,10 @@ inline const char* numbers_end(const char* at, const char* end, std::size_t most
 inline bool is_after_number(const char* begin, const char* at) {
   if (at == begin) return false;
   const char* last = at - 1;
-  while (last > begin && at - last < 4 && (static_cast<unsigned char>(*last) & 0xC0) == 0x80) --last;
-  const Char found = char_at(last, at);
-  return last + found.size == at && found.kind == CharClass::kNumber;
+  while (last > begin && at - last < 4 && (static_cast<unsigned char>(*last) & 0xC0) == 0x80)
+    --last;
+  const Char character = char_at(last, at);
+  return last + character.size == at && character.kind == CharClass::kNumber;
 }
 
 /// How a pattern groups the numbers of a run.

@@ -3,8 +3,8 @@
 //   \s*[\r\n]+|\s+(?!\S)|\s+
 // Qwen 2 has \p{N} for \p{N}{1,3}, nanochat \p{N}{1,2}. Qwen 3.5 has the numbers of Qwen 2, and in
 // all the rest marks are letters. Groups of numbers may begin at the right of a run:
-// \p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N})). With `kEndSpaces` spaces and line breaks up to the text's end
-// are one word, by \s++$ before \s*[\r\n]+.
+// \p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N})). With `kEndSpaces` spaces and line breaks up to the text's
+// end are one word, by \s++$ before \s*[\r\n]+.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ class LinesScanner {
     return static_cast<std::size_t>(word_end(text.data(), start, end) - text.data());
   }
 
-  /// Where words begin in the 64 bytes at `at`, where one begins. Spaces that may go on to the text's
-  /// end are not decided, so `kEndSpaces` changes nothing.
+  /// Where words begin in the 64 bytes at `at`, where one begins. Spaces that may go on to the
+  /// text's end are not decided, so `kEndSpaces` changes nothing.
   static WordStarts starts(const char* at, const BlockClasses& classes) {
     ClassMasks masks = class_masks<MaskKinds{}>(at, classes);
     if constexpr (kMarksAreLetters) masks.letters |= masks.marks;

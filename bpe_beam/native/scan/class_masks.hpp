@@ -26,12 +26,12 @@ struct ClassMasks {
   std::uint64_t letters;
   std::uint64_t numbers;
   std::uint64_t spaces;
-  std::uint64_t beyond;  // not ASCII
-  std::uint64_t blanks;  // ' '
+  std::uint64_t beyond;    // not ASCII
+  std::uint64_t blanks;    // ' '
   std::uint64_t newlines;  // '\n' and '\r'
   std::uint64_t apostrophes;
   std::uint64_t slashes;
-  std::uint64_t uppers;  // letters of kUpperLike only
+  std::uint64_t uppers;    // letters of kUpperLike only
   std::uint64_t both = 0;  // letters of kUpperLike and of kLowerLike
   // Of the bytes beyond ASCII:
   std::uint64_t continuations = 0;  // not the first byte of a character
@@ -116,7 +116,9 @@ struct ScalarClasses {
   }
 
   static void cases(const char* at, CaseMasks& masks) {
-    const auto second = [at](unsigned first, unsigned last) { return in_range(at, first, last) >> 1; };
+    const auto second = [at](unsigned first, unsigned last) {
+      return in_range(at, first, last) >> 1;
+    };
     const std::uint64_t c3 = in_range(at, 0xC3, 0xC3);
     const std::uint64_t d0 = in_range(at, 0xD0, 0xD0);
     masks.upper = (c3 & second(0x80, 0x9E) & ~second(0x97, 0x97)) | (d0 & second(0x80, 0xAF));
@@ -138,8 +140,8 @@ struct ScalarClasses {
     const std::uint64_t from_first = low + (0x80 - (first & 0x7F)) * kOnes;
     const std::uint64_t beyond_last = low + (0x80 - (last & 0x7F) - 1) * kOnes;
     const std::uint64_t half = first < 0x80 ? ~bytes : bytes;
-    const std::uint64_t found = from_first & ~beyond_last & half & kHigh;
-    return (found * 0x0002040810204081) >> 56;  // the eight high bits, side by side
+    const std::uint64_t in_range = from_first & ~beyond_last & half & kHigh;
+    return (in_range * 0x0002040810204081) >> 56;  // the eight high bits, side by side
   }
 };
 
@@ -152,7 +154,8 @@ struct Avx2Classes {
     const Block block = load(at);
     // Only letters become lower letters by this bit.
     const __m256i case_bit = _mm256_set1_epi8(0x20);
-    const Block lower = {_mm256_or_si256(block.low, case_bit), _mm256_or_si256(block.high, case_bit)};
+    const Block lower = {_mm256_or_si256(block.low, case_bit),
+                         _mm256_or_si256(block.high, case_bit)};
     masks.letters = in_range(lower, 'a', 'z');
     masks.uppers = in_range(block, 'A', 'Z');
     masks.numbers = in_range(block, '0', '9');

@@ -1,5 +1,5 @@
-// The pattern of DeepSeek V3 over UTF-8, without a regular-expression engine. Three patterns split a
-// text, each the texts that the one before left:
+// The pattern of DeepSeek V3 over UTF-8, without a regular-expression engine. Three patterns split
+// a text, each the texts that the one before left:
 //   \p{N}{1,3}
 //   [一-龥぀-ゟ゠-ヿ]+
 //   [!-/:-@\[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|
@@ -34,12 +34,12 @@ class DeepSeekScanner {
  private:
   enum class Kind : std::uint8_t { kLetter, kNumber, kSpace, kSign, kCjk, kOther };
 
-  struct Found {
+  struct Char {
     Kind kind;
     std::uint32_t size;
   };
 
-  static Found found_at(const char* at, const char* end) {
+  static Char char_at(const char* at, const char* end) {
     const CodePoint point = decode_utf8(at, end);
     if (point.value == kMalformed) return {Kind::kOther, 1};
     if (is_cjk(point.value)) return {Kind::kCjk, point.size};
@@ -55,12 +55,12 @@ class DeepSeekScanner {
   }
 
   static bool is(Kind kind, const char* at, const char* end) {
-    return at < end && found_at(at, end).kind == kind;
+    return at < end && char_at(at, end).kind == kind;
   }
 
   static const char* kind_end(const char* at, const char* end, Kind kind) {
     while (at < end) {
-      const Found here = found_at(at, end);
+      const Char here = char_at(at, end);
       if (here.kind != kind) break;
       at += here.size;
     }
@@ -84,7 +84,7 @@ class DeepSeekScanner {
   static const char* others_end(const char* at, std::uint32_t size, const char* end) {
     at += size;
     while (at < end) {
-      const Found here = found_at(at, end);
+      const Char here = char_at(at, end);
       if (here.kind != Kind::kOther || is(Kind::kLetter, at + here.size, end)) break;
       at += here.size;
     }
@@ -92,7 +92,7 @@ class DeepSeekScanner {
   }
 
   static const char* word_end(const char* start, const char* end) {
-    const Found first = found_at(start, end);
+    const Char first = char_at(start, end);
     const char* const after = start + first.size;
     switch (first.kind) {
       case Kind::kNumber: return numbers_end(start, end, 3);
@@ -112,7 +112,7 @@ class DeepSeekScanner {
     }
     if (*start == ' ' && is(Kind::kSign, after, end)) return signs_end(after, end);
     return spaces_or_lines_end(start, end, [end](const char* at) {
-      const Kind kind = found_at(at, end).kind;
+      const Kind kind = char_at(at, end).kind;
       return kind == Kind::kNumber || kind == Kind::kCjk;
     });
   }

@@ -1,5 +1,5 @@
-// Words as Gemma's tokens have them, over UTF-8, without a regular-expression engine: a text is cut at
-// line breaks and before runs of blanks only.
+// Words as Gemma's tokens have them, over UTF-8, without a regular-expression engine: a text is cut
+// at line breaks and before runs of blanks only.
 //    *[^ \r\n]+| +|[\r\n]+
 #pragma once
 

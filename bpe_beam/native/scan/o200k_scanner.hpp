@@ -2,8 +2,9 @@
 // [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], L for [\p{Ll}\p{Lm}\p{Lo}\p{M}] and C for cl100k's contractions:
 //   [^\r\n\p{L}\p{N}]?U*L+C?|[^\r\n\p{L}\p{N}]?U+L*C?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|
 //   \s*[\r\n]+|\s+(?!\S)|\s+
-// Tekken (Mistral) has no contractions, and \p{N} for \p{N}{1,3}. Kimi has [\p{Han}]+ before the rest,
-// no \p{Han} in U and L, and no slash after signs. Groups of numbers may begin at the right of a run.
+// Tekken (Mistral) has no contractions, and \p{N} for \p{N}{1,3}. Kimi has [\p{Han}]+ before the
+// rest, no \p{Han} in U and L, and no slash after signs. Groups of numbers may begin at the right
+// of a run.
 #pragma once
 
 #include <cstddef>

@@ -16,12 +16,12 @@
 #include <utility>
 #include <vector>
 
-#include "scan/added_tokens.hpp"
-#include "text/deadline.hpp"
 #include "normalize/normalizers.hpp"
+#include "scan/added_tokens.hpp"
 #include "scan/pretokenizers.hpp"
 #include "scan/scanners.hpp"
 #include "scan/word_batches.hpp"
+#include "text/deadline.hpp"
 #include "text/text.hpp"
 #include "text/utf8.hpp"
 

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "text/deadline.hpp"
 #include "normalize/matcher.hpp"
 #include "normalize/normalizers.hpp"
 #include "scan/scanners.hpp"
+#include "text/deadline.hpp"
 #include "text/text.hpp"
 #include "text/utf8.hpp"
 
@@ -148,15 +148,15 @@ class SplitStep : public PreTokenizerStep {
       : matcher_(std::move(matcher)), behavior_(behavior), invert_(invert) {}
 
   void apply(Segments& segments) const override {
-    std::vector<Span> found;
+    std::vector<Span> matches;
     std::vector<Part> parts;
     segments.split_each([&](std::string_view text, std::vector<Word>& out) {
-      found.clear();
-      matcher_->find(text, found);
+      matches.clear();
+      matcher_->find(text, matches);
       Deadline::spend(text.size() + kStepsOfFind);
       parts.clear();
       std::size_t at = 0;
-      for (const Span& match : found) {
+      for (const Span& match : matches) {
         if (at != match.begin) parts.push_back({{at, match.begin}, invert_});
         parts.push_back({{match.begin, match.end}, !invert_});
         at = match.end;

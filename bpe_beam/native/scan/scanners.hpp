@@ -73,7 +73,7 @@ struct RunScanner {
     const char* at = skip(text.data() + from, end, Part::kGap);
     const char* const begin = at;
     if (at < end) {
-      const Found first = part_at(at, end);
+      const Scripted first = part_at(at, end);
       at += first.size;
       if (first.part != Part::kSingle) at = skip(at, end, first.part);
     }
@@ -82,7 +82,7 @@ struct RunScanner {
   }
 
  private:
-  struct Found {
+  struct Scripted {
     Part part;
     std::uint32_t size;
   };
@@ -102,7 +102,7 @@ struct RunScanner {
     return true;
   }());
 
-  static Found part_at(const char* at, const char* end) {
+  static Scripted part_at(const char* at, const char* end) {
     const Part part = kPartOfByte[static_cast<unsigned char>(*at)];
     if (part != Part::kNotAscii) [[likely]]
       return {part, 1};
@@ -120,7 +120,7 @@ struct RunScanner {
       }
     }
     while (at < end) {
-      const Found here = part_at(at, end);
+      const Scripted here = part_at(at, end);
       if (here.part != part) break;
       at += here.size;
     }
@@ -177,15 +177,15 @@ struct UnicodeScripts {
   static Word next(std::string_view text, std::size_t from) {
     std::size_t begin = from;
     while (begin < text.size()) {
-      const Found first = found_at(text, begin);
+      const Scripted first = scripted_at(text, begin);
       if (first.script != 0) break;
       begin += first.size;
     }
     if (begin == text.size()) return {begin, begin};
-    const Found first = found_at(text, begin);
+    const Scripted first = scripted_at(text, begin);
     std::size_t end = begin + first.size;
     while (end < text.size()) {
-      const Found here = found_at(text, end);
+      const Scripted here = scripted_at(text, end);
       if (here.script != 0 && here.script != first.script) break;
       end += here.size;
     }
@@ -193,12 +193,12 @@ struct UnicodeScripts {
   }
 
  private:
-  struct Found {
+  struct Scripted {
     std::uint8_t script;
     std::uint32_t size;
   };
 
-  static Found found_at(std::string_view text, std::size_t at) {
+  static Scripted scripted_at(std::string_view text, std::size_t at) {
     const CodePoint point = decode_utf8(text.data() + at, text.data() + text.size());
     return {point.value == kMalformed ? std::uint8_t{0} : script_of(point.value), point.size};
   }
@@ -240,8 +240,8 @@ inline constexpr std::tuple kScanners{
     NamedScanner<WholeText>{"none"},
 };
 
-inline constexpr auto kScannerNames = std::apply(
-    [](auto... scanners) { return std::array{scanners.name...}; }, kScanners);
+inline constexpr auto kScannerNames =
+    std::apply([](auto... scanners) { return std::array{scanners.name...}; }, kScanners);
 
 /// Calls `use` with the scanner (an empty object) of a name of kScannerNames; false if there is no
 /// such name.

@@ -27,33 +27,33 @@ class WordBatches {
 
   /// Adds a word that is not empty.
   void add(const Word& word) {
-    words_[found_] = word;
-    if (++found_ == kBatchWords) flush();
+    words_[size_] = word;
+    if (++size_ == kBatchWords) flush();
   }
 
   /// Adds the words of a block: all begin where the one before ended. `starts` are those after the
   /// first, which begins at `begin`. Returns where the last, which is not added, begins.
   std::size_t add_block(std::size_t begin, std::uint64_t starts) {
-    if (found_ > kBatchWords - kBlock) flush();
+    if (size_ > kBatchWords - kBlock) flush();
     const std::size_t block = begin;
-    Word* word = words_.data() + found_;
+    Word* word = words_.data() + size_;
     for (; starts != 0; starts &= starts - 1) {
       const std::size_t end = block + static_cast<std::size_t>(std::countr_zero(starts));
       *word++ = {begin, end};
       begin = end;
     }
-    found_ = static_cast<std::size_t>(word - words_.data());
+    size_ = static_cast<std::size_t>(word - words_.data());
     return begin;
   }
 
   void flush() {
-    if (found_ > 0) use_(std::span<const Word>(words_.data(), found_));
-    found_ = 0;
+    if (size_ > 0) use_(std::span<const Word>(words_.data(), size_));
+    size_ = 0;
   }
 
  private:
   Use& use_;
-  std::size_t found_ = 0;
+  std::size_t size_ = 0;
   std::array<Word, kBatchWords> words_;
 };
 
@@ -74,7 +74,8 @@ void scan_batches(Scanner, std::string_view text, const BlockClasses& classes, U
     while (text.size() - at >= kBlock) {
       const WordStarts block = Scanner::starts(text.data() + at, classes);
       const std::size_t begin = at;
-      at = batches.add_block(begin, block.starts & bits_between(0, block.decided) & ~std::uint64_t{1});
+      at = batches.add_block(begin,
+                             block.starts & bits_between(0, block.decided) & ~std::uint64_t{1});
       // What is not decided, or a word longer than what is.
       if (block.decided < kMostDecided || at == begin) [[unlikely]] {
         add_until(begin + (block.decided < kMostDecided ? kMostDecided : 1));

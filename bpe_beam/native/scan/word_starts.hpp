@@ -71,8 +71,8 @@ WordStarts gpt2_starts(const char* at, const ClassMasks& masks, Contraction&& co
              (spaces & ~((spaces << 1) & ((spaces | numbers) >> 1)));
   } else {
     goes_on |= continues(masks.numbers);
-    starts = (~spaces & ~goes_on & ~(masks.blanks << 1)) |
-             (spaces & ~((spaces << 1) & (spaces >> 1)));
+    starts =
+        (~spaces & ~goes_on & ~(masks.blanks << 1)) | (spaces & ~((spaces << 1) & (spaces >> 1)));
   }
   for_each_decided_bit(masks.apostrophes & (starts | 1), [&](std::size_t i) {
     if (const std::size_t size = contraction(at + i)) put_word(starts, i, size);
@@ -80,8 +80,8 @@ WordStarts gpt2_starts(const char* at, const ClassMasks& masks, Contraction&& co
   return decided_before(masks.wide_spaces | masks.cut, starts);
 }
 
-/// Where groups of numbers begin, in a block before the first byte of `hard`. If groups begin at the
-/// right, a run whose end is not known is added to `hard`.
+/// Where groups of numbers begin, in a block before the first byte of `hard`. If groups begin at
+/// the right, a run whose end is not known is added to `hard`.
 template <NumberRule kRule>
 std::uint64_t group_starts(std::uint64_t numbers, std::uint64_t& hard) {
   constexpr std::size_t kMost = kRule.most;
@@ -114,11 +114,11 @@ std::uint64_t group_starts(std::uint64_t numbers, std::uint64_t& hard) {
 /// What the patterns of cl100k's and o200k's families and DeepSeek V3 share: numbers, signs, spaces
 /// and lines.
 struct LineMasks {
-  std::uint64_t starts;        // of words, but not those of letters
-  std::uint64_t gaps;          // spaces that are no newlines
+  std::uint64_t starts;  // of words, but not of letters
+  std::uint64_t gaps;    // spaces that are no newlines
   std::uint64_t sign_starts;
   std::uint64_t opens_letters;  // a letter after one of these continues its word
-  std::uint64_t absorbed;      // newlines that belong to the signs before them
+  std::uint64_t absorbed;       // newlines that belong to the signs before them
   std::uint64_t hard;
 };
 
@@ -140,8 +140,8 @@ template <NumberRule kNumbers>
   const std::uint64_t sign_starts = others & ~((others | masks.blanks) << 1);
   lines.absorbed = newlines & ~(newlines + (newlines & (others << 1)));
 
-  // Spaces that are no newlines ("gaps"). A run of them that ends in a newline goes on as far as the
-  // last newline of the whole run of spaces; before another character its last begins a word.
+  // Spaces that are no newlines ("gaps"). A run of them that ends in a newline goes on as far as
+  // the last newline of the whole run of spaces; before another character its last begins a word.
   const std::uint64_t gaps = spaces & ~newlines;
   std::uint64_t gap_starts = gaps & (~(spaces << 1) | (lines.absorbed << 1));
   gap_starts |= gaps & (gaps << 1) & ~((spaces | stops) >> 1);
@@ -204,8 +204,7 @@ WordStarts o200k_starts(const char* at, const ClassMasks& masks) {
   // An upper letter after one that is both depends on what follows; a slash after newlines that
   // belong to signs belongs to them too. A few Han characters are no letters.
   std::uint64_t hard = lines.hard | (masks.marks & ~after_letters) |
-                       (masks.uppers & (both << 1) & ~masks.continuations) |
-                       (han & ~masks.letters);
+                       (masks.uppers & (both << 1) & ~masks.continuations) | (han & ~masks.letters);
   if constexpr (kSlash) hard |= masks.slashes & (lines.absorbed << 1);
   // A contraction belongs to the letters before it, but only one.
   std::size_t last = 0;
@@ -227,12 +226,12 @@ inline WordStarts deepseek_starts(const ClassMasks& masks, std::uint64_t control
   const std::uint64_t signs = ~(letters | masks.numbers | masks.spaces | cjk);
   const LineMasks lines = line_masks<NumberRule{3}>(masks, signs, masks.numbers | cjk);
   const std::uint64_t ascii_letters = letters & ~masks.beyond;
-  // A word of one ASCII sign and ASCII letters ends before any other letter. The sum carries through
-  // the runs of letters that such a sign opens.
+  // A word of one ASCII sign and ASCII letters ends before any other letter. The sum carries
+  // through the runs of letters that such a sign opens.
   const std::uint64_t opened = ascii_letters & ((lines.sign_starts & ~masks.beyond) << 1);
   const std::uint64_t after_opened = (ascii_letters + opened) & ~ascii_letters;
-  const std::uint64_t starts = lines.starts | (cjk & ~(cjk << 1)) |
-                               (letters & ~((letters | lines.gaps) << 1) & ~opened);
+  const std::uint64_t starts =
+      lines.starts | (cjk & ~(cjk << 1)) | (letters & ~((letters | lines.gaps) << 1) & ~opened);
   return decided_before(
       lines.hard | controls | masks.unknown | (opened != 0 ? after_opened & letters : 0), starts);
 }

@@ -23,8 +23,8 @@ class StoredIds {
   };
 
   /// `bounds` are int64, in the order of the stream: an entry for the start of each document and
-  /// one for the end of the last, each `unit` a token. With `without_first` the first is not stored,
-  /// which is 0; with `without_last` the last, which is the number of ids.
+  /// one for the end of the last, each `unit` a token. With `without_first` the first is not
+  /// stored, which is 0; with `without_last` the last, which is the number of ids.
   StoredIds(std::span<const std::uint8_t> ids, IdKind kind, std::span<const std::uint8_t> bounds,
             std::size_t unit, bool without_first, bool without_last)
       : ids_(ids),

@@ -143,11 +143,10 @@ __attribute__((target("ssse3"))) inline std::uint8_t* put_ids_by_vectors(
                      _mm_and_si128(_mm_slli_epi32(four, 2), _mm_set1_epi32(0x7F0000))));
     const __m128i continued = _mm_or_si128(_mm_and_si128(second, _mm_set1_epi32(0x80)),
                                            _mm_and_si128(third, _mm_set1_epi32(0x8000)));
-    const int mask = _mm_movemask_ps(_mm_castsi128_ps(second)) |
-                     _mm_movemask_ps(_mm_castsi128_ps(third)) << 4;
+    const int mask =
+        _mm_movemask_ps(_mm_castsi128_ps(second)) | _mm_movemask_ps(_mm_castsi128_ps(third)) << 4;
     const FourVarints& known = kFourVarints[static_cast<std::size_t>(mask)];
-    const __m128i shuffle =
-        _mm_loadu_si128(reinterpret_cast<const __m128i*>(known.shuffle.data()));
+    const __m128i shuffle = _mm_loadu_si128(reinterpret_cast<const __m128i*>(known.shuffle.data()));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(at),
                      _mm_shuffle_epi8(_mm_or_si128(values, continued), shuffle));
     at += known.size;

@@ -42,13 +42,10 @@ class GraphemeState {
         return right == Class::kL || right == Class::kV || right == Class::kLv ||
                right == Class::kLvt;
       case Class::kLv:
-      case Class::kV:
-        return right == Class::kV || right == Class::kT;
+      case Class::kV: return right == Class::kV || right == Class::kT;
       case Class::kLvt:
-      case Class::kT:
-        return right == Class::kT;
-      default:
-        return false;
+      case Class::kT: return right == Class::kT;
+      default: return false;
     }
   }
 

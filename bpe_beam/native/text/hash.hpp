@@ -1,7 +1,7 @@
 // Hashes of words: one seeded, for tables in memory; one fixed, for partitions.
 //
 // Both read the key that `word_key` packs: equal words give equal keys. The seeded one is drawn
-// anew in every process, so that nobody can write a text whose words all collide; the fixed one
+// anew in every process, so that no author can write a text whose words all collide; the fixed one
 // decides which partition a word belongs to and must never change, on any machine.
 #pragma once
 

@@ -9,7 +9,7 @@
 namespace bpe_beam {
 
 /// Borrows a T from the thread's pool, as its last user left it. T has memory_bytes(): what has
-/// grown beyond kMostKept is freed, so a huge document leaves nothing behind.
+/// grown beyond kMostKept is freed, so a huge document leaves no memory in use.
 template <typename T>
 class Scratch {
  public:

@@ -74,7 +74,7 @@ class TextBuffer {
     return {bytes_, with_origins_ ? origins_.data() : nullptr};
   }
 
-  /// Drops what is behind the first `size` bytes.
+  /// Drops all after the first `size` bytes.
   void cut(std::size_t size) {
     bytes_.resize(size);
     if (with_origins_) origins_.resize(size);

@@ -40,10 +40,10 @@ class Utf8Blocks {
     const __m128i first_high = _mm_and_si128(_mm_srli_epi16(back_1, 4), low_nibble);
     const __m128i first_low = _mm_and_si128(back_1, low_nibble);
     const __m128i second_high = _mm_and_si128(_mm_srli_epi16(block, 4), low_nibble);
-    const __m128i flaws = _mm_and_si128(
-        _mm_and_si128(_mm_shuffle_epi8(load(kFirstHigh), first_high),
-                      _mm_shuffle_epi8(load(kFirstLow), first_low)),
-        _mm_shuffle_epi8(load(kSecondHigh), second_high));
+    const __m128i flaws =
+        _mm_and_si128(_mm_and_si128(_mm_shuffle_epi8(load(kFirstHigh), first_high),
+                                    _mm_shuffle_epi8(load(kFirstLow), first_low)),
+                      _mm_shuffle_epi8(load(kSecondHigh), second_high));
     // The high bit where the byte must be the third or the fourth of a character.
     const __m128i third = _mm_subs_epu8(back_2, _mm_set1_epi8(static_cast<char>(0xE0 - 0x80)));
     const __m128i fourth = _mm_subs_epu8(back_3, _mm_set1_epi8(static_cast<char>(0xF0 - 0x80)));
@@ -76,21 +76,57 @@ class Utf8Blocks {
   static constexpr std::uint8_t kContinuation = kTooLong | kOverlong2 | kTwoContinuations;
 
   alignas(16) static constexpr Table kFirstHigh = {
-      kTooLong, kTooLong, kTooLong, kTooLong, kTooLong, kTooLong, kTooLong, kTooLong,
-      kTwoContinuations, kTwoContinuations, kTwoContinuations, kTwoContinuations,
-      kTooShort | kOverlong2, kTooShort, kTooShort | kOverlong3 | kSurrogate,
+      kTooLong,
+      kTooLong,
+      kTooLong,
+      kTooLong,
+      kTooLong,
+      kTooLong,
+      kTooLong,
+      kTooLong,
+      kTwoContinuations,
+      kTwoContinuations,
+      kTwoContinuations,
+      kTwoContinuations,
+      kTooShort | kOverlong2,
+      kTooShort,
+      kTooShort | kOverlong3 | kSurrogate,
       kTooShort | kTooLarge | kTooLarge1000 | kOverlong4};
-  alignas(16) static constexpr Table kFirstLow = {
-      kAnyLow | kOverlong3 | kOverlong2 | kOverlong4, kAnyLow | kOverlong2, kAnyLow, kAnyLow,
-      kAnyLow | kTooLarge, kLarge, kLarge, kLarge, kLarge, kLarge, kLarge, kLarge, kLarge,
-      kLarge | kSurrogate, kLarge, kLarge};
+  alignas(16) static constexpr Table kFirstLow = {kAnyLow | kOverlong3 | kOverlong2 | kOverlong4,
+                                                  kAnyLow | kOverlong2,
+                                                  kAnyLow,
+                                                  kAnyLow,
+                                                  kAnyLow | kTooLarge,
+                                                  kLarge,
+                                                  kLarge,
+                                                  kLarge,
+                                                  kLarge,
+                                                  kLarge,
+                                                  kLarge,
+                                                  kLarge,
+                                                  kLarge,
+                                                  kLarge | kSurrogate,
+                                                  kLarge,
+                                                  kLarge};
   alignas(16) static constexpr Table kSecondHigh = {
-      kTooShort, kTooShort, kTooShort, kTooShort, kTooShort, kTooShort, kTooShort, kTooShort,
+      kTooShort,
+      kTooShort,
+      kTooShort,
+      kTooShort,
+      kTooShort,
+      kTooShort,
+      kTooShort,
+      kTooShort,
       kContinuation | kOverlong3 | kTooLarge1000 | kOverlong4,
-      kContinuation | kOverlong3 | kTooLarge, kContinuation | kSurrogate | kTooLarge,
-      kContinuation | kSurrogate | kTooLarge, kTooShort, kTooShort, kTooShort, kTooShort};
+      kContinuation | kOverlong3 | kTooLarge,
+      kContinuation | kSurrogate | kTooLarge,
+      kContinuation | kSurrogate | kTooLarge,
+      kTooShort,
+      kTooShort,
+      kTooShort,
+      kTooShort};
   // The largest last bytes of a block that ends with a complete character.
-  alignas(16) static constexpr Table kLastComplete = {255, 255, 255, 255, 255, 255, 255, 255,
+  alignas(16) static constexpr Table kLastComplete = {255, 255, 255, 255, 255, 255,  255,  255,
                                                       255, 255, 255, 255, 255, 0xEF, 0xDF, 0xBF};
 
   static __m128i load(const Table& table) {
@@ -163,8 +199,8 @@ inline std::size_t valid_utf8_prefix(std::span<const char> text) {
   return text.size();
 }
 
-/// Whether each text data[offsets[i], offsets[i + 1]) is well-formed UTF-8. The offsets ascend within
-/// the data.
+/// Whether each text data[offsets[i], offsets[i + 1]) is well-formed UTF-8. The offsets ascend
+/// within the data.
 inline bool texts_are_utf8(std::span<const char> data, std::span<const std::int64_t> offsets) {
   const auto first = static_cast<std::size_t>(offsets.front());
   const auto last = static_cast<std::size_t>(offsets.back());

@@ -41,7 +41,8 @@ class Utf8Vectors {
     return _mm_testz_si128(_mm_or_si128(low, high), _mm_set1_epi32(~0xFFFF)) != 0;
   }
 
-  /// Writes eight code points, and up to 16 bytes that do not count. Returns the end of their UTF-8.
+  /// Writes eight code points, and up to 16 bytes that do not count. Returns the end of their
+  /// UTF-8.
   BPE_BEAM_UTF8_AVX2 static char* put(__m128i points, char* out, bool& surrogate) {
     if (_mm_testz_si128(points, _mm_set1_epi16(~0x7F)) != 0) {
       _mm_storel_epi64(reinterpret_cast<__m128i*>(out), _mm_packus_epi16(points, points));
@@ -52,24 +53,24 @@ class Utf8Vectors {
   }
 
  private:
-  /// How to move the bytes of characters together, by which of eight have two bytes; and by which of
-  /// four have two bytes or more (lower half) and three (upper half).
+  /// How to move the bytes of characters together, by which of eight have two bytes; and by which
+  /// of four have two bytes or more (lower half) and three (upper half).
   using Shuffles = std::array<std::array<std::uint8_t, 16>, 256>;
 
   static constexpr Shuffles shuffles(std::size_t lanes) {
     const std::size_t width = 16 / lanes;
-    Shuffles found{};
+    Shuffles shuffles{};
     for (std::size_t index = 0; index < 256; ++index) {
       std::size_t to = 0;
       for (std::size_t lane = 0; lane < lanes; ++lane) {
         const std::size_t size =
             1 + (index >> lane & 1) + (lanes == 4 ? index >> (lane + 4) & 1 : 0);
         for (std::size_t byte = 0; byte < size; ++byte) {
-          found[index][to++] = static_cast<std::uint8_t>(lane * width + byte);
+          shuffles[index][to++] = static_cast<std::uint8_t>(lane * width + byte);
         }
       }
     }
-    return found;
+    return shuffles;
   }
 
   static const Shuffles& of_eight() {
@@ -93,16 +94,16 @@ class Utf8Vectors {
     const __m128i both = _mm_or_si128(_mm_srli_epi16(points, 6), _mm_slli_epi16(last, 8));
     const __m128i two = _mm_or_si128(both, _mm_set1_epi16(static_cast<short>(0x80C0)));
     const __m128i long_ones = _mm_cmpgt_epi16(points, _mm_set1_epi16(0x7F));
-    const auto index = static_cast<unsigned>(
-        _mm_movemask_epi8(_mm_packs_epi16(long_ones, _mm_setzero_si128())));
+    const auto index =
+        static_cast<unsigned>(_mm_movemask_epi8(_mm_packs_epi16(long_ones, _mm_setzero_si128())));
     store(_mm_blendv_epi8(points, two, long_ones), of_eight()[index], out);
     return out + 8 + std::popcount(index);
   }
 
   BPE_BEAM_UTF8_AVX2 static char* put_three(__m128i points, char* out, bool& surrogate) {
     const __m128i top = _mm_and_si128(points, _mm_set1_epi16(static_cast<short>(0xF800)));
-    const __m128i found = _mm_cmpeq_epi16(top, _mm_set1_epi16(static_cast<short>(0xD800)));
-    surrogate |= _mm_movemask_epi8(found) != 0;
+    const __m128i matches = _mm_cmpeq_epi16(top, _mm_set1_epi16(static_cast<short>(0xD800)));
+    surrogate |= _mm_movemask_epi8(matches) != 0;
     const __m256i point = _mm256_cvtepu16_epi32(points);
     const __m256i six = _mm256_set1_epi32(0x3F);
     const __m256i last = _mm256_and_si256(point, six);
@@ -110,13 +111,13 @@ class Utf8Vectors {
     const __m256i two = _mm256_or_si256(_mm256_or_si256(upper, _mm256_slli_epi32(last, 8)),
                                         _mm256_set1_epi32(0x80C0));
     const __m256i middle = _mm256_slli_epi32(_mm256_and_si256(upper, six), 8);
-    const __m256i three = _mm256_or_si256(
-        _mm256_or_si256(_mm256_srli_epi32(point, 12), _mm256_set1_epi32(0x8080E0)),
-        _mm256_or_si256(middle, _mm256_slli_epi32(last, 16)));
+    const __m256i three =
+        _mm256_or_si256(_mm256_or_si256(_mm256_srli_epi32(point, 12), _mm256_set1_epi32(0x8080E0)),
+                        _mm256_or_si256(middle, _mm256_slli_epi32(last, 16)));
     const __m256i from_two = _mm256_cmpgt_epi32(point, _mm256_set1_epi32(0x7F));
     const __m256i from_three = _mm256_cmpgt_epi32(point, _mm256_set1_epi32(0x7FF));
-    const __m256i lanes = _mm256_blendv_epi8(_mm256_blendv_epi8(point, two, from_two), three,
-                                             from_three);
+    const __m256i lanes =
+        _mm256_blendv_epi8(_mm256_blendv_epi8(point, two, from_two), three, from_three);
     const auto twos = static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(from_two)));
     const auto threes = static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(from_three)));
     const unsigned first = (twos & 0xF) | (threes & 0xF) << 4;
@@ -144,8 +145,8 @@ class Utf8Writer {
 
   explicit Utf8Writer(bool with_vectors = has_vectors()) : with_vectors_(with_vectors) {}
 
-  /// Returns the UTF-8 of `units`, the code points of a text, until the next call; nullopt if one is
-  /// a surrogate.
+  /// Returns the UTF-8 of `units`, the code points of a text, until the next call; nullopt if one
+  /// is a surrogate.
   template <class Unit>
   std::optional<std::string_view> write(std::span<const Unit> units) {
     make_room(units.size() * kMostBytes<Unit> + kBehind);
@@ -176,7 +177,9 @@ class Utf8Writer {
   static constexpr std::size_t kBehind = 32;
 
   template <class Unit>
-  static constexpr std::size_t kMostBytes = sizeof(Unit) == 1 ? 2 : sizeof(Unit) == 2 ? 3 : 4;
+  static constexpr std::size_t kMostBytes = sizeof(Unit) == 1   ? 2
+                                            : sizeof(Unit) == 2 ? 3
+                                                                : 4;
 
   template <class Unit>
   static bool is_ascii(const Unit* at) {
@@ -218,7 +221,8 @@ class Utf8Writer {
       surrogate |= point >> 11 == 0xD800 >> 11;
       if constexpr (sizeof(Unit) > 2) {
         if (point >= 0x10000) {
-          bytes = 0xF0 | point >> 18 | (0x80 | (point >> 12 & 0x3F)) << 8 | middle << 16 | last << 24;
+          bytes =
+              0xF0 | point >> 18 | (0x80 | (point >> 12 & 0x3F)) << 8 | middle << 16 | last << 24;
           size = 4;
         }
       }

@@ -63,7 +63,8 @@ inline constexpr WordMasks kWordMasks = [] {
 /// read: with WordKey::kReadable there is no branch on the size.
 [[gnu::always_inline]] inline WordKey pack_word(std::string_view word, std::size_t readable) {
   const std::size_t size = word.size();
-  if (readable >= WordKey::kReadable) [[likely]] return pack_readable_word(word.data(), size);
+  if (readable >= WordKey::kReadable) [[likely]]
+    return pack_readable_word(word.data(), size);
   WordKey key;
   key.low = load_up_to_8(word.data(), size < 8 ? size : 8);
   key.high = size > 8 ? load_up_to_8(word.data() + 8, size - 8) : 0;

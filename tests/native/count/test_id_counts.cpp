@@ -66,8 +66,7 @@ void counts_tokens_of_words() {
   const auto text_at = [&](std::size_t i) { return words[i]; };
   const auto token_of = [](std::uint32_t id) { return std::size_t{id - 10}; };
   Counts tokens{0, 1, 0}, whole(3);
-  const WordAmounts found =
-      add_word_tokens(text_at, ids, ends, times, token_of, 2, tokens, whole);
+  const WordAmounts found = add_word_tokens(text_at, ids, ends, times, token_of, 2, tokens, whole);
   CHECK(found.words == 17 && found.continued == 3);
   CHECK(found.bytes == 3 * 2 + 5 * 2 + 7 + 2 && found.characters == 3 * 2 + 5 + 7 + 2);
   CHECK(found.bound == 3 * 5 + 5 * 4 + 7 * 3 + 2 * 3);

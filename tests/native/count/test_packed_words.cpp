@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "check.hpp"
+#include "count/packed_words.hpp"
 #include "exact_copy.hpp"
 #include "naive_rounds.hpp"
-#include "count/packed_words.hpp"
 
 using namespace bpe_beam;
 using namespace std::string_view_literals;
@@ -68,9 +68,9 @@ void more_bytes_than_needed_are_read() {
 }
 
 void what_is_no_symbol_is_refused() {
-  for (const std::string_view bytes : {"\x80"sv, "a\xFF\xFF"sv, "\xFF\xFF\xFF\xFF"sv,
-                                       "\xFF\xFF\xFF\xFF\x1F"sv, "\x80\x80\x80\x80\x80\x00"sv,
-                                       "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01"sv}) {
+  for (const std::string_view bytes :
+       {"\x80"sv, "a\xFF\xFF"sv, "\xFF\xFF\xFF\xFF"sv, "\xFF\xFF\xFF\xFF\x1F"sv,
+        "\x80\x80\x80\x80\x80\x00"sv, "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01"sv}) {
     CHECK_THROWS(std::invalid_argument, symbols_in(bytes));
   }
 }

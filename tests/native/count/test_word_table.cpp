@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "check.hpp"
-#include "exact_copy.hpp"
 #include "count/word_table.hpp"
+#include "exact_copy.hpp"
 
 using namespace bpe_beam;
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "encode/bpe_merges.hpp"
 #include "check.hpp"
+#include "encode/bpe_merges.hpp"
 #include "naive_models.hpp"
 
 using namespace bpe_beam;

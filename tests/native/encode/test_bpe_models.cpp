@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "encode/bpe_models.hpp"
 #include "check.hpp"
+#include "encode/bpe_models.hpp"
 #include "encode_word.hpp"
 #include "naive_models.hpp"
 
@@ -147,9 +147,9 @@ CharBpeSettings unknown(std::uint32_t id, bool fused) {
 }
 
 void prefix_and_suffix() {
-  const Vocabulary tokens = {{"a", 1},     {"##a", 2},    {"a</w>", 3}, {"##a</w>", 4},
-                             {"##é", 5},   {"é", 6},      {"##", 7},    {"</w>", 8},
-                             {"##aa", 9},  {"##a##", 10}, {"", 11}};
+  const Vocabulary tokens = {{"a", 1},    {"##a", 2},    {"a</w>", 3}, {"##a</w>", 4},
+                             {"##é", 5},  {"é", 6},      {"##", 7},    {"</w>", 8},
+                             {"##aa", 9}, {"##a##", 10}, {"", 11}};
   CHECK((both(char_bpe(tokens, {}), "aéa").symbols == Symbols{{1, 1}, {6, 2}, {1, 1}}));
   CHECK((both(char_bpe(tokens, affixes("##", "")), "aéa").symbols ==
          Symbols{{1, 1}, {5, 2}, {2, 1}}));
@@ -173,10 +173,9 @@ void unknown_ones() {
   CHECK((both(char_bpe(tokens, unknown(0, true)), "éeaé").symbols ==
          Symbols{{0, 3}, {1, 1}, {0, 2}}));
   // Fused before merges, and merged as others are.
-  CHECK((both(char_bpe(tokens, unknown(0, false), rows), "éeb").symbols ==
-         Symbols{{9, 3}, {2, 1}}));
-  CHECK((both(char_bpe(tokens, unknown(0, true), rows), "éeb").symbols ==
-         Symbols{{8, 4}}));
+  CHECK(
+      (both(char_bpe(tokens, unknown(0, false), rows), "éeb").symbols == Symbols{{9, 3}, {2, 1}}));
+  CHECK((both(char_bpe(tokens, unknown(0, true), rows), "éeb").symbols == Symbols{{8, 4}}));
   CHECK((both(char_bpe(tokens, unknown(0, false)), "\xC3\x28").symbols == Symbols{{0, 1}, {0, 1}}));
   // An unknown token that is a character of the vocabulary is not fused with it.
   CHECK((both(char_bpe(tokens, unknown(1, true)), "xaxx").symbols ==

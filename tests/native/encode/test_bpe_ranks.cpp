@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "encode/bpe_ranks.hpp"
 #include "check.hpp"
+#include "encode/bpe_ranks.hpp"
 #include "naive_ranks.hpp"
 
 using namespace bpe_beam;
@@ -30,8 +30,8 @@ Tokens all_words(std::string_view alphabet, std::size_t longest) {
 std::vector<MergeRow> all_pairs(const Tokens& tokens, std::mt19937& random) {
   std::vector<MergeRow> rows;
   const auto number = [&](const std::string& token) {
-    return static_cast<std::uint32_t>(
-        std::find(tokens.begin(), tokens.end(), token) - tokens.begin());
+    return static_cast<std::uint32_t>(std::find(tokens.begin(), tokens.end(), token) -
+                                      tokens.begin());
   };
   for (std::uint32_t joined = 0; joined < tokens.size(); ++joined) {
     const auto first = static_cast<std::ptrdiff_t>(rows.size());
@@ -81,8 +81,7 @@ void worked() {
   }
   CHECK(same(merges_of_ranks({"a", "b", "ab", "aba"}), {{0, 1, 2}, {2, 0, 3}}));
   // Two ways to make a token, of which one is gone.
-  CHECK(same(merges_of_ranks({"a", "b", "bb", "ab", "abb"}),
-             {{1, 1, 2}, {0, 1, 3}, {0, 2, 4}}));
+  CHECK(same(merges_of_ranks({"a", "b", "bb", "ab", "abb"}), {{1, 1, 2}, {0, 1, 3}, {0, 2, 4}}));
   // "ba" is never left of "aba": nothing makes it, and no merge stands for it.
   CHECK(!check({"a", "b", "ab", "ba", "abab"}, words, random));
   // A token that is made of one of higher rank.

@@ -2,8 +2,8 @@
 #include <set>
 #include <string>
 
-#include "encode/byte_level.hpp"
 #include "check.hpp"
+#include "encode/byte_level.hpp"
 #include "text/text.hpp"
 
 using namespace bpe_beam;

@@ -84,7 +84,8 @@ void what_must_be_merged_by_all_merges() {
   const Rows rows = {{'x', 'y', 258}, {'a', 256, 257}, {'b', 'c', 256}};
   const auto live = live_of(rows);
   CHECK(live.has_value() && live->has_doubtful());
-  CHECK(encodes(*live, rows, "xyab") && !encodes(*live, rows, "abc") && !encodes(*live, rows, "bc"));
+  CHECK(encodes(*live, rows, "xyab") && !encodes(*live, rows, "abc") &&
+        !encodes(*live, rows, "bc"));
   CHECK((live->not_made({{"bc", 256}, {"xy", 258}}) == TokenIds{{"bc", 256}}));
   // The first merge is listed before its part is made, and makes a token of other bytes.
   const Rows other = {{'a', 300, 301}, {'c', 'd', 301}, {'b', 'b', 300}};
@@ -99,7 +100,8 @@ void ragged_characters() {
   const Rows first = {{'x', 0xC3, 257}, {0xC3, 0xA9, 256}, {256, 'y', 258}, {'z', 256, 259}};
   for (const Rows& merges : {rows, first}) {
     const auto live = live_of(merges);
-    for (const char* const word : {"x\xC3\xA9y", "z\xC3\xA9y", "\xC3\xA9", "\xC3\xA9\xC3\xA9x\xC3"}) {
+    for (const char* const word :
+         {"x\xC3\xA9y", "z\xC3\xA9y", "\xC3\xA9", "\xC3\xA9\xC3\xA9x\xC3"}) {
       CHECK(encodes(*live, merges, word));
     }
   }
@@ -108,8 +110,8 @@ void ragged_characters() {
 const std::string kAlphabet = "abc\xC3\xA9\xE4\xB8\xAD\xF0\x9F\x98\x80";
 
 std::string random_word(std::mt19937& random, std::size_t most) {
-  static const std::vector<std::string> parts = {"a", "b", "c", "\xC3\xA9", "\xE4\xB8\xAD",
-                                                 "\xE4\xB8\xB8", "\xF0\x9F\x98\x80"};
+  static const std::vector<std::string> parts = {
+      "a", "b", "c", "\xC3\xA9", "\xE4\xB8\xAD", "\xE4\xB8\xB8", "\xF0\x9F\x98\x80"};
   std::string word;
   for (std::size_t left = random() % most + 1; left > 0; --left) {
     word += random() % 10 == 0 ? std::string(1, kAlphabet[random() % kAlphabet.size()])
@@ -118,8 +120,9 @@ std::string random_word(std::mt19937& random, std::size_t most) {
   return word;
 }
 
-/// Fills `rows`, and returns their tokens. Each new token is made of two known ones; in `kind` 1 some merges make a known token or use one that is
-/// made later; in `kind` 2 all pairs that make a token, in the order of the tokens, which is any.
+/// Fills `rows`, and returns their tokens. Each new token is made of two known ones; in `kind` 1
+/// some merges make a known token or use one that is made later; in `kind` 2 all pairs that make a
+/// token, in the order of the tokens, which is any.
 Vocabulary random_merges(std::mt19937& random, int kind, Rows& rows) {
   Ids known;
   for (const char byte : kAlphabet) known.push_back(static_cast<unsigned char>(byte));
@@ -155,7 +158,8 @@ Vocabulary random_merges(std::mt19937& random, int kind, Rows& rows) {
       for (std::size_t cut = 1; cut < texts[id].size(); ++cut) {
         const auto left = ids.find(texts[id].substr(0, cut));
         const auto right = ids.find(texts[id].substr(cut));
-        if (left != ids.end() && right != ids.end()) rows.push_back({left->second, right->second, id});
+        if (left != ids.end() && right != ids.end())
+          rows.push_back({left->second, right->second, id});
       }
     }
   }

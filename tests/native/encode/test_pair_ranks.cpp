@@ -31,7 +31,8 @@ void equals_a_map(std::uint32_t most) {
       const std::uint32_t left = id();
       const std::uint32_t right = id();
       const auto found = expected.find({left, right});
-      CHECK(ranks.find(left, right) == (found == expected.end() ? PairRanks::kNone : found->second));
+      CHECK(ranks.find(left, right) ==
+            (found == expected.end() ? PairRanks::kNone : found->second));
     }
     // Ids that no pair has, also the highest of all.
     for (const std::uint32_t other : {most + 1, kMostSmall, kMostSmall + 1, 0xFFFFFFFFu}) {

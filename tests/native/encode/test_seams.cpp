@@ -50,12 +50,12 @@ void nothing_is_known() {
   for (std::uint32_t id = 300; id > 256; --id) reversed.push_back({id - 1, 'a', id});
   reversed.push_back({'a', 'a', 256});
   CHECK(!seams_of(reversed));
-  CHECK(!seams_of({{'a', 'b', 256}, {'c', 'd', 256}}));      // two texts
-  CHECK(!seams_of({{'a', 'b', 'c'}}));                       // a byte's id
+  CHECK(!seams_of({{'a', 'b', 256}, {'c', 'd', 256}}));  // two texts
+  CHECK(!seams_of({{'a', 'b', 'c'}}));                   // a byte's id
   CHECK(!seams_of({{'a', 'b', 4'000'000'000}}));
   Ids ids = byte_ids();
   ids['b'] = 'a';
-  CHECK(!seams_of({}, ids));                                 // two bytes of one id
+  CHECK(!seams_of({}, ids));  // two bytes of one id
   ids = byte_ids();
   ids['b'] = kNoId;
   CHECK(seams_of({{'a', 'c', 256}}, ids) && !crosses(*seams_of({{'a', 'b', 256}}, ids), "ab", 1));
@@ -94,7 +94,8 @@ void parts_equal_the_whole() {
     CHECK(model.seams() != nullptr);
     for (int i = 0; i < 50; ++i) {
       std::string word;
-      for (std::size_t left = random() % 40 + 1; left > 0; --left) word += "abcd\xE4\x80"[random() % 6];
+      for (std::size_t left = random() % 40 + 1; left > 0; --left)
+        word += "abcd\xE4\x80"[random() % 6];
       Ids ids;
       ModelState state;
       std::size_t begin = 0;

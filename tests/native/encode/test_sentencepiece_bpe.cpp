@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "check.hpp"
-#include "encode_word.hpp"
 #include "encode/sentencepiece_bpe.hpp"
+#include "encode_word.hpp"
 
 using namespace bpe_beam;
 
@@ -51,7 +51,8 @@ struct Pieces {
       for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
         const auto rank = ranks.find(parts[i] + parts[i + 1]);
         if (rank == ranks.end()) continue;
-        if (best == parts.size() || rank->second < ranks.at(parts[best] + parts[best + 1])) best = i;
+        if (best == parts.size() || rank->second < ranks.at(parts[best] + parts[best + 1]))
+          best = i;
       }
       if (best == parts.size()) break;
       parts[best] += parts[best + 1];
@@ -77,15 +78,17 @@ void unknown_characters() {
 }
 
 void user_defined_texts() {
-  const Pieces pieces{{{"a", 1}, {"b", 2}, {"ab", 3}, {"ba", 4}}, {{"ab", 0}, {"ba", 1}},
-                      {"bb", "bbab"}, {}};
+  const Pieces pieces{
+      {{"a", 1}, {"b", 2}, {"ab", 3}, {"ba", 4}}, {{"ab", 0}, {"ba", 1}}, {"bb", "bbab"}, {}};
   CHECK((encoded(pieces.model(), "abba").symbols == Symbols{{1, 1}, {1000, 2}, {1, 1}}));
   CHECK((encoded(pieces.model(), "bbabab").symbols == Symbols{{1001, 4}, {3, 2}}));
 }
 
 void random_words() {
   std::mt19937 random(5);
-  const auto any = [&](std::uint32_t below) { return static_cast<std::uint32_t>(random() % below); };
+  const auto any = [&](std::uint32_t below) {
+    return static_cast<std::uint32_t>(random() % below);
+  };
   for (int round = 0; round < 300; ++round) {
     Pieces pieces{{{"a", 1}, {"b", 2}}, {}, {}, {}};
     for (std::uint32_t left = any(14); left > 0; --left) {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "check.hpp"
-#include "encode_word.hpp"
 #include "encode/sentencepiece_unigram.hpp"
+#include "encode_word.hpp"
 
 using namespace bpe_beam;
 
@@ -32,9 +32,11 @@ void worked() {
 }
 
 void sums_of_32_bits() {
-  const SentencePieceUnigram model =
-      model_of({{"x", 1, -99'999, false}, {"y", 5, -60'000, false}, {"a", 2, -1, false},
-                {"b", 3, -1, false}, {"ab", 4, -2.001F, false}});
+  const SentencePieceUnigram model = model_of({{"x", 1, -99'999, false},
+                                               {"y", 5, -60'000, false},
+                                               {"a", 2, -1, false},
+                                               {"b", 3, -1, false},
+                                               {"ab", 4, -2.001F, false}});
   CHECK((encoded(model, "ab").symbols == Symbols{{2, 1}, {3, 1}}));
   // Behind a large sum the difference is lost, until the sum is taken off.
   CHECK((encoded(model, "xab").symbols == Symbols{{1, 1}, {4, 2}}));
@@ -42,9 +44,11 @@ void sums_of_32_bits() {
 }
 
 void user_defined_pieces() {
-  const SentencePieceUnigram model =
-      model_of({{"a", 1, -0.04F, false}, {"b", 2, -1, false}, {"abc", 3, -0.01F, false},
-                {"ab", 4, -9, true}, {"c", 5, -0.2F, false}});
+  const SentencePieceUnigram model = model_of({{"a", 1, -0.04F, false},
+                                               {"b", 2, -1, false},
+                                               {"abc", 3, -0.01F, false},
+                                               {"ab", 4, -9, true},
+                                               {"c", 5, -0.2F, false}});
   CHECK((encoded(model, "ab").symbols == Symbols{{4, 2}}));
   CHECK((encoded(model, "abc").symbols == Symbols{{3, 3}}));  // -0.01, and ab c is 0.1 - 0.2
 }
@@ -74,9 +78,12 @@ Ids cached(const SentencePieceUnigram& model, const std::string& text) {
 }
 
 void cached_parts() {
-  const SentencePieceUnigram model =
-      model_of({{"▁", 1, -1, false}, {"▁a", 2, -1.5F, false}, {"a", 3, -1, false},
-                {"b", 4, -3, false}, {"ab", 5, -1.5F, false}, {"▁▁", 6, -2, false}});
+  const SentencePieceUnigram model = model_of({{"▁", 1, -1, false},
+                                               {"▁a", 2, -1.5F, false},
+                                               {"a", 3, -1, false},
+                                               {"b", 4, -3, false},
+                                               {"ab", 5, -1.5F, false},
+                                               {"▁▁", 6, -2, false}});
   CHECK((cached(model, "▁ab▁a▁ab▁▁a") == Ids{1, 5, 2, 1, 5, 1, 2}));
   // Unknown neighbours are one token, also of two parts, but not of two words.
   CHECK((cached(model, "▁aéé▁ü▁") == Ids{2, kUnk, 1, kUnk, 1}));
@@ -85,14 +92,18 @@ void cached_parts() {
 
 /// Sums that differ by less than what is lost behind a large one.
 void cached_parts_behind_large_sums() {
-  const SentencePieceUnigram model =
-      model_of({{"▁x", 1, -49'999, false}, {"▁a", 2, -1, false}, {"b", 3, -1, false},
-                {"▁ab", 4, -2.001F, false}, {"▁", 5, -9, false}});
+  const SentencePieceUnigram model = model_of({{"▁x", 1, -49'999, false},
+                                               {"▁a", 2, -1, false},
+                                               {"b", 3, -1, false},
+                                               {"▁ab", 4, -2.001F, false},
+                                               {"▁", 5, -9, false}});
   CHECK((cached(model, "▁ab▁x▁ab▁x▁ab▁x▁ab▁ab") == Ids{2, 3, 1, 4, 1, 2, 3, 1, 4, 4}));
   // What is cached with a small sum does not count with a large one.
-  const SentencePieceUnigram small =
-      model_of({{"▁x", 1, -99, false}, {"▁a", 2, -1, false}, {"b", 3, -1, false},
-                {"▁ab", 4, -2.001F, false}, {"▁", 5, -9, false}});
+  const SentencePieceUnigram small = model_of({{"▁x", 1, -99, false},
+                                               {"▁a", 2, -1, false},
+                                               {"b", 3, -1, false},
+                                               {"▁ab", 4, -2.001F, false},
+                                               {"▁", 5, -9, false}});
   std::string text = "▁ab";
   for (int word = 0; word < 600; ++word) text += "▁x";
   const Ids ids = cached(small, text + "▁ab");

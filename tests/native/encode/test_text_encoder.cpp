@@ -10,8 +10,8 @@
 
 #include "any_model.hpp"
 #include "check.hpp"
-#include "encode_text.hpp"
 #include "encode/text_encoder.hpp"
+#include "encode_text.hpp"
 
 using namespace bpe_beam;
 
@@ -157,7 +157,8 @@ void any_encoders_equal_the_definition() {
   CHECK(missing > 1'000 && whole > 5'000);
 }
 
-/// Different words, some more than a batch has parts; of a missing symbol the words before it are there.
+/// Different words, some more than a batch has parts; of a missing symbol the words before it are
+/// there.
 void any_words_equal_the_definition() {
   std::mt19937 random(17);
   std::size_t missing = 0, several = 0;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "check.hpp"
-#include "encode_word.hpp"
 #include "encode/unigram_model.hpp"
+#include "encode_word.hpp"
 #include "naive_models.hpp"
 
 using namespace bpe_beam;
@@ -31,11 +31,15 @@ NaiveUnigram unigram(std::vector<std::pair<std::string, double>> pieces, std::ui
 }
 
 void worked() {
-  const NaiveUnigram naive = unigram({{"<unk>", 0}, {"a", -1}, {"b", -1}, {"ab", -1.5}, {"ba", -3}});
+  const NaiveUnigram naive =
+      unigram({{"<unk>", 0}, {"a", -1}, {"b", -1}, {"ab", -1.5}, {"ba", -3}});
   CHECK((both(naive, "ab").symbols == Symbols{{3, 2}}));
   CHECK((both(naive, "aba").symbols == Symbols{{3, 2}, {1, 1}}));  // -2.5, and a ba is -4
   CHECK((both(naive, "aéüb").symbols == Symbols{{1, 1}, {0, 4}, {2, 1}}));
-  CHECK((both(naive, "\xFF" "a").symbols == Symbols{{0, 1}, {1, 1}}));
+  CHECK((both(naive,
+              "\xFF"
+              "a")
+             .symbols == Symbols{{0, 1}, {1, 1}}));
 }
 
 void of_equal_sums_the_longer_last_piece() {
@@ -80,7 +84,9 @@ void a_million_characters() {
 
 void random_words() {
   std::mt19937 random(3);
-  const auto any = [&](std::uint32_t below) { return static_cast<std::uint32_t>(random() % below); };
+  const auto any = [&](std::uint32_t below) {
+    return static_cast<std::uint32_t>(random() % below);
+  };
   constexpr std::string_view kLetters[] = {"a", "b", "c", "é", "語"};
   const auto text = [&](std::uint32_t most) {
     std::string made;

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "check.hpp"
-#include "encode_word.hpp"
 #include "encode/word_model.hpp"
+#include "encode_word.hpp"
 
 using namespace bpe_beam;
 

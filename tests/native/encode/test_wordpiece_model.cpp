@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "check.hpp"
+#include "encode/wordpiece_model.hpp"
 #include "encode_word.hpp"
 #include "naive_models.hpp"
-#include "encode/wordpiece_model.hpp"
 
 using namespace bpe_beam;
 

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "learn/bpe_learner.hpp"
 #include "check.hpp"
-#include "scan/gpt2_scanner.hpp"
+#include "learn/bpe_learner.hpp"
 #include "naive_learner.hpp"
+#include "scan/gpt2_scanner.hpp"
 
 using namespace bpe_beam;
 
@@ -449,7 +449,8 @@ void rare_pairs() {
   }
 }
 
-/// More merges that make a known token, while the floor is high, than are counted again at that floor.
+/// More merges that make a known token, while the floor is high, than are counted again at that
+/// floor.
 void many_known_tokens() {
   Words words;
   Strings specials;

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "apply_step.hpp"
-#include "normalize/bert_normalizer.hpp"
 #include "check.hpp"
+#include "normalize/bert_normalizer.hpp"
 
 using namespace bpe_beam;
 

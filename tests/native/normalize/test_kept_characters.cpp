@@ -36,7 +36,8 @@ void keys() {
   }
   CHECK(!joins(kept, "a") && !joins(kept, "e") && !joins(kept, "語") && !joins(kept, ""));
   // What is behind the basic plane, or is no character.
-  for (const char* const text : {"😀", "\xFF", "\xE8\xAA", "\xC1\x81", "\xE0\x81\x81", "\xED\xA0\x80"}) {
+  for (const char* const text :
+       {"😀", "\xFF", "\xE8\xAA", "\xC1\x81", "\xE0\x81\x81", "\xED\xA0\x80"}) {
     CHECK(joins(kept, text) && size_in_run(kept, text) == 0);
     CHECK(size_in_run(kept, std::string(text) + "xyz") == 0);
   }

@@ -36,8 +36,7 @@ void longest_key() {
 void whole_graphemes() {
   const Precompiled step(made_charsmap({{"e", "E"}, {"ﬁ", "fi"}, {"\r\n", " "}, {"\u0301", ""}}));
   // With its accent the letter is one grapheme, which begins with a key.
-  CHECK((places_of(step, "xe\u0301y") ==
-         Places{{"x", 0, 1}, {"E", 1, 2}, {"y", 4, 5}}));
+  CHECK((places_of(step, "xe\u0301y") == Places{{"x", 0, 1}, {"E", 1, 2}, {"y", 4, 5}}));
   CHECK((places_of(step, "ﬁn") == Places{{"f", 0, 3}, {"i", 0, 3}, {"n", 3, 4}}));
   CHECK((places_of(step, "a\r\nb") == Places{{"a", 0, 1}, {" ", 1, 2}, {"b", 3, 4}}));
   // Of six bytes and more: each character by itself.

@@ -25,9 +25,11 @@ void the_longest_key() {
   const SentencePieceNormalizer step = step_of({false, false, false, false});
   CHECK(text_of(step, "xe\u0301\u0301e") == "xé\u0301E");
   CHECK(text_of(step, "aabq ﬁ") == "a  x   f i");
-  CHECK(text_of(step, "\xFF" "e") == "\uFFFDE");
-  CHECK((places_of(step, "xﬁe\u0301") == Places{{"x", 0, 1}, {"f", 1, 4}, {" ", 1, 4}, {"i", 1, 4},
-                                               {"é", 4, 7}}));
+  CHECK(text_of(step,
+                "\xFF"
+                "e") == "\uFFFDE");
+  CHECK((places_of(step, "xﬁe\u0301") ==
+         Places{{"x", 0, 1}, {"f", 1, 4}, {" ", 1, 4}, {"i", 1, 4}, {"é", 4, 7}}));
   CHECK(text_of(step_of({false, false, false, false}, ""), "e\u0301q\t") == "e\u0301q\t");
 }
 

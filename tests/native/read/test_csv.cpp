@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "check.hpp"
-#include "read/csv.hpp"
 #include "exact_copy.hpp"
+#include "read/csv.hpp"
 
 using namespace bpe_beam;
 
@@ -39,10 +39,9 @@ Seen read(std::string_view data, std::size_t step, std::size_t columns = 3) {
     seen.ids += records.ids.bytes();
     seen.sources += records.sources.bytes();
     for (const BadRecord& bad : records.bad) {
-      seen.bad.push_back(
-          std::string(kFlawNames[static_cast<std::size_t>(bad.flaw)]) + ": " +
-          std::string(data.substr(base + static_cast<std::size_t>(bad.begin),
-                                  static_cast<std::size_t>(bad.end - bad.begin))));
+      seen.bad.push_back(std::string(kFlawNames[static_cast<std::size_t>(bad.flaw)]) + ": " +
+                         std::string(data.substr(base + static_cast<std::size_t>(bad.begin),
+                                                 static_cast<std::size_t>(bad.end - bad.begin))));
     }
     base += records.reached.start;
     if (records.reached.records == 2) continue;
@@ -70,8 +69,8 @@ void test_flaws() {
   using namespace std::string_literals;
   using namespace std::string_view_literals;
   const std::string longest(60, 'a');
-  const Seen seen = read_all("1,a,x\n2,b\n3,c,x,y\n4,\xff,x\n6,\"e\"f,x\n\"7\"x,g\n7,g,x\n0," + longest +
-                             ",x\n8,\"h\n9,i,x\n");
+  const Seen seen = read_all("1,a,x\n2,b\n3,c,x,y\n4,\xff,x\n6,\"e\"f,x\n\"7\"x,g\n7,g,x\n0," +
+                             longest + ",x\n8,\"h\n9,i,x\n");
   CHECK(seen.texts == "a|g|i|");
   CHECK((seen.bad == std::vector<std::string>{
                          "wrong number of columns: 2,b", "wrong number of columns: 3,c,x,y",

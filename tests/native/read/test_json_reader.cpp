@@ -1,4 +1,5 @@
-// JSON read value by value: what is written back is what stood there, and what is no JSON is refused.
+// JSON read value by value: what is written back is what stood there, and what is no JSON is
+// refused.
 #include <string>
 #include <string_view>
 
@@ -24,11 +25,49 @@ void taken() {
 }
 
 void refused() {
-  for (const char* const text :
-       {"", " ", "[", "]", "{", "}", "[1", "[1,", "[1,]", "[,1]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}",
-        "{a:1}", "{1:2}", "[1 2]", "[1]]", "nul", "nulll", "True", "NaN", "Infinity", "-", "+1", "01",
-        "1.", ".5", "1e", "1e+", "0x1", "\"", "\"a", "\"\\\"", "\"\\x\"", "\"\\u12\"", "\"\\u12g4\"",
-        "\"\n\"", "'a'", "[1}", "{\"a\":1]", "\xef\xbb\xbf{}", "1 1", "/**/1"}) {
+  for (const char* const text : {"",
+                                 " ",
+                                 "[",
+                                 "]",
+                                 "{",
+                                 "}",
+                                 "[1",
+                                 "[1,",
+                                 "[1,]",
+                                 "[,1]",
+                                 "{\"a\"}",
+                                 "{\"a\":}",
+                                 "{\"a\":1,}",
+                                 "{a:1}",
+                                 "{1:2}",
+                                 "[1 2]",
+                                 "[1]]",
+                                 "nul",
+                                 "nulll",
+                                 "True",
+                                 "NaN",
+                                 "Infinity",
+                                 "-",
+                                 "+1",
+                                 "01",
+                                 "1.",
+                                 ".5",
+                                 "1e",
+                                 "1e+",
+                                 "0x1",
+                                 "\"",
+                                 "\"a",
+                                 "\"\\\"",
+                                 "\"\\x\"",
+                                 "\"\\u12\"",
+                                 "\"\\u12g4\"",
+                                 "\"\n\"",
+                                 "'a'",
+                                 "[1}",
+                                 "{\"a\":1]",
+                                 "\xef\xbb\xbf{}",
+                                 "1 1",
+                                 "/**/1"}) {
     CHECK(written(text) == "");
   }
   CHECK(written(std::string("[\"a\0\"]", 6)) == "");

@@ -63,22 +63,23 @@ void test_escapes() {
   for (std::size_t before = 0; before < 40; ++before) {
     const std::string filler(before, '.');
     const std::string raw = filler + R"(\n\"\\\/\b\f\r\t\u0041\u00e9\u20ac\ud83d\ude00)" + filler;
-    const std::string meant =
-        filler + "\n\"\\/\b\f\r\tA\u00e9\u20ac\U0001f600" + filler;
+    const std::string meant = filler + "\n\"\\/\b\f\r\tA\u00e9\u20ac\U0001f600" + filler;
     Strings out(4);
     out.append("x");
     const ExactCopy copy(raw);
     CHECK(append_unescaped({copy.view(), true}, out));
     CHECK(out.bytes() == "x" + meant);
     CHECK(copied(raw + '"') == meant && copied(raw + "\"behind") == meant);
-    for (const std::string_view half : {R"(\ud83d)", R"(\ude00)", R"(\ud83d\u0041)", R"(\ud83dx)"}) {
+    for (const std::string_view half :
+         {R"(\ud83d)", R"(\ude00)", R"(\ud83d\u0041)", R"(\ud83dx)"}) {
       const std::string wrong = filler + std::string(half);
       const ExactCopy wrong_copy(wrong);
       CHECK(!append_unescaped({wrong_copy.view(), true}, out));
       CHECK(out.bytes() == "x" + meant);
       CHECK(!copied(wrong + '"'));
     }
-    for (const std::string_view wrong : {"", "\\", "\\\"", "\\x\"", "\\u12g4\"", "\\u123", "\n\"", "\\n"}) {
+    for (const std::string_view wrong :
+         {"", "\\", "\\\"", "\\x\"", "\\u12g4\"", "\\u123", "\n\"", "\\n"}) {
       CHECK(!copied(filler + std::string(wrong)));
     }
   }

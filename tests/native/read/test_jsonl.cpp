@@ -81,18 +81,18 @@ void test_paths() {
     const ExactCopy copy(data);
     return jsonl_records(copy.view(), Cut{0, 0, kFar, true, 100, kFar}, {text, id, source, "none"});
   };
-  const Records all = read(
-      R"({"m": {"t": "a", "n": {"i": 5}, "t": "b"}, "t": "c", "s.x": "one"})"
-      "\n"
-      R"({"m": {"n": {"i": 5}}, "m": {"t": "c", "n": {"i": ["i"]}}, "s.x": ""})"
-      "\n"
-      R"({"s.x": "\ud800", "m": {"t": "x", "n": {"i": "gone"}}})"
-      "\n"
-      R"({"m": {"t": "\ud800", "n": {"i": "gone"}}, "s.x": "gone"})"
-      "\n"
-      R"({"\u006d": {"t": "d"}, "s.x": {"s.x": "x"}, "s": {"x": "y"}})"
-      "\n"
-      R"({"m": {"t": "d"}, "s.x": -1e5})");
+  const Records all =
+      read(R"({"m": {"t": "a", "n": {"i": 5}, "t": "b"}, "t": "c", "s.x": "one"})"
+           "\n"
+           R"({"m": {"n": {"i": 5}}, "m": {"t": "c", "n": {"i": ["i"]}}, "s.x": ""})"
+           "\n"
+           R"({"s.x": "\ud800", "m": {"t": "x", "n": {"i": "gone"}}})"
+           "\n"
+           R"({"m": {"t": "\ud800", "n": {"i": "gone"}}, "s.x": "gone"})"
+           "\n"
+           R"({"\u006d": {"t": "d"}, "s.x": {"s.x": "x"}, "s": {"x": "y"}})"
+           "\n"
+           R"({"m": {"t": "d"}, "s.x": -1e5})");
   CHECK(all.text.bytes() == "bcdd");
   CHECK(all.ids.bytes() == "5");
   CHECK((all.has_id == std::vector<std::uint8_t>{1, 0, 0, 0}));
@@ -101,7 +101,8 @@ void test_paths() {
   CHECK(all.bad.size() == 2);
   for (const std::string_view line :
        {R"({"m": {"t": "x"}, "m": 1})", R"({"m": {"t": "x"}, "m": {}})", R"({"m": [{"t": "x"}]})",
-        R"({"m.t": "x"})", R"({"t": {"m": "x"}})", R"({"m": "t"})", R"({"n": {"m": {"t": "x"}}})"}) {
+        R"({"m.t": "x"})", R"({"t": {"m": "x"}})", R"({"m": "t"})",
+        R"({"n": {"m": {"t": "x"}}})"}) {
     const Records none = read(line);
     CHECK(none.bad.size() == 1 && none.bad[0].flaw == static_cast<std::int64_t>(Flaw::kMissing));
   }

@@ -5,8 +5,8 @@
 #include <stdexcept>
 
 #include "check.hpp"
-#include "rounds/frequent_pairs.hpp"
 #include "naive_rounds.hpp"
+#include "rounds/frequent_pairs.hpp"
 
 using namespace bpe_beam;
 
@@ -14,7 +14,8 @@ namespace {
 
 CountedWords cut(const CountedWords& words, const std::set<SymbolPair>& hot, bool singles) {
   const PairLists lists(hot);
-  return unpacked(FrequentPairs(lists.lefts, lists.rights).segments(view_of(packed(words)), singles));
+  return unpacked(
+      FrequentPairs(lists.lefts, lists.rights).segments(view_of(packed(words)), singles));
 }
 
 void between_pairs_that_are_not_hot() {

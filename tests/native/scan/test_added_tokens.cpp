@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "scan/added_tokens.hpp"
 #include "apply_step.hpp"
 #include "check.hpp"
 #include "exact_copy.hpp"
 #include "naive_added_tokens.hpp"
+#include "scan/added_tokens.hpp"
 
 using namespace bpe_beam;
 
@@ -35,8 +35,8 @@ Cuts parts_of(const AddedTokens& tokens, std::string_view bytes, const Allowed& 
     CHECK(!view.bytes.empty() && view.origins == origins.data() + begin);
     parts.push_back({id, begin, begin + view.bytes.size()});
   };
-  tokens.extract({text, origins.data()}, allowed,
-             [&](const TextView& view) { add(kPlain, view); }, add);
+  tokens.extract(
+      {text, origins.data()}, allowed, [&](const TextView& view) { add(kPlain, view); }, add);
   // Without origins, the same.
   std::size_t i = 0;
   const auto same = [&](std::uint32_t id, const TextView& view) {
@@ -129,8 +129,12 @@ void single_words() {
     CHECK(parts_of(tokens, std::string(beside) + "ab")[0].id == kPlain);
   }
   // Malformed bytes between do not make it a neighbour.
-  CHECK(parts_of(tokens, "x\x80" "ab") == (Cuts{{kPlain, 0, 2}, {1, 2, 4}}));
-  CHECK(parts_of(tokens, "\xC3\xA9\x80" "ab") == (Cuts{{kPlain, 0, 3}, {1, 3, 5}}));
+  CHECK(parts_of(tokens,
+                 "x\x80"
+                 "ab") == (Cuts{{kPlain, 0, 2}, {1, 2, 4}}));
+  CHECK(parts_of(tokens,
+                 "\xC3\xA9\x80"
+                 "ab") == (Cuts{{kPlain, 0, 3}, {1, 3, 5}}));
 }
 
 void strips() {
@@ -179,8 +183,8 @@ void random_ones_equal_the_definition() {
         content += kPieces[random() % std::size(kPieces)];
       }
       const std::uint32_t flags = random() % 16;
-      tokens.push_back({content, id, (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0,
-                        (flags & 8) != 0});
+      tokens.push_back(
+          {content, id, (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0, (flags & 8) != 0});
     }
     Allowed allowed;
     for (std::uint32_t id = 0; id < 8; ++id) {
@@ -203,8 +207,9 @@ void a_million_spaces() {
   for (const auto& [left, right] : {std::pair{true, false}, {false, true}, {true, true}}) {
     const AddedTokens tokens({{"\n", 1, false, left, right, false}});
     std::size_t count = 0;
-    tokens.extract({text, nullptr}, {}, [](const TextView&) { CHECK(false); },
-               [&](std::uint32_t, const TextView&) { ++count; });
+    tokens.extract(
+        {text, nullptr}, {}, [](const TextView&) { CHECK(false); },
+        [&](std::uint32_t, const TextView&) { ++count; });
     CHECK(count > 0);
   }
   const AddedTokens alternating({{"\n\n", 1, false, true, false, true}, plain("\t", 2)});

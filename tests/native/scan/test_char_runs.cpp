@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-#include "scan/char_runs.hpp"
 #include "check.hpp"
 #include "exact_copy.hpp"
+#include "scan/char_runs.hpp"
 
 using namespace bpe_beam;
 using namespace std::string_view_literals;

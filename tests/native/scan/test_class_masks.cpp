@@ -151,7 +151,8 @@ void every_code_point() {
 /// Bytes of all kinds, most of them beyond ASCII and few of them UTF-8.
 void malformed() {
   std::mt19937 random(2);
-  constexpr std::string_view kBytes = "a \xC3\xA9\xE5\xE6\xE2\x80\x83\xF0\x9F\x98\xBF\xED\xFF\xD0\xC4";
+  constexpr std::string_view kBytes =
+      "a \xC3\xA9\xE5\xE6\xE2\x80\x83\xF0\x9F\x98\xBF\xED\xFF\xD0\xC4";
   for (int round = 0; round < 20'000; ++round) {
     std::string block;
     while (block.size() < kBlock) block += kBytes[random() % kBytes.size()];

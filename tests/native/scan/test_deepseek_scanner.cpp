@@ -24,7 +24,13 @@ void numbers_and_east_asia() {
 
 /// Characters that no pattern matches.
 void the_rest() {
-  CHECK(gives<DeepSeek>("a\x01\x02" "b\x01", {"a", "\x01", "\x02" "b", "\x01"}));
+  CHECK(
+      gives<DeepSeek>("a\x01\x02"
+                      "b\x01",
+                      {"a", "\x01",
+                       "\x02"
+                       "b",
+                       "\x01"}));
   CHECK(gives<DeepSeek>("\x01\xFF\xFF 1\xFF", {"\x01\xFF\xFF", " ", "1", "\xFF"}));
 }
 

@@ -32,9 +32,9 @@ void every_length() {
 }
 
 void long_texts() {
-  constexpr std::string_view kPieces[] = {"the ",    "'ll",  "don't ", "\n\n",   "\u3000", "日本語",
-                                          "да и ",   "12345", "—",     "\u0301", "\xFF",   "/* ",
-                                          "CamelCase", "    ", "\t",    "!\n",    "été ",   "ſ"};
+  constexpr std::string_view kPieces[] = {
+      "the ",   "'ll",  "don't ", "\n\n",      "\u3000", "日本語", "да и ", "12345", "—",
+      "\u0301", "\xFF", "/* ",    "CamelCase", "    ",   "\t",     "!\n",   "été ",  "ſ"};
   std::mt19937 random(4);
   for (int round = 0; round < 400; ++round) {
     std::string text;

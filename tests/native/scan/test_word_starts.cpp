@@ -63,8 +63,9 @@ void all_strings(const std::vector<std::string>& characters, std::size_t length,
 
 /// All short strings at the beginning of a block and at its end.
 void all_short_strings() {
-  const std::vector<std::string> critical = {"'", "s", "L", " ", "\n", "\t", "1", "!", "/", "é", "語"};
-  const std::vector<std::string> odd = {"'", "l", "É",  "ǅ", "ʰ", "\u0301", "\u3000", "½",
+  const std::vector<std::string> critical = {"'", "s", "L", " ", "\n", "\t",
+                                             "1", "!", "/", "é", "語"};
+  const std::vector<std::string> odd = {"'", "l", "É",  "ǅ", "ʰ", "\u0301", "\u3000",    "½",
                                         "—", "ſ", "\r", " ", "x", "\xC5",   "\U0001F600"};
   for (const auto& [characters, length] : {std::pair{critical, 4}, std::pair{odd, 3}}) {
     all_strings(characters, static_cast<std::size_t>(length), [](const std::string& text) {
@@ -78,8 +79,8 @@ void all_short_strings() {
 
 void random_texts() {
   constexpr std::string_view kPieces[] = {
-      "'",  "l", "V",  "r",    "e",       "S",    "  ",   " ",  "\n",  "\u3000", "é",  "\r",
-      "/",  "A", "語", "7",    "123",     "!",    "\xC5", "ab", "'ll", "'RE",    "—",  "\u0085",
+      "'",  "l", "V",  "r",    "e",      "S",    "  ",   " ",  "\n",  "\u3000", "é",  "\r",
+      "/",  "A", "語", "7",    "123",    "!",    "\xC5", "ab", "'ll", "'RE",    "—",  "\u0085",
       "\t", "ſ", "ǅ",  "\xFF", "\u0301", "中文", "да",   "(",  "'s",  "\n    ", "Ab", "0000000"};
   std::mt19937 random(3);
   std::size_t decided = 0;
@@ -98,7 +99,8 @@ void random_texts() {
 
 /// Where a rule needs no help.
 void what_is_decided() {
-  const std::string english = "It's 12,345 words,\n\n    \"isn't\" it? don't (x) y/z 100% of the\ttime";
+  const std::string english =
+      "It's 12,345 words,\n\n    \"isn't\" it? don't (x) y/z 100% of the\ttime";
   CHECK(check<Gpt2>(english) == kMostDecided);
   CHECK(check<Cl100k>(english) == kMostDecided);
   CHECK(check<O200k>(english) == kMostDecided);

@@ -1,4 +1,5 @@
-// Ids and their indices: each index leads back to its id, and ids are in the order of their first use.
+// Ids and their indices: each index leads back to its id, and ids are in the order of their first
+// use.
 #include "shards/id_dictionary.hpp"
 
 #include <algorithm>

@@ -125,8 +125,8 @@ void test_other_layouts_are_refused() {
     CHECK(read_tf_records(record_of(cut)).flaw == TfRecordFlaw::kLayout);
   }
   // An id of two bytes where one is enough, and one beyond 2^31 - 1.
-  for (const std::string_view ids : {std::string_view("\x81\x00\x01", 3),
-                                     std::string_view("\x80\x80\x80\x80\x08", 5)}) {
+  for (const std::string_view ids :
+       {std::string_view("\x81\x00\x01", 3), std::string_view("\x80\x80\x80\x80\x08", 5)}) {
     const auto size = static_cast<char>(ids.size());
     std::string made = {'\x0A', static_cast<char>(19 + size), '\x0A', static_cast<char>(17 + size)};
     made += "\x0A\x09input_ids";

@@ -2,9 +2,9 @@
 #include <cstddef>
 #include <string>
 
-#include "text/ascii.hpp"
 #include "check.hpp"
 #include "exact_copy.hpp"
+#include "text/ascii.hpp"
 
 using namespace bpe_beam;
 

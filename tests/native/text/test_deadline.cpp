@@ -89,6 +89,8 @@ int main() {
     }
     CHECK(!is_over());
   }
-  { const Deadline::Pause without_a_deadline; }
+  {
+    const Deadline::Pause without_a_deadline;
+  }
   CHECK(!is_over() && std::isinf(Deadline::left()));
 }

@@ -13,7 +13,8 @@ int main() {
   CHECK(grapheme_class(0x200C) == Class::kExtendOutside);
   CHECK(grapheme_class(0x94D) == Class::kLinker && grapheme_class(0x915) == Class::kConsonant);
   CHECK(grapheme_class(0x903) == Class::kSpacingMark && grapheme_class(0x600) == Class::kPrepend);
-  CHECK(grapheme_class(0x1F1FB) == Class::kRegional && grapheme_class(0xA9) == Class::kPictographic);
+  CHECK(grapheme_class(0x1F1FB) == Class::kRegional &&
+        grapheme_class(0xA9) == Class::kPictographic);
   CHECK(grapheme_class(0x1100) == Class::kL && grapheme_class(0x1161) == Class::kV);
   CHECK(grapheme_class(0x11A8) == Class::kT && grapheme_class(0xAC00) == Class::kLv);
   CHECK(grapheme_class(0xAC01) == Class::kLvt);

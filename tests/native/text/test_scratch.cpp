@@ -35,7 +35,9 @@ void used_again() {
 }
 
 void big_ones_are_freed() {
-  { Scratch<Buffer>().get()->bytes = Scratch<Buffer>::kMostKept + 1; }
+  {
+    Scratch<Buffer>().get()->bytes = Scratch<Buffer>::kMostKept + 1;
+  }
   for (int i = 0; i < 3; ++i) CHECK(Scratch<Buffer>().get()->bytes <= Scratch<Buffer>::kMostKept);
 }
 

@@ -83,9 +83,9 @@ bool all_have(std::uint16_t bits, const std::vector<std::uint32_t>& code_points)
 /// All the bits above the class, of characters of each sort.
 void properties() {
   static_assert(kAsciiBits['A'] == (kUpperLike | kWordChar | 1));
-  CHECK(all_have(kUpperLike | kWordChar, {'A', 'Z', 0xC9, 0x416, 0x1C5}));       // Lu, Lt
-  CHECK(all_have(kLowerLike | kWordChar, {'a', 'z', 0xE9, 0x436, 0x17F}));       // Ll
-  CHECK(all_have(kUpperLike | kLowerLike | kWordChar, {0x2B0, 0x5D0}));  // Lm, Lo
+  CHECK(all_have(kUpperLike | kWordChar, {'A', 'Z', 0xC9, 0x416, 0x1C5}));  // Lu, Lt
+  CHECK(all_have(kLowerLike | kWordChar, {'a', 'z', 0xE9, 0x436, 0x17F}));  // Ll
+  CHECK(all_have(kUpperLike | kLowerLike | kWordChar, {0x2B0, 0x5D0}));     // Lm, Lo
   CHECK(all_have(kUpperLike | kLowerLike | kWordChar | kHan, {0x3005, 0x4E00}));
   constexpr std::uint16_t kAnyMark = kUpperLike | kLowerLike | kMark | kWordChar;
   CHECK(all_have(kAnyMark | kNonspacingMark, {0x300, 0x5B0, 0xE31}));  // Mn

@@ -75,8 +75,10 @@ std::size_t decoded_prefix(std::string_view text) {
 
 void test_long_texts() {
   std::mt19937 random(7);
-  const std::vector<std::string> parts = {"a", "plain ASCII of some length, ", "\u00e9", "\u20ac",
-                                          "\ud7ff", "\ue000", "\U0001f600", "\U0010ffff"};
+  const std::vector<std::string> parts = {"a",          "plain ASCII of some length, ",
+                                          "\u00e9",     "\u20ac",
+                                          "\ud7ff",     "\ue000",
+                                          "\U0001f600", "\U0010ffff"};
   for (int round = 0; round < 4000; ++round) {
     std::string text;
     const std::size_t size = random() % 300;
@@ -115,8 +117,14 @@ void test_texts() {
     CHECK(!texts_are_utf8(text, Offsets{0, inside}) && !texts_are_utf8(text, Offsets{inside, 6}));
   }
   // What lies before the first text and after the last does not matter.
-  CHECK(texts_are_utf8("\x80" "ab\xff", Offsets{1, 2, 3}));
-  CHECK(!texts_are_utf8("\x80" "ab\xff", Offsets{1, 2, 4}));
+  CHECK(
+      texts_are_utf8("\x80"
+                     "ab\xff",
+                     Offsets{1, 2, 3}));
+  CHECK(
+      !texts_are_utf8("\x80"
+                      "ab\xff",
+                      Offsets{1, 2, 4}));
 }
 
 }  // namespace
