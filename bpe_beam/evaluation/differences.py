@@ -6,20 +6,14 @@ both; memory for one part of the counts and the most frequent words for each thr
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, pairwise, repeat, starmap
-from typing import Any, Literal, NamedTuple, TypeVar, overload
+from itertools import chain, pairwise
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
-import pyarrow as pa
 from msgspec import Struct, structs, to_builtins
 
-from bpe_beam.errors import DataError
-from bpe_beam.evaluation.counted import CountedParts, encoded_words
 from bpe_beam.evaluation.vocabulary import Flags, Integers, Vocabulary
-from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
 from bpe_beam.tokenizer.components.models import BPE, SentencePiece, Unigram
@@ -172,51 +166,6 @@ class Differences(Struct, frozen=True):
         """Return the differences as values of JSON, with all rows."""
         values: dict[str, Any] = to_builtins(self, enc_hook=list)
         return values
-
-
-class WordDifference(Struct, frozen=True):
-    """A word that the tokenizers encode otherwise.
-
-    Attributes:
-        word: The word.
-        count: How often it occurs.
-        a: Its tokens by A, as people read them.
-        b: Its tokens by B.
-    """
-
-    word: str
-    count: int
-    a: list[str]
-    b: list[str]
-
-
-class WordDifferences(Struct, frozen=True):
-    """How two tokenizers encode the words of counts.
-
-    Words are encoded otherwise if their tokens differ; equal tokens with two ids are equal.
-
-    Attributes:
-        exact_a: Whether the ids of A are those of the corpus, see `WordEncoder.exact`.
-        exact_b: The same of B.
-        words: Words, each occurrence counted.
-        unique_words: Words, each counted once.
-        other_words: Occurrences of words that are encoded otherwise.
-        other_unique_words: Words that are encoded otherwise, each counted once.
-        tokens_a: Tokens of all words by A, each occurrence counted.
-        tokens_b: The same by B.
-        most_frequent: The most frequent words that are encoded otherwise; ties in the order of
-            their bytes.
-    """
-
-    exact_a: bool
-    exact_b: bool
-    words: int
-    unique_words: int
-    other_words: int
-    other_unique_words: int
-    tokens_a: int
-    tokens_b: int
-    most_frequent: list[WordDifference]
 
 
 class Pair:
@@ -399,178 +348,3 @@ def _merge_rows(tokenizer: Tokenizer, ranks: Sequence[int]) -> Rows[MergeRow]:
         return MergeRow(rank, *(shown(token, in_bytes) for token in merges[rank]))
 
     return Rows(ranks, row)
-
-
-# ---- words ----
-
-
-class FoundWords(NamedTuple):
-    """What some words add to `WordDifferences`; `most` are (-count, word)."""
-
-    words: int = 0
-    unique: int = 0
-    other_words: int = 0
-    other_unique: int = 0
-    tokens_a: int = 0
-    tokens_b: int = 0
-    most: Sequence[tuple[int, str]] = ()
-
-    def plus(self, other: FoundWords, top: int) -> FoundWords:
-        """Return the sum of two."""
-        return FoundWords(
-            self.words + other.words,
-            self.unique + other.unique,
-            self.other_words + other.other_words,
-            self.other_unique + other.other_unique,
-            self.tokens_a + other.tokens_a,
-            self.tokens_b + other.tokens_b,
-            heapq.nsmallest(top, (*self.most, *other.most)),
-        )
-
-
-def word_differences(
-    pair: Pair,
-    counted: CountedParts,
-    *,
-    top: int = 20,
-    on_part: Callable[[], None] = lambda: None,
-) -> WordDifferences:
-    """Return how two tokenizers encode counted words."""
-    rules = counted.manifest.normalizer, counted.manifest.pretokenizer
-    encoders = [WordEncoder(each, *rules) for each in pair.tokenizers]
-    comparison = WordComparison(pair, encoders, top)
-
-    def compare(read: Callable[[], pa.Table]) -> FoundWords:
-        words = read()
-        found = FoundWords()
-        for own, counts, (by_a, by_b) in encoded_by_all(pair.names, encoders, words):
-            found = found.plus(comparison.of_batch(own, counts, by_a, by_b), top)
-        on_part()
-        return found
-
-    found = FoundWords()
-    with ThreadPoolExecutor(counted.workers) as pool:
-        for each in pool.map(compare, counted.added_up):
-            found = found.plus(each, top)
-    return comparison.result(found)
-
-
-class WordComparison:
-    """Compares how two tokenizers encode words, a batch at a time; threads may share it."""
-
-    def __init__(self, pair: Pair, encoders: Sequence[WordEncoder], top: int) -> None:
-        self._pair = pair
-        self._encoders = encoders
-        self._top = top
-
-    def of_batch(
-        self,
-        words: pa.ChunkedArray,
-        counts: Integers,
-        by_a: pa.LargeListArray,
-        by_b: pa.LargeListArray,
-    ) -> FoundWords:
-        """Return what a batch of words adds."""
-        other = _unequal(self._pair, by_a, by_b)
-        numbers = np.flatnonzero(other)
-        if len(numbers) > self._top:
-            least = np.partition(counts[numbers], -self._top)[-self._top]
-            numbers = numbers[counts[numbers] >= least]
-        own = words.take(pa.array(numbers)).to_pylist()
-        return FoundWords(
-            int(counts.sum()),
-            len(counts),
-            int(counts[other].sum()),
-            int(other.sum()),
-            _tokens_of(by_a, counts),
-            _tokens_of(by_b, counts),
-            list(zip((-counts[numbers]).tolist(), own, strict=True)),
-        )
-
-    def result(self, found: FoundWords) -> WordDifferences:
-        """Return the differences of all words."""
-        return WordDifferences(
-            self._encoders[0].exact,
-            self._encoders[1].exact,
-            found.words,
-            found.unique,
-            found.other_words,
-            found.other_unique,
-            found.tokens_a,
-            found.tokens_b,
-            _encoded_both(self._pair, self._encoders, found),
-        )
-
-
-def encoded_by_all(
-    names: Sequence[str], encoders: Sequence[WordEncoder], words: pa.Table
-) -> Iterator[tuple[pa.ChunkedArray, Integers, list[pa.LargeListArray]]]:
-    """Yield words, how often each occurs, and their ids by each tokenizer, some at a time."""
-    begin = 0
-    by_all = starmap(_naming_errors, zip(names, encoders, repeat(words), strict=False))
-    for batch in zip(*by_all, strict=True):
-        counts = batch[0][1]
-        # The words of counts, not the texts that an encoder makes of them.
-        yield words["word"].slice(begin, len(counts)), counts, [ids for _, _, ids in batch]
-        begin += len(counts)
-
-
-def _naming_errors(
-    name: str, encoder: WordEncoder, words: pa.Table
-) -> Iterator[tuple[pa.Array, Integers, pa.LargeListArray]]:
-    try:
-        yield from encoded_words(words, encoder)
-    except DataError as error:
-        raise DataError(f"{name}: {error}") from None
-
-
-def _unequal(pair: Pair, by_a: pa.LargeListArray, by_b: pa.LargeListArray) -> Flags:
-    """Return which words have other tokens by A than by B."""
-    lengths = [np.diff(each.offsets.to_numpy()) for each in (by_a, by_b)]
-    equally_long = lengths[0] == lengths[1]
-    numbers = [
-        own[vocabulary.positions(each.values.to_numpy())][np.repeat(equally_long, length)]
-        for own, vocabulary, each, length in zip(
-            pair.numbers, pair.vocabularies, (by_a, by_b), lengths, strict=True
-        )
-    ]
-    unequal = np.concatenate([[0], np.cumsum(numbers[0] != numbers[1])])
-    ends = np.cumsum(np.where(equally_long, lengths[0], 0))
-    starts = np.concatenate([[0], ends[:-1]])
-    other: Flags = ~equally_long | (unequal[ends] > unequal[starts])
-    return other
-
-
-def _tokens_of(encoded: pa.LargeListArray, counts: Integers) -> int:
-    """Return the number of tokens, each word's as often as it occurs; exact beyond 64 bits."""
-    lengths = np.diff(encoded.offsets.to_numpy())
-    high = int(np.dot(counts >> 32, lengths))
-    return (high << 32) + int(np.dot(counts & 0xFFFFFFFF, lengths))
-
-
-def _encoded_both(
-    pair: Pair, encoders: Sequence[WordEncoder], found: FoundWords
-) -> list[WordDifference]:
-    """Return the most frequent words with their tokens."""
-    words = pa.array([word for _, word in found.most], pa.large_string())
-    tokens = [
-        [[shown_of[number] for number in ids] for ids in encoder.encode(words).to_pylist()]
-        for encoder, shown_of in zip(encoders, map(_ShownById, pair.tokenizers), strict=True)
-    ]
-    return [
-        WordDifference(word, -count, a, b)
-        for (count, word), a, b in zip(found.most, *tokens, strict=True)
-    ]
-
-
-class _ShownById(dict[int, str]):
-    """The tokens of a tokenizer as people read them, by id; each is made when it is needed."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        super().__init__()
-        self._tokenizer = tokenizer
-
-    def __missing__(self, number: int) -> str:
-        in_bytes = self._tokenizer.spec.model_reads_bytes
-        self[number] = shown(str(self._tokenizer.id_to_token(number)), in_bytes)
-        return self[number]

@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from bpe_beam.evaluation.counted import CountedParts
-from bpe_beam.evaluation.differences import (
-    FoundWords,
-    Pair,
+from bpe_beam.evaluation.differences import Pair
+from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
+from bpe_beam.evaluation.word_differences import (
+    ComparedWords,
     WordComparison,
     WordDifferences,
     encoded_by_all,
 )
-from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
 
 MOST_CHARACTERS = 100
@@ -93,10 +93,10 @@ def word_lists(
         for pair, encoder in zip(pairs, encoders[1:], strict=False)
     ]
 
-    def of_part(read: Callable[[], pa.Table]) -> tuple[list[list[CostlyWord]], list[FoundWords]]:
+    def of_part(read: Callable[[], pa.Table]) -> tuple[list[list[CostlyWord]], list[ComparedWords]]:
         table = read()
         costly: list[list[CostlyWord]] = [[] for _ in vocabularies]
-        found = [FoundWords() for _ in comparisons]
+        found = [ComparedWords() for _ in comparisons]
         for own, counts, ids in encoded_by_all(names, encoders, table):
             for at, vocabulary in enumerate(vocabularies):
                 new = _costs(vocabulary, encoders[at].texts_of(own), counts, ids[at], most)
@@ -108,7 +108,7 @@ def word_lists(
         return costly, found
 
     costly: list[list[CostlyWord]] = [[] for _ in vocabularies]
-    found = [FoundWords() for _ in comparisons]
+    found = [ComparedWords() for _ in comparisons]
     with ThreadPoolExecutor(words.workers) as pool:
         for costly_of_part, found_of_part in pool.map(of_part, words.added_up):
             both = zip(costly, costly_of_part, strict=True)

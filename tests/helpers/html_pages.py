@@ -17,7 +17,8 @@ from bpe_beam.evaluation.report import VERSION, Report, WordsSummary, report_of
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
-from bpe_beam.html_report.page import Evaluated, page
+from bpe_beam.html_report.evaluated import Evaluated
+from bpe_beam.html_report.page import page
 from bpe_beam.html_report.samples import SAMPLES
 from bpe_beam.tokenizer.components.models import WordLevel
 from bpe_beam.tokenizer.spec import TokenizerSpec

@@ -12,7 +12,8 @@ import pytest
 from html_pages import HOSTILE, Elements, attribute_names, html_page, urls
 
 from bpe_beam.evaluation.differences import ADDED_TOKEN, PartDifference
-from bpe_beam.html_report import page
+from bpe_beam.html_report import pair_differences
+from bpe_beam.html_report.figures import marked
 from bpe_beam.html_report.visible import visible
 
 
@@ -107,17 +108,17 @@ def test_tokens_of_samples_are_those_of_the_tokenizer(made: bytes) -> None:
 
 
 def test_the_best_value_shown_is_marked() -> None:
-    marked = page._marked("bytes_per_token", [3.0, None, 4.0, 3.9999])
-    assert [best for _, best in marked] == [False, False, True, True]  # 4.000 both, as shown
-    assert not any(best for _, best in page._marked("tokens", [5, 5]))
-    assert [best for _, best in page._marked("tokens", [7, 5])] == [False, True]
-    assert not any(best for _, best in page._marked("words", [7, 5]))
+    figures = marked("bytes_per_token", [3.0, None, 4.0, 3.9999])
+    assert [best for _, best in figures] == [False, False, True, True]  # 4.000 both, as shown
+    assert not any(best for _, best in marked("tokens", [5, 5]))
+    assert [best for _, best in marked("tokens", [7, 5])] == [False, True]
+    assert not any(best for _, best in marked("words", [7, 5]))
 
 
 def test_added_tokens_alike_are_one_row() -> None:
     few = [PartDifference(f"{ADDED_TOKEN}{n}", "special", "none") for n in range(3)]
     many = [PartDifference(f"{ADDED_TOKEN}<|reserved_{n}|>", "none", "plain") for n in range(6)]
-    rows = list(page._folded([PartDifference("model", "a", "b"), *few, *many]))
+    rows = list(pair_differences._folded([PartDifference("model", "a", "b"), *few, *many]))
     assert [row[0] for row in rows] == [
         "model", *(f"added token {n}" for n in range(3)), "6 added tokens",
     ]  # fmt: skip

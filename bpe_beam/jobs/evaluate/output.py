@@ -23,7 +23,7 @@ from bpe_beam.terminal import Terminal
 
 if TYPE_CHECKING:
     from bpe_beam.evaluation.counted import CountedParts
-    from bpe_beam.html_report.page import Evaluated
+    from bpe_beam.html_report.evaluated import Evaluated
 
 _COLUMNS = {
     "bytes_per_token": "bytes/token",
@@ -62,7 +62,7 @@ class ReportOutput:
         if not self._in_html:
             yield from tallies
             return
-        from bpe_beam.html_report.page import Evaluated
+        from bpe_beam.html_report.evaluated import Evaluated
 
         total = Tally.empty(len(vocabulary))
         self._evaluated[name] = Evaluated(vocabulary, total)
