@@ -311,7 +311,7 @@ def page(results: Results) -> str:
     curves = [task for task in ("count", "tokenize", "train") if curve(results, task, OURS)]
     if curves:
         shown = "\n".join(sizes(results, task) for task in curves)
-        note = "After start-up: CPU seconds more than those of the smallest text, for each GB more."
+        note = "After start-up: additional CPU seconds for each additional GB, from the smallest text on."
         parts.append(f"### By size\n\n{note}\n\n{shown}")
     return "\n".join(parts)
 
