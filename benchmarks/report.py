@@ -311,7 +311,7 @@ def page(results: Results) -> str:
     curves = [task for task in ("count", "tokenize", "train") if curve(results, task, OURS)]
     if curves:
         shown = "\n".join(sizes(results, task) for task in curves)
-        note = "After start-up: additional CPU seconds for each additional GB, from the smallest text on."
+        note = "After start-up: additional CPU seconds for each GB above the smallest text."
         parts.append(f"### By size\n\n{note}\n\n{shown}")
     return "\n".join(parts)
 
@@ -469,7 +469,7 @@ def panel(results: Results, which: int, title: str, left: float, top: float) -> 
 
 
 def plot(results: Results) -> str:
-    """Return the plot, as SVG: bars beside the peer, and the curves over size."""
+    """Return the plot, as SVG: bars against the peer, and the curves over size."""
     found = ratios(results)
     made = bars(found, left=250, top=40, width=260)
     curves = panel(results, 1, "seconds a GB, by size", left=620, top=40)
