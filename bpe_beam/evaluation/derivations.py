@@ -97,20 +97,20 @@ class Derivations:
 
     def symbols(self, token: int) -> list[int]:
         """Return the tokens that no merge makes of which a token consists."""
-        found: list[int] = []
+        symbols: list[int] = []
         waiting = [token]
         while waiting:
             one = waiting.pop()
             rank = self._first[one]
             if rank < 0:
-                found.append(one)
+                symbols.append(one)
             elif one in self._symbols:
-                found += self._symbols[one]
+                symbols += self._symbols[one]
             else:
                 left, right, _ = self._columns
                 waiting += [right[rank], left[rank]]
-        self._symbols[token] = found
-        return found
+        self._symbols[token] = symbols
+        return symbols
 
     def _encoded(self, token: int) -> tuple[list[int], int | None]:
         """Return the encoding of a token's symbols, and the rank of its last merge."""
@@ -172,7 +172,7 @@ class Derivations:
         """
         counts = tally.tokens.tolist()
         kept = len(self.order)
-        found = {}
+        by_size = {}
         for size in sorted(set(sizes), reverse=True):
             while kept > size - self.least_size:
                 kept -= 1
@@ -184,7 +184,7 @@ class Derivations:
             whole = tally.whole.copy()
             whole[[one.token for one in self.order[kept:]]] = 0
             split = int(tally.whole.sum()) - int(whole.sum())
-            found[size] = Tally(
+            by_size[size] = Tally(
                 np.array(counts, np.int64),
                 whole,
                 tally.words,
@@ -192,7 +192,7 @@ class Derivations:
                 tally.bytes,
                 tally.characters,
             )
-        return found
+        return by_size
 
     def within(self, size: int) -> Flags:
         """Return which tokens a smaller vocabulary has."""

@@ -146,8 +146,8 @@ def report_of(
     for source, tally in tallies:
         whole.add(source, tally)
         if known is not None and known.derivations is not None and sizes:
-            for size, found in known.derivations.shrunk(tally, sizes).items():
-                smaller[size].add(source, found)
+            for size, shrunk in known.derivations.shrunk(tally, sizes).items():
+                smaller[size].add(source, shrunk)
     derivations, scripts = known or summary()
     return TokenizerReport(
         name=name,

@@ -54,7 +54,7 @@ class Tally:
     ) -> None:
         """Add words."""
         data, offsets = string_buffers(texts)
-        found = _native.add_word_tokens(
+        amounts = _native.add_word_tokens(
             data,
             offsets,
             counts,
@@ -67,7 +67,7 @@ class Tally:
             self.tokens,
             self.whole,
         )
-        self._add_amounts(*found)
+        self._add_amounts(*amounts)
 
     def add_whole_words(self, whole: _native.WholeWords, texts: pa.Array, counts: Integers) -> None:
         """Add words without tokens; one with the text of a token as if it were that token."""

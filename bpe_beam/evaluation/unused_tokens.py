@@ -101,17 +101,17 @@ def _listed(vocabulary: Vocabulary, positions: list[int]) -> list[ListedToken]:
 def _steps(vocabulary: Vocabulary, tokens: Integers, derivations: Derivations) -> list[StepToken]:
     """Return the tokens that are used almost only inside longer ones, those made most first."""
     made, used = derivations.times_made(tokens), tokens.tolist()
-    found = [
+    rows = [
         (made[position], position)
         for position in np.flatnonzero((tokens > 0) & ~vocabulary.added).tolist()
         if used[position] * STEP_SHARE <= made[position]
     ]
-    found.sort(key=lambda row: (-row[0], row[1]))
+    rows.sort(key=lambda row: (-row[0], row[1]))
     return [
         StepToken(
             int(vocabulary.ids[position]), vocabulary.shown(position), int(tokens[position]), times
         )
-        for times, position in found
+        for times, position in rows
     ]
 
 
@@ -150,7 +150,9 @@ def _not_given(vocabulary: Vocabulary, positions: list[int], context: str) -> li
         batch = positions[start : start + _AT_ONCE]
         texts = _texts_after(context.encode(), vocabulary, batch)
         given = _given(vocabulary, texts, vocabulary.ids[batch]).tolist()
-        missing += [position for position, found in zip(batch, given, strict=True) if not found]
+        missing += [
+            position for position, is_given in zip(batch, given, strict=True) if not is_given
+        ]
     return missing
 
 
@@ -182,8 +184,8 @@ def _given(vocabulary: Vocabulary, texts: pa.Array, ids: Integers) -> Flags:
     ends = encoded.offsets.to_numpy()
     equal = encoded.values.to_numpy() == np.repeat(ids, np.diff(ends))
     before: Integers = np.concatenate(([0], np.cumsum(equal)))
-    found: Flags = before[ends[1:]] > before[ends[:-1]]
-    return found
+    flags: Flags = before[ends[1:]] > before[ends[:-1]]
+    return flags
 
 
 def _ids_or_none(vocabulary: Vocabulary, text: str) -> list[int]:

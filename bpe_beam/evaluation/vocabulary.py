@@ -113,21 +113,21 @@ class Vocabulary:
 
         if not self.tokenizer.spec.model_reads_bytes:
             return [*map(bytes_of, self.tokens, self.added.tolist())]
-        found, in_alphabet = _bytes_of_chars(self.tokens)
+        token_bytes, in_alphabet = _bytes_of_chars(self.tokens)
         for position in np.flatnonzero(~in_alphabet | self.added).tolist():
-            found[position] = bytes_of(self.tokens[position], bool(self.added[position]))
-        return found
+            token_bytes[position] = bytes_of(self.tokens[position], bool(self.added[position]))
+        return token_bytes
 
     @cached_property
     def texts(self) -> list[str | None]:
         """The text of each token; None if its bytes are not whole characters."""
-        found: list[str | None] = []
+        texts: list[str | None] = []
         for data in self.token_bytes:
             try:
-                found.append(data.decode())
+                texts.append(data.decode())
             except UnicodeDecodeError:
-                found.append(None)
-        return found
+                texts.append(None)
+        return texts
 
     @cached_property
     def sizes(self) -> Integers:
@@ -163,9 +163,9 @@ def _bytes_of_chars(tokens: list[str]) -> tuple[list[bytes], Flags]:
     others: Integers = np.concatenate(([0], np.cumsum(values == _NO_BYTE)))
     ends = np.cumsum(np.fromiter(map(len, tokens), np.int64, len(tokens)))
     data = values.astype(np.uint8).tobytes()
-    found = [data[begin:end] for begin, end in pairwise([0, *ends.tolist()])]
+    tokens_as_bytes = [data[begin:end] for begin, end in pairwise([0, *ends.tolist()])]
     in_alphabet: Flags = np.diff(others[ends], prepend=0) == 0
-    return found, in_alphabet
+    return tokens_as_bytes, in_alphabet
 
 
 def _code_points(texts: list[str]) -> npt.NDArray[np.uint32]:
@@ -218,8 +218,10 @@ def tokens_by_script(vocabulary: Vocabulary) -> dict[str, int]:
     greatest = np.maximum.reduceat(of_letters, starts)
     # Of no letter less than 0 is the greatest number.
     least = np.minimum.reduceat(of_letters - np.uint8(1), starts) + np.uint8(1)
-    found = np.where(least < greatest, kinds.index("several"), greatest)
-    numbers = dict(zip(kinds, np.bincount(found, minlength=len(kinds)).tolist(), strict=True))
+    kind_numbers = np.where(least < greatest, kinds.index("several"), greatest)
+    numbers = dict(
+        zip(kinds, np.bincount(kind_numbers, minlength=len(kinds)).tolist(), strict=True)
+    )
     numbers["partial_character"] = len(texts) - len(whole)
     rows = [(kind, number) for kind, number in numbers.items() if number]
     return dict(sorted(rows, key=lambda row: (-row[1], row[0])))

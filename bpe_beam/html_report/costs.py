@@ -54,13 +54,13 @@ def shown_vocabularies(
     rows: Sequence[Mapping[str, Any]], names: Sequence[str], id_spaces: Sequence[int]
 ) -> list[ShownVocabulary]:
     """Return the vocabularies of a report, those of a tokenizer by size."""
-    found = []
+    vocabularies = []
     for number, (row, name) in enumerate(zip(rows, names, strict=True)):
         shown = name if row["exact"] else f"{name} (not exact)"
         for figures in (*row["curve"], row["figures"]):
             size = figures["vocab_size"]
             is_whole = figures is row["figures"]
-            found.append(
+            vocabularies.append(
                 ShownVocabulary(
                     number,
                     f"{shown} at {size:,}" if row["curve"] else shown,
@@ -72,7 +72,7 @@ def shown_vocabularies(
                     bool(row["curve"]),
                 )
             )
-    return found
+    return vocabularies
 
 
 def cost_rows(vocabularies: Sequence[ShownVocabulary]) -> list[list[str]]:

@@ -35,7 +35,7 @@ def read_samples(storage: Storage, paths: tuple[str, ...]) -> dict[str, str]:
     """Return the texts of files by the files' names, or SAMPLES without files."""
     if not paths:
         return SAMPLES
-    found = {}
+    samples = {}
     for path in paths:
         if not storage.exists(path):
             raise UsageError(f"{redact(path)}: no such file", ("samples",))
@@ -45,8 +45,8 @@ def read_samples(storage: Storage, paths: tuple[str, ...]) -> dict[str, str]:
             text = codecs.getincrementaldecoder("utf-8")().decode(data, final=whole)
         except UnicodeDecodeError:
             raise UsageError(f"{redact(path)}: not UTF-8", ("samples",)) from None
-        found[redact(path)] = text[:MAX_SAMPLE]
-    return found
+        samples[redact(path)] = text[:MAX_SAMPLE]
+    return samples
 
 
 def tokens_of(vocabulary: Vocabulary, text: str) -> list[int] | None:
@@ -55,5 +55,5 @@ def tokens_of(vocabulary: Vocabulary, text: str) -> list[int] | None:
         ids = vocabulary.tokenizer.encode(text)
     except DataError:
         return None
-    found: list[int] = vocabulary.positions(np.array(ids, np.uint32)).tolist()
-    return found
+    positions: list[int] = vocabulary.positions(np.array(ids, np.uint32)).tolist()
+    return positions

@@ -76,8 +76,8 @@ def _kinds(vocabulary: Vocabulary, counts: Integers, derivations: Derivations | 
         "single": vocabulary.single_byte,
     }
     bits = [flags[kind].astype(np.int64) << bit for bit, kind in enumerate(KINDS)]
-    found: list[int] = np.sum(bits, axis=0).tolist()
-    return found
+    kinds: list[int] = np.sum(bits, axis=0).tolist()
+    return kinds
 
 
 def _merges(vocabulary: Vocabulary, derivations: Derivations) -> dict[str, Any]:

@@ -13,8 +13,8 @@ def visible(text: str) -> str:
 
     A line break is `⏎`. A combining mark at the start has a circle to stand on.
     """
-    found = "".join(map(_visible_character, text))
-    return f"\u25cc{found}" if text and unicodedata.combining(text[0]) else found
+    shown = "".join(map(_visible_character, text))
+    return f"\u25cc{shown}" if text and unicodedata.combining(text[0]) else shown
 
 
 def _visible_character(character: str) -> str:

@@ -96,25 +96,27 @@ def word_lists(
     def of_part(read: Callable[[], pa.Table]) -> tuple[list[list[CostlyWord]], list[ComparedWords]]:
         table = read()
         costly: list[list[CostlyWord]] = [[] for _ in vocabularies]
-        found = [ComparedWords() for _ in comparisons]
+        compared = [ComparedWords() for _ in comparisons]
         for own, counts, ids in encoded_by_all(names, encoders, table):
             for at, vocabulary in enumerate(vocabularies):
                 new = _costs(vocabulary, encoders[at].texts_of(own), counts, ids[at], most)
                 costly[at] = heapq.nsmallest(most, [*costly[at], *new])
             for at, comparison in enumerate(comparisons):
                 batch = comparison.of_batch(own, counts, ids[0], ids[at + 1])
-                found[at] = found[at].plus(batch, most)
+                compared[at] = compared[at].plus(batch, most)
         on_part()
-        return costly, found
+        return costly, compared
 
     costly: list[list[CostlyWord]] = [[] for _ in vocabularies]
-    found = [ComparedWords() for _ in comparisons]
+    compared = [ComparedWords() for _ in comparisons]
     with ThreadPoolExecutor(words.workers) as pool:
         for costly_of_part, found_of_part in pool.map(of_part, words.added_up):
             both = zip(costly, costly_of_part, strict=True)
             costly = [heapq.nsmallest(most, [*own, *new]) for own, new in both]
-            found = [own.plus(new, most) for own, new in zip(found, found_of_part, strict=True)]
-    results = zip(comparisons, found, strict=True)
+            compared = [
+                own.plus(new, most) for own, new in zip(compared, found_of_part, strict=True)
+            ]
+    results = zip(comparisons, compared, strict=True)
     return WordLists(encoders, costly, [one.result(own) for one, own in results])
 
 

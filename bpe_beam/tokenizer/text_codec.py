@@ -194,7 +194,7 @@ class TextCodec(TokenizerValues):
             DataError: As in `encode`.
         """
         rules = self._encoder.rules(allowed_special, disallowed_special)
-        ids, offsets, found = self._encoder.encode_with_offsets(text_input.to_utf8(text), rules)
+        ids, offsets, matched = self._encoder.encode_with_offsets(text_input.to_utf8(text), rules)
         tokens = [self._tokens[token_id] for token_id in ids]
         post_processor = self._spec.post_processor
         if post_processor is None:
@@ -203,7 +203,7 @@ class TextCodec(TokenizerValues):
             # An added token by the text that matched, with its spaces; by its name where the model
             # gave it, as it does for the unknown token and the tokens of bytes.
             named = [
-                text[slice(*offset)] if index in found else token
+                text[slice(*offset)] if index in matched else token
                 for index, (token, offset) in enumerate(zip(tokens, offsets, strict=True))
             ]
             offsets = [

@@ -36,8 +36,8 @@ def cached_tokenizer(tokenizer_json: str) -> Tokenizer:
 def cached_under(key: str, make: Callable[[], Tokenizer]) -> Tokenizer:
     """Return the cached tokenizer of a key, or make and cache it."""
     with _lock:  # also while it is made, so that no other thread makes it too
-        found = _cached.pop(key, None)
-        tokenizer = make() if found is None else found
+        cached = _cached.pop(key, None)
+        tokenizer = make() if cached is None else cached
         _cached[key] = tokenizer
         while len(_cached) > _MAX_CACHED:
             del _cached[next(iter(_cached))]
@@ -228,11 +228,11 @@ class Encoding:
 def _token(name: str, token: str | None, tokenizer: Tokenizer) -> list[tuple[str, int]]:
     if token is None:
         return []
-    found = tokenizer.token_to_id(token)
-    if found is None:
+    token_id = tokenizer.token_to_id(token)
+    if token_id is None:
         raise UsageError(
             f"must be a token of the tokenizer, got {token!r}",
             (name,),
             "inspect shows its special tokens, and train --special-token makes one",
         )
-    return [(token, found)]
+    return [(token, token_id)]

@@ -86,12 +86,12 @@ def _doubled(ids: pa.LargeListArray, before: list[int], after: list[int]) -> int
         return 0
     offsets, values = ids.offsets.to_numpy(), ids.values.to_numpy()
     used = np.flatnonzero(offsets[:-1] < offsets[1:])
-    found = np.zeros(used.size, np.bool_)
+    is_doubled = np.zeros(used.size, np.bool_)
     for added, positions in ((before, offsets[used]), (after, offsets[used + 1] - 1)):
-        own = values[positions]
+        at_end = values[positions]
         for token in added:
-            found |= own == token
-    return int(np.count_nonzero(found))
+            is_doubled |= at_end == token
+    return int(np.count_nonzero(is_doubled))
 
 
 def _cut(ids: pa.LargeListArray, most: int) -> tuple[pa.LargeListArray, int]:

@@ -33,11 +33,11 @@ def encode_documents(
         The documents that are left, the ids of each, and what was changed.
     """
     try:
-        found = encoding.encode_texts(batch.column("text"))
+        encoded = encoding.encode_texts(batch.column("text"))
     except TextError as error:
         raise DataError(f"{_record(batch, error.number, plan)}: {error.reason}") from None
     frame = encoding.frame(encoding.tokenizer())
-    ruled = apply_rules(encoding.rules, batch, found, *frame)
+    ruled = apply_rules(encoding.rules, batch, encoded, *frame)
     batch, ids, changes = ruled
     lengths = np.diff(ids.offsets.to_numpy())
     if lengths.max(initial=0) <= max_tokens:
@@ -67,11 +67,11 @@ def _position(batch: pa.RecordBatch, number: int, plan: Plan) -> tuple[InputFile
 
 def _record(batch: pa.RecordBatch, number: int, plan: Plan) -> str:
     """Return the name of a record in errors: its position, or its id if nobody knows that."""
-    found = _position(batch, number, plan)
-    if found is None:
+    position = _position(batch, number, plan)
+    if position is None:
         name = batch.column("id")[number].as_py()
         files = ", ".join(plan.files[part.file].name for part in plan.splits[0].slices[:3])
         return f"the record {name}" if name else f"a record without an id in {files}"
-    file, at = found
+    file, at = position
     unit = "row" if input_format(file.format).columnar else "byte"
     return f"{file.name}: the record at {unit} {at:,}"

@@ -186,8 +186,8 @@ class Unigram(Component, frozen=True, dict=True):
     @cached_property
     def vocab(self) -> dict[str, int]:
         """Id by piece, in the order of ids."""
-        found = {piece: number for number, (piece, _) in enumerate(self.pieces)}
-        return found if len(found) == len(self.pieces) else in_order_of_ids(found.items())
+        ids = {piece: number for number, (piece, _) in enumerate(self.pieces)}
+        return ids if len(ids) == len(self.pieces) else in_order_of_ids(ids.items())
 
     def check(self, location: ErrorLocation) -> None:
         """Check the pieces, their scores and the unknown id; see `BPE.check`."""
@@ -351,8 +351,8 @@ def in_order_of_ids(vocab: Iterable[tuple[str, int]]) -> dict[str, int]:
 def tokens_by_id(vocab: Mapping[str, int], ids: Iterable[int]) -> dict[int, str]:
     """Return the tokens of some ids, by id; ids without a token are left out."""
     tokens, known = list(vocab), list(vocab.values())
-    found = ((token_id, bisect_left(known, token_id)) for token_id in ids)
-    return {i: tokens[at] for i, at in found if at < len(known) and known[at] == i}
+    positions = ((token_id, bisect_left(known, token_id)) for token_id in ids)
+    return {i: tokens[at] for i, at in positions if at < len(known) and known[at] == i}
 
 
 def check_id(token_id: object, name: str) -> int:

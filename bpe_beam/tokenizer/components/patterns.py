@@ -274,12 +274,12 @@ class Pattern(OneKey, frozen=True, rename={"text": "String", "regex": "Regex"}):
         limited = self.regex is not UNSET and len(text) > _most_characters(self.expression)
         try:
             if limited:
-                found = search_within(patience, lambda timeout: self._find(text, timeout=timeout))
+                spans = search_within(patience, lambda timeout: self._find(text, timeout=timeout))
             else:
-                found = self._find(text, concurrent=False)
-            if any(start == end for start, end in found):
-                found = search_within(patience, lambda timeout: self._find_empty(text, timeout))
-            return found
+                spans = self._find(text, concurrent=False)
+            if any(start == end for start, end in spans):
+                spans = search_within(patience, lambda timeout: self._find_empty(text, timeout))
+            return spans
         except (TimeoutError, MemoryError):
             raise DataError(
                 f"the pattern {self.value[:100]!r} takes over {patience:.0f} seconds of CPU time "
@@ -292,7 +292,7 @@ class Pattern(OneKey, frozen=True, rename={"text": "String", "regex": "Regex"}):
 
     def _find_empty(self, text: str, timeout: float) -> list[tuple[int, int]]:
         """Return the spans where some are empty: finditer finds more of these than Hugging Face."""
-        found: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         at, last = 0, -1
         start = time.thread_time()
         while at <= len(text):
@@ -306,8 +306,8 @@ class Pattern(OneKey, frozen=True, rename={"text": "String", "regex": "Regex"}):
                 at += 1
                 continue
             at = last = match.end()
-            found.append(match.span())
-        return found
+            spans.append(match.span())
+        return spans
 
     def native(self) -> tuple[Any, ...]:
         """Return the description for the native code, which searches for a text by itself."""

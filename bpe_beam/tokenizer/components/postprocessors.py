@@ -164,8 +164,8 @@ class TemplateProcessing(_PostProcessor, frozen=True):
     def __post_init__(self) -> None:
         texts = [piece.text.id for piece in self.single if piece.text is not UNSET]
         if texts != ["A"]:
-            found = " ".join(f"${name}" for name in texts[:5]) or "none"
-            raise UsageError(f"template single must have the text $A exactly once, got {found}")
+            names = " ".join(f"${name}" for name in texts[:5]) or "none"
+            raise UsageError(f"template single must have the text $A exactly once, got {names}")
         for piece in self.single:
             if piece.special is not UNSET and piece.special.id not in self.special_tokens:
                 raise UsageError(

@@ -88,14 +88,14 @@ class IdDecoder:
         import pyarrow as pa
 
         rows = _rows(ids)
-        found = None
+        decoded = None
         if isinstance(self._decoder, ByteLevelDecoder):
             flat = _flat(rows)
             if flat and (skipped in self._joined or self._suits_native(flat[1])):
-                found = self._natively(skipped).decode_batch(*flat)
-        if not found:
+                decoded = self._natively(skipped).decode_batch(*flat)
+        if not decoded:
             return pa.array(self._one_by_one(rows, skipped, lossy=False), pa.large_binary())
-        data, offsets = found
+        data, offsets = decoded
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
         return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
 

@@ -105,12 +105,12 @@ def _sentencepiece(model: SentencePiece) -> _native.Model:
     (unknown,) = model.of_kind("unknown").values()
     byte_ids = _byte_ids(model)
     if model.algorithm == "unigram":
-        found = [
+        entries = [
             (piece, number, score, kind == "user_defined")
             for number, (piece, score, kind) in enumerate(model.pieces)
             if kind in ("normal", "user_defined")
         ]
-        return _native.sentencepiece_unigram(found, unknown, byte_ids)
+        return _native.sentencepiece_unigram(entries, unknown, byte_ids)
     import numpy as np
 
     rows = np.array(model.merge_rows(), np.uint32).reshape(-1, 4)

@@ -93,8 +93,8 @@ def describe_foreign_file(text: bytes | str, wanted: FileKind = "tokenizer.json"
     data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
     if not data:
         return "the file is empty: get an intact copy"
-    if found := describe_beginning(data[:4096], len(data)):
-        return found
+    if description := describe_beginning(data[:4096], len(data)):
+        return description
     kind = _kind_of(data)
     if kind is None or kind == wanted:
         return None
@@ -104,9 +104,9 @@ def describe_foreign_file(text: bytes | str, wanted: FileKind = "tokenizer.json"
 
 def describe_beginning(data: bytes, size: int) -> str | None:
     """Return what a file is that no tokenizer's file begins like, and the remedy."""
-    for beginning, found in _BY_BEGINNING.items():
+    for beginning, description in _BY_BEGINNING.items():
         if data[: len(beginning)].lower() == beginning.lower():
-            return found
+            return description
     if data.startswith(b"PK\x03\x04"):
         if b"/data.pkl" in data:
             return f"this is a file of PyTorch, {_WEIGHTS}"

@@ -160,7 +160,7 @@ def _cleaned(decoder: Decoder, chosen: Chosen) -> Decoder:
     removed = ((f" {mark}", mark) for mark in (".", "?", "!", ","))
     parts = ((f" {part}", part) for part in ("n't", "'m", "'s", "'ve", "'re"))
     pairs = (*removed, (" ' ", "'"), *parts)
-    changes = (ReplaceDecoder(Pattern(text=found), text) for found, text in pairs)
+    changes = (ReplaceDecoder(Pattern(text=written), text) for written, text in pairs)
     return SequenceDecoder((decoder, Fuse(), *changes))
 
 

@@ -148,8 +148,8 @@ ONLY_ESCAPED = _Rules(remove_extra_whitespaces=False)
 
 def _spec_of(model: SentencePiece, settings: dict[str, Any]) -> TokenizerSpec:
     """Return a tokenizer of a model and the settings of its file, by the names of their fields."""
-    found = {name: bool(settings[name]) for name in _Rules.__struct_fields__ if name in settings}
-    rules = _Rules(**found)
+    given = {name: bool(settings[name]) for name in _Rules.__struct_fields__ if name in settings}
+    rules = _Rules(**given)
     charsmap = _charsmap(settings)
     if not charsmap and replace(rules, add_dummy_prefix=True) == ONLY_ESCAPED:
         spec = _hugging_face_spec(model, rules.add_dummy_prefix)

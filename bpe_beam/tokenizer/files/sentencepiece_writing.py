@@ -227,10 +227,10 @@ def _difference(pieces: SentencePiece, merges: list[tuple[str, str]]) -> str | N
     A token's later merges may be missing. The reader has proved that the characters of a text never
     become the two tokens of such a merge side by side, when its turn comes or later.
     """
-    found = merges_of(pieces)
-    if found is None:
+    pairs = merges_of(pieces)
+    if pairs is None:
         return "by scores, a token would be made otherwise than by its merges in some texts"
-    known, made = set(found), set()
+    known, made = set(pairs), set()
     for left, right in merges:
         if left + right not in made and (left, right) not in known:
             return (
@@ -238,7 +238,7 @@ def _difference(pieces: SentencePiece, merges: list[tuple[str, str]]) -> str | N
                 "characters alone become other tokens"
             )
         made.add(left + right)
-    if [pair for pair in merges if pair in known] != found:
+    if [pair for pair in merges if pair in known] != pairs:
         return "by scores, its merges would have another order"
     return None
 

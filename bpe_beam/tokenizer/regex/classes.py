@@ -182,9 +182,9 @@ class ClassReader:
             return _Item(r"\w", WORD_ITEMS, opposites=(r"\W",))
         if reader.next == "\\":
             reader.take()
-            found = read_set(reader)
-            if found is not None:
-                return self._set_item(found, start)
+            characters = read_set(reader)
+            if characters is not None:
+                return self._set_item(characters, start)
             reader.at = start
         low = self._read_character(first=first)
         after = reader.text[reader.at + 1 : reader.at + 2]
@@ -225,18 +225,20 @@ class ClassReader:
         others = ("[:^alpha:]", r"\D", "[^0-9]") if name in ("alnum", "digit") else ()
         return _Item(*sets, opposites=(regex, *others))
 
-    def _set_item(self, found: CharacterSet, start: int) -> _Item:
-        is_letters = found.name in ("l", "letter")
-        has_marks = found.name not in WITHOUT_CASE or found.name.startswith("m")
-        if self.flags.ignore_case and found.name and not is_letters and has_marks:
+    def _set_item(self, characters: CharacterSet, start: int) -> _Item:
+        is_letters = characters.name in ("l", "letter")
+        has_marks = characters.name not in WITHOUT_CASE or characters.name.startswith("m")
+        if self.flags.ignore_case and characters.name and not is_letters and has_marks:
             self.reader.refuse(start, f"{READ_OTHERWISE} under (?i", _IN_PART)
         opposites: tuple[str, ...] = ()
-        if found.name:
-            opposites = (("\\P" if found.regex[1] == "p" else "\\p") + found.regex[2:],)
-        elif len(found.regex) == 2:
-            opposites = (found.regex.swapcase(),)
+        if characters.name:
+            opposites = (("\\P" if characters.regex[1] == "p" else "\\p") + characters.regex[2:],)
+        elif len(characters.regex) == 2:
+            opposites = (characters.regex.swapcase(),)
         folds = self.flags.ignore_case and is_letters
-        return _Item(found.regex, found.oniguruma, opposites=opposites, folds_with_marks=folds)
+        return _Item(
+            characters.regex, characters.oniguruma, opposites=opposites, folds_with_marks=folds
+        )
 
     def _range(self, low: str, high: str, start: int) -> _Item:
         """Return the item of all characters from `low` to `high`."""

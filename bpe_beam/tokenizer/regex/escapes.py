@@ -89,10 +89,10 @@ def read_set(reader: Reader) -> CharacterSet | None:
     """
     if reader.next in ("p", "P"):
         return _read_property(reader)
-    found = _SETS[reader.dialect].get(reader.next)
-    if found is not None:
+    characters = _SETS[reader.dialect].get(reader.next)
+    if characters is not None:
         reader.take()
-    return found
+    return characters
 
 
 def _read_property(reader: Reader) -> CharacterSet:

@@ -67,18 +67,18 @@ class Reader:
 
     def accept(self, token: str) -> bool:
         """Go past `token` if it comes next; return whether it did."""
-        found = self.text.startswith(token, self.at)
-        self.at += len(token) if found else 0
-        return found
+        is_next = self.text.startswith(token, self.at)
+        self.at += len(token) if is_next else 0
+        return is_next
 
     def until(self, end: str, start: int) -> str:
         """Return the text before the next `end`, and go past that."""
         close = self.text.find(end, self.at)
         if close < 0:
             self.refuse(start, f"has no {end} at its end")
-        found = self.text[self.at : close]
+        body = self.text[self.at : close]
         self.at = close + len(end)
-        return found
+        return body
 
     def refuse(self, start: int, why: str, remedy: str = "") -> NoReturn:
         """Raise UsageError for the construct from `start` to the current position."""

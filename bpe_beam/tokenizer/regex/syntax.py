@@ -335,14 +335,14 @@ class _Parser:
             elif letter in _WORD_ANCHORS and self.in_lookbehind and self.dialect == "regex":
                 reader.refuse(start, f"{READ_OTHERWISE} in a lookbehind", "put it outside")
             return anchor
-        found = read_set(reader)
-        if found is None:
+        characters = read_set(reader)
+        if characters is None:
             return self._character(read_character(reader), flags, start)
-        if flags.ignore_case and found.name and found.name not in WITHOUT_CASE:
+        if flags.ignore_case and characters.name and characters.name not in WITHOUT_CASE:
             reader.refuse(start, f"{READ_OTHERWISE} under (?i", "close (?i:...) before it")
         if flags.ignore_case:
-            return Fragment(f"(?-i:{found.bare_regex})", f"(?-i:{found.bare_oniguruma})")
-        return Fragment(found.bare_regex, found.bare_oniguruma)
+            return Fragment(f"(?-i:{characters.bare_regex})", f"(?-i:{characters.bare_oniguruma})")
+        return Fragment(characters.bare_regex, characters.bare_oniguruma)
 
     def _refuse_in_lookbehind(self, start: int, remedy: str) -> None:
         if self.in_lookbehind:
@@ -429,8 +429,8 @@ class _Parser:
             self.in_lookbehind = opening if outer != "(?<!" else outer
         body = self._body(flags, start)
         self.in_lookbehind = outer
-        found = _group(body, opening)
-        return _position(found.regex, found.oniguruma)
+        group = _group(body, opening)
+        return _position(group.regex, group.oniguruma)
 
     def _body(self, flags: Flags, start: int) -> Fragment:
         """Read up to the parenthesis that closes a group."""
