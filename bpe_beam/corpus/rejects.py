@@ -1,6 +1,6 @@
 """Unusable records: their positions, reasons and bytes.
 
-A reader calls back with a `Reject` for each. A `RejectWriter` writes those of one split to a file
+A reader calls back with a `Reject` for each. A `RejectWriter` writes a split's to a file
 next to the job's output. `Limit` (`reject_limits.py`) decides at the end whether the job fails.
 The number of records in the lost parts of damaged files is unknown: the rest of a broken compressed
 stream or of an archive, a row group, a record batch, a file of which nothing can be read. Losses

@@ -2,8 +2,8 @@
 
 Encoding applies merges in the order of their ranks. If the parts of each merge exist before the
 merge, the tokenizer of the first merges does the first steps of the same encoding: its tokens are
-those of the whole tokenizer with the later merges undone. So the counts of its tokens follow from
-those of the whole tokenizer without encoding anything again.
+the ids of the whole tokenizer with the later merges undone. So the counts of its tokens follow from
+the counts of the whole tokenizer without encoding anything again.
 
 A token that occurs in a word was made from its own symbols alone, since no merge crossed its
 boundaries. So the last merge in the encoding of its own symbols is the one that made it, and a
@@ -208,6 +208,6 @@ def _merges_of(model: BPE, vocabulary: Vocabulary) -> Integers:
 
 
 def _last_of_equal(keys: Integers) -> Integers:
-    """Return the positions of keys without an equal one behind them, ascending."""
+    """Return the positions of keys without an equal one after them, ascending."""
     _, from_end = np.unique(keys[::-1], return_index=True)
     return np.sort(len(keys) - 1 - from_end)

@@ -249,7 +249,7 @@ def _added_tokens(a: Tokenizer, b: Tokenizer) -> Iterator[PartDifference]:
 
 
 def _added_in_words(token: AddedToken | None) -> str:
-    """Return the settings of an added token in words; its id is compared as that of any token."""
+    """Return the settings of an added token in words; its id is compared like any token's."""
     if token is None:
         return "none"
     return ", ".join(name for name in _FLAGS if getattr(token, name)) or "plain"

@@ -32,11 +32,11 @@ class Figures(Struct, frozen=True):
 
     Attributes:
         vocab_size: The number of its tokens.
-        total: Those of all words.
-        sources: Those of each source, sorted by name; None without sources.
+        total: The figures of all words.
+        sources: The figures of each source, sorted by name; None without sources.
         fairness: By cost, how unequal it is over the sources; None without two sources. If the
             sources are translations of one text, `tokens` is among them: the parity of languages.
-        premiums: The tokens of each source over those of one chosen source, if the sources are
+        premiums: The tokens of each source over the tokens of one chosen source, if the sources are
             translations of one text; None: they are not.
     """
 
@@ -54,8 +54,8 @@ class TokenizerReport(Struct, frozen=True):
         name: Its name.
         fingerprint: The SHA-256 of its file.
         model: The type of its model.
-        exact: Whether the tokens are those of the corpus: see `WordEncoder`.
-        figures: Those of the whole vocabulary.
+        exact: Whether the tokens equal the corpus's: see `WordEncoder`.
+        figures: The figures of the whole vocabulary.
         tokens_by_script: The number of tokens of each script.
         unused: Tokens that the vocabulary could do without.
         curve: The figures of smaller vocabularies, in the order of their sizes.
@@ -180,7 +180,7 @@ def check_sizes(
     for size in sizes:
         require(
             least <= size <= most,
-            f"must be from {least:,}, the size without merges, to {most:,}, that of the tokenizer, "
+            f"must be from {least:,}, the size without merges, to {most:,}, the tokenizer's size, "
             f"got {size:,}",
             "vocab_sizes",
         )
@@ -231,7 +231,7 @@ class _Sources:
 
 
 def _premiums(sources: Mapping[str, Metrics], parallel: str) -> dict[str, float | None]:
-    """Return the tokens of each source over those of one."""
+    """Return the tokens of each source over the tokens of one."""
     base = sources[parallel].tokens
     return {source: ratio(one.tokens, base) for source, one in sources.items()}
 

@@ -30,7 +30,7 @@ SCRIPTS = (
 _NOT_OF_ONE = ("none", "several")
 
 _ALPHABET_END = 0x200
-"""A code point behind all characters of the byte-level alphabet."""
+"""A code point after all characters of the byte-level alphabet."""
 
 _NO_BYTE = 256
 
@@ -169,7 +169,7 @@ def _bytes_of_chars(tokens: list[str]) -> tuple[list[bytes], Flags]:
 
 
 def _code_points(texts: list[str]) -> npt.NDArray[np.uint32]:
-    """Return the code points of texts, one text behind the other."""
+    """Return the code points of texts, one text after the other."""
     return np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), np.uint32)
 
 

@@ -70,7 +70,7 @@ def whole_words(vocabulary: Vocabulary, encoder: WordEncoder) -> WholeWords | No
 
 
 def _are_their_bytes(spec: TokenizerSpec) -> bool:
-    """Return whether the tokens of a text are together its bytes, and those of `Vocabulary.texts`.
+    """Return whether the tokens of a text make up its bytes, and the bytes of `Vocabulary.texts`.
 
     Then a text that is not empty has a token, and none is unknown.
     """

@@ -2,9 +2,9 @@
 
 A word of counts is the text between two boundaries of a pre-tokenizer. A tokenizer with the same
 normalizer and pre-tokenizer encodes a corpus word by word, so the ids of the counted words are
-exactly those of the corpus. Another tokenizer encodes each word as a short text. Its tokens
-then cannot cross the boundaries of the counts, but for this they are those of the corpus if the
-words are all of the text, as those of the named patterns are.
+exactly the corpus's. Another tokenizer encodes each word as a short text. Its tokens
+then cannot cross the boundaries of the counts, but for this they equal the corpus's if the
+words are all of the text, as the words of named patterns are.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class WordEncoder:
     """Encodes the words of counts.
 
     Attributes:
-        exact: Whether the ids are those of the corpus: the tokenizer splits it into the same words.
+        exact: Whether the ids equal the corpus's: the tokenizer splits it into the same words.
         spec: What encodes the words: the tokenizer without what depends on the text around them.
     """
 

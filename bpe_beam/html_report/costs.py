@@ -27,7 +27,7 @@ COST_HEADINGS = (
 
 
 class ShownVocabulary(NamedTuple):
-    """A vocabulary of the report: that of a tokenizer, or of its first merges.
+    """A vocabulary of the report: a tokenizer's, or its first merges.
 
     Attributes:
         number: The number of the tokenizer.
@@ -35,7 +35,7 @@ class ShownVocabulary(NamedTuple):
         name: The name of the tokenizer; it says if the figures are not exact.
         figures: The figures, as JSON values.
         id_space: One more than the greatest id.
-        exact: Whether the tokens are those of the corpus.
+        exact: Whether the tokens equal the corpus's.
         is_whole: Whether it is the tokenizer itself.
         has_sizes: Whether there are several sizes of the tokenizer.
     """
@@ -53,7 +53,7 @@ class ShownVocabulary(NamedTuple):
 def shown_vocabularies(
     rows: Sequence[Mapping[str, Any]], names: Sequence[str], id_spaces: Sequence[int]
 ) -> list[ShownVocabulary]:
-    """Return the vocabularies of a report, those of a tokenizer by size."""
+    """Return the vocabularies of a report, a tokenizer's by size."""
     vocabularies = []
     for number, (row, name) in enumerate(zip(rows, names, strict=True)):
         shown = name if row["exact"] else f"{name} (not exact)"

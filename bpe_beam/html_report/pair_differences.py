@@ -15,7 +15,7 @@ from bpe_beam.html_report.words import MOST_TOKENS as MOST_WORD_TOKENS
 from bpe_beam.html_report.words import WordLists, shown_text
 
 MOST_TOKENS = 200
-"""The most tokens of a list of those of one tokenizer only; the table of tokens has all."""
+"""The maximum length of a list of tokens of one tokenizer only; the table of tokens has all."""
 
 MOST_ADDED_TOKENS = 5
 """The most added tokens with equal settings that have a row each where they differ."""

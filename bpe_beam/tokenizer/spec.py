@@ -42,7 +42,7 @@ class TokenizerSpec(Struct, frozen=True):
         decoder: How tokens become text; None: joined with spaces, as in Hugging Face.
         truncation: How a program that runs a model cuts texts; never applied here.
         padding: How such a program pads them; never applied here.
-        folder_warning: What to tell users of the files beside the tokenizer's; None: nothing.
+        folder_warning: What to tell users of the files next to the tokenizer's; None: nothing.
     """
 
     model: Model
@@ -98,7 +98,7 @@ class TokenizerSpec(Struct, frozen=True):
             self._check_meanings(self.model, location)
 
     def _check_added_tokens(self, tokens: dict[int, str], location: ErrorLocation) -> None:
-        """Check the added tokens, and add them to `tokens`, those of the model by id."""
+        """Check the added tokens, and add them to `tokens`, the model's tokens by id."""
         check_added_characters(one.content for one in self.added_tokens)
         contents: set[str] = set()
         for number, token in enumerate(self.added_tokens):

@@ -158,7 +158,7 @@ class TextCodec(TokenizerValues):
             add_special_tokens: As in `encode`.
 
         Yields:
-            The ids, one by one: those of `encode("".join(chunks))`.
+            The ids, one by one, equal to `encode("".join(chunks))`.
 
         Raises:
             UsageError: An argument is invalid, or a chunk is not a str.
@@ -314,7 +314,7 @@ class TextCodec(TokenizerValues):
     def words_encoder(self, spec: TokenizerSpec) -> TextEncoder:
         """Return an encoder of other settings without added tokens.
 
-        Its native model is that of this tokenizer, if the settings have the same.
+        It shares the native model of this tokenizer, if the settings have the same.
 
         :meta private:
 

@@ -36,8 +36,8 @@ class Tokenizer(TextCodec):
     def from_file(cls, path: PathName, *, storage: Storage | None = None) -> Tokenizer:
         """Return the tokenizer in a `tokenizer.json`, a SentencePiece `.model` or a `tekken.json`.
 
-        The roles of special tokens, the length of the model's input and chat templates are those of
-        the files beside it, which are read when they are first needed.
+        The roles of special tokens, the length of the model's input and chat templates come from
+        the files next to it, which are read when they are first needed.
 
         Args:
             path: A path or any URL that fsspec opens, of the file or of its folder, which is read
@@ -52,18 +52,18 @@ class Tokenizer(TextCodec):
             data, source = tokenizer_json.read_file(path, storage, None)
         except tokenizer_json.MissingFileError:
             return cls._from_folder(path, None, storage)
-        beside = _reader_beside(path, storage)
+        model_input = _reader_beside(path, storage)
         beginning = data[:4096]
         if beginning[:1] == b"\n" and b"\0" in beginning:  # messages begin so, and no JSON
             from bpe_beam.tokenizer.files import sentencepiece_file
 
-            return cls(sentencepiece_file.read(data, source), beside)
+            return cls(sentencepiece_file.read(data, source), model_input)
         if b'"token_bytes"' in beginning:
             from bpe_beam.tokenizer.files import tekken_file
 
             if tekken_file.is_tekken(beginning):
-                return cls(tekken_file.read(data, source), beside)
-        return cls(tokenizer_json.read(data, source), beside)
+                return cls(tekken_file.read(data, source), model_input)
+        return cls(tokenizer_json.read(data, source), model_input)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Tokenizer:
@@ -78,8 +78,8 @@ class Tokenizer(TextCodec):
 
         A `tokenizer.json` is preferred to all other files. Without one the files are read that
         `transformers` reads: SentencePiece's `.model`, `tekken.json`, `vocab.json` with
-        `merges.txt`, or `vocab.txt`, with the special tokens of the files beside them. A warning
-        tells of files beside a `tokenizer.json` that say other things of its added tokens.
+        `merges.txt`, or `vocab.txt`, with the special tokens of the files next to them. A warning
+        tells of files next to a `tokenizer.json` that say other things of its added tokens.
 
         Args:
             name: A folder as a path or any URL that fsspec opens; or the name of a repository of
@@ -158,7 +158,7 @@ class Tokenizer(TextCodec):
 
         Args:
             path: A path or any URL that fsspec opens.
-            pretokenizer: Name of the pre-tokenizer, as on the command line. None: that of a file
+            pretokenizer: Name of the pre-tokenizer, as on the command line. None: the one of a file
                 that OpenAI published; for any other file `cl100k`, with a warning.
             special_tokens: Id by special token.
             storage: The storage client; None: one without options.
@@ -174,7 +174,7 @@ class Tokenizer(TextCodec):
         spec = tiktoken_file.read(data, source, known or "cl100k", special_tokens)
         if known is None:
             warnings.warn(
-                f"{source} does not have the pattern that splits texts, and that of cl100k is "
+                f"{source} does not have the pattern that splits texts, and the one of cl100k is "
                 "used: other patterns give other ids. Pass pretokenizer=NAME, such as "
                 'pretokenizer="cl100k"',
                 stacklevel=2,
@@ -185,7 +185,7 @@ class Tokenizer(TextCodec):
     def from_sentencepiece(cls, path: PathName, *, storage: Storage | None = None) -> Tokenizer:
         """Return the tokenizer in a `.model` file of SentencePiece: BPE or Unigram.
 
-        Its ids are those of SentencePiece. Control symbols are special tokens: they are recognized
+        Its ids equal SentencePiece's. Control symbols are special tokens: they are recognized
         only where they are allowed.
 
         Args:
@@ -276,14 +276,14 @@ class Tokenizer(TextCodec):
 
         These are `tokenizer.json`, `tokenizer_config.json`, `special_tokens_map.json` and chat
         templates, each written atomically; a folder that does not exist is made. What is not given
-        here is that of the tokenizer: of its `train`, or of the files beside the one that it was
+        here is the tokenizer's: of its `train`, or of the files next to the one that it was
         read from.
 
         Args:
             folder: A path or any URL that fsspec opens.
-            model_max_length: The most tokens of the model's input, at least 1; None: that of the
+            model_max_length: The most tokens of the model's input, at least 1; None: the one of the
                 tokenizer, or no limit.
-            chat_template: The Jinja template of conversations; None: those of the tokenizer.
+            chat_template: The Jinja template of conversations; None: the tokenizer's.
             storage: The storage client; None: one without options.
             roles: Special tokens by their role: `bos_token`, `eos_token`, `pad_token`,
                 `sep_token`, `cls_token`, `mask_token`, `unk_token`; None leaves a role out.
@@ -327,13 +327,13 @@ class Tokenizer(TextCodec):
         for role, token in model_input.roles.items():
             if role not in roles and token not in self.special_tokens:
                 raise UsageError(
-                    f"is {shortened(token)} in the files beside the tokenizer, which has no such "
+                    f"is {shortened(token)} in the files next to the tokenizer, which has no such "
                     f"special token",
                     (role,),
                     f"give another one, or in Python {role}=None to leave it out",
                 )
-        beside = transformers_files.written_beside(self._spec, model_input)
-        return {transformers_files.TOKENIZER_FILE: self.json_bytes, **beside}
+        others = transformers_files.written_beside(self._spec, model_input)
+        return {transformers_files.TOKENIZER_FILE: self.json_bytes, **others}
 
     def save_tiktoken(self, path: PathName, *, storage: Storage | None = None) -> None:
         """Write the model as a `.tiktoken` file, atomically.
@@ -366,7 +366,7 @@ class Tokenizer(TextCodec):
         Args:
             path: A path or any URL that fsspec opens.
             bos_token: The special token that begins a text, for programs that ask the file for it;
-                None: that of the tokenizer's `roles`.
+                None: the one of the tokenizer's `roles`.
             eos_token: The special token that ends a text.
             pad_token: The special token that fills up short texts.
             storage: The storage client; None: one without options.
@@ -412,7 +412,7 @@ class Tokenizer(TextCodec):
 
 
 def _reader_beside(path: PathName, storage: Storage | None) -> Callable[[], ModelInput]:
-    """Return a function that reads what the files beside a tokenizer's file tell."""
+    """Return a function that reads what the files next to a tokenizer's file tell."""
 
     def read() -> ModelInput:
         from bpe_beam.storage import Storage, path_name

@@ -99,7 +99,7 @@ class TokenizerValues:
     def roles(self) -> dict[str, str]:
         """The special tokens that have a role, by its name, such as `eos_token`.
 
-        They are those of `train`, of the files beside the one that was read, and of the unknown
+        They come from `train`, from the files next to the one that was read, and from the unknown
         token and the padding of `tokenizer.json`.
         """
         from bpe_beam.tokenizer.files.transformers_files import roles_of
@@ -108,12 +108,12 @@ class TokenizerValues:
 
     @property
     def model_max_length(self) -> int | None:
-        """The most tokens of the model's input, by the files beside the tokenizer; None: any."""
+        """The most tokens of the model's input, by the files next to the tokenizer; None: any."""
         return self.model_input.max_length
 
     @property
     def chat_template(self) -> str | None:
-        """The Jinja template of conversations, by the files beside the tokenizer; None: none."""
+        """The Jinja template of conversations, by the files next to the tokenizer; None: none."""
         return self.model_input.chat_templates.get("default")
 
     @property

@@ -10,7 +10,7 @@ import signal
 import sys
 
 if __name__ == "__main__":
-    # Before Python 3.11, modules of the current folder hide those of the standard library.
+    # Before Python 3.11, modules of the current folder hide modules of the standard library.
     if not getattr(sys.flags, "safe_path", False):
         del sys.path[0]
     # Ctrl-C reaches all processes of a terminal; the caller decides when this one ends.

@@ -37,7 +37,7 @@ class WordsInMemory:
     def begin(self, split: int, by_source: bool) -> list[SourceTables]:
         """Return tables for the words of a split, for each of the rules.
 
-        They may have the words of earlier splits; their totals are those of this split.
+        They may have the words of earlier splits; their totals are of this split.
         """
         with self._lock:
             if split in self._splits:

@@ -106,7 +106,7 @@ class Encoding:
             allowed = tuple(allowed_special)
         chosen = DocumentRules(**rules)
         with ThreadPoolExecutor(1) as thread:
-            # The native encoder is made beside the file, for large vocabularies in half the time.
+            # The native encoder is made next to the file, for large vocabularies in half the time.
             checked = thread.submit(tokenizer.encode, "", allowed_special=allowed)
             cached = cached_under(tokenizer.fingerprint, lambda: tokenizer)
             checked.result()
@@ -212,7 +212,7 @@ class Encoding:
         )
 
     def encode_texts(self, texts: pa.Array) -> pa.LargeListArray:
-        """Return the ids of each text; `texts` are as those of `encode`."""
+        """Return the ids of each text; `texts` as in `encode`."""
         return self.tokenizer().encode_batch(
             texts, allowed_special=self.allowed_special, output="arrow"
         )

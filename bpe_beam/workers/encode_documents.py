@@ -58,7 +58,7 @@ def _reject(batch: pa.RecordBatch, number: int, plan: Plan, tokens: int, max_tok
 
 
 def _position(batch: pa.RecordBatch, number: int, plan: Plan) -> tuple[InputFile, int] | None:
-    """Return the file of a document and its byte or row there; None if nobody knows them."""
+    """Return the file of a document and its byte or row there; None if they are unknown."""
     place = batch.column("place")[number].as_py()
     if place is None:
         return None
@@ -66,7 +66,7 @@ def _position(batch: pa.RecordBatch, number: int, plan: Plan) -> tuple[InputFile
 
 
 def _record(batch: pa.RecordBatch, number: int, plan: Plan) -> str:
-    """Return the name of a record in errors: its position, or its id if nobody knows that."""
+    """Return the name of a record in errors: its position, or its id if that is unknown."""
     position = _position(batch, number, plan)
     if position is None:
         name = batch.column("id")[number].as_py()

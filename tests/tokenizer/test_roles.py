@@ -152,5 +152,5 @@ def test_a_folder_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.Monk
     path = published(tmp_path / "tok", bos_token="<s>")
     tokenizer = Tokenizer.from_file(path)
     monkeypatch.setattr(Storage, "list_names", lambda storage, folder: [])
-    with pytest.warns(UserWarning, match=r"cannot be listed, so the files beside tokenizer\.json"):
+    with pytest.warns(UserWarning, match=r"cannot be listed, so the files next to tokenizer\.json"):
         assert tokenizer.roles == {}

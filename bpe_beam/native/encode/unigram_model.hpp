@@ -16,7 +16,7 @@
 
 namespace bpe_beam {
 
-/// The sums are those of Hugging Face's Unigram, in its order of additions of doubles, and so are
+/// The sums equal Hugging Face's Unigram, in its order of additions of doubles, and so are
 /// the ties: of two equal sums the one whose last piece begins first. A character that is no piece
 /// is unknown, for kUnknownPenalty less than the lowest score; unknown neighbours are one token.
 ///

@@ -44,7 +44,7 @@ class Padding(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How the ids of several texts get one length.
 
     Attributes:
-        strategy: The length: that of the longest text, or a fixed one.
+        strategy: The length: the longest text's, or a fixed one.
         direction: The end at which padding is added.
         pad_to_multiple_of: What divides the length; None: nothing.
         pad_id: The id that is added.

@@ -237,7 +237,7 @@ class SentencePiece(Component, frozen=True, dict=True):
         }
 
     def by_falling_score(self) -> list[str]:
-        """Return the normal pieces of several characters, that of the highest score first."""
+        """Return the normal pieces of several characters, the highest score first."""
         scored = [(score, piece) for piece, score, kind in self.pieces if kind == "normal"]
         scored.sort(key=itemgetter(0), reverse=True)
         return [piece for _, piece in scored if len(piece) > 1]

@@ -1,6 +1,6 @@
 """Post-processors: how the tokens of an encoded text are changed.
 
-`trim` changes the offsets of each token. `frame` gives the special tokens around those of the text,
+`trim` changes the offsets of each token. `frame` gives the special tokens around the text's,
 which are added on request and have the offsets (0, 0).
 """
 

@@ -27,7 +27,7 @@ _SPARE_IDS = 1_000_000
 class _TokenBytes(dict[int, bytes]):
     """The input of the decoder for each id: the token's UTF-8, made when it is first needed.
 
-    A byte-level decoder only joins, so its inputs are the bytes of the tokens; those of an added
+    A byte-level decoder only joins, so its inputs are the tokens' bytes; the bytes of an added
     token are its own text, as the normalizer changes it.
     """
 

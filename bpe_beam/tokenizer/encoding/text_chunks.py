@@ -66,7 +66,7 @@ def _find_cut(
     the end of the last recognized token that is not within such a one; 0 if there is none.
     """
     # A special token near the end may turn out to be a longer one. Only of a token that begins
-    # before `decided` all bytes are known, and those of every longer token.
+    # before `decided` all bytes are known, and the bytes of every longer token.
     decided = max(len(data) - max(added.longest - 1, 0), 0)
     while 0 < decided < len(data) and data[decided] & 0xC0 == 0x80:
         decided -= 1

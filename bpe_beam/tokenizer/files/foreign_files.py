@@ -26,7 +26,7 @@ FileKind: TypeAlias = Literal[
 ]
 
 _TIKTOKEN_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} [0-9]+\r?\n?")
-_BESIDE = "give the tokenizer.json that is published beside it"
+_BESIDE = "give the tokenizer.json that is published next to it"
 _GIVE = "give the tokenizer.json of the same model, or the folder that has it"
 _WEIGHTS = f"which has no tokenizer: {_GIVE}"
 _DECOMPRESS = "decompress it first"

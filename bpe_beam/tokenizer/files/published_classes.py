@@ -452,4 +452,4 @@ CLASSES: dict[str, PublishedClass] = {
         strips_left=("mask_token",),
     ),
 }
-"""The supported classes by name; the first one for some files is that of a folder without any."""
+"""The supported classes by name; for a folder without any, the first one for its files."""

@@ -120,7 +120,7 @@ def _files_and_class(
 
 
 def _warning(folder: str, storage: Storage, names: set[str], spec: TokenizerSpec) -> str | None:
-    """Return what to tell users of the files beside a `tokenizer.json`; None: nothing."""
+    """Return what to tell users of the files next to a `tokenizer.json`; None: nothing."""
     try:
         return FolderSettings(folder, storage, names).differences(spec)
     except UsageError as error:
@@ -134,7 +134,7 @@ def has_tokenizer(names: Collection[str]) -> bool:
 
 
 def read_model_input(path: str, storage: Storage) -> ModelInput:
-    """Return what the files beside a tokenizer's file tell of the model's input."""
+    """Return what the files next to a tokenizer's file tell of the model's input."""
     folder = path
     if not storage.is_folder(path):
         folder, slash, name = path.rpartition("/")
@@ -143,7 +143,7 @@ def read_model_input(path: str, storage: Storage) -> ModelInput:
         folder = (folder or "/") if slash else "."
         if name not in storage.list_names(folder):
             warnings.warn(
-                f"{redact(folder)} cannot be listed, so the files beside {name} are not read: it "
+                f"{redact(folder)} cannot be listed, so the files next to {name} are not read: it "
                 "has no roles of special tokens, length of the input and chat template",
                 stacklevel=2,
             )

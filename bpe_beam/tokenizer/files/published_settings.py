@@ -57,7 +57,7 @@ class _Token(Struct):
 
 
 class FolderSettings:
-    """The settings beside a tokenizer, of any of the folder's files."""
+    """The settings next to a tokenizer, of any of the folder's files."""
 
     def __init__(self, folder: str, storage: Storage, names: set[str]) -> None:
         self.folder, self.storage, self._names = folder, storage, names
@@ -278,7 +278,7 @@ class FolderSettings:
         if not other:
             return None
         return (
-            f"the files beside {TOKENIZER_FILE} give other ids or settings to the tokens "
+            f"the files next to {TOKENIZER_FILE} give other ids or settings to the tokens "
             f"{shortened(list(dict.fromkeys(other)))}: they are read as {TOKENIZER_FILE} has them, "
             "and transformers changes them"
         )

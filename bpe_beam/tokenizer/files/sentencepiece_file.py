@@ -214,7 +214,7 @@ def _hugging_face_spec(model: SentencePiece, add_dummy_prefix: bool) -> Tokenize
 def merges_of(model: SentencePiece) -> list[tuple[str, str]] | None:
     """Return merges of BPE that give what its scores give; None: no list of merges is known to.
 
-    The merges of ranks are those of bytes, so each character is first made of its bytes.
+    Merges of ranks join bytes, so each character is first made of its bytes.
     """
     normal = model.of_kind("normal")
     by_falling_score = groupby(model.by_falling_score(), lambda text: model.pieces[normal[text]][1])
@@ -286,7 +286,7 @@ class _Reader(Struct, frozen=True):
         data: The whole file.
         source: The name of the file in messages.
         start: The position of the first byte.
-        end: The position behind the last one.
+        end: The position after the last one.
     """
 
     data: bytes
@@ -343,7 +343,7 @@ class _Reader(Struct, frozen=True):
             at = after
 
     def _varint(self, at: int) -> tuple[int, int]:
-        """Return the integer at a position, of at most 64 bits, and the position behind it."""
+        """Return the integer at a position, of at most 64 bits, and the position after it."""
         value = 0
         for shift in range(0, 70, 7):
             if at >= self.end:

@@ -68,7 +68,7 @@ _Value: TypeAlias = bool | int | float | bytes | str
 
 
 def write(spec: TokenizerSpec, roles: Mapping[str, str] = MappingProxyType({})) -> bytes:
-    """Return the bytes of a `.model` file whose ids are those of a tokenizer.
+    """Return the bytes of a `.model` file whose ids equal a tokenizer's.
 
     The post-processor and the decoder are not written: SentencePiece has its own.
     """
@@ -222,7 +222,7 @@ def _scores_of_runs(tokens: Iterable[str]) -> dict[str, float]:
 
 
 def _difference(pieces: SentencePiece, merges: list[tuple[str, str]]) -> str | None:
-    """Return how the merges of scores differ from those of a tokenizer; None: not at all.
+    """Return how the merges of scores differ from a tokenizer's; None: not at all.
 
     A token's later merges may be missing. The reader has proved that the characters of a text never
     become the two tokens of such a merge side by side, when its turn comes or later.

@@ -1,6 +1,6 @@
 """`.tiktoken` files: a line a token, its bytes in base64 and its rank, which is its id.
 
-In such a file the rank of a merge is that of the merged bytes, and a word that is a token is never
+In such a file a merge has the rank of the merged bytes, and a word that is a token is never
 split. The same can be written as a list of merges: native/encode/bpe_ranks.hpp has the proof.
 """
 
@@ -153,7 +153,7 @@ def _check_added_tokens(spec: TokenizerSpec, model: BPE) -> None:
             of_model = is_one_word(spec.pre_tokenizer, token.content)
         if of_model and token.content in model.vocab:
             raise UsageError(
-                f"{name}: its id is also that of a token of the model; save this tokenizer as "
+                f"{name}: a token of the model has the same id; save this tokenizer as "
                 "tokenizer.json"
             )
 
@@ -201,7 +201,7 @@ def _rank_merges(tokens: list[bytes], source: str) -> list[tuple[int, int, int]]
 
 
 def _check_merges(model: BPE, names: list[str], tokens: list[bytes]) -> None:
-    """Refuse merges that are not those of the tokens' ranks."""
+    """Refuse merges that do not follow from the tokens' ranks."""
     rows = _rank_merges(tokens, ".tiktoken")
     number_of = {name: number for number, name in enumerate(names)}
     made = [number_of.get(left + right, -1) for left, right in model.merges]

@@ -1,7 +1,7 @@
 """Hugging Face's `tokenizer.json`, read and written: the artifact of training.
 
 A setting that is not supported is refused, with its JSON path and the supported values: ignoring it
-would give other tokens. The written bytes equal those of Hugging Face's own pretty `save`.
+would give other tokens. The written bytes equal Hugging Face's own pretty `save`.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def write(spec: TokenizerSpec) -> bytes:
 
 
 def _model_fields(model: Model) -> dict[str, Any]:
-    """Return the model's fields in Hugging Face's order; those of `_large_fields` are empty."""
+    """Return the model's fields in Hugging Face's order; `_large_fields` are empty."""
     fields = {key: getattr(model, key, None) for key in _KEYS[type(model)]}
     if isinstance(model, Unigram | SentencePiece):
         fields["vocab"] = model.pieces

@@ -1,4 +1,4 @@
-"""The files beside a `tokenizer.json` by which `transformers` opens a folder.
+"""The files next to a `tokenizer.json` by which `transformers` opens a folder.
 
 They contain the purpose of each special token, and how long the input of a model may be: what
 `tokenizer.json` has no place for.
@@ -47,7 +47,7 @@ class ModelInput(Struct, frozen=True):
     Attributes:
         roles: Special tokens by their role, such as `eos_token`, in the names of `transformers`.
         max_length: The most tokens of the model's input; None: no limit.
-        chat_templates: Jinja templates of conversations, by name; that of all models is `default`.
+        chat_templates: Jinja templates of conversations, by name; `default` is for all models.
     """
 
     roles: dict[str, str] = {}
@@ -120,7 +120,7 @@ def special_tokens_map(spec: TokenizerSpec, model_input: ModelInput) -> bytes:
 
 
 def written_beside(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, bytes]:
-    """Return the files to write beside a `tokenizer.json`: their bytes by name."""
+    """Return the files to write next to a `tokenizer.json`: their bytes by name."""
     if (warning := file_warning(spec)) is not None:
         raise UsageError(f"transformers: cannot read this tokenizer: {warning}")
     for role in model_input.roles:

@@ -1,7 +1,7 @@
 """GPT-2's pair of files, `vocab.json` and `merges.txt`, written and read.
 
 They have the model and nothing else: the reader must name the special tokens. The written bytes
-equal those of Hugging Face's own export.
+equal the files of Hugging Face's own export.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@ r"""Regular expressions that two engines read alike: `regex` runs them here, Oni
 An expression is read by the rules of one engine and spelled for both, from the same fragments. Only
 what is known to mean the same is read, by this list: characters, `.`, escapes, classes, properties,
 groups of all kinds, lookaround, back references, quantifiers and anchors. Everything else, and what
-cannot be spelled alike, is refused with its position. Oniguruma's rules are those of its own
-syntax, which Hugging Face's `tokenizers` uses; those of `regex` are version 1 with MULTILINE.
+cannot be spelled alike, is refused with its position. Oniguruma has the rules of its own
+syntax, which Hugging Face's `tokenizers` uses; `regex` those of version 1 with MULTILINE.
 """
 
 from __future__ import annotations
