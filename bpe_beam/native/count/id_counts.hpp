@@ -33,8 +33,8 @@ inline void add_id_counts(std::span<const std::uint32_t> ids, std::span<const st
 
 /// Adds to how often each token was made the times that it was made to be merged again: for each
 /// merge of three positions (left, right, joined), from the last to the first, the times of the
-/// joined token to the counts of both parts. Returns false, with some of it done, at a sum beyond 64
-/// bits. Throws std::invalid_argument at a position outside `made`.
+/// joined token to the counts of both parts. Returns false, with some of it done, at a sum beyond
+/// 64 bits. Throws std::invalid_argument at a position outside `made`.
 inline bool add_times_made(std::span<const std::int64_t> merges, std::span<std::int64_t> made) {
   const auto at = [&](std::int64_t position) -> std::int64_t& {
     if (position < 0 || static_cast<std::size_t>(position) >= made.size()) {
