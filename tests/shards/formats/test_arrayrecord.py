@@ -25,8 +25,6 @@ from bpe_beam.shards.formats import arrayrecord, example_writer
 from bpe_beam.shards.formats.arrayrecord import FORMAT
 from bpe_beam.shards.formats.interface import ShardFiles
 
-pytestmark = pytest.mark.quick
-
 FILE = f"{NAME}.array_record"
 # Those of tests/differential/test_shards_vs_array_record.py.
 DOCUMENTS = [[], [1, 300, 70_000], [], [2**31 - 1], list(range(200)), []]
