@@ -3,7 +3,7 @@
 A reader calls back with a `Reject` for each. A `RejectWriter` writes a split's to a file
 next to the job's output. `Limit` (`reject_limits.py`) decides at the end whether the job fails.
 The number of records in the lost parts of damaged files is unknown: the rest of a broken compressed
-stream or of an archive, a row group, a record batch, a file of which nothing can be read. Losses
+stream or of an archive, a row group, a record batch, a file that cannot be read at all. Losses
 are counted in stored bytes, and have their own limit.
 """
 

@@ -174,7 +174,7 @@ def to_hash(files: Iterable[FileInfo], limit: int = HASHED_BYTES) -> list[FileIn
 
 
 def require_files(storage: Storage, folder: str, files: Iterable[FileInfo]) -> None:
-    """Refuse a folder of which a file is missing or changed. Cost: reads the files once."""
+    """Refuse a folder with a missing or changed file. Cost: reads the files once."""
     described = TaskFolder(storage, folder, "")
     for file in files:
         if not described.matches(file):

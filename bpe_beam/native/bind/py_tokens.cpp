@@ -103,7 +103,7 @@ PyMerges merges_of(const py::sequence& items) {
   return merges;
 }
 
-/// The ids of each merge, up to the first of which a token is not in the vocabulary.
+/// The ids of each merge, up to the first merge with a token outside the vocabulary.
 std::vector<MergeRow> merge_ids(const py::dict& vocab, const PyMerges& merges,
                                 std::string_view prefix) {
   const TokenIds tokens = token_ids(vocab);

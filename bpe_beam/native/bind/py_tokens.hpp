@@ -69,7 +69,7 @@ struct PyMergeIds {
   std::vector<MergeRow> rows;
 };
 
-/// The ids of each merge, up to the first of which a token is not in the vocabulary.
+/// The ids of each merge, up to the first merge with a token outside the vocabulary.
 std::vector<MergeRow> merge_ids(const py::dict& vocab, const PyMerges& merges,
                                 std::string_view prefix);
 

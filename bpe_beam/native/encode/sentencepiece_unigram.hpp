@@ -32,7 +32,7 @@ struct ScoredPiece {
   bool user_defined;  // its score follows from its length instead
 };
 
-/// The sums are those of SentencePiece 0.2.3, in 32 bits: of two equal ones the one whose last
+/// The sums equal SentencePiece 0.2.3's, in 32 bits: of two equal ones the one whose last
 /// piece begins first counts, and a sum that grows large is taken from those that lie ahead. So the
 /// ids of a long text depend on where it begins: it is one word.
 ///

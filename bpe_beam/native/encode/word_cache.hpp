@@ -71,10 +71,10 @@ class WordCache {
     [[nodiscard]] bool has_ids() const { return count() != 0; }
     /// Whether the slot has ids, at most kMaxWideIds.
     [[nodiscard]] bool has_few_ids() const { return count() - 1 < kMaxWideIds; }
-    /// Writes kMaxWideIds ids, of which the first `count()` are the word's if `has_few_ids()`.
+    /// Writes kMaxWideIds ids. The first `count()` are the word's if `has_few_ids()`.
     void write_few_ids(std::uint32_t* to) const { std::memcpy(to, ids_.data(), sizeof(ids_)); }
     [[nodiscard]] std::size_t count() const { return (key_.high & kCountBits) >> kCountShift; }
-    /// Writes kWrittenIds ids, of which the first `count()` are the word's if `has_ids()`. Without
+    /// Writes kWrittenIds ids. The first `count()` are the word's if `has_ids()`. Without
     /// a branch or a loop on their number, which is hard to foresee.
     [[gnu::always_inline]] void write_ids(std::uint32_t* to) const {
       const bool is_narrow = count() > kMaxWideIds;

@@ -190,7 +190,7 @@ class Node(msgspec.Struct, frozen=True):
                 waiting.append(node.items())
 
     def struct(self, kind: type[S], *optional: str) -> S:
-        """Return the object as a struct of which it has all keys but `optional` ones."""
+        """Return the object as a struct; only `optional` keys may be missing."""
         type_key = kind.__struct_config__.tag_field
         keys = (*([type_key] if type_key else []), *kind.__struct_encode_fields__)
         self.fields(*(key for key in keys if key not in optional), optional=optional)

@@ -52,7 +52,7 @@ def read_vocab_txt(data: bytes, source: str) -> dict[str, int]:
 
     A repeated token has the id of its last line; an empty line is no token, and takes an id.
     """
-    # Any lines are tokens, even those of another file.
+    # Any lines are tokens, even lines of another file.
     if other := describe_foreign_file(data, "vocab.txt"):
         raise UsageError(f"{source}: {other}")
     lines = _text(data, source).removesuffix("\n").split("\n")
