@@ -460,9 +460,8 @@ def tokenize_transform(folder: Path) -> Found:
 def write_tokens(folder: Path) -> Found:
     """Measure writing documents of a few tokens to one shard."""
     from bpe_beam.shards.numbering import shard_name
-    from bpe_beam.transforms.document_chunks import digest_of
+    from bpe_beam.transforms.document_chunks import digest_of, write_shard
     from bpe_beam.transforms.tokens_folder import TokensFolder
-    from bpe_beam.transforms.write_shard import write_shard
 
     documents = 300_000
     made = a_tokenizer()

@@ -37,7 +37,7 @@ from runners import CLUSTER, Process, Sampler, runner
 from bpe_beam.engines.beam import run_pipeline
 from bpe_beam.engines.runner_flags import from_mapping
 from bpe_beam.settings.common import RunSettings
-from bpe_beam.transforms.spread_tasks import SpreadTasks
+from bpe_beam.transforms.shuffles import SpreadTasks
 from bpe_beam.workers.task_results import MetricSums
 
 WAYS = ("Beam in process, 2 threads", "Prism", "Flink, one process", f"{CLUSTER}2")

@@ -21,7 +21,7 @@ from bpe_beam.engines.runner_errors import was_interrupted
 from bpe_beam.engines.steps import EngineSettings, Steps, TemplateMade, template_of
 from bpe_beam.errors import DataError
 from bpe_beam.transforms.metrics import add_metrics, record
-from bpe_beam.transforms.spread_tasks import CreateElements, SpreadTasks
+from bpe_beam.transforms.shuffles import CreateElements, SpreadTasks
 from bpe_beam.workers.task_results import MetricSums, TaskResult
 
 if TYPE_CHECKING:

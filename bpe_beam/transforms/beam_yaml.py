@@ -32,8 +32,8 @@ from bpe_beam.storage.json_file import JsonObject
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.document_chunks import LABELS
 from bpe_beam.transforms.elements import TOKENS, string_array, utf8_of
-from bpe_beam.transforms.encoding import encode_texts, encoding_of
 from bpe_beam.transforms.metrics import count_tokens
+from bpe_beam.transforms.tokenize import encoding_of
 from bpe_beam.workers.document_encoding import Encoding
 
 # Beam's schemas know Optional, not a union.
@@ -268,7 +268,7 @@ def _rows_in(batch: pa.RecordBatch, names: tuple[str, ...]) -> list[beam.Row]:
 
 
 def _with_tokens(row: Any, encoding: Encoding, field: str, into: str) -> beam.Row:
-    ids = encode_texts(encoding, string_array([utf8_of(_value(row, field))]))
+    ids = encoding.encode(string_array([utf8_of(_value(row, field))]))
     count_tokens(ids)
     return beam.Row(**row._asdict(), **{into: ids.values.to_pylist()})
 

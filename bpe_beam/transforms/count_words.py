@@ -22,9 +22,9 @@ from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.counts.word_table import PARTITIONS, WordTable, decode_block, encode_block
 from bpe_beam.errors import DataError, require
 from bpe_beam.transforms import metrics as counters
-from bpe_beam.transforms.chunks import Chunk, from_chunks, to_chunks
 from bpe_beam.transforms.document_fn import DeadLetterTransform, Document, DocumentFn
 from bpe_beam.transforms.elements import ANY, Element, column_of, tokens_type
+from bpe_beam.transforms.shuffles import Chunk, from_chunks, to_chunks
 from bpe_beam.transforms.window_tables import (
     TABLE_BYTES,
     WindowTables,

@@ -20,8 +20,8 @@ from bpe_beam.training.merges.seen_symbols import ambiguous_tokens, refuse_spell
 from bpe_beam.training.merges.words import gather_words, memory_needed
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.training.tokenizer_parts import check_parts, tokenizer_of
-from bpe_beam.transforms.chunks import Chunk, from_chunks, to_chunks
 from bpe_beam.transforms.elements import column_of, is_batch
+from bpe_beam.transforms.shuffles import Chunk, from_chunks, to_chunks
 
 MEMORY_BYTES = 8_000_000_000
 """The default memory of the training worker, in bytes."""

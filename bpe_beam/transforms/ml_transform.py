@@ -16,8 +16,8 @@ from bpe_beam.errors import DataError
 from bpe_beam.storage.json_file import JsonObject
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.elements import string_array, utf8_of
-from bpe_beam.transforms.encoding import encode_texts, encoding_of
 from bpe_beam.transforms.metrics import count_tokens
+from bpe_beam.transforms.tokenize import encoding_of
 from bpe_beam.workers.document_encoding import Encoding
 
 
@@ -78,6 +78,6 @@ def _encode_columns(row: Any, columns: list[str], encoding: Encoding) -> JsonObj
     if missing:
         raise DataError(f"a row has no {', '.join(missing)}, only {', '.join(row)}")
     utf8 = [utf8_of(row[column], f"the column {column!r} of a row") for column in columns]
-    ids = encode_texts(encoding, string_array(utf8))
+    ids = encoding.encode(string_array(utf8))
     count_tokens(ids)
     return {**row, **dict(zip(columns, ids.to_pylist(), strict=True))}

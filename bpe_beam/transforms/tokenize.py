@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -25,7 +26,6 @@ from bpe_beam.transforms.elements import (
     with_value,
     without_key,
 )
-from bpe_beam.transforms.encoding import encode_texts, encoding_of
 from bpe_beam.transforms.metrics import count_tokens
 from bpe_beam.workers.document_encoding import (
     AllowedSpecial,
@@ -186,7 +186,7 @@ class _Encode(DocumentFn):
         self._ids(texts)
 
     def _ids(self, texts: pa.Array) -> pa.LargeListArray:
-        return encode_texts(self.encoding, texts, self._updated())
+        return self.encoding.encode(texts, self._updated())
 
     def _updated(self) -> Tokenizer | None:
         """Return the tokenizer of the current update; None without an update."""
@@ -196,6 +196,18 @@ class _Encode(DocumentFn):
         if update.lstrip()[:1] == "{":
             return cached_tokenizer(update)
         return cached_under(update, lambda: Tokenizer.from_file(update, storage=self.storage))
+
+
+def encoding_of(tokenizer: Tokenizer, **settings: Any) -> Encoding:
+    """Return the encoding of a transform, by settings of `Encoding.of`, for its constructor.
+
+    Warns the constructor's caller if the tokens of the tokenizer's post-processor are left out.
+    """
+    encoding = Encoding.of(tokenizer, **settings)
+    if encoding.left_out is not None:
+        remedy = "set add_special_tokens=True for these, or prepend and append"
+        warnings.warn(f"{encoding.left_out}: {remedy}", stacklevel=3)
+    return encoding
 
 
 def _with_tokens(document: Any, text_field: str, ids: pa.UInt32Array) -> Any:

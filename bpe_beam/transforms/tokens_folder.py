@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
+import apache_beam as beam
 from msgspec.structs import replace
 
 from bpe_beam.errors import DataError, UsageError, require
@@ -20,16 +22,27 @@ from bpe_beam.folders.output_folder import recorded_job
 from bpe_beam.folders.receipts import WORK
 from bpe_beam.folders.run_folder import RunFolder, names_present
 from bpe_beam.messages import list_few
-from bpe_beam.shards.manifest import (
-    index_names,
-    read_manifest,
-)
+from bpe_beam.shards.manifest import index_names, read_manifest
 from bpe_beam.storage import Storage
 from bpe_beam.storage.create_exclusive import write_once
 from bpe_beam.storage.names import attempted_name
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 _JOB = "WriteTokens"
+
+_taken: WeakKeyDictionary[beam.Pipeline, set[str]] = WeakKeyDictionary()
+
+
+def take_folder(pipeline: beam.Pipeline, folder: str, parameter: str) -> None:
+    """Refuse a folder that another transform of a pipeline writes to."""
+    taken = _taken.setdefault(pipeline, set())
+    name = folder.rstrip("/")
+    require(
+        name not in taken,
+        f"must be different for each transform of a pipeline, got {name} twice",
+        parameter,
+    )
+    taken.add(name)
 
 
 class TokensFolder(NamedTuple):

@@ -3,8 +3,8 @@
 A `PCollection` has no order and no splits, so a hash of a document's ids decides its shard and its
 position there: equal documents give equal bytes, in whatever order they arrive.
 
-`document_chunks.py` divides documents into chunks, `write_shard.py` makes a shard of them, and
-`tokens_folder.py` keeps other runs out of the folder.
+`document_chunks.py` divides documents into chunks and makes shards of these; `tokens_folder.py`
+keeps other runs out of the folder.
 """
 
 from __future__ import annotations
@@ -36,11 +36,9 @@ from bpe_beam.storage import PathName, Storage, path_name
 from bpe_beam.storage.json_file import VERSION
 from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.transforms.document_chunks import Chunk, chunks_of
-from bpe_beam.transforms.pipeline_folders import take_folder
-from bpe_beam.transforms.spread_tasks import CreateElements
-from bpe_beam.transforms.tokens_folder import TokensFolder, remove_earlier_run
-from bpe_beam.transforms.write_shard import LOST, write_shard
+from bpe_beam.transforms.document_chunks import LOST, Chunk, chunks_of, write_shard
+from bpe_beam.transforms.shuffles import CreateElements
+from bpe_beam.transforms.tokens_folder import TokensFolder, remove_earlier_run, take_folder
 
 _MAX_SHARDS = 100_000
 

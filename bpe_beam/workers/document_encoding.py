@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import DataError, TextError, UsageError
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.components.postprocessors import Frame, framed
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -219,10 +219,14 @@ class Encoding:
 
     def encode(self, texts: pa.Array, tokenizer: Tokenizer | None = None) -> pa.LargeListArray:
         """Return the ids of each text, with the ids before and after it, whatever the rules."""
-        tokenizer = self.tokenizer() if tokenizer is None else tokenizer
-        ids = tokenizer.encode_batch(texts, allowed_special=self.allowed_special, output="arrow")
-        before, after = self.frame(tokenizer)
-        return framed(ids, before, after)
+        tokenizer = tokenizer or self.tokenizer()
+        try:
+            ids = tokenizer.encode_batch(
+                texts, allowed_special=self.allowed_special, output="arrow"
+            )
+        except TextError as error:
+            raise DataError(f"a document cannot be encoded: {error.reason}") from None
+        return framed(ids, *self.frame(tokenizer))
 
 
 def _token(name: str, token: str | None, tokenizer: Tokenizer) -> list[tuple[str, int]]:

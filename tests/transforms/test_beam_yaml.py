@@ -16,7 +16,7 @@ from made_text import write
 from bpe_beam import Tokenizer
 from bpe_beam.errors import UsageError
 from bpe_beam.transforms import beam_yaml
-from bpe_beam.transforms.spread_tasks import CreateElements
+from bpe_beam.transforms.shuffles import CreateElements
 
 Run = Callable[..., tuple[list[Any], dict[str, int]]]
 

@@ -27,7 +27,7 @@ from bpe_beam.transforms import (
     Tokenize,
     WriteTokens,
 )
-from bpe_beam.transforms.spread_tasks import CreateElements, SpreadTasks
+from bpe_beam.transforms.shuffles import CreateElements, SpreadTasks
 from bpe_beam.workers.split_task import SplitTask, split_tasks
 
 STRICT = ("--type_check_strictness=ALL_REQUIRED", "--runtime_type_check")

@@ -27,21 +27,14 @@ from bpe_beam.shards.formats.megatron import MegatronReader
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.verify import verify
 from bpe_beam.storage import Storage
-from bpe_beam.transforms import (
-    Tokenize,
-    WriteTokens,
-    document_chunks,
-    write_shard,
-    write_tokens,
-)
+from bpe_beam.transforms import Tokenize, WriteTokens, document_chunks, write_tokens
 from bpe_beam.transforms.tokens_folder import TokensFolder
 
 
 @pytest.mark.parametrize("shards", [1, 5])
 def test_written_tokens_are_whole(run, tokenizer, tmp_path, shards, monkeypatch) -> None:
     """Equal documents, empty ones and those that travel in pieces all arrive, in any order."""
-    for module in (document_chunks, write_shard):
-        monkeypatch.setattr(module, "CHUNK_TOKENS", 7)
+    monkeypatch.setattr(document_chunks, "CHUNK_TOKENS", 7)
     texts = [*sentences(60), *sentences(10), "", ""]
     folders = []
     for name, order, workers in (("a", texts, 1), ("b", texts[::-1], 2)):
@@ -183,8 +176,7 @@ def _sent(documents: list[list[int]]) -> list[tuple[int, document_chunks.Chunk]]
 def test_a_lost_part_of_a_document_is_not_passed_over(
     tokenizer, tmp_path, monkeypatch, gone
 ) -> None:
-    for module in (document_chunks, write_shard):
-        monkeypatch.setattr(module, "CHUNK_TOKENS", 2)
+    monkeypatch.setattr(document_chunks, "CHUNK_TOKENS", 2)
     chunks = [
         (document, number, ids)
         for _, (document, number, ids) in _sent([[1, 2, 3, 4, 5], [7, 8, 9], [7, 8, 9]])
@@ -194,7 +186,7 @@ def test_a_lost_part_of_a_document_is_not_passed_over(
     target = _target(str(tmp_path), tokenizer, "ours")
     target.claim(["shard-00000-of-00001"])
     random.Random(gone).shuffle(chunks)
-    (row,) = write_shard.write_shard((0, [*chunks, name, name]), target)
+    (row,) = document_chunks.write_shard((0, [*chunks, name, name]), target)
     assert json.loads(row[1])["tokens"] == 11
     other = (b"", 0, b"shard-00000-of-00002")
     for wrong in (
@@ -205,7 +197,7 @@ def test_a_lost_part_of_a_document_is_not_passed_over(
         [name],
     ):
         with pytest.raises(DataError, match="the runner lost some of the tokens"):
-            list(write_shard.write_shard((0, wrong), target))
+            list(document_chunks.write_shard((0, wrong), target))
 
 
 def test_a_lost_shard_is_not_passed_over(tokenizer, tmp_path) -> None:
@@ -215,7 +207,7 @@ def test_a_lost_shard_is_not_passed_over(tokenizer, tmp_path) -> None:
     rows = [
         row
         for shard, name in named
-        for row in write_shard.write_shard(
+        for row in document_chunks.write_shard(
             (shard, [*(c for _, c in _sent([[1]])), (b"", 0, name.encode())]), target
         )
     ]
@@ -305,7 +297,9 @@ def _written(target: TokensFolder, numbers: list[int]) -> list[bytes]:
     names = dict(write_tokens._name_shards((0, [-1, *numbers]), target))
     documents = {number: _sent([[1]]) if number in numbers else [] for number in names}
     gathered = {n: [*(c for _, c in documents[n]), name] for n, name in names.items()}
-    return [row for each in gathered.items() for _, row in write_shard.write_shard(each, target)]
+    return [
+        row for each in gathered.items() for _, row in document_chunks.write_shard(each, target)
+    ]
 
 
 def test_steps_that_a_runner_repeats_go_on(tokenizer, out: str) -> None:
@@ -336,7 +330,7 @@ def test_steps_of_another_run_fail(tokenizer, out: str) -> None:
             step()
     taken = "another run took the folder"
     with pytest.raises(DataError, match=taken):
-        list(write_shard.write_shard((0, [(b"", 0, b"")]), other))
+        list(document_chunks.write_shard((0, [(b"", 0, b"")]), other))
     with pytest.raises(DataError, match=taken):
         list(write_tokens._write_manifest((0, rows), other))
     list(write_tokens._write_manifest((0, rows), ours))
@@ -404,8 +398,7 @@ def _labels(folder: Path) -> list[tuple[Any, Any, list[int]]]:
 @pytest.mark.parametrize("format_name", ["parquet", "arrow"])
 def test_ids_and_sources_are_written(run, tokenizer, tmp_path, format_name, monkeypatch) -> None:
     """Of every kind of element, also of equal, empty and long texts, in any order."""
-    for module in (document_chunks, write_shard):
-        monkeypatch.setattr(module, "CHUNK_TOKENS", 7)
+    monkeypatch.setattr(document_chunks, "CHUNK_TOKENS", 7)
     long = " ".join(sentences(9))
     rows: list[dict[str, Any]] = [
         {"id": "1", "source": "a", "text": "the cat"},

@@ -1,4 +1,4 @@
-"""Values over the limit of a shuffled element: split into chunks, and joined again."""
+"""Values over the limit of a shuffled element, and tasks: split into chunks, and joined again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ import random
 import pytest
 
 from bpe_beam.errors import DataError
-from bpe_beam.transforms.chunks import CHUNK_BYTES, from_chunks, to_chunks
+from bpe_beam.transforms.shuffles import (
+    CHUNK_BYTES,
+    SpreadTasks,
+    _join_chunks,
+    from_chunks,
+    to_chunks,
+)
 
 pytestmark = pytest.mark.quick
 
@@ -33,3 +39,15 @@ def test_chunks_come_in_any_order_and_mixed() -> None:
 def test_a_missing_chunk_is_an_error() -> None:
     with pytest.raises(DataError, match="was split"):
         list(from_chunks(list(to_chunks(LONG))[1:], "word"))
+
+
+def test_tasks_that_lack_a_chunk_are_refused() -> None:
+    task = "long" * CHUNK_BYTES
+    spread = SpreadTasks(["short \udcff", task])
+    long = [chunk for number, chunk in spread.chunks if number == 1]
+    assert len(long) == 4
+    assert list(_join_chunks((1, reversed(long)))) == [task]
+    assert list(_join_chunks((0, [spread.chunks[0][1]]))) == ["short \udcff"]
+    for wrong in (long[1:], long[:-1], [*long, long[2]], [*long, *long]):
+        with pytest.raises(DataError, match=r"the runner (lost one|delivered a task twice)"):
+            list(_join_chunks((1, wrong)))
