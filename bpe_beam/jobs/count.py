@@ -32,7 +32,6 @@ from bpe_beam.shards.numbering import reject_files
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
-from bpe_beam.workers import metric_names
 from bpe_beam.workers.corpus_totals import CorpusTotals
 from bpe_beam.workers.count_split import (
     BlocksReference,
@@ -120,7 +119,7 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
 
     name = "count"
     kind = "counts"
-    text_counter = metric_names.TEXT_BYTES_READ
+    text_counter = "text_bytes_read"
     min_ram = "2GB"
     merged: ClassVar[Sequence[str]] = _PARTS
 

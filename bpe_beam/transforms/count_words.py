@@ -31,7 +31,6 @@ from bpe_beam.transforms.window_tables import (
     check_table_bytes,
     tables_of,
 )
-from bpe_beam.workers import metric_names
 
 
 @beam.typehints.with_input_types(Element)
@@ -147,8 +146,8 @@ class _CountInTables(DocumentFn):
         for window, table in self.tables.take():
             for partition, block in table.blocks(self.partitions):
                 data = encode_block(block)
-                counters.counter(metric_names.COUNT_BLOCKS).inc()
-                counters.counter(metric_names.COUNT_BLOCK_BYTES).inc(len(data))
+                counters.counter("count_blocks").inc()
+                counters.counter("count_block_bytes").inc(len(data))
                 for chunk in to_chunks(data):
                     yield WindowedValue((partition, chunk), window.max_timestamp(), (window,))
 
@@ -161,8 +160,8 @@ class _CountInTables(DocumentFn):
         else:
             words = self._try(texts, places)
             table.add(self.trial)
-        counters.counter(metric_names.WORDS_COUNTED).inc(words)
-        counters.counter(metric_names.DOCUMENTS_READ).inc(len(texts))
+        counters.counter("words_counted").inc(words)
+        counters.counter("documents_read").inc(len(texts))
         return ()
 
     def check(self, texts: pa.Array, batch: Any) -> None:
@@ -196,6 +195,6 @@ def _add_blocks(
     counts = WordTable(with_places=with_places)
     for data in from_chunks(element[1], "word"):
         counts.add_block(decode_block(data, with_places))
-    counters.counter(metric_names.UNIQUE_WORDS).inc(len(counts))
+    counters.counter("unique_words").inc(len(counts))
     for _, block in counts.blocks(partitions=1):
         yield block.replace_schema_metadata(metadata)

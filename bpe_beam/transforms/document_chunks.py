@@ -33,7 +33,6 @@ from bpe_beam.transforms.elements import (
     without_key,
 )
 from bpe_beam.transforms.tokens_folder import TokensFolder
-from bpe_beam.workers import metric_names
 from bpe_beam.workers.split_task import require_visible
 
 CHUNK_TOKENS = 240_000
@@ -201,8 +200,8 @@ def write_shard(
             for batch in _batches(_documents(spool, stored)):
                 writer.write_documents(*batch)
     files = writer.result()
-    counters.counter(metric_names.DOCUMENTS_WRITTEN).inc(files.documents)
-    counters.counter(metric_names.TOKENS_WRITTEN).inc(files.tokens)
+    counters.counter("documents_written").inc(files.documents)
+    counters.counter("tokens_written").inc(files.tokens)
     shard = Shard(
         name=name,
         split=number,

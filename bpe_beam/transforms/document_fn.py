@@ -25,7 +25,6 @@ from bpe_beam.transforms.elements import (
     with_value,
     without_key,
 )
-from bpe_beam.workers import metric_names
 
 _DEAD, _MAIN = "dead", "main"
 """The tags of the outputs of a step with dead letters."""
@@ -147,7 +146,7 @@ class DocumentFn(beam.DoFn):
         """Return and count a document for the second output; without one, raise the error."""
         if not self.dead_letters:
             raise error
-        counters.counter(metric_names.DEAD_LETTERS).inc()
+        counters.counter("dead_letters").inc()
         return beam.pvalue.TaggedOutput(_DEAD, document.output((document.element, str(error))))
 
     def _take_together(self, waiting: list[tuple[Document, bytes]]) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""Beam's counters and distributions, named as in `workers/metric_names.py` on every runner."""
+"""Beam's counters and distributions, with the same names (`Metric`) on every runner."""
 
 from __future__ import annotations
 
@@ -6,27 +6,26 @@ import pyarrow as pa
 from apache_beam.metrics import Metrics
 from apache_beam.metrics.metric import MetricResults, MetricsFilter
 
-from bpe_beam.workers import metric_names
-from bpe_beam.workers.task_results import MetricSums, TaskResult
+from bpe_beam.workers.task_results import Metric, MetricSums, TaskResult
 
 NAMESPACE = "bpe_beam"
 
 
-def counter(name: str) -> Metrics.DelegatingCounter:
+def counter(name: Metric) -> Metrics.DelegatingCounter:
     """Return a counter in the namespace of this package."""
     return Metrics.counter(NAMESPACE, name)
 
 
 def count_tokens(ids: pa.LargeListArray) -> None:
     """Count documents and their tokens; must be called within a call of a DoFn."""
-    counter(metric_names.DOCUMENTS_TOKENIZED).inc(len(ids))
-    counter(metric_names.TOKENS_MADE).inc(len(ids.flatten()))
+    counter("documents_tokenized").inc(len(ids))
+    counter("tokens_made").inc(len(ids.flatten()))
 
 
 def record(result: TaskResult) -> None:
     """Add the metrics of one task; must be called within a call of a DoFn."""
-    for name, count in result.counts.items():
-        counter(name).inc(count)
+    for metric, count in result.counts.items():
+        counter(metric).inc(count)
     for name, value in result.values.items():
         Metrics.distribution(NAMESPACE, name).update(value)
 

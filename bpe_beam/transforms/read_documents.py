@@ -28,7 +28,6 @@ from bpe_beam.storage.names import absolute
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.shuffles import SpreadTasks
 from bpe_beam.transforms.tokens_folder import take_folder
-from bpe_beam.workers import metric_names
 from bpe_beam.workers.split_task import SplitTask, split_tasks, task_name, text_bytes_of
 
 _REPORTS = "reports"
@@ -177,17 +176,17 @@ class _SplitReader(NamedTuple):
                 partial(self._reject, writer),
                 boundaries.append,
             ):
-                counters.counter(metric_names.TEXT_BYTES_READ).inc(text_bytes_of(batch))
+                counters.counter("text_bytes_read").inc(text_bytes_of(batch))
                 yield batch
         losses = () if writer is None else writer.losses
-        counters.counter(metric_names.STORED_BYTES_LOST).inc(sum(loss.bytes for loss in losses))
+        counters.counter("stored_bytes_lost").inc(sum(loss.bytes for loss in losses))
         for report in (*boundaries, *losses):
             row = msgspec.json.encode(report).decode()
             yield beam.pvalue.TaggedOutput(_REPORTS, (0, row))
 
     def _reject(self, writer: RejectWriter | None, reject: Reject) -> None:
         """Write and count an unusable record; without a writer, or a limit, fail."""
-        counters.counter(metric_names.RECORDS_REJECTED).inc()
+        counters.counter("records_rejected").inc()
         if writer is None:
             field = self.settings.text_field_of(reject.file)
             names = names_in(reject.to_json(), field)

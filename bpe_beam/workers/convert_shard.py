@@ -26,7 +26,6 @@ from bpe_beam.shards.manifest import Manifest
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.storage.json_file import Count
-from bpe_beam.workers import metric_names
 from bpe_beam.workers.split_task import rejects_name, require_visible
 from bpe_beam.workers.task_results import TaskResult
 
@@ -196,11 +195,9 @@ def convert_shard(task: ConvertTask, checked: list[str], element: str) -> TaskRe
         _copy(folder, task.urls[0], file)
     files += new.rejects
     folder.write_receipt(new.name, files, ConvertStats(shard.documents, shard.tokens))
-    counts = {
-        metric_names.DOCUMENTS_WRITTEN: shard.documents,
-        metric_names.TOKENS_WRITTEN: shard.tokens,
-    }
-    return TaskResult([new.name], counts)
+    return TaskResult(
+        [new.name], {"documents_written": shard.documents, "tokens_written": shard.tokens}
+    )
 
 
 def _write_slice(

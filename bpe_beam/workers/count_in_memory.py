@@ -8,7 +8,6 @@ from typing import Any
 
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_table import WordTable
-from bpe_beam.workers import metric_names
 from bpe_beam.workers.count_split import CountStats, CountTask, sources_json
 from bpe_beam.workers.source_tables import SourceBlocks, SourceTables
 from bpe_beam.workers.split_reader import SplitReader
@@ -105,7 +104,7 @@ def count_in_memory(task: CountTask, words: WordsInMemory, element: str) -> Task
     task.folder.write_receipt(name, split.reject_files(), stats)
     return TaskResult(
         [name],
-        {metric_names.WORDS_COUNTED: number_of_words, **split.reject_counts()},
+        {"words_counted": number_of_words, **split.reject_counts()},
         split.values(),
     )
 

@@ -32,7 +32,6 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import WORK, TaskFolder
 from bpe_beam.storage.hashing import HashingFile
 from bpe_beam.storage.json_file import Count
-from bpe_beam.workers import metric_names
 from bpe_beam.workers.source_tables import SourceBlocks, SourceTables
 from bpe_beam.workers.split_reader import SplitReader
 from bpe_beam.workers.split_stats import SplitStats
@@ -133,12 +132,12 @@ def count_split(task: CountTask, element: str) -> TaskResult:
     return TaskResult(
         list(block_references(folder.path(name), info.sha256, stats.blocks)),
         {
-            metric_names.DOCUMENTS_READ: split.documents,
-            metric_names.TEXT_BYTES_READ: split.text_bytes,
+            "documents_read": split.documents,
+            "text_bytes_read": split.text_bytes,
             **split.reject_counts(),
-            metric_names.WORDS_COUNTED: words,
-            metric_names.COUNT_BLOCKS: file.blocks,
-            metric_names.COUNT_BLOCK_BYTES: info.bytes,
+            "words_counted": words,
+            "count_blocks": file.blocks,
+            "count_block_bytes": info.bytes,
         },
         split.values(),
     )
@@ -208,7 +207,7 @@ def write_partition(task: CountTask, element: tuple[int, Iterable[BlocksReferenc
         PartStats.of(part, made_of(references)),
     )
     progress.report(task.stage, parts_written=1)
-    return TaskResult([name], {metric_names.UNIQUE_WORDS: part.unique_words})
+    return TaskResult([name], {"unique_words": part.unique_words})
 
 
 def _added_up(task: CountTask, references: Iterable[BlocksReference]) -> dict[str, WordTable]:

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 
 from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS
 from bpe_beam.shards.shard_rows import SourceTotals
-from bpe_beam.workers import metric_names
 from bpe_beam.workers.encode_documents import encode_documents
 from bpe_beam.workers.source_tables import add_token_totals
 from bpe_beam.workers.split_reader import SplitReader
@@ -47,9 +46,9 @@ def count_tokens(task: TokenizeTask, element: str) -> TaskResult:
     stats = TokenizeStats(**split.stats(), tokens=tokens, sources=by_name if by_source else None)
     folder.write_receipt(name, [*split.reject_files(), counter.write(folder, name)], stats)
     counts = {
-        metric_names.DOCUMENTS_TOKENIZED: split.documents,
-        metric_names.TEXT_BYTES_TOKENIZED: split.text_bytes,
+        "documents_tokenized": split.documents,
+        "text_bytes_tokenized": split.text_bytes,
         **split.reject_counts(),
-        metric_names.TOKENS_MADE: tokens,
+        "tokens_made": tokens,
     }
     return TaskResult([name], counts, split.values())

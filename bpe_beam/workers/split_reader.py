@@ -16,9 +16,9 @@ from bpe_beam.corpus.rejects import RejectWriter
 from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import TaskFolder
-from bpe_beam.workers import metric_names
 from bpe_beam.workers.split_stats import SplitReading
 from bpe_beam.workers.split_task import SplitTask, rejects_name, require_visible, text_bytes_of
+from bpe_beam.workers.task_results import Metric
 
 
 class SplitReader:
@@ -89,18 +89,18 @@ class SplitReader:
             **asdict(SplitReading.of(self.task.plan, self.task.split, self._boundaries)),
         }
 
-    def reject_counts(self) -> dict[str, int]:
+    def reject_counts(self) -> dict[Metric, int]:
         """Return the split's sums of rejects and losses by metric name."""
         return {
-            metric_names.RECORDS_REJECTED: self.rejects.total,
-            metric_names.STORED_BYTES_LOST: sum(loss.bytes for loss in self.rejects.losses),
+            "records_rejected": self.rejects.total,
+            "stored_bytes_lost": sum(loss.bytes for loss in self.rejects.losses),
         }
 
     def values(self) -> dict[str, int]:
         """Return the values that the split adds to distributions, by metric name."""
         milliseconds = round(1000 * (time.monotonic() - self._started))
         return {
-            metric_names.SPLIT_DOCUMENTS: self.documents,
-            metric_names.SPLIT_TEXT_BYTES: self.text_bytes,
-            metric_names.SPLIT_MILLISECONDS: milliseconds,
+            "split_documents": self.documents,
+            "split_text_bytes": self.text_bytes,
+            "split_milliseconds": milliseconds,
         }

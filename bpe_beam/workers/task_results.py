@@ -1,16 +1,40 @@
 """The results of tasks, and sums of their metrics: the counters and distributions of a summary.
 
-The names of metrics are in `metric_names.py`. A runner that repeats a task after a failure may
-count it twice; the manifest of the job has the exact numbers.
+A runner that repeats a task after a failure may count it twice; the manifest of the job has the
+exact numbers.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from bpe_beam.storage.json_file import JsonObject
+
+Metric = Literal[
+    "count_block_bytes",
+    "count_blocks",
+    "dead_letters",
+    "documents_read",
+    "documents_tokenized",
+    "documents_written",
+    "files_changed",
+    "files_taken",
+    "pair_block_bytes",
+    "records_rejected",
+    "segment_block_bytes",
+    "stored_bytes_lost",
+    "text_bytes_read",
+    "text_bytes_tokenized",
+    "tokens_made",
+    "tokens_written",
+    "unique_words",
+    "windows_finished",
+    "words_counted",
+    "words_rewritten",
+]
+"""A counter: its name ends with its unit, or is the unit."""
 
 
 class TaskResult(NamedTuple):
@@ -19,11 +43,11 @@ class TaskResult(NamedTuple):
     Attributes:
         outputs: The elements for the next step.
         counts: Amounts to add to counters, by name.
-        values: One value for each distribution, by name.
+        values: One value for each distribution over splits, by name.
     """
 
     outputs: list[Any]
-    counts: Mapping[str, int] = {}
+    counts: Mapping[Metric, int] = {}
     values: Mapping[str, int] = {}
 
 
@@ -57,7 +81,7 @@ class MetricSums:
             "max": max(before["max"], maximum),
         }
 
-    def rate(self, name: str, seconds: float) -> int | None:
+    def rate(self, name: Metric, seconds: float) -> int | None:
         """Return a counter's sum per second; None without the counter or the time."""
         total = self.counters[name]
         return round(total / seconds) if total and seconds > 0 else None

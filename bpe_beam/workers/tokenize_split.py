@@ -38,7 +38,6 @@ from bpe_beam.shards.shard_rows import (
     added_sources,
 )
 from bpe_beam.storage.json_file import Count
-from bpe_beam.workers import metric_names
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.encode_documents import encode_documents
 from bpe_beam.workers.split_reader import SplitReader
@@ -150,10 +149,10 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
         files.append(counter.write(folder, name))
     folder.write_receipt(name, files, stats)
     counts = {
-        metric_names.DOCUMENTS_TOKENIZED: split.documents,
-        metric_names.TEXT_BYTES_TOKENIZED: split.text_bytes,
+        "documents_tokenized": split.documents,
+        "text_bytes_tokenized": split.text_bytes,
         **split.reject_counts(),
-        metric_names.TOKENS_MADE: stats.tokens,
+        "tokens_made": stats.tokens,
     }
     return TaskResult([name], counts, split.values())
 

@@ -145,7 +145,7 @@ def test_the_death_of_a_worker_process_is_an_error() -> None:
 
 def doubled(others: list[int], element: int) -> TaskResult:
     outputs = [(element % 2, 2 * element), (len(others), -1)]
-    return TaskResult(outputs, {"elements": 1, "nothing": 0}, {"size": element})
+    return TaskResult(outputs, {"tokens_made": 1, "dead_letters": 0}, {"size": element})
 
 
 def test_steps_and_their_metrics() -> None:
@@ -158,8 +158,8 @@ def test_steps_and_their_metrics() -> None:
         gathered = engine.gather("Gather", pairs, [(1, 7), (2, 9)])
         assert gathered == [(0, [8]), (1, [6, 10, 7]), (2, [9]), (3, [-1, -1, -1])]
     assert measured.to_json() == {
-        "counters": {"elements": 3},
+        "counters": {"tokens_made": 3},
         "distributions": {"size": {"count": 3, "sum": 12, "min": 3, "max": 5}},
     }
-    assert measured.rate("elements", 2) == 2
-    assert measured.rate("nothing", 2) is None
+    assert measured.rate("tokens_made", 2) == 2
+    assert measured.rate("dead_letters", 2) is None

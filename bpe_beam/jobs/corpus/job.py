@@ -46,7 +46,7 @@ from bpe_beam.storage.names import is_local
 from bpe_beam.workers.corpus_totals import CorpusTotals
 from bpe_beam.workers.split_stats import SplitReading
 from bpe_beam.workers.split_task import split_tasks, task_name
-from bpe_beam.workers.task_results import MetricSums
+from bpe_beam.workers.task_results import Metric, MetricSums
 
 S = TypeVar("S", bound=CountSettings | TokenizeSettings)
 M = TypeVar("M")
@@ -111,7 +111,7 @@ class CorpusJob(ABC, Generic[S, M]):
 
     name: ClassVar[str]
     kind: ClassVar[str]
-    text_counter: ClassVar[str]
+    text_counter: ClassVar[Metric]
     min_ram: ClassVar[str]
     spare: ClassVar[int] = 0
     merged: ClassVar[Sequence[str]] = ()

@@ -33,7 +33,6 @@ from bpe_beam.settings.train import TrainingSettings, TrainSettings
 from bpe_beam.storage import Storage
 from bpe_beam.training.merges.words import memory_needed
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
-from bpe_beam.workers import metric_names
 from bpe_beam.workers.count_split import TABLE_BYTES
 
 _LEARNING_SHARE, _MIN_LEARNING = 0.08, 0.3
@@ -139,7 +138,7 @@ class _Words:
         # A split of the sample is smaller, and there are fewer of them.
         times = trials.splits / (splits * trials.share)
         in_split = self.growth(times)
-        blocks = (trials.second.summary["counters"] or {}).get(metric_names.COUNT_BLOCK_BYTES, 0)
+        blocks = (trials.second.summary["counters"] or {}).get("count_block_bytes", 0)
         words = self.manifest.unique_words / trials.splits * in_split
         first, second = trials.first, trials.second
         more_words = second.summary["unique_words"] - first.summary["unique_words"]

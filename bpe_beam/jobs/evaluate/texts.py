@@ -52,7 +52,6 @@ from bpe_beam.shards.token_counts import SourceCounts, read_token_counts, write_
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import Count, Sha256, read_signed, to_struct, with_checksum
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.workers import metric_names
 from bpe_beam.workers.corpus_totals import CorpusTotals
 from bpe_beam.workers.count_in_memory import NotInMemoryError, WordsInMemory, count_in_memory
 from bpe_beam.workers.count_tokens import KIND, count_tokens
@@ -264,7 +263,7 @@ class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
 
     name = "count_tokens"
     kind = KIND
-    text_counter = metric_names.TEXT_BYTES_TOKENIZED
+    text_counter = "text_bytes_tokenized"
     min_ram = "1GB"
 
     def __init__(

@@ -60,7 +60,6 @@ from bpe_beam.shards.manifest import Manifest, index_names, read_manifest
 from bpe_beam.shards.shard_rows import NO_CHANGES, ArrangedPart
 from bpe_beam.storage import Storage, redact
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.workers import metric_names
 from bpe_beam.workers.arrange.task import RANKS
 
 _KINDS = ((PLAIN_FORMAT, False), (LABELLED_FORMAT, False), (LABELLED_FORMAT, True))
@@ -241,7 +240,7 @@ def _summary(inputs: TokenizeInputs, arranged: _Arranged, seconds: float) -> Arr
     rate = None
     if tokenized is not None:
         measured = tokenized.measured.to_json()
-        rate = tokenized.measured.rate(metric_names.TEXT_BYTES_TOKENIZED, tokenized.seconds)
+        rate = tokenized.measured.rate("text_bytes_tokenized", tokenized.seconds)
     summary = ArrangedSummary(
         job="tokenize",
         output=settings.output,

@@ -42,7 +42,6 @@ from bpe_beam.shards.formats.interface import limit_of
 from bpe_beam.shards.manifest import Manifest, index_names, read_manifest, with_files
 from bpe_beam.shards.numbering import shard_name, token_counts_file
 from bpe_beam.shards.token_counts import write_token_counts
-from bpe_beam.workers import metric_names
 from bpe_beam.workers.corpus_totals import CorpusTotals
 from bpe_beam.workers.shard_manifest import final_names, manifest_of
 from bpe_beam.workers.shard_manifest import plan_of as manifest_plan
@@ -113,7 +112,7 @@ class TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
 
     name = "tokenize"
     kind = "shard"
-    text_counter = metric_names.TEXT_BYTES_TOKENIZED
+    text_counter = "text_bytes_tokenized"
     min_ram = "1GB"
     spare = 2  # with two, a core rarely waits while tasks flush their shards
 

@@ -17,7 +17,6 @@ from bpe_beam.shards.formats.interface import ShardWriter
 from bpe_beam.shards.formats.table_schema import (
     SEQUENCE_LENGTHS,
 )
-from bpe_beam.workers import metric_names
 from bpe_beam.workers.arrange.block_file import ids_of, one_batch, read_block
 from bpe_beam.workers.arrange.task import (
     BLOCK_TOKENS,
@@ -58,11 +57,9 @@ def write_new_shard(
     files_written = [replace(file, name=f"{WORK}/{file.name}") for file in shard.files]
     stats = NewShardStats(task.made_of, new_rows.lengths.size, shard.tokens, padding)
     folder.write_receipt(name, files_written, stats)
-    counts = {
-        metric_names.DOCUMENTS_WRITTEN: shard.documents,
-        metric_names.TOKENS_WRITTEN: shard.tokens,
-    }
-    return TaskResult([name], counts)
+    return TaskResult(
+        [name], {"documents_written": shard.documents, "tokens_written": shard.tokens}
+    )
 
 
 def check_block_files(files: Sequence[BlockFile], shards: int) -> None:

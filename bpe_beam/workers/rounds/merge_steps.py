@@ -40,7 +40,6 @@ from bpe_beam.training.merges.initial_vocabulary import InitialVocabulary
 from bpe_beam.training.merges.seen_symbols import find_symbols, refuse_spelled
 from bpe_beam.training.merges.words import gather_words, weighted_total
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.workers import metric_names
 from bpe_beam.workers.rounds.blocks import Blocks, BlocksFile, read_blocks, unique_blocks
 from bpe_beam.workers.rounds.pair_files import frequent_pairs
 from bpe_beam.workers.rounds.round_cache import once_a_round, round_file
@@ -121,12 +120,11 @@ def apply_merges(task: RoundTask, element: str) -> TaskResult:
     )
     task.folder.write_receipt(words_task, [file, blocks.info()], written)
     progress.report(STAGE, tasks=1)
-    counts = {
-        metric_names.WORDS_REWRITTEN: writer.words,
-        metric_names.PAIR_BLOCK_BYTES: blocks.info().bytes,
-    }
     travelling = replace(written, name=task.folder.path(name))
-    return TaskResult([(number, travelling.to_json(), blocks.references)], counts)
+    return TaskResult(
+        [(number, travelling.to_json(), blocks.references)],
+        {"words_rewritten": writer.words, "pair_block_bytes": blocks.info().bytes},
+    )
 
 
 def _weight_of(columns: Columns) -> int:
@@ -260,8 +258,7 @@ def segment_words(
     name = task_name("cut", number, task.word_batches)
     task.folder.write_receipt(name, [blocks.info()], stats)
     progress.report(STAGE, tasks=1)
-    counts = {metric_names.SEGMENT_BLOCK_BYTES: blocks.info().bytes}
-    return TaskResult(blocks.references, counts)
+    return TaskResult(blocks.references, {"segment_block_bytes": blocks.info().bytes})
 
 
 def _width_of_columns(columns: Columns, widths: npt.NDArray[np.uint32] | None) -> int:

@@ -18,12 +18,12 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import Publication
 from bpe_beam.shards.manifest import small_files, with_files
 from bpe_beam.storage import StoredFile
-from bpe_beam.workers import metric_names
 from bpe_beam.workers.corpus_totals import CorpusTotals, check_limits
 from bpe_beam.workers.shard_manifest import manifest_of
 from bpe_beam.workers.split_task import SplitTask, split_tasks
 from bpe_beam.workers.stream.tokenize_window import Stream, WindowTask
 from bpe_beam.workers.stream.window_log import Window, WindowFolder, WindowLog, version_of
+from bpe_beam.workers.task_results import Metric
 
 MAX_WINDOW_FILES = 100_000
 
@@ -42,7 +42,7 @@ class Watcher:
 
     Attributes:
         next_look: The time of the next look, in the clock's seconds.
-        counts: Sums of the watcher's actions, by names of `metric_names`.
+        counts: Sums of the watcher's actions, by `Metric`.
         ended: Whether there was nothing to do for `until_idle_seconds`.
     """
 
@@ -50,7 +50,7 @@ class Watcher:
         self.stream = stream
         self.next_look = 0.0
         self.ended = False
-        self.counts: Counter[str] = Counter()
+        self.counts: Counter[Metric] = Counter()
         self._lock = threading.Lock()
         self._log = WindowLog(
             stream.storage, stream.output, stream.fingerprint, stream.watched.root
@@ -100,7 +100,7 @@ class Watcher:
                 fresh[name] = file
             elif version_of(file) != version and name not in self._changed:
                 self._changed.add(name)
-                self.counts[metric_names.FILES_CHANGED] += 1
+                self.counts["files_changed"] += 1
         return fresh
 
     def _steady(self, fresh: dict[str, StoredFile]) -> dict[str, StoredFile]:
@@ -135,7 +135,7 @@ class Watcher:
             split_characters=_SPLIT_CHARACTERS,
         )
         if self._log.append(plan) is not None:
-            self.counts[metric_names.FILES_TAKEN] += len(files)
+            self.counts["files_taken"] += len(files)
 
     def _hand_out(self, position: int) -> list[tuple[int, str]]:
         """Return the splits of windows that this watcher has not handed out yet."""
@@ -194,4 +194,4 @@ class Watcher:
         small = small_files(manifest, tokenizer)
         manifest = with_files(manifest, tokenizer, FileInfo.of(WINDOW_FILE, window.record))
         folder.finish(results, manifest.to_bytes(), small)
-        self.counts[metric_names.WINDOWS_FINISHED] += 1
+        self.counts["windows_finished"] += 1
