@@ -98,7 +98,7 @@ def test_words_beyond_the_memory_are_learned_in_rounds(corpus: Path, tmp_path: P
     arguments = ("train", "--input", corpus, *WHOLE, "--driver-memory", "1MB")
     ran = run_whole(*arguments, "--output", tmp_path / "auto").summary
     assert ran["merge_rounds"] == "distributed"
-    assert "more than driver_memory 1.0 MB" in ran["merge_rounds_because"]
+    assert "more than driver_memory 1 MB" in ran["merge_rounds_because"]
     refused = run(*arguments, "--merge-rounds", "local", "--output", tmp_path / "local")
     assert refused.code == 2
     said = r"give --driver-memory (\d+MB), or --merge-rounds distributed"

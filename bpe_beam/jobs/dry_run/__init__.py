@@ -179,7 +179,6 @@ def _estimate_counting(settings: CountSettings) -> Estimate:
 
 
 def _estimate_training(settings: TrainSettings) -> Estimate:
-    from bpe_beam.jobs.train.counting import counting_settings
     from bpe_beam.jobs.train.plan import plan_training
 
     plan = plan_training(settings, Storage(settings.run.storage_options))
@@ -187,7 +186,7 @@ def _estimate_training(settings: TrainSettings) -> Estimate:
     if plan.counts is not None:
         return _estimate_training_from_counts(plan.settings, recipe, plan.counts.manifest)
     with tempfile.TemporaryDirectory() as folder:
-        words = _count_sample(counting_settings(plan), folder, settings.output)
+        words = _count_sample(plan.counting, folder, settings.output)
         rows = words.rows()
         training = _training(
             replace(plan.settings, input=None, counts=f"{folder}/second"),
@@ -246,7 +245,7 @@ def _training(
         )
         forget_peak()
         before, begun = resident_memory(), time.monotonic()
-        summary = train.train_from_parts(alone, parts, TrialProgress())
+        summary = train.run(alone, TrialProgress(), parts=parts)
         seconds = time.monotonic() - begun
         storage = sum(sizes_of(alone.folder))
     needed = memory_needed(word_bytes, unique, recipe.vocab_size)

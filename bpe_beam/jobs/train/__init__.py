@@ -6,7 +6,6 @@ the tokenizer. A corpus is counted first, into the folder `counts` of the output
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Mapping
 
@@ -19,32 +18,32 @@ from bpe_beam.folders.artifact_names import SUMMARY_FILE
 from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.output_folder import COUNTS, OutputFolder, RestoredFolder, RestoredTask
 from bpe_beam.jobs.corpus.summary import (
+    Rows,
     loss_warnings,
     losses_summary,
     source_figures,
     source_warnings,
 )
 from bpe_beam.jobs.input_folders import same_folder
-from bpe_beam.jobs.train.added_tokens import added_token_warnings
 from bpe_beam.jobs.train.commits import holds_merges, remove_rounds
 from bpe_beam.jobs.train.plan import ROUNDS, TrainingPlan, plan_training
-from bpe_beam.jobs.train.result_warnings import result_warnings
 from bpe_beam.jobs.train.summary import (
     MEASURED,
+    OF_INPUT_FILES,
     OF_THE_FILE,
-    Rows,
     TrainSummary,
     bytes_per_token,
     last_count,
     measured_rows,
     next_commands,
     read_summary,
+    tokens_by_source,
 )
 from bpe_beam.jobs.train.tokenizer_files import file_names, model_input_of, write_files
-from bpe_beam.jobs.train.tokens_by_source import tokens_by_source
 from bpe_beam.jobs.train.trainer import Trainer
+from bpe_beam.jobs.train.warnings import added_token_warnings, result_warnings
 from bpe_beam.progress import Progress
-from bpe_beam.settings.train import TrainingSettings, TrainSettings
+from bpe_beam.settings.train import TrainingSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import with_checksum
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -54,41 +53,17 @@ from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.training.tokenizer_parts import tokenizer_of
 
 
-def run(settings: TrainSettings, progress: Progress) -> TrainSummary:
-    """Train a tokenizer; the summary is also written as `summary.json`.
+def run(
+    settings: TrainingSettings, progress: Progress, *, parts: int | None = None
+) -> TrainSummary:
+    """Train a tokenizer, and return the summary, which is also written as `summary.json`.
 
-    Returns:
-        The summary.
+    With `parts`, the words are a sample: so many parts of the counts.
     """
     started = time.monotonic()
     plan = plan_training(settings, Storage(settings.run.storage_options))
-    return _run(plan, progress, started)
-
-
-def train_from_parts(settings: TrainingSettings, parts: int, progress: Progress) -> TrainSummary:
-    """Train as `run` does, but from the first parts of the counts only: a sample of their words.
-
-    Returns:
-        The summary.
-    """
-    started = time.monotonic()
-    plan = plan_training(settings, Storage(settings.run.storage_options))
-    assert plan.counts is not None
-    manifest = plan.counts.manifest
-    sample = manifest.parts[:parts]
-    manifest = msgspec.structs.replace(
-        manifest,
-        parts=sample,
-        unique_words=sum(part.unique_words for part in sample),
-        word_bytes=sum(part.word_bytes for part in sample),
-    )
-    counts = dataclasses.replace(plan.counts, manifest=manifest)
-    return _run(dataclasses.replace(plan, counts=counts), progress, started)
-
-
-def _run(plan: TrainingPlan, progress: Progress, started: float) -> TrainSummary:
-    """Train by a plan; `started` is when the job did, by the monotonic clock."""
-    settings = plan.settings
+    if parts is not None:
+        plan = plan.with_parts(parts)
     if plan.counts is None:
         folder, counting = _count_corpus(plan, progress)
     else:
@@ -243,11 +218,9 @@ def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder,
     # Imported here because training from counts needs none of them.
     from bpe_beam.jobs import count
     from bpe_beam.jobs.corpus import input as corpus_input
-    from bpe_beam.jobs.train.counting import count_corpus, counting_settings
 
-    settings, storage = plan.settings, plan.storage
+    settings, storage, counting = plan.settings, plan.storage, plan.counting
     assert settings.input is not None
-    counting = counting_settings(plan)
     corpus = count.plan_of(counting, storage, settings.folder)
     corpus_input.check_first_records(storage, corpus, settings.input)
     words = {
@@ -258,7 +231,10 @@ def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder,
     folder = _claim(plan, words, progress)
     if folder.finished and not storage.exists(counting.output):
         return folder, {}
-    return folder, count_corpus(plan, corpus, progress)
+    summary = msgspec.to_builtins(
+        count.run(counting, progress, plan=corpus, added_tokens=plan.added_tokens)
+    )
+    return folder, {key: summary[key] for key in (*OF_INPUT_FILES, *MEASURED) if key in summary}
 
 
 def _claim(plan: TrainingPlan, words: Mapping[str, object], progress: Progress) -> OutputFolder:

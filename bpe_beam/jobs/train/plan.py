@@ -11,11 +11,18 @@ import pyarrow as pa
 
 from bpe_beam.counts.artifact import added_up, iter_words
 from bpe_beam.counts.manifest import CountsManifest, read_hashed_manifest
-from bpe_beam.counts.weights import Weights
+from bpe_beam.counts.weights import (
+    Weights,
+    explicit_weights,
+    parse_temperature,
+    parse_weight,
+    tempered_weights,
+)
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import UsageError, require
+from bpe_beam.folders.output_folder import COUNTS
 from bpe_beam.jobs.input_folders import refuse_own_folder
-from bpe_beam.jobs.train.weights import WeightRules
+from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.train import TrainingSettings
 from bpe_beam.storage import Storage, redact
@@ -55,7 +62,6 @@ class PlannedCounts:
     Attributes:
         folder: Its path or URL, as the summary names it.
         sha256: SHA-256 of the manifest's file, in hex.
-        weights: The weights of its sources; None: no source has one.
         in_memory: The words themselves, of counts that are in no folder; else None.
     """
 
@@ -85,38 +91,27 @@ class PlannedCounts:
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """The plan of a train job.
-
-    Attributes:
-        recipe: What is trained.
-        base_tokenizer: The tokenizer to continue, if any.
-        weight_rules: The weights of sources as the settings name them.
-        counts: The counts folder; None while the corpus is not counted yet.
-        chat_template: The content of the chat template, if any.
-    """
+    """The plan of a train job; `counts` is None while the corpus is not counted yet."""
 
     settings: TrainingSettings
     storage: Storage
     recipe: Recipe
     base_tokenizer: Tokenizer | None
-    weight_rules: WeightRules
     counts: PlannedCounts | None = None
     chat_template: bytes | None = None
 
     @property
     def identity(self) -> dict[str, object]:
         """Return the settings that the tokenizer depends on, without the words."""
-        base = self.base_tokenizer
+        base, template = self.base_tokenizer, self.chat_template
         return {
             # The recipe has all settings that matter, except the model's name.
             "model": self.settings.model,
             **msgspec.structs.asdict(self.recipe),
             **({} if base is None else {"continued": base.fingerprint}),
-            **self.weight_rules.identity,
+            **_identity_of_weights(self.settings),
             **identity_of(self.settings),
-            **(
-                {} if self.chat_template is None else {"chat_template": _sha256(self.chat_template)}
-            ),
+            **({} if template is None else {"chat_template": hashlib.sha256(template).hexdigest()}),
         }
 
     @property
@@ -158,7 +153,34 @@ class TrainingPlan:
 
     def with_counts(self, folder: str) -> TrainingPlan:
         """Return the plan with the counts of a folder."""
-        return replace(self, counts=_planned_counts(self.storage, folder, self.weight_rules))
+        return replace(self, counts=_planned_counts(self.storage, folder, self.settings))
+
+    def with_parts(self, number: int) -> TrainingPlan:
+        """Return the plan with the first parts of its counts only."""
+        assert self.counts is not None
+        parts = self.counts.manifest.parts[:number]
+        manifest = msgspec.structs.replace(
+            self.counts.manifest,
+            parts=parts,
+            unique_words=sum(part.unique_words for part in parts),
+            word_bytes=sum(part.word_bytes for part in parts),
+        )
+        return replace(self, counts=replace(self.counts, manifest=manifest))
+
+    @property
+    def counting(self) -> CountSettings:
+        """The settings of counting the corpus into the output."""
+        settings = self.settings
+        assert settings.input is not None
+        return CountSettings(
+            input=settings.input,
+            output=self.storage.join(settings.folder, COUNTS),
+            run=settings.run,
+            normalizer=settings.corpus_normalizer,
+            pretokenizer=settings.corpus_pretokenizer,
+            special_tokens=self.extracted,
+            tie_break=settings.tie_break or DEFAULT_TIE_BREAK,
+        )
 
 
 def plan_training(
@@ -173,16 +195,15 @@ def plan_training(
     if settings.continue_from is not None:
         base = Tokenizer.from_file(settings.continue_from, storage=storage)
         _check_roles(settings.roles, base)
-    weight_rules = WeightRules.of(settings)
     counts = None
     normalizer, pretokenizer = settings.corpus_normalizer, settings.corpus_pretokenizer
     extracted = settings.all_special_tokens
     if in_memory is not None:
-        weights = weight_rules.weights(in_memory.manifest)
+        weights = _weights_of(settings, in_memory.manifest)
         counts = PlannedCounts("", in_memory.manifest, "", weights, in_memory)
     elif settings.counts is not None:
         refuse_own_folder(settings.folder, (settings.counts,), inside=True)
-        counts = _planned_counts(storage, settings.counts, weight_rules)
+        counts = _planned_counts(storage, settings.counts, settings)
     if counts is not None:
         manifest = counts.manifest
         _check_words(settings, manifest)
@@ -190,7 +211,7 @@ def plan_training(
         extracted = manifest.special_tokens
     recipe = _recipe_of(settings, normalizer, pretokenizer, extracted, base)
     chat_template = _read_chat_template(storage, settings.chat_template)
-    plan = TrainingPlan(settings, storage, recipe, base, weight_rules, counts, chat_template)
+    plan = TrainingPlan(settings, storage, recipe, base, counts, chat_template)
     if recipe.vocab_size < plan.minimum_entries:
         raise UsageError(
             f"must be at least {plan.minimum_entries:,} (the alphabet and the special tokens), "
@@ -237,13 +258,38 @@ def _read_chat_template(storage: Storage, path: str | None) -> bytes | None:
     return data
 
 
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def _planned_counts(storage: Storage, folder: str, rules: WeightRules) -> PlannedCounts:
+def _planned_counts(storage: Storage, folder: str, settings: TrainingSettings) -> PlannedCounts:
     manifest, sha256 = read_hashed_manifest(storage, folder)
-    return PlannedCounts(folder, manifest, sha256, rules.weights(manifest))
+    return PlannedCounts(folder, manifest, sha256, _weights_of(settings, manifest))
+
+
+def _numerators(settings: TrainingSettings) -> dict[str, int]:
+    return {name: parse_weight(name, weight) for name, weight in settings.weights}
+
+
+def _identity_of_weights(settings: TrainingSettings) -> dict[str, object]:
+    if settings.temperature is not None:
+        return {"temperature": f"{parse_temperature(settings.temperature):f}"}
+    return {"weights": dict(sorted(_numerators(settings).items()))} if settings.weights else {}
+
+
+def _weights_of(settings: TrainingSettings, manifest: CountsManifest) -> Weights | None:
+    """Return the weights of all sources of counts; None if the settings name no weights."""
+    if not settings.weights and settings.temperature is None:
+        return None
+    if manifest.sources is None:
+        raise UsageError(
+            "must have counts by source, and these are not",
+            ("weights" if settings.temperature is None else "temperature",),
+            "count again with {sources} or {source_field}",
+        )
+    if settings.temperature is None:
+        weights = explicit_weights(_numerators(settings), dict.fromkeys(manifest.sources, 1))
+    else:
+        sizes = {name: totals.text_bytes for name, totals in manifest.sources.items()}
+        weights = tempered_weights(parse_temperature(settings.temperature), sizes)
+    weights.check_words({name: totals.words for name, totals in manifest.sources.items()})
+    return weights
 
 
 def _check_words(settings: TrainingSettings, manifest: CountsManifest) -> None:

@@ -1,8 +1,9 @@
 """Training in rounds: words stay on storage; workers count pairs and cut words into segments, from
 which the driver learns.
 
-A round is one run of the steps of `merge_round.py`; `training/merges/rounds.py` says which
-merges its result allows. The driver has in memory the vocabulary and the segments of one round.
+A round is one run of the steps of `merge_round`, over all word batches. Only block references
+travel; see `workers/rounds/task.py`. `training/merges/rounds.py` says which merges its result
+allows. The driver has in memory the vocabulary and the segments of one round.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import hashlib
 import math
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import starmap
 
 import numpy as np
@@ -19,15 +21,13 @@ from msgspec import structs
 
 from bpe_beam.engines.run import run_steps
 from bpe_beam.engines.runner_errors import our_error
-from bpe_beam.engines.steps import Steps
+from bpe_beam.engines.steps import Collection, Engine, Steps
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.folders.run_folder import RunFolder
 from bpe_beam.jobs.train.commits import Commit, RoundsFolder, first_slices
-from bpe_beam.jobs.train.merge_round import merge_round, see_parts
 from bpe_beam.jobs.train.plan import PlannedCounts
-from bpe_beam.jobs.train.round_learning import RoundLearner
-from bpe_beam.jobs.train.round_result import RoundResult, task_names
+from bpe_beam.jobs.train.round_learning import RoundLearner, RoundResult, task_names
 from bpe_beam.progress import Progress, Stage
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.storage import Storage
@@ -41,9 +41,24 @@ from bpe_beam.training.merges.native_trainer import TrainingResult, Vocabulary, 
 from bpe_beam.training.merges.rounds import DIVISOR, batches_of, next_divisor
 from bpe_beam.training.merges.seen_symbols import SeenSymbols, ambiguous_tokens
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
+from bpe_beam.workers.rounds.merge_steps import (
+    Applied,
+    add_segments,
+    apply_merges,
+    see_part,
+    segment_words,
+    sum_pairs,
+)
 from bpe_beam.workers.rounds.round_cache import forget_round
-from bpe_beam.workers.rounds.task import ROUND_FILE, RoundFile, RoundTask, WordBatchTask, seen_file
-from bpe_beam.workers.task_results import MetricSums
+from bpe_beam.workers.rounds.task import (
+    ROUND_FILE,
+    BlockReference,
+    RoundFile,
+    RoundTask,
+    WordBatchTask,
+    seen_file,
+)
+from bpe_beam.workers.task_results import MetricSums, TaskResult
 
 _ALL_PAIRS = 1 << 62
 """A divisor that puts the threshold below every count."""
@@ -278,3 +293,44 @@ def _rounds_left(before: int, now: int, target: int) -> int:
     """Return about how many rounds are left to so many merges, if each multiplies them alike."""
     growth = now / before if before else 3.0
     return max(1, math.ceil(math.log(max(target, 2) / max(now, 1)) / math.log(max(growth, 1.2))))
+
+
+def merge_round(engine: Engine, task: RoundTask, tasks: Iterable[WordBatchTask]) -> Collection:
+    """Apply merges to all word batches, count their pairs, cut their words and add segments up.
+
+    The round waits twice: for the sums of all pairs before words are cut into segments, and for the
+    sums of all segments at its end. Everything is written to the run's folder, with receipts.
+    Returns the last tasks of the round, as texts.
+    """
+    texts = [word_batch.to_json() for word_batch in tasks]
+    applied = engine.run(
+        "ApplyMerges", partial(apply_merges, task), engine.tasks("WordBatches", texts), Applied
+    )
+    word_batches = engine.run("WordBatch", _word_batch, applied, tuple[int, str])
+    pairs = engine.run("PairBlocks", _pair_blocks, applied, tuple[int, BlockReference])
+    gathered = engine.gather("GatherPairs", pairs)
+    shards = engine.run("SumPairs", partial(sum_pairs, task), gathered, str)
+    segments = engine.run(
+        "SegmentWords",
+        partial(segment_words, task),
+        engine.gather("SpreadWordBatches", word_batches),
+        tuple[int, BlockReference],
+        word_batches,
+        shards,
+    )
+    gathered = engine.gather("GatherSegments", segments)
+    return engine.run("AddSegments", partial(add_segments, task), gathered, str)
+
+
+def see_parts(engine: Engine, task: RoundTask, recipe: BpeRecipe | WordPieceRecipe) -> Collection:
+    """Find the symbols of the words of each part of the counts; return the parts' numbers."""
+    parts = engine.tasks("Parts", map(str, range(len(task.manifest.parts))))
+    return engine.run("See", partial(see_part, task, recipe), parts, str)
+
+
+def _word_batch(element: Applied) -> TaskResult:
+    return TaskResult([element[:2]])
+
+
+def _pair_blocks(element: Applied) -> TaskResult:
+    return TaskResult(list(element[2]))

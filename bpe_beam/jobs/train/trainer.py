@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import replace
 
 import msgspec
 
 from bpe_beam.counts.weights import MAX_TOTAL, Weights
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.jobs.corpus.summary import Rows
 from bpe_beam.jobs.train.commits import RoundsFolder, remove_rounds
 from bpe_beam.jobs.train.plan import TrainingPlan
-from bpe_beam.jobs.train.summary import Rows
+from bpe_beam.messages import format_bytes
 from bpe_beam.progress import Progress
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.storage.names import absolute
@@ -46,21 +45,31 @@ class Trainer:
 
     def train(self, progress: Progress) -> TrainingResult:
         """Learn the vocabulary, and show the progress."""
-        with _refuse_overflow(self._counts.weights):
+        try:
             return self._in_rounds(progress) if self._distributed else self._here(progress)
+        except OverflowError as error:
+            if self._counts.weights is None:
+                raise DataError(f"the counts are too large to train from: {error}") from error
+            raise UsageError(
+                f"the weighted counts are too large to train from: {error}; give smaller weights, "
+                "or weights with fewer binary digits, such as 0.5 and 0.25"
+            ) from error
 
     def _decide(self) -> bool:
         """Return whether words stay on storage, and put the reason into the summary."""
-        settings, manifest = self.plan.settings, self._counts.manifest
+        settings, manifest, recipe = self.plan.settings, self._counts.manifest, self.plan.recipe
         wanted = settings.merge_rounds
-        recipe = self.plan.recipe
         needed = memory_needed(manifest.word_bytes, manifest.unique_words, recipe.vocab_size)
-        takes = f"{manifest.unique_words:,} unique words take about {_size(needed)}"
+        takes = f"{manifest.unique_words:,} unique words take about {format_bytes(needed)}"
         within = needed <= settings.driver_memory
         relation = "within" if within else "more than"
-        where = f"{takes}, {relation} driver_memory {_size(settings.driver_memory)}"
-        size = (manifest.word_bytes, manifest.unique_words)
-        beyond = too_many(recipe, *size, continued=self.plan.base_tokenizer is not None)
+        where = f"{takes}, {relation} driver_memory {format_bytes(settings.driver_memory)}"
+        beyond = too_many(
+            recipe,
+            manifest.word_bytes,
+            manifest.unique_words,
+            continued=self.plan.base_tokenizer is not None,
+        )
         if within and beyond is not None:
             have = "have" if beyond[1] else "may have"
             where = (
@@ -122,7 +131,7 @@ class Trainer:
         from bpe_beam.workers.task_results import MetricSums
 
         settings, base, recipe = self.plan.settings, self.plan.base_tokenizer, self.plan.recipe
-        assert not isinstance(recipe, WordLevelRecipe)
+        assert not isinstance(recipe, WordLevelRecipe)  # see `_refusal`
         if settings.run.overwrite:
             remove_rounds(self.plan.storage, self.plan.rounds)
         identity = {
@@ -161,21 +170,3 @@ def _weighted_recipe(recipe: Recipe, weights: Weights | None) -> Recipe:
             ("min_frequency",),
         )
     return msgspec.structs.replace(recipe, min_frequency=min_frequency)
-
-
-@contextlib.contextmanager
-def _refuse_overflow(weights: Weights | None) -> Iterator[None]:
-    """Explain the overflow of a trainer whose counts exceed 64 bits in total."""
-    try:
-        yield
-    except OverflowError as error:
-        if weights is None:
-            raise DataError(f"the counts are too large to train from: {error}") from error
-        raise UsageError(
-            f"the weighted counts are too large to train from: {error}; give smaller weights, or "
-            "weights with fewer binary digits, such as 0.5 and 0.25"
-        ) from error
-
-
-def _size(size: int) -> str:
-    return f"{size / 1e9:,.2f} GB" if size >= 10**9 else f"{size / 1e6:,.1f} MB"

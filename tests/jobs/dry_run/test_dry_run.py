@@ -109,12 +109,12 @@ def test_train_from_some_parts(made: Path, tmp_path: Path, monkeypatch: pytest.M
     real = truth(tmp_path / "counts", "train", *args)
     tried = []
 
-    def train_from_parts(settings: Any, parts: int, *rest: Any) -> Any:
+    def train_from_parts(settings: Any, progress: Any, *, parts: int) -> Any:
         tried.append(parts)
-        return original(settings, parts, *rest)
+        return original(settings, progress, parts=parts)
 
-    original = train.train_from_parts
-    monkeypatch.setattr(train, "train_from_parts", train_from_parts)
+    original = train.run
+    monkeypatch.setattr(train, "run", train_from_parts)
     whole = dry_run._usual_seconds(BpeRecipe(1000), real["unique_words"] * 8)
     monkeypatch.setattr(dry_run, "_MIN_LEARNING", 0.8 * whole)
     found = estimated(made, "train", *args)

@@ -15,7 +15,6 @@ from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.errors import UsageError
 from bpe_beam.jobs.train.plan import PlannedCounts, TrainingPlan
 from bpe_beam.jobs.train.trainer import Trainer
-from bpe_beam.jobs.train.weights import WeightRules
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.training.learn import learn
 from bpe_beam.training.merges import trainer_memory as room
@@ -41,7 +40,7 @@ def decided(recipe: Recipe, merge_rounds: str, word_bytes: int = MANY) -> dict[s
         merge_rounds=merge_rounds,
     )
     counts = PlannedCounts("counts", manifest, "", None)
-    plan = TrainingPlan(settings, STORAGE, recipe, None, WeightRules({}, None), counts)
+    plan = TrainingPlan(settings, STORAGE, recipe, None, counts)
     return Trainer(plan).summary
 
 

@@ -1,4 +1,4 @@
-"""The added tokens of a base tokenizer are extracted from texts, or named with their number."""
+"""Warnings about added tokens of a base tokenizer that counting did not extract."""
 
 from __future__ import annotations
 
