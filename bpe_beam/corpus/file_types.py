@@ -1,20 +1,24 @@
-"""The compression and the format of a file of the corpus, by its first bytes and its name.
+"""The compression, format and encoding of a file of the corpus, by its first bytes and its name.
 
-The content takes precedence over the name; it is decompressed, whatever the name is.
+The content takes precedence over the name; it is decompressed, whatever the name is. Files that are
+passed over are recognised by their names alone.
 """
 
 from __future__ import annotations
 
+import codecs
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from bpe_beam.corpus.encodings import HEAD_BYTES, is_binary, other_encoding
 from bpe_beam.corpus.formats import DEFAULT_INPUT_FORMAT, INPUT_FORMATS
 from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.formats.interface import input_format as format_named
-from bpe_beam.corpus.streams.first_bytes import first_decompressed
-from bpe_beam.corpus.streams.zstd_stream import is_skippable
+from bpe_beam.corpus.streams import first_decompressed
+from bpe_beam.corpus.streams.decompressed import is_skippable
 from bpe_beam.errors import UsageError
+
+HEAD_BYTES = 4 << 10
+"""The number of first bytes, after decompression, that show the format and the encoding."""
 
 COMPRESSIONS = ("none", "gzip", "zstd", "bz2", "xz", "lzma", "lz4")
 _STORED_HEADS = (HEAD_BYTES, 64 << 10, 1 << 20, 5 << 20)
@@ -216,3 +220,83 @@ def _by_name(name: str, known: list[InputFormat]) -> InputFormat:
             name = name.removesuffix(ending)
     default = format_named(DEFAULT_INPUT_FORMAT)
     return next((each for each in known if name.endswith(each.endings)), default)
+
+
+_MARKS = (
+    (b"\xff\xfe\0\0", "UTF-32"),  # before the mark of UTF-16, with which it begins
+    (b"\0\0\xfe\xff", "UTF-32"),
+    (b"\xff\xfe", "UTF-16"),
+    (b"\xfe\xff", "UTF-16"),
+)
+_ASCII = (
+    (re.compile(rb"(?:[^\0]\0{3}){2}"), "UTF-32LE"),
+    (re.compile(rb"(?:\0{3}[^\0]){2}"), "UTF-32BE"),
+    (re.compile(rb"(?:[^\0]\0){4}"), "UTF-16LE"),
+    (re.compile(rb"(?:\0[^\0]){4}"), "UTF-16BE"),
+)
+"""The first bytes of ASCII in these encodings."""
+
+_NOT_IN_TEXT = bytes({*range(32)} - {*b"\n\r\b\f\x1b"})
+_MAX_CONTROLS = {True: 0.25, False: 0.02}
+"""The largest share of control characters in a text that has NULs, by whether it is valid UTF-8."""
+
+_SPACES = frozenset("\t\n\r\u3000")
+
+
+def other_encoding(head: bytes) -> str | None:
+    """Return why bytes seem to be UTF-16 or UTF-32, for a message; None if they do not."""
+    for mark, name in _MARKS:
+        if head.startswith(mark):
+            return f"begins with the byte order mark of {name}"
+    names = [name for ascii_, name in _ASCII if ascii_.match(head)]
+    if not names and is_binary(head):
+        names = [name for _, name in _ASCII if _decodes(head, name)]
+    return f"seems to be {names[0]}" if names else None
+
+
+def is_binary(head: bytes) -> bool:
+    """Return whether bytes have NULs and more control characters than a text may have."""
+    if b"\0" not in head:
+        return False
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+        valid = True
+    except UnicodeDecodeError:
+        valid = False
+    controls = len(head) - len(head.translate(None, _NOT_IN_TEXT))
+    return controls > _MAX_CONTROLS[valid] * len(head)
+
+
+def _decodes(head: bytes, name: str) -> bool:
+    """Return whether bytes are printable text with spaces or lines in an encoding."""
+    try:
+        characters = set(codecs.getincrementaldecoder(name)().decode(head))
+    except UnicodeDecodeError:
+        return False
+    printable = (each in _SPACES or each.isprintable() for each in characters)
+    return not characters.isdisjoint(" \n") and all(printable)
+
+
+HIDDEN = (".", "_")
+"""The first characters of names that are passed over: hidden files, and files that other programs
+keep with their data, such as `_SUCCESS` and `_temporary/`."""
+
+ABOUT_DATA = "README, LICENSE, COPYING, NOTICE, CITATION"
+"""The names of files about data, for messages."""
+
+_ABOUT_DATA = re.compile(
+    r"(?:readme|licen[cs]e|copying|notice|citation)"
+    r"(?:[-_][a-z]+)*(?:[-_]v?[0-9]+(?:\.[0-9]+)+)?"  # LICENSE-APACHE-2.0
+    r"(?:(?:\.[a-z]{2}(?:[-_][a-z]{2,4})?)?\.(?:md|txt|rst|html?|cff|bib))?"  # README.zh-CN.md
+    r"|(?:md5|sha[0-9]+)sums?(?:\.txt)?"
+    r"|(?:dataset_infos?|dataset_dict|state)\.json",
+    re.IGNORECASE,
+)
+"""The names of files about data: for people, checksums, and of the package `datasets`."""
+
+
+def is_auxiliary(names: Iterable[str]) -> bool:
+    """Return whether a file is passed over."""
+    *folders, name = names
+    hidden = any(each.startswith(HIDDEN) for each in (*folders, name) if each not in (".", ".."))
+    return hidden or _ABOUT_DATA.fullmatch(name) is not None

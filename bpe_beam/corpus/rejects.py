@@ -1,7 +1,7 @@
 """Unusable records: their positions, reasons and bytes.
 
 A reader calls back with a `Reject` for each. A `RejectWriter` writes a split's to a file
-next to the job's output. `Limit` (`reject_limits.py`) decides at the end whether the job fails.
+next to the job's output. A `Limit` decides at the end whether the job fails.
 The number of records in the lost parts of damaged files is unknown: the rest of a broken compressed
 stream or of an archive, a row group, a record batch, a file that cannot be read at all. Losses
 are counted in stored bytes, and have their own limit.
@@ -12,14 +12,17 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, BinaryIO
 
 import msgspec
 
 from bpe_beam.corpus.read_settings import field_path
+from bpe_beam.errors import UsageError
 from bpe_beam.messages import list_few
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import Count, JsonObject
@@ -237,3 +240,42 @@ def names_in(row: Mapping[str, Any], text_field: str) -> str:
     names = [repr(name) for name in record]
     has = list_few(names, _SHOWN_NAMES) if names else "no field at all"
     return f"{sought}; {within} has {has}"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The maximum of something in a run: a number, or a share of all in integers.
+
+    Attributes:
+        numerator: The number; the numerator of a share.
+        denominator: 0 for a number; the denominator of a share.
+    """
+
+    numerator: int
+    denominator: int = 0
+
+    @staticmethod
+    def parse(limit: str | int, name: str = "max_rejects") -> Limit:
+        """Return the limit that "10" or "0.1%" means."""
+        text = str(limit).strip()
+        match = re.fullmatch(r"([0-9]{1,99})(?:(?:\.([0-9]{1,99}))?\s*(%))?", text)
+        if match is None or isinstance(limit, bool | float):
+            bound = ", and at least 0" if text.startswith("-") else ""
+            raise UsageError(
+                f"must be a whole number, or a share with a percent sign such as 0.1%{bound}, got "
+                f"{limit!r}",
+                (name,),
+            )
+        whole, decimals, percent = match[1], match[2] or "", match[3]
+        if not percent:
+            return Limit(int(whole))
+        numerator, denominator = int(whole + decimals), 100 * 10 ** len(decimals)
+        if numerator > denominator:
+            raise UsageError(f"must be at most 100%, got {text}", (name,))
+        return Limit(numerator, denominator)
+
+    def exceeded(self, count: int, total: int) -> bool:
+        """Return whether a number exceeds the limit."""
+        if not self.denominator:
+            return count > self.numerator
+        return count * self.denominator > total * self.numerator

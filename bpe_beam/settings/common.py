@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from bpe_beam.corpus.formats import INPUT_FORMAT_CHOICES
 from bpe_beam.corpus.read_settings import FieldOfFiles
-from bpe_beam.corpus.reject_limits import Limit
+from bpe_beam.corpus.rejects import Limit
 from bpe_beam.errors import require
 from bpe_beam.progress import MODES as PROGRESS_MODES
 from bpe_beam.settings.dataflow import is_dataflow, require_no_secrets

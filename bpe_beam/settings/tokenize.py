@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bpe_beam.corpus.reject_limits import Limit
+from bpe_beam.corpus.rejects import Limit
 from bpe_beam.errors import require
 from bpe_beam.settings.common import (
     AllowedSpecial,

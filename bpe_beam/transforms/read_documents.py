@@ -17,8 +17,7 @@ from bpe_beam.corpus.boundaries import files_with_gaps, speculative_part
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.read_split import read_split
-from bpe_beam.corpus.reject_limits import Limit
-from bpe_beam.corpus.rejects import FileLoss, Reject, RejectWriter, add_losses, names_in
+from bpe_beam.corpus.rejects import FileLoss, Limit, Reject, RejectWriter, add_losses, names_in
 from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.errors import DataError, require

@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.reject_limits import Limit
-from bpe_beam.corpus.rejects import FileLoss, RejectReason, lost_records, names_in
+from bpe_beam.corpus.rejects import FileLoss, Limit, RejectReason, lost_records, names_in
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import REJECTS
 from bpe_beam.folders.receipts import TaskFolder

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bpe_beam.corpus.batches import integers
-from bpe_beam.corpus.reject_limits import Limit
+from bpe_beam.corpus.rejects import Limit
 from bpe_beam.counts.word_table import string_buffers
 from bpe_beam.shards.formats.table_schema import ID_HASH, TEXT_HASH
 

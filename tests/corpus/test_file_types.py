@@ -23,8 +23,15 @@ import zstandard
 from compressors import COMPRESSORS, LINES
 from corpus_reading import read_file
 
-from bpe_beam.corpus.encodings import HEAD_BYTES
-from bpe_beam.corpus.file_types import compression_of, first_bytes, format_of
+from bpe_beam.corpus.file_types import (
+    HEAD_BYTES,
+    compression_of,
+    first_bytes,
+    format_of,
+    is_auxiliary,
+    is_binary,
+    other_encoding,
+)
 from bpe_beam.errors import DataError, UsageError
 
 pytestmark = pytest.mark.quick
@@ -336,3 +343,69 @@ def test_blocks_that_are_longer_than_the_first_bytes(codec: str) -> None:
     compression, head = first_bytes(read_head, "part-0", len(stored))
     assert format_of("part-0", head, compression, "auto") == "jsonl"
     assert reads[-1] < len(stored) or codec == "lz4"
+
+
+LANGUAGES = {
+    "ru": "Привет мир\nдлинный мир\n",
+    "el": "Καλημέρα κόσμε\n",
+    "hi": "नमस्ते दुनिया\nदूसरी पंक्ति\n",
+    "he": "שלום עולם\n",
+    "th": "สวัสดี ชาวโลก\n",
+    "ja": "これは日本語です。\n二行目。\n",
+    "zh": "文本,编号\n一,二\n",
+    "emoji": "Hi 😀 there\n😀\n",
+    "en": "ab\n",
+}
+
+
+@pytest.mark.parametrize("name", ["UTF-16LE", "UTF-16BE", "UTF-32LE", "UTF-32BE"])
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("times", [1, 1000])
+def test_encodings_without_a_mark_are_named(name: str, language: str, times: int) -> None:
+    data = (LANGUAGES[language] * times).encode(name)
+    assert other_encoding(data[:HEAD_BYTES]) == f"seems to be {name}"
+    assert other_encoding((LANGUAGES[language] * times).encode()[:HEAD_BYTES]) is None
+
+
+@pytest.mark.parametrize("name", ["UTF-16", "UTF-32"])
+def test_marks(name: str) -> None:
+    for order in ("le", "be"):
+        data = "\ufeffa".encode(f"{name}-{order}")
+        assert other_encoding(data) == f"begins with the byte order mark of {name}"
+
+
+@pytest.mark.parametrize(
+    ("data", "binary"),
+    [
+        (b"", False),
+        (("é" * 5000).encode()[: HEAD_BYTES - 1], False),
+        (b"a NUL \0 in a text\n", False),
+        (b"latin \xe9 and a NUL \0 " + b"a" * 100, False),
+        (bytes(range(256)), True),
+        (bytes(3), True),
+        (b"\x1b[1mcolour\x1b[0m\b" * 9, False),
+    ],
+    ids=range(7),
+)
+def test_binary(data: bytes, binary: bool) -> None:
+    assert is_binary(data) is binary
+    assert other_encoding(data) is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("README", "a/readme.MD", "README.zh-CN.md", "README_pt-br.md", "LICENSE-MIT"),
+        *("Licence.txt", "LICENSE-APACHE-2.0", "LICENSE-2.0.txt", "SHA256SUMS", "md5sum.txt"),
+        *("a/_b/c", ".a/c", "_SUCCESS"),
+    ],
+)
+def test_names_that_are_passed_over(path: str) -> None:
+    assert is_auxiliary(path.split("/"))
+
+
+@pytest.mark.parametrize(
+    "path", ["README/a", "readme.jsonl", "README.gz", "notice_2020.txt", "./a", "../a", "a_b", "a."]
+)  # fmt: skip
+def test_names_of_data(path: str) -> None:
+    assert not is_auxiliary(path.split("/"))

@@ -16,7 +16,7 @@ import pytest
 from bpe_beam.corpus.first_records import TRIED_RECORDS, documents_without_id, unusable_records
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.reading.file_buffer import FileBuffer
+from bpe_beam.corpus.reading.slice_reader import FileBuffer
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.storage import Storage

@@ -9,8 +9,7 @@ import pytest
 from command_line import heavy_modules_of
 
 from bpe_beam.corpus import formats
-from bpe_beam.corpus.encodings import HEAD_BYTES
-from bpe_beam.corpus.file_types import format_of
+from bpe_beam.corpus.file_types import HEAD_BYTES, format_of
 from bpe_beam.corpus.formats import INPUT_FORMAT_CHOICES, INPUT_FORMATS
 from bpe_beam.corpus.formats.interface import InputFormat, input_format
 from bpe_beam.corpus.read_settings import ReadSettings

@@ -10,8 +10,7 @@ from typing import Any
 from corpus_reading import STORAGE, Found
 
 from bpe_beam.corpus.boundaries import files_with_gaps
-from bpe_beam.corpus.encodings import HEAD_BYTES
-from bpe_beam.corpus.file_types import compression_of
+from bpe_beam.corpus.file_types import HEAD_BYTES, compression_of
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.read_split import read_split

@@ -27,8 +27,8 @@ from bpe_beam import _native
 from bpe_beam.corpus.batches import MAX_RECORD_BYTES
 from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.read_settings import OTHER_SOURCE
-from bpe_beam.corpus.reading.file_buffer import BOM, FileBuffer
 from bpe_beam.corpus.reading.records import BufferPositions, RecordReader
+from bpe_beam.corpus.reading.slice_reader import BOM, FileBuffer
 from bpe_beam.corpus.rejects import RejectReason
 from bpe_beam.corpus.slices import SliceRequest
 from bpe_beam.errors import DataError

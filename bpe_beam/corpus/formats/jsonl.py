@@ -18,8 +18,8 @@ import pyarrow as pa
 from bpe_beam import _native
 from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.read_settings import OTHER_SOURCE
-from bpe_beam.corpus.reading.file_buffer import BOM
 from bpe_beam.corpus.reading.records import read_records
+from bpe_beam.corpus.reading.slice_reader import BOM
 from bpe_beam.corpus.slices import SliceRequest
 from bpe_beam.errors import UsageError
 

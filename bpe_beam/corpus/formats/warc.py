@@ -25,9 +25,7 @@ import pyarrow as pa
 from bpe_beam.corpus.batches import MAX_RECORD_BYTES
 from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.read_settings import OTHER_SOURCE, ReadSettings
-from bpe_beam.corpus.reading.document_gatherer import Gatherer
-from bpe_beam.corpus.reading.file_buffer import END
-from bpe_beam.corpus.reading.slice_reader import SliceReader
+from bpe_beam.corpus.reading.slice_reader import END, Gatherer, SliceReader
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, RejectReason
 from bpe_beam.corpus.slices import SliceRequest
 from bpe_beam.corpus.streams import Stored

@@ -19,8 +19,7 @@ import pyarrow as pa
 
 from bpe_beam import _native
 from bpe_beam.corpus.batches import BATCH_SCHEMA, MAX_RECORD_BYTES, PLACE_BITS, integers, strings
-from bpe_beam.corpus.reading.file_buffer import BOM
-from bpe_beam.corpus.reading.slice_reader import SliceReader
+from bpe_beam.corpus.reading.slice_reader import BOM, SliceReader
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, RejectReason
 from bpe_beam.corpus.slices import SliceRequest
 

@@ -1,4 +1,7 @@
-"""The base of the readers of records: a buffer that moves along a slice, rejects, boundaries."""
+"""The base of the readers of records: a buffer that moves along a slice, rejects, boundaries.
+
+`Gatherer` makes batches of documents that a reader yields one at a time.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,82 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from bpe_beam import _native
+from bpe_beam.corpus.batches import BATCH_SCHEMA, PLACE_BITS
 from bpe_beam.corpus.boundaries import is_speculative
 from bpe_beam.corpus.plan import MAX_FILE_BYTES
-from bpe_beam.corpus.reading.file_buffer import END, FileBuffer
 from bpe_beam.corpus.rejects import RejectReason
 from bpe_beam.corpus.slices import Boundaries, Position, SliceRequest
-from bpe_beam.corpus.streams import Stored
+from bpe_beam.corpus.streams import Source, Stored, fill
 from bpe_beam.errors import DataError
 
+END = 1 << 62
+"""A position after the end of every file."""
+
+BOM = b"\xef\xbb\xbf"
+"""The byte order mark of UTF-8, which is no part of a file's first record."""
+
 _MIN_BLOCK = 16
+_BEYOND_STOP = 64 << 10
+
+_MAX_GROWN = 64 << 10
+"""The size to which a smaller block grows where all of it is used, as among empty lines."""
+
+
+class FileBuffer:
+    """The bytes of a file that are in memory, from `base` on.
+
+    Attributes:
+        base: The position of the first byte in memory.
+        data: The bytes in memory.
+        final: Whether the file ends with these.
+        broken: Why the file cannot be read further; empty if it can. `final` is true then as well.
+        lost: How many stored bytes are lost then.
+    """
+
+    def __init__(self, source: Source, base: int, block: int, stop: int = END) -> None:
+        self.base = base
+        self.data = memoryview(b"")
+        self.final = False
+        self.broken = ""
+        self.lost = 0
+        self.source = source
+        self._block = block
+        self._stop = stop
+        self._buffer = memoryview(b"")  # used again and again: batches are copies
+
+    @property
+    def end(self) -> int:
+        """The position after the last byte in memory."""
+        return self.base + len(self.data)
+
+    def advance(self, used: int) -> None:
+        """Drop the first `used` bytes, and read more after the rest.
+
+        At least as much as the rest is read, so that a long record is not copied again and again.
+        """
+        rest = self.data[used:]
+        if used and not rest:
+            self._block = max(self._block, min(2 * self._block, _MAX_GROWN))
+        ahead = max(0, self._stop - self.end) + _BEYOND_STOP
+        room = len(rest) + max(min(self._block, ahead), len(rest))
+        if room > len(self._buffer):
+            self._buffer = np.empty(max(room, 2 * self._block), np.uint8).data
+        buffer = self._buffer[:room]
+        buffer[: len(rest)] = rest
+        count, error = fill(self.source, buffer[len(rest) :])
+        if error is not None:
+            self.broken, self.lost = str(error), error.lost
+        self.base += used
+        self.data = buffer[: len(rest) + count]
+        self.final = len(self.data) < room
+
+    def bytes(self, start: int, end: int) -> bytes:
+        """Return the bytes between two positions, as far as they are in memory."""
+        return bytes(self.data[start - self.base : end - self.base])
 
 
 class SliceReader(ABC):
@@ -136,3 +203,36 @@ class SliceReader(ABC):
             self._loss_reported = True
             reason, why, lost = RejectReason.BROKEN_STREAM, self.buffer.broken, self.buffer.lost
             self._reject(self.next, reason, why, data, total, line=line, lost_bytes=lost)
+
+
+class Gatherer:
+    """Keeps documents of a slice until there are enough for a batch."""
+
+    def __init__(self, request: SliceRequest) -> None:
+        self._request = request
+        self._rows: list[tuple[str | None, str, int | None, bytes]] = []
+        self._size = 0
+
+    def add(
+        self, name: str | None, source: str, offset: int | None, text: bytes
+    ) -> Iterator[pa.RecordBatch]:
+        """Add a document, and yield a batch if it is full."""
+        request = self._request
+        place = None if offset is None else request.number << PLACE_BITS | offset
+        self._rows.append((name, source, place, text))
+        self._size += len(text) + len(name or "") + len(source)
+        if self._size >= request.batch_bytes or len(self._rows) >= request.max_rows:
+            yield from self.rest()
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """Yield a batch of the remaining documents, if there are any."""
+        if self._rows:
+            names, sources, places, texts = zip(*self._rows, strict=True)
+            self._rows, self._size = [], 0
+            columns = [
+                pa.array(names, pa.large_string()),
+                pa.array(sources, pa.large_string()),
+                pa.array(places, pa.uint64()),
+                pa.array(texts, pa.large_binary()).view(pa.large_string()),
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=BATCH_SCHEMA)

@@ -14,16 +14,21 @@ within another), the job notices it at its end, see `boundaries.py`.
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Callable
 
-from bpe_beam.corpus.streams.block_streams import BLOCK_STREAMS
-from bpe_beam.corpus.streams.decompressed import STORED_BLOCK, BrokenStream, Decompressed
-from bpe_beam.corpus.streams.gzip_stream import Gzip
-from bpe_beam.corpus.streams.stored import Stored
-from bpe_beam.corpus.streams.zstd_stream import Zstd
+from bpe_beam.corpus.streams.decompressed import KINDS, STORED_BLOCK, BrokenStream, Decompressed
+from bpe_beam.corpus.streams.stored import Stored, ignore
 
-__all__ = ["UNIT_START", "BrokenStream", "Source", "Stored", "decompress"]
+__all__ = [
+    "UNIT_START",
+    "BrokenStream",
+    "Source",
+    "Stored",
+    "decompress",
+    "fill",
+    "first_decompressed",
+]
 
 Source = Stored | Decompressed
 """Bytes of a file from some position to its end."""
@@ -33,9 +38,6 @@ UNIT_START = {
     "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
 }
 """The compressions whose files may have many units, and the first bytes of a unit."""
-
-_KINDS: dict[str, Callable[[Stored], Decompressed]]
-_KINDS = {"gzip": Gzip, "zstd": Zstd, **BLOCK_STREAMS}
 
 _TRIED_BYTES = 256 << 10
 """Bytes of a candidate that are decompressed: stored or decompressed ones, whichever is more."""
@@ -59,7 +61,7 @@ def decompress(stored: Stored, compression: str, end: int) -> Decompressed | Non
         if unit is None:
             return None
         stored.seek(unit)
-    source = _KINDS[compression](stored)
+    source = KINDS[compression](stored)
     source.end = end
     return source
 
@@ -91,7 +93,7 @@ def _find_unit(stored: Stored, compression: str, end: int) -> int | None:
 def _is_unit(stored: Stored, compression: str, start: int) -> bool:
     """Return whether the bytes from `start` on decompress, as far as they are tried."""
     stored.seek(start)
-    tried = _KINDS[compression](stored)
+    tried = KINDS[compression](stored)
     size = 0
     try:
         while max(size, stored.position - start) <= _TRIED_BYTES and tried.units < 2:
@@ -102,3 +104,36 @@ def _is_unit(stored: Stored, compression: str, start: int) -> bool:
     except BrokenStream:
         return tried.units > 1
     return True
+
+
+class _Head(Stored):
+    """The first bytes of a file, as if they were all of it."""
+
+    def __init__(self, data: bytes) -> None:
+        self.size, self.position, self.closed = len(data), 0, False
+        self._url, self._on_read, self._failure = "", ignore, None
+        self._file = io.BytesIO(data)
+
+
+def first_decompressed(head: bytes, compression: str, count: int) -> bytes:
+    """Return the first bytes of a compressed file's content, as far as its head shows them.
+
+    The head may end within the stream, and damage is reported when the file is read.
+    """
+    content = memoryview(bytearray(count))
+    filled, _ = fill(KINDS[compression](_Head(head)), content)
+    return bytes(content[:filled])
+
+
+def fill(source: Source, view: memoryview) -> tuple[int, BrokenStream | None]:
+    """Fill a view from its start, with fewer bytes only where the source ends or is broken.
+
+    Returns how many bytes it has, and the error if the source is broken.
+    """
+    filled = 0
+    try:
+        while filled < len(view) and (count := source.readinto(view[filled:])):
+            filled += count
+    except BrokenStream as error:
+        return filled, error
+    return filled, None

@@ -1,8 +1,21 @@
-"""The base of all compressed files: a block of stored bytes, and its decompressed bytes."""
+"""The decompressed bytes of a file, by compression.
+
+The units of gzip are members, and those of zstd are frames, except skippable ones. A file of bzip2,
+xz, LZMA or LZ4 is read as one.
+"""
 
 from __future__ import annotations
 
+import bz2
+import lzma
+import re
+import zlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
+
+import pyarrow as pa
+import zstandard
 
 from bpe_beam.corpus.streams.stored import Stored
 
@@ -98,3 +111,241 @@ class Decompressed(ABC):
         return BrokenStream(
             f"{why}, {self._position} of {size} stored bytes read", size - self._sound
         )
+
+
+_GZIP_STEP = 64 << 10
+"""The bytes that zlib gets at once: it copies those after the end of a member, and files of Common
+Crawl have a member a record."""
+
+_CHECKSUM = re.compile("incorrect (data|length) check")
+
+
+class _Gzip(Decompressed):
+    """gzip, of any number of members; zeros after one are padding, as for Python."""
+
+    def __init__(self, stored: Stored) -> None:
+        super().__init__(stored)
+        self._member: zlib._Decompress | None = None
+
+    def advance(self, limit: int) -> bytes | None:
+        self._sound = self._position
+        more = self._fill(1)
+        if self._member is None:
+            while more and self._input[self._at] == 0:
+                self._input, self._at = self._input[self._at :].lstrip(b"\0"), 0
+                more = self._fill(1)
+            if not more:
+                return None
+            self._begin_unit(self._position)
+            self._member = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+        output = self._decompress(self._member, limit)
+        if self._member.eof:
+            self._member = None
+        elif not more and not output:
+            raise self._broken("the gzip stream ends too soon")
+        return output
+
+    def _decompress(self, member: zlib._Decompress, limit: int) -> bytes:
+        """Return the bytes of one step.
+
+        If it fails, half as much is tried, so that all bytes before the broken one are used.
+        """
+        count = min(_GZIP_STEP, len(self._input) - self._at)
+        while True:
+            self._member = member.copy()
+            try:
+                output = self._member.decompress(self._input[self._at : self._at + count], limit)
+            except zlib.error as error:
+                if count <= 1:
+                    wrong = _CHECKSUM.search(str(error))
+                    broken = self._wrong_checksum if wrong else self._broken
+                    raise broken(f"the gzip stream is corrupt ({error})") from None
+                count //= 2
+                continue
+            ended = self._member.eof  # then the tail can hold the same bytes again
+            rest = self._member.unused_data if ended else self._member.unconsumed_tail
+            self._at += count - len(rest)
+            return output
+
+
+_ZSTD_MAX_HEADER = 18
+_ZSTD_MAX_BLOCK = 128 << 10
+_ZSTD_MAX_WINDOW = 1 << 31  # zstd --long=31; memory is used as far as a frame fills it
+_ZSTD_RLE, _ZSTD_RESERVED = 1, 3
+
+
+def is_skippable(head: bytes) -> bool:
+    """Return whether bytes begin a skippable frame: 0x184D2A50 to 0x184D2A5F, little-endian."""
+    return head[1:4] == b"\x2a\x4d\x18" and 0x50 <= head[0] <= 0x5F
+
+
+class _Zstd(Decompressed):
+    """zstd, of any number of frames, some of them skippable.
+
+    Frames are divided into blocks here, because the library's streams either ignore that a file
+    ends too soon, or withhold the bytes before the flaw, or return bytes without bound (four stored
+    bytes can become 128 KiB).
+    """
+
+    def __init__(self, stored: Stored) -> None:
+        super().__init__(stored)
+        self._decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
+        self._frame: zstandard.ZstdDecompressionObj | None = None
+        self._checksum_bytes = 0
+        self._blocks_done = False
+        self._skipped_bytes = 0  # the rest of a frame that is skipped
+
+    def advance(self, limit: int) -> bytes | None:
+        self._sound = self._position
+        if self._skipped_bytes:
+            self._skipped_bytes -= len(self._take(min(self._skipped_bytes, STORED_BLOCK)))
+            return b""
+        if self._frame is None:
+            return b"" if self._begin_frame() else None
+        if self._blocks_done:
+            # The checksum comes last: if it is wrong, its frame has been returned already.
+            output = self._feed(self._take(self._checksum_bytes), self._wrong_checksum)
+            if not self._frame.eof:
+                raise self._broken("the zstd stream is corrupt (a frame does not end)")
+            self._frame = None
+            return output
+        head = self._take(3)
+        fields = int.from_bytes(head, "little")
+        last, kind, size = fields & 1, fields >> 1 & 3, fields >> 3
+        if kind == _ZSTD_RESERVED or (size > _ZSTD_MAX_BLOCK and kind != _ZSTD_RLE):
+            raise self._broken("the zstd stream is corrupt (a block's header)")
+        self._blocks_done = bool(last)
+        return self._feed(head + self._take(1 if kind == _ZSTD_RLE else size))
+
+    def _begin_frame(self) -> bool:
+        """Read a frame's header; return False at the end."""
+        self._fill(_ZSTD_MAX_HEADER)
+        head = self._input[self._at : self._at + _ZSTD_MAX_HEADER]
+        if not head:
+            return False
+        if is_skippable(head):
+            self._skipped_bytes = int.from_bytes(self._take(8)[4:], "little")
+            return True
+        try:
+            size = zstandard.frame_header_size(head)
+            header = zstandard.get_frame_parameters(head)
+        except zstandard.ZstdError as error:
+            if "too much memory" in str(error):
+                raise self._broken("a zstd frame has a window of over 2 GiB") from None
+            raise self._broken(f"the zstd stream is corrupt ({error})") from None
+        if header.dict_id:
+            raise self._broken(f"a zstd frame was compressed with dictionary {header.dict_id}")
+        self._begin_unit(self._position)
+        self._frame = self._decompressor.decompressobj()
+        self._checksum_bytes = 4 if header.has_checksum else 0
+        self._blocks_done = False
+        self._feed(self._take(size))
+        return True
+
+    def _feed(self, data: bytes, broken: Callable[[object], BrokenStream] | None = None) -> bytes:
+        assert self._frame is not None
+        try:
+            return self._frame.decompress(data) if data else b""
+        except zstandard.ZstdError as error:
+            raise (broken or self._broken)(f"the zstd stream is corrupt ({error})") from None
+
+    def _take(self, count: int) -> bytes:
+        if not self._fill(count):
+            self._at = len(self._input)
+            raise self._broken("the zstd stream ends too soon")
+        self._at += count
+        return self._input[self._at - count : self._at]
+
+
+_XZ_MEMORY = 256 << 20
+"""The memory of a decompressor in bytes: `xz -9` takes 65 MB, and a file may demand 4 GB."""
+
+_LZ4_STEP = 64 << 10  # maximum good bytes that an error loses
+_LZ4_READ_AHEAD = 64 << 10
+"""The bytes that pyarrow reads at once, and may not have used when it returns some."""
+_LZ4_CHECKSUM = re.compile("[cC]hecksum|frameSize")
+
+_Decompressor = bz2.BZ2Decompressor | lzma.LZMADecompressor
+
+
+class _BlockStream(Decompressed):
+    """Streams one after another, by a decompressor of the standard library.
+
+    `new` returns the decompressor of one stream; `padding` are bytes that may follow a stream.
+    """
+
+    def __init__(
+        self, stored: Stored, name: str, new: Callable[[], _Decompressor], padding: bytes = b""
+    ) -> None:
+        super().__init__(stored)
+        self._name, self._new, self._padding = name, new, padding
+        self._stream: _Decompressor | None = None
+        self._fed = 0  # where the input begins that the stream got last
+
+    def advance(self, limit: int) -> bytes | None:
+        if self._stream is None:
+            if not self._skip_padding():
+                return None
+            self._sound = self._position
+            self._begin_unit(self._position)
+            self._stream = self._new()
+        stream = self._stream
+        data = b""
+        if stream.needs_input:
+            if not self._fill(1):
+                raise self._broken(f"the {self._name} stream ends too soon")
+            self._fed = self._position
+            data, self._input, self._at = self._input[self._at :], b"", 0
+        try:
+            output = stream.decompress(data, max(limit, 1))
+        except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
+            raise self._broken(f"the {self._name} stream is corrupt ({error})") from None
+        if output:
+            self._sound = self._fed
+        if stream.eof:
+            self._input, self._at = stream.unused_data, 0
+            self._stream = None
+        return output
+
+    def _skip_padding(self) -> bool:
+        """Pass over the padding between streams; return False at the file's end."""
+        while self._fill(1):
+            rest = self._input[self._at :]
+            if self.units and self._padding:
+                rest = rest.lstrip(self._padding)
+            self._input, self._at = rest, 0
+            if rest:
+                return True
+        return False
+
+
+class _Lz4(Decompressed):
+    """LZ4 frames, by pyarrow."""
+
+    def __init__(self, stored: Stored) -> None:
+        super().__init__(stored)
+        self._reader = pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), "lz4")
+
+    def advance(self, limit: int) -> bytes | None:
+        self._sound = max(0, self._stored.position - _LZ4_READ_AHEAD)
+        try:
+            output: bytes = self._reader.read(max(1, min(limit, _LZ4_STEP)))
+        except (pa.ArrowException, OSError) as error:
+            self._stored.check(error)
+            broken = self._wrong_checksum if _LZ4_CHECKSUM.search(str(error)) else self._broken
+            raise broken(f"the LZ4 stream is corrupt ({error})") from None
+        return output or None
+
+
+_lzma = partial(lzma.LZMADecompressor, memlimit=_XZ_MEMORY)
+
+KINDS: dict[str, Callable[[Stored], Decompressed]] = {
+    "gzip": _Gzip,
+    "zstd": _Zstd,
+    "lz4": _Lz4,
+    "bz2": partial(_BlockStream, name="bzip2", new=bz2.BZ2Decompressor),
+    "xz": partial(_BlockStream, name="xz", new=partial(_lzma, lzma.FORMAT_XZ), padding=b"\0"),
+    # LZMA alone, the format that came before xz: one stream.
+    "lzma": partial(_BlockStream, name="LZMA", new=partial(_lzma, lzma.FORMAT_ALONE)),
+}
+"""The opener of a file by its compression."""

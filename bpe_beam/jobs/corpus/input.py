@@ -8,8 +8,7 @@ from dataclasses import fields
 from bpe_beam.corpus.first_records import TRIED_RECORDS, documents_without_id, unusable_records
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.reject_limits import Limit
-from bpe_beam.corpus.rejects import names_in
+from bpe_beam.corpus.rejects import Limit, names_in
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, REJECTS

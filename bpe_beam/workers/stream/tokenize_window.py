@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.reject_limits import Limit
+from bpe_beam.corpus.rejects import Limit
 from bpe_beam.errors import DataError
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
 from bpe_beam.shards.numbering import shard_name
