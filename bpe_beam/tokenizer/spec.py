@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
+from bpe_beam.tokenizer.components.component import Count
 from bpe_beam.tokenizer.components.decoders import ByteLevelDecoder, Decoder
-from bpe_beam.tokenizer.components.lengths import Padding, Truncation
 from bpe_beam.tokenizer.components.models import (
     BPE,
-    MAX_CONTENT_CHARS,
     MAX_TOKEN_CHARS,
     ErrorLocation,
     Model,
     check_id,
+    check_total_characters,
     tokens_by_id,
 )
 from bpe_beam.tokenizer.components.normalizers import Normalizer
@@ -29,19 +29,44 @@ from bpe_beam.tokenizer.components.pretokenizers import (
     ends_in_bytes,
 )
 
+Direction = Literal["Left", "Right"]
+
+
+class Truncation(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How a program that runs a model cuts texts."""
+
+    direction: Direction = "Right"
+    max_length: Count
+    strategy: Literal["LongestFirst", "OnlyFirst", "OnlySecond"]
+    stride: Count
+
+
+class FixedLength(Struct, frozen=True, forbid_unknown_fields=True):
+    """Padding to one length, in ids, whatever the texts."""
+
+    length: Count = field(name="Fixed")
+
+
+class Padding(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How a program that runs a model pads texts to one length."""
+
+    strategy: Literal["BatchLongest"] | FixedLength
+    direction: Direction
+    pad_to_multiple_of: Count | None = None
+    pad_id: Count
+    pad_type_id: Count
+    pad_token: str
+
 
 class TokenizerSpec(Struct, frozen=True):
     """The components of a tokenizer, by their names in `tokenizer.json`.
 
     Attributes:
-        model: How words become tokens.
         added_tokens: Tokens that are extracted from the text, in the order of ids.
-        normalizer: How text is changed first; None: it is not changed.
         pre_tokenizer: How text is split into words; None: the text is one word.
-        post_processor: How the tokens are changed; None: they are not changed.
         decoder: How tokens become text; None: joined with spaces, as in Hugging Face.
-        truncation: How a program that runs a model cuts texts; never applied here.
-        padding: How such a program pads them; never applied here.
+        truncation: Only stored: ids of a corpus are never cut.
+        padding: Only stored: ids of a corpus are never padded.
         folder_warning: What to tell users of the files next to the tokenizer's; None: nothing.
     """
 
@@ -99,7 +124,7 @@ class TokenizerSpec(Struct, frozen=True):
 
     def _check_added_tokens(self, tokens: dict[int, str], location: ErrorLocation) -> None:
         """Check the added tokens, and add them to `tokens`, the model's tokens by id."""
-        check_added_characters(one.content for one in self.added_tokens)
+        check_total_characters("added_tokens", (one.content for one in self.added_tokens))
         contents: set[str] = set()
         for number, token in enumerate(self.added_tokens):
             name = location.added(number)
@@ -147,15 +172,6 @@ class TokenizerSpec(Struct, frozen=True):
                     f"the bytes {byte_level.to_bytes(content)[:20]!r}; give the added token "
                     "another text"
                 )
-
-
-def check_added_characters(contents: Iterable[str]) -> None:
-    """Refuse added tokens with too many characters in total."""
-    if (characters := sum(map(len, contents))) > MAX_CONTENT_CHARS:
-        raise UsageError(
-            f"added_tokens must have at most {MAX_CONTENT_CHARS:,} characters in total, "
-            f"got {characters:,}"
-        )
 
 
 def byte_level_spec(

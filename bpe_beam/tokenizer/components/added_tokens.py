@@ -18,8 +18,6 @@ class AddedToken(Struct, frozen=True, forbid_unknown_fields=True):
     """An added token, as `tokenizer.json` describes it.
 
     Attributes:
-        id: Its id.
-        content: Its text.
         single_word: Whether it matches only between characters that are not word characters.
         lstrip: Whether it includes the whitespace before it.
         rstrip: Whether it includes the whitespace after it.
@@ -42,11 +40,8 @@ class AddedTokens:
     def __init__(self, tokens: Iterable[AddedToken]) -> None:
         tokens = tuple(tokens)
         self.ids = {token.content: token.id for token in tokens}
-        """The id of each added token, by its text."""
         self.specials = {token.content: token.id for token in tokens if token.special}
-        """The id of each special token, by its text: these are recognized only where allowed."""
         self.every = frozenset(self.ids.values())
-        """The ids of all added tokens."""
         self.plain_text = not any(
             token.single_word or token.lstrip or token.rstrip or token.normalized
             for token in tokens

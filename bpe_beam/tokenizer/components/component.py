@@ -37,7 +37,6 @@ class MetaspaceComponent(Component, frozen=True):
         prepend_scheme: Which stretches of text get the character in front, if they do not begin
             with it: `always` all, `never` none, `first` only the first of the whole text. The
             decoder removes it from the first token, but for `never`.
-        split: Whether the pre-tokenizer splits.
     """
 
     replacement: str = "\u2581"

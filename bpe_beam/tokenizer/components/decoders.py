@@ -1,9 +1,14 @@
-"""Decoders: how tokens become text again. Several form a chain, as `SequenceDecoder`."""
+"""Decoders: how tokens become text again. Several form a chain, as `SequenceDecoder`.
+
+`apply` returns the decoded strings of one text, in linear time. With `lossy`, bytes that are not
+UTF-8 become U+FFFD.
+"""
 
 from __future__ import annotations
 
 import re
-from itertools import groupby
+from collections.abc import Iterable
+from itertools import chain, groupby
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError, require_choice
@@ -16,25 +21,18 @@ from bpe_beam.tokenizer.components.component import (
 )
 from bpe_beam.tokenizer.components.patterns import Pattern
 
-_REPLACEMENT = "\ufffd".encode()
+_REPLACEMENT = "\ufffd"
 _ESCAPED_SPACE = "\u2581".encode()
 # The token of a byte in vocabularies with byte fallback. Hugging Face's parser of numbers accepts
 # a plus sign.
 _BYTE_TOKEN = re.compile(rb"<0x([0-9A-Fa-f]{2}|\+[0-9A-Fa-f])>")
+_MALFORMED_BYTE = re.compile("[\udc80-\udcff]")  # as surrogateescape decodes it
 # A decoder may lengthen a text, but a chain of a few could lengthen it without a limit.
 _MAX_GROWTH = 100
 _SPARE_BYTES = 1 << 20
 
 
-class _Decoder(Component, frozen=True):
-    """The method of all decoders."""
-
-    def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """Return the decoded strings of one text, in linear time."""
-        raise NotImplementedError
-
-
-class ByteLevelDecoder(_Decoder, frozen=True, tag="ByteLevel"):
+class ByteLevelDecoder(Component, frozen=True, tag="ByteLevel"):
     """Joins the bytes of tokens in the byte-level alphabet.
 
     The bytes of a token with a character outside of the alphabet are its own text. The settings
@@ -50,12 +48,8 @@ class ByteLevelDecoder(_Decoder, frozen=True, tag="ByteLevel"):
         return [data.decode(errors="replace").encode() if lossy else data]
 
 
-class BPEDecoder(_Decoder, frozen=True):
-    """Replaces the mark of the end of a word by a space, except after the last token.
-
-    Attributes:
-        suffix: The mark of the end of a word.
-    """
+class BPEDecoder(Component, frozen=True):
+    """Replaces the mark of the end of a word by a space, except after the last token."""
 
     suffix: str = "</w>"
 
@@ -64,23 +58,15 @@ class BPEDecoder(_Decoder, frozen=True):
         return decoded + [_replace(token, self.suffix, b"") for token in tokens[-1:]]
 
 
-# Applied in this order, each to the result of the one before.
-_CLEANUP = (
-    (b" .", b"."),
-    (b" ?", b"?"),
-    (b" !", b"!"),
-    (b" ,", b","),
-    (b" ' ", b"'"),
-    (b" n't", b"n't"),
-    (b" 'm", b"'m"),
-    (b" do not", b" don't"),
-    (b" 's", b"'s"),
-    (b" 've", b"'ve"),
-    (b" 're", b"'re"),
+CLEANUP = (
+    *((b" .", b"."), (b" ?", b"?"), (b" !", b"!"), (b" ,", b","), (b" ' ", b"'")),
+    *((b" n't", b"n't"), (b" 'm", b"'m"), (b" do not", b" don't"), (b" 's", b"'s")),
+    *((b" 've", b"'ve"), (b" 're", b"'re")),
 )
+"""The replacements of a clean-up, each applied to the result of the one before."""
 
 
-class WordPieceDecoder(_Decoder, frozen=True, tag="WordPiece"):
+class WordPieceDecoder(Component, frozen=True, tag="WordPiece"):
     """Adds a space before each token that begins a word, except the first.
 
     Attributes:
@@ -104,14 +90,13 @@ class MetaspaceDecoder(MetaspaceComponent, frozen=True, tag="Metaspace"):
     """Replaces a visible character by a space; in the first token, removes it."""
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """See `_Decoder.apply`."""
         replacement = self.replacement.encode()
         first = b" " if self.prepend_scheme == "never" else b""
         decoded = [token.replace(replacement, first) for token in tokens[:1]]
         return decoded + [token.replace(replacement, b" ") for token in tokens[1:]]
 
 
-class ByteFallback(_Decoder, frozen=True):
+class ByteFallback(Component, frozen=True):
     """Joins runs of the tokens `<0x00>` to `<0xFF>` to bytes.
 
     With `lossy` a run that is not UTF-8 becomes one U+FFFD for each of its bytes.
@@ -119,27 +104,25 @@ class ByteFallback(_Decoder, frozen=True):
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
         decoded: list[bytes] = []
-        for is_bytes, group in groupby(tokens, lambda token: bool(_BYTE_TOKEN.fullmatch(token))):
+        for is_bytes, group in groupby(tokens, _is_byte):
             run = [*group]
-            decoded += _joined_bytes(run, lossy) if is_bytes else run
+            if is_bytes:
+                data = _joined_bytes(run)
+                malformed = lossy and _MALFORMED_BYTE.search(data.decode(errors="surrogateescape"))
+                run = [_REPLACEMENT.encode()] * len(run) if malformed else [data]
+            decoded += run
         return decoded
 
 
-class Fuse(_Decoder, frozen=True):
+class Fuse(Component, frozen=True):
     """Joins all strings to one."""
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
         return [b"".join(tokens)]
 
 
-class StripDecoder(_Decoder, frozen=True, tag="Strip"):
-    """Removes a character from both ends of each string.
-
-    Attributes:
-        content: The character.
-        start: The most characters to remove at the start, at least 0.
-        stop: The most characters to remove at the end, at least 0.
-    """
+class StripDecoder(Component, frozen=True, tag="Strip"):
+    """Removes a character, at most `start` and `stop` times, from the ends of each string."""
 
     content: str
     start: TokenId
@@ -162,12 +145,10 @@ class StripDecoder(_Decoder, frozen=True, tag="Strip"):
         return token[begin:end]
 
 
-class ReplaceDecoder(_Decoder, frozen=True, tag="Replace"):
+class ReplaceDecoder(Component, frozen=True, tag="Replace"):
     """Replaces every match of a pattern, in each string by itself.
 
-    Attributes:
-        pattern: The pattern.
-        content: The replacement, without references to groups.
+    The replacement has no references to groups.
     """
 
     pattern: Pattern
@@ -181,14 +162,17 @@ class ReplaceDecoder(_Decoder, frozen=True, tag="Replace"):
             if self.pattern.text:
                 kept = token.split(self.pattern.text.encode())
             else:
-                kept = _between(token, self.pattern.byte_spans(token))
+                edges = [0, *chain(*self.pattern.byte_spans(token)), len(token)]
+                kept = [
+                    token[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)
+                ]
             limit -= sum(map(len, kept)) + len(content) * (len(kept) - 1)
             _check_growth(limit)
             decoded.append(content.join(kept))
         return decoded
 
 
-class CTC(_Decoder, frozen=True):
+class CTC(Component, frozen=True):
     """Joins the tokens of speech recognition: a token that follows itself is dropped.
 
     Attributes:
@@ -212,7 +196,7 @@ class CTC(_Decoder, frozen=True):
         return decoded
 
 
-class SentencePieceDecoder(_Decoder, frozen=True, tag="SentencePiece"):
+class SentencePieceDecoder(Component, frozen=True, tag="SentencePiece"):
     """Decodes as SentencePiece does, which Hugging Face's decoders cannot in all cases.
 
     Attributes:
@@ -239,10 +223,13 @@ class SentencePieceDecoder(_Decoder, frozen=True, tag="SentencePiece"):
         unknown, surface = self.unknown.encode(), self.unknown_surface.encode()
         decoded: list[bytes] = []
         begun = self.strip_first == "none"
-        for is_bytes, group in groupby(tokens, self._is_byte):
+        for is_bytes, group in groupby(tokens, lambda one: self.byte_fallback and _is_byte(one)):
             if is_bytes:
-                data = bytes(int(token[3:-1], 16) for token in group)
-                decoded.append(_each_byte_replaced(data) if lossy else data)
+                data = _joined_bytes(group)
+                if lossy:
+                    escaped = data.decode(errors="surrogateescape")
+                    data = _MALFORMED_BYTE.sub(_REPLACEMENT, escaped).encode()
+                decoded.append(data)
                 begun = True
                 continue
             for token in group:
@@ -257,16 +244,9 @@ class SentencePieceDecoder(_Decoder, frozen=True, tag="SentencePiece"):
                 decoded.append(text)
         return decoded
 
-    def _is_byte(self, token: bytes) -> bool:
-        return self.byte_fallback and _BYTE_TOKEN.fullmatch(token) is not None
 
-
-class SequenceDecoder(_Decoder, frozen=True, tag="Sequence"):
-    """Decoders one after the other.
-
-    Attributes:
-        decoders: The decoders in the order in which they are applied.
-    """
+class SequenceDecoder(Component, frozen=True, tag="Sequence"):
+    """Decoders one after the other."""
 
     decoders: tuple[Decoder, ...]
 
@@ -312,39 +292,17 @@ def _replace(token: bytes, mark: str, by: bytes) -> bytes:
 
 def _cleaned_up(token: bytes) -> bytes:
     """Return the token without the spaces before punctuation and English contractions."""
-    for text, replacement in _CLEANUP:
+    for text, replacement in CLEANUP:
         token = token.replace(text, replacement)
     return token
 
 
-def _joined_bytes(run: list[bytes], lossy: bool) -> list[bytes]:
-    """Return the strings of a run of byte tokens."""
-    data = bytes(int(token[3:-1], 16) for token in run)
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return [_REPLACEMENT] * len(run) if lossy else [data]
-    return [data]
+def _is_byte(token: bytes) -> bool:
+    return _BYTE_TOKEN.fullmatch(token) is not None
 
 
-def _each_byte_replaced(data: bytes) -> bytes:
-    """Return UTF-8 with U+FFFD for each byte that is not UTF-8."""
-    kept = []
-    while True:
-        try:
-            data.decode()
-        except UnicodeDecodeError as error:
-            kept += [data[: error.start], _REPLACEMENT * (error.end - error.start)]
-            data = data[error.end :]
-        else:
-            return b"".join([*kept, data])
-
-
-def _between(token: bytes, spans: list[tuple[int, int]]) -> list[bytes]:
-    """Return the parts of a token before, between and after spans."""
-    begins = [0, *(end for _, end in spans)]
-    ends = [*(start for start, _ in spans), len(token)]
-    return [token[begin:end] for begin, end in zip(begins, ends, strict=True)]
+def _joined_bytes(run: Iterable[bytes]) -> bytes:
+    return bytes(int(token[3:-1], 16) for token in run)
 
 
 def _max_bytes(tokens: list[bytes]) -> int:

@@ -39,14 +39,7 @@ _MAX_SCORE = 3.4028234663852886e38  # of 32 bits
 
 
 class ErrorLocation(Struct, frozen=True):
-    """The names of values in messages; by default their paths in `tokenizer.json`.
-
-    Attributes:
-        token: From a token of the vocabulary to its name.
-        merge: From the rank of a merge to its name.
-        added: From the number of an added token to its name.
-        setting: From a field of the model to its name.
-    """
+    """Functions that name values in messages; by default by their paths in `tokenizer.json`."""
 
     token: Callable[[str], str] = lambda token: f"model.vocab[{shortened(token)}]"
     merge: Callable[[int], str] = lambda rank: f"model.merges[{rank}]"
@@ -122,7 +115,6 @@ class WordPiece(Component, frozen=True):
     """WordPiece: from the left of a word, the longest matching token.
 
     Attributes:
-        vocab: Id by token, in the order of ids. Ids may have holes.
         unk_token: The token of a word that is not a sequence of tokens.
         continuing_subword_prefix: Added before every token of a word but the first.
         max_input_chars_per_word: The most characters of a word; a longer word is unknown.
@@ -136,30 +128,20 @@ class WordPiece(Component, frozen=True):
     def check(self, location: ErrorLocation) -> None:
         """Check the vocabulary; see `BPE.check`."""
         check_vocab(self.vocab, location)
-        if (characters := sum(map(len, self.vocab))) > MAX_CONTENT_CHARS:
-            raise UsageError(
-                f"{location.setting('vocab')}: its tokens must have at most {MAX_CONTENT_CHARS:,} "
-                f"characters together, got {characters:,}"
-            )
+        check_total_characters(location.setting("vocab"), self.vocab)
         most = self.max_input_chars_per_word
-        name = location.setting("max_input_chars_per_word")
         # The time of a word is its length times the longest token that it can contain.
-        if most > MAX_TOKEN_CHARS:
-            for token in self.vocab:
-                if len(token) > MAX_TOKEN_CHARS:
-                    raise UsageError(
-                        f"{location.token(token)}: a token of {len(token):,} characters must be at "
-                        f"most {MAX_TOKEN_CHARS:,} where {name} is {most:,}: give a smaller one"
-                    )
+        longest = max(self.vocab, key=len, default="")
+        if most > MAX_TOKEN_CHARS and len(longest) > MAX_TOKEN_CHARS:
+            name = location.setting("max_input_chars_per_word")
+            raise UsageError(
+                f"{location.token(longest)}: a token of {len(longest):,} characters must be at "
+                f"most {MAX_TOKEN_CHARS:,} where {name} is {most:,}: give a smaller one"
+            )
 
 
 class WordLevel(Component, frozen=True):
-    """Word level: a word is one token, or unknown.
-
-    Attributes:
-        vocab: Id by token, in the order of ids. Ids may have holes.
-        unk_token: The token of a word outside the vocabulary.
-    """
+    """Word level: a word is one token, or outside the vocabulary `unk_token`."""
 
     vocab: dict[str, int]
     unk_token: str = "<unk>"
@@ -194,11 +176,7 @@ class Unigram(Component, frozen=True, dict=True):
         name = location.setting("vocab")
         if not self.pieces:
             raise UsageError(f"{name} must have a piece, got none")
-        if (characters := sum(len(piece) for piece, _ in self.pieces)) > MAX_CONTENT_CHARS:
-            raise UsageError(
-                f"{name}: its pieces must have at most {MAX_CONTENT_CHARS:,} characters together, "
-                f"got {characters:,}"
-            )
+        check_total_characters(name, (piece for piece, _ in self.pieces))
         for number, (piece, score) in enumerate(self.pieces):
             if not math.isfinite(score):
                 raise UsageError(f"{name}[{number}]: the score of {shortened(piece)} is {score}")
@@ -246,11 +224,7 @@ class SentencePiece(Component, frozen=True, dict=True):
         """Check the pieces, their scores and their kinds; see `BPE.check`."""
         require_choice(location.setting("algorithm"), self.algorithm, ("bpe", "unigram"))
         name = location.setting("vocab")
-        if (characters := sum(len(piece) for piece, _, _ in self.pieces)) > MAX_CONTENT_CHARS:
-            raise UsageError(
-                f"{name}: its pieces must have at most {MAX_CONTENT_CHARS:,} characters together, "
-                f"got {characters:,}"
-            )
+        check_total_characters(name, (piece for piece, _, _ in self.pieces))
         for number, (piece, score, kind) in enumerate(self.pieces):
             where = f"{name}[{number}]"
             require_choice(where, kind, PIECE_KINDS)
@@ -281,17 +255,18 @@ class SentencePiece(Component, frozen=True, dict=True):
                 )
         known = self.of_kind("normal", "user_defined")
         for piece in self.by_falling_score():
+            where = f"{name}[{self.vocab[piece]}]"
             if len(piece) > _MAX_MERGED_CHARS:
                 raise UsageError(
-                    f"{name}[{self.vocab[piece]}]: a piece of BPE must have at most "
-                    f"{_MAX_MERGED_CHARS:,} characters, got {len(piece):,}"
+                    f"{where}: a piece of BPE must have at most {_MAX_MERGED_CHARS:,} characters, "
+                    f"got {len(piece):,}"
                 )
-            for character in piece:
-                if character not in known:
-                    raise UsageError(
-                        f"{name}[{self.vocab[piece]}]: BPE with the piece {shortened(piece)} but "
-                        f"without its character {shortened(character)} is not supported"
-                    )
+            missing = next((character for character in piece if character not in known), None)
+            if missing is not None:
+                raise UsageError(
+                    f"{where}: BPE with the piece {shortened(piece)} but without its character "
+                    f"{shortened(missing)} is not supported"
+                )
 
     def merge_rows(self) -> list[tuple[int, int, int, int]]:
         """Return all merges of BPE: the left id, the right id, what they become, and the rank."""
@@ -311,8 +286,17 @@ class SentencePiece(Component, frozen=True, dict=True):
 Model = BPE | WordPiece | WordLevel | Unigram | SentencePiece
 
 
+def check_total_characters(name: str, texts: Iterable[str]) -> None:
+    """Refuse texts with too many characters in total."""
+    if (characters := sum(map(len, texts))) > MAX_CONTENT_CHARS:
+        raise UsageError(
+            f"{name} must have at most {MAX_CONTENT_CHARS:,} characters in total, got "
+            f"{characters:,}"
+        )
+
+
 def check_vocab(vocab: dict[str, int], location: ErrorLocation) -> None:
-    """See `BPE.check`: check that all ids are valid and different, and that no token is empty."""
+    """Check that all ids are valid and different, and that no token is empty."""
     from bpe_beam import _native
 
     if _native.is_plain_vocab(vocab, MAX_ID):
@@ -355,10 +339,9 @@ def tokens_by_id(vocab: Mapping[str, int], ids: Iterable[int]) -> dict[int, str]
     return {i: tokens[at] for i, at in positions if at < len(known) and known[at] == i}
 
 
-def check_id(token_id: object, name: str) -> int:
-    """Return a token's id, which must be an integer from 0 to MAX_ID."""
+def check_id(token_id: object, name: str) -> None:
+    """Refuse a token's id that is not an integer from 0 to MAX_ID."""
     if isinstance(token_id, bool) or not isinstance(token_id, int):
         raise UsageError(f"{name}: the id {shortened(token_id)} is not an integer")
     if not 0 <= token_id <= MAX_ID:
         raise UsageError(f"{name}: the id {shortened(token_id)} is not from 0 to {MAX_ID}")
-    return token_id

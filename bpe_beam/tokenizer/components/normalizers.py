@@ -9,7 +9,8 @@ from __future__ import annotations
 from base64 import b64decode
 from typing import Any
 
-from msgspec.structs import astuple
+from msgspec import UNSET
+from msgspec.structs import astuple, replace
 
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import did_you_mean
@@ -20,7 +21,7 @@ WORD_END = r"(?<=\S)(?=\s|$)"
 """The pattern of a word's end, where whitespace or nothing follows."""
 
 _MATCHERS = {WORD_END: "word_end", " {2,}": "space_run"}
-"""The native matchers of patterns; the other one is in files made from SentencePiece models."""
+"""The native matchers of patterns; files made from SentencePiece models have the second one."""
 
 
 class _Normalizer(Component, frozen=True):
@@ -60,12 +61,7 @@ class ByteLevelNormalizer(_Normalizer, frozen=True, tag="ByteLevel"):
 
 
 class Strip(_Normalizer, frozen=True):
-    """Drops whitespace at the ends of the text.
-
-    Attributes:
-        strip_left: Whether to drop it at the beginning.
-        strip_right: Whether to drop it at the end.
-    """
+    """Drops whitespace at the ends of the text."""
 
     strip_left: bool
     strip_right: bool
@@ -76,13 +72,9 @@ class Nmt(_Normalizer, frozen=True):
 
 
 class Precompiled(_Normalizer, frozen=True):
-    """The replacements of a SentencePiece model, applied as Hugging Face applies them.
+    """The replacements of a SentencePiece model, applied as Hugging Face applies them."""
 
-    Attributes:
-        precompiled_charsmap: The replacements in base64, as the model has them.
-    """
-
-    precompiled_charsmap: str
+    precompiled_charsmap: str  # in base64
 
     def __post_init__(self) -> None:
         _check_charsmap(self.precompiled_charsmap)
@@ -122,31 +114,20 @@ class SentencePieceNormalizer(_Normalizer, frozen=True, tag="SentencePiece"):
 
 
 class Prepend(_Normalizer, frozen=True):
-    """Adds a prefix to every text that is not empty.
-
-    Attributes:
-        prepend: The prefix.
-    """
+    """Adds a prefix to every text that is not empty."""
 
     prepend: str
 
 
 class Replace(_Normalizer, frozen=True):
-    """Replaces every match of a pattern.
-
-    Attributes:
-        pattern: The pattern.
-        content: The replacement.
-    """
+    """Replaces every match of a pattern."""
 
     pattern: Pattern
     content: str
 
     def native(self) -> tuple[Any, ...]:
-        matcher: tuple[Any, ...] = self.pattern.native()
-        if self.pattern.regex in _MATCHERS:
-            matcher = (_MATCHERS[self.pattern.regex],)
-        return (self.json_type, matcher, self.content)
+        matcher = _MATCHERS.get(self.pattern.value) if self.pattern.text is UNSET else None
+        return (self.json_type, (matcher,) if matcher else self.pattern.native(), self.content)
 
 
 class BertNormalizer(_Normalizer, frozen=True):
@@ -156,7 +137,6 @@ class BertNormalizer(_Normalizer, frozen=True):
         clean_text: Whether to drop control characters and replace every whitespace by a space.
         handle_chinese_chars: Whether to add spaces around Chinese characters.
         strip_accents: Whether to drop accents; None: the same as `lowercase`.
-        lowercase: Whether to convert the text to lower case.
     """
 
     clean_text: bool = True
@@ -166,16 +146,11 @@ class BertNormalizer(_Normalizer, frozen=True):
 
     def native(self) -> tuple[Any, ...]:
         accents = self.lowercase if self.strip_accents is None else self.strip_accents
-        settings = (self.clean_text, self.handle_chinese_chars, accents, self.lowercase)
-        return (self.json_type, *settings)
+        return (self.json_type, *astuple(replace(self, strip_accents=accents)))
 
 
 class NormalizerSequence(_Normalizer, frozen=True, tag="Sequence"):
-    """One normalizer after another.
-
-    Attributes:
-        normalizers: The normalizers in the order in which they are applied.
-    """
+    """One normalizer after another."""
 
     normalizers: tuple[Normalizer, ...]
 
@@ -228,9 +203,7 @@ def _check_charsmap(charsmap: str) -> None:
 
 def normalizer_from_name(name: str) -> Normalizer | None:
     """Return a normalizer from its name on the command line."""
-    if name == "none":
-        return None
-    names = name.split("+")
+    names = [] if name == "none" else name.split("+")
     for one in names:
         if one not in _BY_NAME:
             raise UsageError(
@@ -238,6 +211,5 @@ def normalizer_from_name(name: str) -> Normalizer | None:
                 f"nfkc+lowercase, got {name!r}{did_you_mean(one, NORMALIZERS)}",
                 ("normalizer",),
             )
-    if len(names) == 1:
-        return _BY_NAME[name]
-    return NormalizerSequence(tuple(_BY_NAME[one] for one in names))
+    steps = tuple(_BY_NAME[one] for one in names)
+    return NormalizerSequence(steps) if len(steps) > 1 else next(iter(steps), None)

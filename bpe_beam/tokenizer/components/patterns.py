@@ -55,7 +55,6 @@ class NamedPattern(NamedTuple):
     """A pattern that has a name on the command line and a scanner in the native code.
 
     Attributes:
-        name: The name on the command line.
         scanner: The scanner's name in native/scan/scanners.hpp. Patterns that match the same share
             one.
         spellings: The pattern as text, in the ways in which `tokenizer.json` files spell it. A new
@@ -204,12 +203,7 @@ only.
 
 
 class Pattern(OneKey, frozen=True, rename={"text": "String", "regex": "Regex"}):
-    """What is searched for: a text, or a regular expression.
-
-    Attributes:
-        text: The text.
-        regex: The expression in the syntax of Hugging Face's engine.
-    """
+    """A text to search for, or a regular expression in the syntax of Hugging Face's engine."""
 
     text: str | UnsetType = UNSET
     regex: str | UnsetType = UNSET

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Frame = tuple[list[tuple[str, int]], list[tuple[str, int]]]
-"""The tokens before a text and those after it, each with its id."""
-
+"""The tokens before a text and the tokens after it, each with its id."""
 
 _TOKENS_BETWEEN_CHECKS = 1_000  # of the deadline
 # Unicode's White_Space: the spaces of Rust's char::is_whitespace, and so of Hugging Face; str.strip
@@ -61,21 +60,15 @@ class ByteLevelPostProcessor(_PostProcessor, frozen=True, tag="ByteLevel"):
         add_prefix_space: Whether to keep one space at the start of the text in the offsets, as if
             it had been added.
         trim_offsets: Whether to remove spaces at all.
-        use_regex: Only stored; has no effect.
     """
 
     add_prefix_space: bool = True
     trim_offsets: bool = True
-    use_regex: bool = True
+    use_regex: bool = True  # only stored
 
 
 class BertProcessing(_PostProcessor, frozen=True):
-    """BERT's frame: one token before a text and one after it.
-
-    Attributes:
-        sep: The token after the text, and its id.
-        cls: The token before it, and its id.
-    """
+    """BERT's frame: the token `cls` before a text and `sep` after it, each with its id."""
 
     sep: tuple[str, TokenId] = ("[SEP]", 102)
     cls: tuple[str, TokenId] = ("[CLS]", 101)
@@ -85,12 +78,7 @@ class BertProcessing(_PostProcessor, frozen=True):
 
 
 class RobertaProcessing(BertProcessing, frozen=True):
-    """RoBERTa's: BERT's frame, and offsets trimmed as by ByteLevel's post-processor.
-
-    Attributes:
-        trim_offsets: Whether to trim the offsets.
-        add_prefix_space: As in `ByteLevelPostProcessor`.
-    """
+    """RoBERTa's: BERT's frame, and offsets trimmed as by `ByteLevelPostProcessor`."""
 
     sep: tuple[str, TokenId] = ("</s>", 2)
     cls: tuple[str, TokenId] = ("<s>", 0)
@@ -99,24 +87,14 @@ class RobertaProcessing(BertProcessing, frozen=True):
 
 
 class TemplateReference(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a template piece refers to.
-
-    Attributes:
-        id: Which text, "A" or "B"; or the name of special tokens.
-        type_id: Only stored; has no effect.
-    """
+    """What a template piece refers to: the text "A" or "B", or special tokens by their name."""
 
     id: str
-    type_id: Count
+    type_id: Count  # only stored
 
 
 class TemplatePiece(OneKey, frozen=True, rename={"text": "Sequence", "special": "SpecialToken"}):
-    """A text or special tokens in a template: one of the two.
-
-    Attributes:
-        text: The text.
-        special: The special tokens that are added.
-    """
+    """A text or special tokens in a template: one of the two."""
 
     text: TemplateReference | UnsetType = UNSET
     special: TemplateReference | UnsetType = UNSET
@@ -128,13 +106,7 @@ class TemplatePiece(OneKey, frozen=True, rename={"text": "Sequence", "special": 
 
 
 class SpecialToken(Struct, frozen=True, forbid_unknown_fields=True):
-    """The tokens of a name in a template.
-
-    Attributes:
-        id: The name.
-        ids: The tokens' ids.
-        tokens: The tokens, one for each id.
-    """
+    """The tokens, and an id for each, of a name in a template."""
 
     id: str
     ids: tuple[TokenId, ...]
@@ -154,7 +126,6 @@ class TemplateProcessing(_PostProcessor, frozen=True):
     Attributes:
         single: The template of one text; it has the text A once.
         pair: The template of two texts; only stored.
-        special_tokens: The special tokens by their names in the templates.
     """
 
     single: tuple[TemplatePiece, ...]
@@ -186,11 +157,7 @@ class TemplateProcessing(_PostProcessor, frozen=True):
 
 
 class SequencePostProcessor(_PostProcessor, frozen=True, tag="Sequence"):
-    """Post-processors one after the other.
-
-    Attributes:
-        processors: The post-processors in the order in which they are applied.
-    """
+    """Post-processors one after the other."""
 
     processors: tuple[PostProcessor, ...]
 

@@ -28,12 +28,11 @@ class ByteLevelPreTokenizer(Component, frozen=True, tag="ByteLevel"):
 
     Attributes:
         add_prefix_space: Whether to add a space before a text that does not begin with one.
-        trim_offsets: Only stored; it has no effect in a pre-tokenizer, as in Hugging Face.
         use_regex: Whether to split at all.
     """
 
     add_prefix_space: bool = False
-    trim_offsets: bool = True
+    trim_offsets: bool = True  # only stored: it has no effect in a pre-tokenizer
     use_regex: bool = True
 
     def steps(self) -> Steps:
@@ -79,24 +78,16 @@ class UnicodeScripts(_Scanned, frozen=True):
 
 
 class FixedLength(Component, frozen=True):
-    """Splits into words of a fixed length; the last may be shorter.
+    """Splits into words of a fixed length; the last may be shorter."""
 
-    Attributes:
-        length: The number of characters, at least 1.
-    """
-
-    length: Annotated[int, Meta(ge=1, le=2**63 - 1)] = 5
+    length: Annotated[int, Meta(ge=1, le=2**63 - 1)] = 5  # characters
 
     def steps(self) -> Steps:
         return [("fixed_length", self.length)]
 
 
 class CharDelimiterSplit(Component, frozen=True):
-    """The texts between the occurrences of one character.
-
-    Attributes:
-        delimiter: The character.
-    """
+    """The texts between the occurrences of one character."""
 
     delimiter: str
 
@@ -121,11 +112,7 @@ class Metaspace(MetaspaceComponent, frozen=True):
 
 
 class Digits(Component, frozen=True):
-    """Separates numbers from other text.
-
-    Attributes:
-        individual_digits: Whether to split numbers into digits.
-    """
+    """Separates numbers from other text, and on request their digits."""
 
     individual_digits: bool
 
@@ -134,11 +121,7 @@ class Digits(Component, frozen=True):
 
 
 class Punctuation(Component, frozen=True):
-    """Splits at punctuation.
-
-    Attributes:
-        behavior: How each punctuation character is kept.
-    """
+    """Splits at punctuation."""
 
     behavior: str = "Isolated"
 
@@ -152,13 +135,7 @@ class Punctuation(Component, frozen=True):
 
 
 class Split(Component, frozen=True):
-    """Splits at the matches of a pattern.
-
-    Attributes:
-        pattern: The pattern.
-        behavior: How the matches are kept.
-        invert: Whether the texts between the matches are the matches.
-    """
+    """Splits at the matches of a pattern; with `invert`, at the texts between them."""
 
     pattern: Pattern
     behavior: str
@@ -177,11 +154,7 @@ class Split(Component, frozen=True):
 
 
 class PreTokenizerSequence(Component, frozen=True, tag="Sequence"):
-    """Pre-tokenizers one after the other, each on the texts of the one before.
-
-    Attributes:
-        pretokenizers: The pre-tokenizers in the order in which they are applied.
-    """
+    """Pre-tokenizers one after the other, each on the texts of the one before."""
 
     pretokenizers: tuple[PreTokenizer, ...]
 
@@ -207,11 +180,9 @@ PreTokenizer = (
 
 def flat(pre_tokenizer: PreTokenizer | None) -> list[PreTokenizer]:
     """Return the pre-tokenizers of a sequence, and of sequences in it, in order."""
-    if pre_tokenizer is None:
-        return []
     if isinstance(pre_tokenizer, PreTokenizerSequence):
         return [one for inner in pre_tokenizer.pretokenizers for one in flat(inner)]
-    return [pre_tokenizer]
+    return [] if pre_tokenizer is None else [pre_tokenizer]
 
 
 def ends_in_bytes(pre_tokenizer: PreTokenizer | None) -> bool:
@@ -251,8 +222,8 @@ def _scanner_of_first(parts: list[PreTokenizer]) -> tuple[str | None, int]:
         whole = _deepseek_v3()
         if tuple(parts[: len(whole)]) == whole:
             return "deepseek_v3", len(whole)
-    single = len(parts) > 1 and parts[0] == Digits(individual_digits=True)
-    if single and parts[1].steps() == [("scan", "gpt2")]:
+    digits_first = len(parts) > 1 and first == Digits(individual_digits=True)
+    if digits_first and parts[1].steps() == [("scan", "gpt2")]:
         return "digits_gpt2", 2
     return None, 1
 
@@ -303,35 +274,23 @@ def pretokenizer_from_name(name: str, *, byte_level: bool = False) -> PreTokeniz
     return whole if splitting is None else PreTokenizerSequence((*flat(splitting), whole))
 
 
-def _near(name: str) -> str:
-    """Return the question whether a known name was meant; "" if none is near."""
-    wanted = name.lower().replace("-", "")
-    known = (*PRETOKENIZERS, *_OTHER_NAMES)
-    near = did_you_mean(wanted, known)
-    for other, own in _OTHER_NAMES.items():
-        near = near.replace(f" {other}?", f" {own}?")
-    return near
-
-
 def _splitting(name: str) -> PreTokenizer | None:
     """Return what splits a text, by its name; None for `none`."""
-    if name == "none":
-        return None
-    if name in _BY_NAME:
-        return _BY_NAME[name]
+    if name == "none" or name in _BY_NAME:
+        return _BY_NAME.get(name)
     if name == "deepseek_v3":
         return PreTokenizerSequence(_deepseek_v3())
     if name == "digits_gpt2":
         gpt2 = Split(Pattern(regex=NAMED_PATTERNS["gpt2"].expression), "Isolated", invert=False)
         return PreTokenizerSequence((Digits(individual_digits=True), gpt2))
     if name in NAMED_PATTERNS:
-        pattern = Pattern(regex=NAMED_PATTERNS[name].expression)
-    elif name.startswith(_REGEX):
-        pattern = Pattern.from_regex(name.removeprefix(_REGEX))
-    else:
-        raise UsageError(
-            f"must be one of {', '.join(PRETOKENIZERS)}, or regex:PATTERN, got {name!r}"
-            f"{_near(name)}",
-            ("pretokenizer",),
-        )
-    return Split(pattern, "Isolated", invert=False)
+        return Split(Pattern(regex=NAMED_PATTERNS[name].expression), "Isolated", invert=False)
+    if name.startswith(_REGEX):
+        return Split(Pattern.from_regex(name.removeprefix(_REGEX)), "Isolated", invert=False)
+    near = did_you_mean(name.lower().replace("-", ""), (*PRETOKENIZERS, *_OTHER_NAMES))
+    for other, own in _OTHER_NAMES.items():
+        near = near.replace(f" {other}?", f" {own}?")
+    raise UsageError(
+        f"must be one of {', '.join(PRETOKENIZERS)}, or regex:PATTERN, got {name!r}{near}",
+        ("pretokenizer",),
+    )

@@ -18,7 +18,6 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.components import decoders, normalizers, postprocessors, pretokenizers
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
-from bpe_beam.tokenizer.components.lengths import Padding, Truncation
 from bpe_beam.tokenizer.components.models import (
     BPE,
     MAX_ID,
@@ -28,11 +27,12 @@ from bpe_beam.tokenizer.components.models import (
     Unigram,
     WordLevel,
     WordPiece,
+    check_total_characters,
     in_order_of_ids,
 )
 from bpe_beam.tokenizer.files.hugging_face_ids import with_added_in_vocabulary
 from bpe_beam.tokenizer.files.json_node import MAX_FILE_BYTES, Node, parse
-from bpe_beam.tokenizer.spec import TokenizerSpec, check_added_characters
+from bpe_beam.tokenizer.spec import Padding, TokenizerSpec, Truncation
 
 if TYPE_CHECKING:
     from bpe_beam.storage import PathName, Storage
@@ -191,7 +191,7 @@ def _read_added_tokens(node: Node) -> tuple[AddedToken, ...]:
     contents = (row.get("content") for row in rows if isinstance(row, dict))
     # Checked first: a million tokens take seconds and a gigabyte more.
     try:
-        check_added_characters(each for each in contents if isinstance(each, str))
+        check_total_characters("added_tokens", (one for one in contents if isinstance(one, str)))
     except UsageError as error:
         raise UsageError(f"{node.source}: {error}") from None
     tokens = [item.struct(AddedToken) for item in node.items()]

@@ -192,7 +192,7 @@ def test_unigram() -> None:
         ("vocab", [["a"]], r"model.vocab\[0\]: must be `array` of length 2"),
         ("vocab", [["a", "b"]], r"model.vocab\[0\]\[1\]: must be `float`"),
         ("vocab", [["a", 1e400]], r"not JSON|model.vocab\[0\]: the score of \"a\" is inf"),
-        ("vocab", [["a" * 4097, 1]] * 2048, "at most 8,388,608 characters together, got 8,390,656"),
+        ("vocab", [["a" * 4097, 1]] * 2048, "at most 8,388,608 characters in total, got 8,390,656"),
         ("unk_id", 3, "model.unk_id must be the id of a piece, below 3, got 3"),
         ("unk_id", -1, "model.unk_id: must be `int` >= 0"),
         ("byte_fallback", 1, "model.byte_fallback: must be `bool`"),

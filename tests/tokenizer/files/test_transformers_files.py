@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from bpe_beam import Tokenizer
 from bpe_beam.errors import UsageError
-from bpe_beam.tokenizer.components.lengths import Padding
 from bpe_beam.tokenizer.components.models import WordPiece
 from bpe_beam.tokenizer.components.pretokenizers import ByteLevelPreTokenizer
 from bpe_beam.tokenizer.files.transformers_files import (
@@ -18,7 +17,7 @@ from bpe_beam.tokenizer.files.transformers_files import (
     special_tokens_map,
     tokenizer_config,
 )
-from bpe_beam.tokenizer.spec import TokenizerSpec
+from bpe_beam.tokenizer.spec import Padding, TokenizerSpec
 
 pytestmark = pytest.mark.quick
 
