@@ -12,7 +12,7 @@ from bpe_beam.errors import UsageError, require
 from bpe_beam.jobs.input_folders import kind_of_tokens, refuse_unlike
 from bpe_beam.jobs.output import prepare_file, write_json, write_stdout
 from bpe_beam.progress import Progress
-from bpe_beam.settings.token_folders import BlendSettings
+from bpe_beam.settings.blend import BlendSettings
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.storage import Storage, redact

@@ -42,7 +42,7 @@ from bpe_beam.jobs.input_folders import (
 )
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress
-from bpe_beam.settings.token_folders import ConvertSettings
+from bpe_beam.settings.convert import ConvertSettings
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import ShardOrigin
 from bpe_beam.shards.formats.trainer_columns import require_columns

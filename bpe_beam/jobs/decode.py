@@ -9,8 +9,8 @@ import msgspec
 from bpe_beam.errors import DataError
 from bpe_beam.jobs.output import prompt_on_terminal, read_stdin, write_stdout
 from bpe_beam.progress import Progress
+from bpe_beam.settings.decode import DecodeSettings
 from bpe_beam.settings.parsing import parse_ids
-from bpe_beam.settings.tokenizers import DecodeSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 

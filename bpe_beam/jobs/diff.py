@@ -22,7 +22,7 @@ from bpe_beam.jobs.input_folders import short_names
 from bpe_beam.jobs.output import write_json
 from bpe_beam.messages import and_more
 from bpe_beam.progress import Progress
-from bpe_beam.settings.tokenizers import DiffSettings
+from bpe_beam.settings.diff import DiffSettings
 from bpe_beam.storage import Storage
 from bpe_beam.terminal import Terminal, visible
 from bpe_beam.tokenizer.tokenizer import Tokenizer

@@ -11,7 +11,7 @@ import msgspec
 from bpe_beam.errors import DataError
 from bpe_beam.jobs.output import prompt_on_terminal, read_stdin
 from bpe_beam.progress import Progress
-from bpe_beam.settings.tokenizers import EncodeSettings
+from bpe_beam.settings.encode import EncodeSettings
 from bpe_beam.storage import Storage
 from bpe_beam.terminal import Terminal, visible
 from bpe_beam.tokenizer.tokenizer import Tokenizer

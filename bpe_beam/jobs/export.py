@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from bpe_beam.jobs.output import write_stdout
 from bpe_beam.progress import Progress
-from bpe_beam.settings.tokenizers import ExportSettings
+from bpe_beam.settings.export import ExportSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.files import sentencepiece_writing, tiktoken_file, transformers_files
 from bpe_beam.tokenizer.files.hugging_face_ids import check_ids

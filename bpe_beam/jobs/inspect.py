@@ -18,7 +18,7 @@ from bpe_beam.folders.artifact_names import (
 )
 from bpe_beam.folders.folder_kind import A_TOKENIZER, COUNTS, SHARDS, WINDOWS, kind_of
 from bpe_beam.progress import Progress
-from bpe_beam.settings.tokenizers import InspectSettings
+from bpe_beam.settings.inspect import InspectSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import is_local
 from bpe_beam.tokenizer.display import describe, model_in_words, text_of

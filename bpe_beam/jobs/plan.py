@@ -15,7 +15,7 @@ from bpe_beam.jobs.corpus.summary import inputs_summary
 from bpe_beam.jobs.output import prepare_file, write_json
 from bpe_beam.messages import first_few, format_bytes, quoted
 from bpe_beam.progress import Progress
-from bpe_beam.settings.count import PlanSettings
+from bpe_beam.settings.plan import PlanSettings
 from bpe_beam.storage import Storage
 
 _FEW = 5

@@ -18,10 +18,10 @@ from bpe_beam.jobs.verify import VerifySummary
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings
-from bpe_beam.settings.machine import QuickstartSettings
-from bpe_beam.settings.token_folders import VerifySettings
+from bpe_beam.settings.quickstart import QuickstartSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.settings.train import TrainSettings
+from bpe_beam.settings.verify import VerifySettings
 from bpe_beam.storage import Storage
 
 VOCAB_SIZE = 8000

@@ -25,7 +25,7 @@ from bpe_beam.jobs.tokenize.inputs import (
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress
 from bpe_beam.settings.field import identity_of
-from bpe_beam.settings.tokenize import StreamTokenizeSettings
+from bpe_beam.settings.stream_tokenize import StreamTokenizeSettings
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.shard_rows import NO_CHANGES, Totals
 from bpe_beam.storage import Storage, redact

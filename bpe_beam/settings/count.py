@@ -1,4 +1,4 @@
-"""Settings of `count`, and of `plan`."""
+"""Settings of `count`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from bpe_beam.settings.common import (
     DEFAULT_NORMALIZER,
     DEFAULT_PRETOKENIZER,
-    LISTING,
-    MESSAGES,
     InputSettings,
     RunSettings,
     dry_run_option,
@@ -58,13 +56,7 @@ class CountSettings(WordSettings):
         """Refuse paths that the workers cannot reach."""
         require_reachable(self.run.runner, inputs=self.input.inputs, output=(self.output,))
 
-
-@dataclass(frozen=True)
-class PlanSettings(Settings):
-    """Settings of `plan`: a corpus whose plan is shown."""
-
-    input: InputSettings = part(InputSettings, only=LISTING)
-    output: str | None = option(
-        None, metavar="F", help="Write the whole plan as JSON to this path or URL; - is stdout."
-    )
-    run: RunSettings = part(RunSettings, RunSettings(), only=MESSAGES)
+    @property
+    def only_estimates(self) -> bool:
+        """See `Settings`."""
+        return self.dry_run

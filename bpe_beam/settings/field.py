@@ -193,7 +193,7 @@ class Settings:
     @property
     def only_estimates(self) -> bool:
         """Whether the command estimates the costs of the job instead of running it."""
-        return bool(getattr(self, "dry_run", False))
+        return False
 
 
 def own_options(settings: type[Settings]) -> tuple[Option, ...]:

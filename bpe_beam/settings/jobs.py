@@ -17,7 +17,7 @@ class Job(msgspec.Struct, frozen=True, dict=True):
 
     Attributes:
         settings_name: Module and class of its settings in `bpe_beam.settings`. A command imports
-            this module only when it needs the options.
+            the settings of its own job only.
         summary: Its purpose in a line.
         example: Command lines that work unchanged.
         note: The end of its help.
@@ -81,14 +81,14 @@ JOBS: dict[str, Job] = {
         "      --append '<|endoftext|>' --output tokens/",
     ),
     "stream-tokenize": Job(
-        "tokenize.StreamTokenizeSettings",
+        "stream_tokenize.StreamTokenizeSettings",
         "turn files into token shards as they arrive, each file once",
         "bpe-beam stream-tokenize --runner FlinkRunner --flink_master localhost:8081 \\\n"
         "      --tokenizer tok/tokenizer.json --input 's3://bucket/in/**/*.jsonl' --output out/",
         "Requires a runner that supports streaming. Each window is a folder that verify can check.",
     ),
     "convert": Job(
-        "token_folders.ConvertSettings",
+        "convert.ConvertSettings",
         "write token shards again, in another format or another number of shards",
         "bpe-beam convert tokens/ --format parquet --output tokens-parquet/\n"
         "  bpe-beam convert tokens-1/ tokens-2/ --shards 64 --output tokens/",
@@ -96,13 +96,13 @@ JOBS: dict[str, Job] = {
         "document in memory.",
     ),
     "verify": Job(
-        "token_folders.VerifySettings",
+        "verify.VerifySettings",
         "read every shard back and check it",
         "bpe-beam verify tokens/",
         "Exit code 1 if any check fails.",
     ),
     "blend": Job(
-        "token_folders.BlendSettings",
+        "blend.BlendSettings",
         "print the weighted list of shards that Megatron-LM reads",
         "bpe-beam blend web/ books/ --weights 0.8,0.2 --sequences sequences.json",
         "Give the list to Megatron with --data-args-path, and the file of --sequences with "
@@ -117,25 +117,25 @@ JOBS: dict[str, Job] = {
         resumes=False,
     ),
     "diff": Job(
-        "tokenizers.DiffSettings",
+        "diff.DiffSettings",
         "show the differences between two tokenizers, and the words that they encode differently",
         "bpe-beam diff tok-old/ tok-new/ --counts counts/",
         "Exit code 0 if nothing differs, 1 if something differs, 2 after an error.",
         verdict="same",
     ),
     "encode": Job(
-        "tokenizers.EncodeSettings",
+        "encode.EncodeSettings",
         "convert a text to token ids, on one line",
         "bpe-beam encode --tokenizer tok/tokenizer.json --show 'Hello, world'",
     ),
     "decode": Job(
-        "tokenizers.DecodeSettings",
+        "decode.DecodeSettings",
         "convert token ids to text",
         "bpe-beam decode --tokenizer tok/tokenizer.json 15496 11 995",
         "Writes the bytes of the text unchanged; on a terminal also a newline.",
     ),
     "export": Job(
-        "tokenizers.ExportSettings",
+        "export.ExportSettings",
         "write a tokenizer in the format of another library, with the same ids",
         "bpe-beam export tok/ --format sentencepiece --output tokenizer.model\n"
         "  bpe-beam export tokenizer.model --format transformers --output tok-hf/",
@@ -144,35 +144,35 @@ JOBS: dict[str, Job] = {
         "special tokens nor the pre-tokenizer.",
     ),
     "inspect": Job(
-        "tokenizers.InspectSettings",
+        "inspect.InspectSettings",
         "show the content of a tokenizer, a counts folder or a folder of shards",
         "bpe-beam inspect tok/tokenizer.json",
     ),
     "plan": Job(
-        "count.PlanSettings",
+        "plan.PlanSettings",
         "show the files that a job would read, and its splits",
         "bpe-beam plan --input 'data/**/*.jsonl.zst'",
         "Reads only the first bytes of each file.",
     ),
     "counts merge": Job(
-        "counts.MergeCountsSettings",
+        "counts.merge.MergeCountsSettings",
         "add counts folders up, as if all their texts had been counted together",
         "bpe-beam counts merge counts-2023/ counts-2024/ --output counts/",
         "All folders must have the same normalizer, pre-tokenizer and special tokens. Either all "
         "or none of them must be counted by source.",
     ),
     "counts show": Job(
-        "counts.ShowCountsSettings",
+        "counts.show.ShowCountsSettings",
         "print the most frequent words of a counts folder, with their counts by source",
         "bpe-beam counts show counts/ --top 50",
     ),
     "counts filter": Job(
-        "counts.FilterCountsSettings",
+        "counts.filter.FilterCountsSettings",
         "write a counts folder without rare words, or with only some sources",
         "bpe-beam counts filter counts/ --min-count 2 --output counts-2/",
     ),
     "doctor": Job(
-        "machine.DoctorSettings",
+        "doctor.DoctorSettings",
         "show which runners, stores and extras work on this machine, and what is missing",
         "bpe-beam doctor\n  bpe-beam doctor s3://bucket/corpus --format json",
         "Shows no secrets, and sends requests only to the stores of the given paths. Exit code 1 "
@@ -180,7 +180,7 @@ JOBS: dict[str, Job] = {
         verdict="works",
     ),
     "quickstart": Job(
-        "machine.QuickstartSettings",
+        "quickstart.QuickstartSettings",
         "try train, tokenize and verify on the sources of Python's standard library",
         "bpe-beam quickstart",
     ),

@@ -272,6 +272,11 @@ class TrainingSettings(Settings):
         """The pre-tokenizer of a corpus that is counted."""
         return self.pretokenizer or DEFAULT_PRETOKENIZER
 
+    @property
+    def only_estimates(self) -> bool:
+        """See `Settings`."""
+        return self.dry_run
+
     def check(self) -> None:
         """Refuse settings that exclude one another."""
         require(

@@ -13,12 +13,14 @@ from bpe_beam.cli import main as cli
 from bpe_beam.cli.arguments import read_arguments, settings_of
 from bpe_beam.corpus.read_settings import pairs_of
 from bpe_beam.settings.count import CountSettings
+from bpe_beam.settings.decode import DecodeSettings
+from bpe_beam.settings.encode import EncodeSettings
+from bpe_beam.settings.inspect import InspectSettings
 from bpe_beam.settings.jobs import JOBS
-from bpe_beam.settings.machine import QuickstartSettings
-from bpe_beam.settings.token_folders import VerifySettings
+from bpe_beam.settings.quickstart import QuickstartSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
-from bpe_beam.settings.tokenizers import DecodeSettings, EncodeSettings, InspectSettings
 from bpe_beam.settings.train import TrainSettings
+from bpe_beam.settings.verify import VerifySettings
 
 pytestmark = pytest.mark.quick
 

@@ -188,7 +188,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["--help"], ["argparse", "bpe_beam.settings.field"]),
         (["--version"], ["argparse", "bpe_beam.settings.field"]),
         (["cuont"], ["argparse", "bpe_beam.settings.field"]),
-        (["train", "--help"], ["bpe_beam.settings.token_folders", "bpe_beam.tokenizer.tokenizer"]),
+        (["train", "--help"], ["bpe_beam.settings.verify", "bpe_beam.tokenizer.tokenizer"]),
     ],
 )
 def test_starting_loads_nothing_heavy(argv: list[str], others: list[str]) -> None:

@@ -26,8 +26,8 @@ from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.jobs import tokenize, verify
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, RunSettings
-from bpe_beam.settings.token_folders import VerifySettings
 from bpe_beam.settings.tokenize import TokenizeSettings
+from bpe_beam.settings.verify import VerifySettings
 from bpe_beam.shards.manifest import Manifest
 from bpe_beam.storage import Storage
 

@@ -36,8 +36,8 @@ from bpe_beam.jobs import count, tokenize, verify
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.count import CountSettings
-from bpe_beam.settings.token_folders import VerifySettings
 from bpe_beam.settings.tokenize import TokenizeSettings
+from bpe_beam.settings.verify import VerifySettings
 from bpe_beam.shards.manifest import Manifest
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import TokenlessSplit, Totals

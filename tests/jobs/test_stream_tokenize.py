@@ -17,7 +17,8 @@ from bpe_beam.errors import UsageError
 from bpe_beam.jobs import stream_tokenize
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, RunSettings
-from bpe_beam.settings.tokenize import StreamTokenizeSettings, TokenizeSettings
+from bpe_beam.settings.stream_tokenize import StreamTokenizeSettings
+from bpe_beam.settings.tokenize import TokenizeSettings
 
 
 @pytest.fixture

@@ -10,11 +10,13 @@ import pytest
 from bpe_beam.errors import UsageError
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.count import CountSettings
-from bpe_beam.settings.machine import QuickstartSettings
-from bpe_beam.settings.token_folders import VerifySettings
+from bpe_beam.settings.decode import DecodeSettings
+from bpe_beam.settings.encode import EncodeSettings
+from bpe_beam.settings.inspect import InspectSettings
+from bpe_beam.settings.quickstart import QuickstartSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
-from bpe_beam.settings.tokenizers import DecodeSettings, EncodeSettings, InspectSettings
 from bpe_beam.settings.train import TrainSettings
+from bpe_beam.settings.verify import VerifySettings
 
 pytestmark = pytest.mark.quick
 

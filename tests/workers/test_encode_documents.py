@@ -19,8 +19,8 @@ from bpe_beam import Tokenizer
 from bpe_beam.jobs import tokenize, verify
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, RunSettings
-from bpe_beam.settings.token_folders import VerifySettings
 from bpe_beam.settings.tokenize import TokenizeSettings
+from bpe_beam.settings.verify import VerifySettings
 from bpe_beam.shards.formats import megatron
 
 QUIET = Progress("none", stream=io.StringIO())

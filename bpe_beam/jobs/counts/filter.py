@@ -21,7 +21,7 @@ from bpe_beam.counts.manifest import (
 from bpe_beam.jobs.counts import shared
 from bpe_beam.jobs.input_folders import refuse_own_folder
 from bpe_beam.progress import Progress
-from bpe_beam.settings.counts import FilterCountsSettings
+from bpe_beam.settings.counts.filter import FilterCountsSettings
 from bpe_beam.settings.field import identity_of
 from bpe_beam.storage import Storage
 

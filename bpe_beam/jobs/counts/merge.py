@@ -28,7 +28,7 @@ from bpe_beam.jobs.counts import shared
 from bpe_beam.jobs.input_folders import refuse_own_folder, refuse_twice
 from bpe_beam.messages import list_few
 from bpe_beam.progress import Progress
-from bpe_beam.settings.counts import MergeCountsSettings
+from bpe_beam.settings.counts.merge import MergeCountsSettings
 from bpe_beam.storage import Storage
 
 

@@ -17,7 +17,8 @@ from bpe_beam.folders.output_folder import RestoredFolder, RestoredTask
 from bpe_beam.jobs.corpus.summary import Rows, source_figures
 from bpe_beam.messages import command, list_few
 from bpe_beam.progress import Progress
-from bpe_beam.settings.counts import FilterCountsSettings, MergeCountsSettings
+from bpe_beam.settings.counts.filter import FilterCountsSettings
+from bpe_beam.settings.counts.merge import MergeCountsSettings
 from bpe_beam.storage import Storage
 
 

@@ -16,7 +16,7 @@ from bpe_beam.counts.artifact import added_up, read_part
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
 from bpe_beam.jobs.counts import shared
 from bpe_beam.progress import Progress
-from bpe_beam.settings.counts import ShowCountsSettings
+from bpe_beam.settings.counts.show import ShowCountsSettings
 from bpe_beam.storage import Storage
 
 _MAX_COLUMNS = 8

@@ -14,7 +14,7 @@ from bpe_beam.jobs.doctor import machine, runners, stores
 from bpe_beam.jobs.doctor.checks import Check, within
 from bpe_beam.jobs.output import write_json
 from bpe_beam.progress import Progress
-from bpe_beam.settings.machine import DoctorSettings
+from bpe_beam.settings.doctor import DoctorSettings
 from bpe_beam.terminal import Terminal, visible
 
 _STYLES = {"works": "green", "missing": "yellow", "fails": "red", "unknown": "cyan"}

@@ -20,7 +20,7 @@ from bpe_beam.jobs.tokenize.documents import TokenizeSummary, tokenize_documents
 from bpe_beam.jobs.tokenize.inputs import TokenizeInputs
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress
-from bpe_beam.settings.token_folders import ConvertSettings
+from bpe_beam.settings.convert import ConvertSettings
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import limit_of
 from bpe_beam.storage import Storage

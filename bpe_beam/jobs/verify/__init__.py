@@ -33,7 +33,7 @@ from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.messages import and_more
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings
-from bpe_beam.settings.token_folders import VerifySettings
+from bpe_beam.settings.verify import VerifySettings
 from bpe_beam.shards.manifest import Manifest, read_manifest, tokens_folders
 from bpe_beam.shards.verify import VerifyReport, verify
 from bpe_beam.storage import Storage, redact

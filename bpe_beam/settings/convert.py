@@ -1,17 +1,11 @@
-"""Settings of the jobs on folders of shards: `convert`, `verify` and `blend`."""
+"""Settings of `convert`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from bpe_beam.errors import require
-from bpe_beam.settings.common import (
-    MESSAGES,
-    InputSettings,
-    RunSettings,
-    columns_option,
-    output_option,
-)
+from bpe_beam.settings.common import RunSettings, columns_option, output_option
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import Settings, option, part
 from bpe_beam.shards.formats import SHARD_FORMATS
@@ -66,52 +60,3 @@ class ConvertSettings(Settings):
             "convert has no template; count and tokenize have one",
         )
         require_reachable(self.run.runner, folders=self.folders, output=(self.output,))
-
-
-@dataclass(frozen=True)
-class VerifySettings(Settings):
-    """Settings of `verify`: folders that are read back."""
-
-    folders: tuple[str, ...] = option(
-        flag="folder",
-        metavar="DIR",
-        kind="many",
-        help="Folders that tokenize, convert, WriteTokens, count or train wrote. If a folder "
-        "contains one folder per format, or train and validation, all of them are verified.",
-    )
-    full: bool = option(False, help="Also encode the corpus again and compare every token.")
-    input: InputSettings | None = part(
-        InputSettings,
-        None,
-        only=("inputs",),
-        helps={
-            "inputs": "The corpus at its current location. Its files are compared with the "
-            "files that were tokenized. Paths, URLs, folders, globs, or @FILE."
-        },
-    )
-    run: RunSettings = part(RunSettings, RunSettings(), only=("workers", "progress", *MESSAGES))
-
-
-@dataclass(frozen=True)
-class BlendSettings(Settings):
-    """Settings of `blend`: folders of Megatron shards as a list for Megatron-LM."""
-
-    folders: tuple[str, ...] = option(
-        flag="folders", metavar="DIR", kind="many", help="Folders of Megatron shards."
-    )
-    weights: tuple[str, ...] | None = option(
-        None,
-        metavar="W,W,...",
-        kind="list",
-        help="Weights of the folders in the same order, such as 0.3,0.7: the share of training "
-        "samples from each folder. Weight 0 excludes a folder.",
-        default_help="none, so Megatron uses the sizes",
-        parse=lambda texts: tuple(weight for text in texts for weight in text.split(",")),
-    )
-    sequences: str | None = option(
-        None,
-        metavar="F",
-        help="Write the number of sequences and documents of each shard to this path or URL, for "
-        "Megatron's --per-dataset-sequences-path.",
-    )
-    run: RunSettings = part(RunSettings, RunSettings(), only=MESSAGES)

@@ -1,4 +1,4 @@
-"""Settings of `doctor` and `quickstart`, which try what works on this machine."""
+"""Settings of `doctor`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,3 @@ class DoctorSettings(Settings):
     )
     format: str = option("text", choices=OUTPUT_FORMATS, help="Format of the result on stdout.")
     run: RunSettings = part(RunSettings, RunSettings(), only=MESSAGES)
-
-
-@dataclass(frozen=True)
-class QuickstartSettings(Settings):
-    """Settings of `quickstart`: train, tokenize and verify on text that every machine has."""
-
-    output: str = option("bpe-beam-quickstart", metavar="DIR", help="Folder for all results.")
-    run: RunSettings = part(RunSettings, RunSettings())

@@ -1,0 +1,30 @@
+"""Settings of `counts filter`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bpe_beam.errors import require
+from bpe_beam.settings.common import WRITING, RunSettings, output_option
+from bpe_beam.settings.counts.shared import folder_option, min_count_option, sources_option
+from bpe_beam.settings.field import Settings, part
+
+
+@dataclass(frozen=True)
+class FilterCountsSettings(Settings):
+    """Settings of `counts filter`: a counts folder to a smaller one."""
+
+    folder: str = folder_option()
+    output: str = output_option("new counts")
+    min_count: int = min_count_option("Drop", identity="always")
+    sources: tuple[str, ...] | None = sources_option("keep", identity="always")
+    run: RunSettings = part(RunSettings, RunSettings(), only=WRITING)
+
+    def check(self) -> None:
+        """Refuse a filter that keeps everything."""
+        require(
+            self.min_count > 1 or self.sources is not None,
+            "must be at least 2 if no source is chosen: nothing would be dropped",
+            "min_count",
+            remedy="give {min_count} or {sources}",
+        )

@@ -1,0 +1,22 @@
+"""Settings of `counts show`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bpe_beam.settings.common import MESSAGES, RunSettings
+from bpe_beam.settings.counts.shared import folder_option, min_count_option, sources_option
+from bpe_beam.settings.field import Settings, option, part
+
+MAX_TOP = 1_000_000
+
+
+@dataclass(frozen=True)
+class ShowCountsSettings(Settings):
+    """Settings of `counts show`: the most frequent words of a counts folder."""
+
+    folder: str = folder_option()
+    top: int = option(20, help="Number of words to print.", between=(1, MAX_TOP))
+    sources: tuple[str, ...] | None = sources_option("count")
+    min_count: int = min_count_option("Skip")
+    run: RunSettings = part(RunSettings, RunSettings(), only=MESSAGES)

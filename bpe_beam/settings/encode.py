@@ -1,0 +1,38 @@
+"""Settings of `encode`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bpe_beam.settings.common import (
+    MESSAGES,
+    AllowedSpecial,
+    RunSettings,
+    allowed_special_option,
+    tokenizer_option,
+)
+from bpe_beam.settings.field import Settings, option, part
+from bpe_beam.settings.parsing import check_utf8
+
+
+@dataclass(frozen=True)
+class EncodeSettings(Settings):
+    """Settings of `encode`: a text to ids."""
+
+    tokenizer: str = tokenizer_option()
+    text: str | None = option(
+        None,
+        flag="text",
+        metavar="TEXT",
+        help="Text to encode. Put -- before a text that begins with a dash. Without TEXT, stdin "
+        "is read as UTF-8, without one newline at its end.",
+        check=check_utf8,
+    )
+    allowed_special: AllowedSpecial = allowed_special_option()
+    add_special_tokens: bool = option(
+        False,
+        help="Insert the special tokens of the tokenizer's post-processor, such as [CLS] and "
+        "[SEP].",
+    )
+    show: bool = option(False, help="Print a table of tokens, ids and offsets.")
+    run: RunSettings = part(RunSettings, RunSettings(), only=MESSAGES)

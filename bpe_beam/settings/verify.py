@@ -1,0 +1,32 @@
+"""Settings of `verify`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bpe_beam.settings.common import MESSAGES, InputSettings, RunSettings
+from bpe_beam.settings.field import Settings, option, part
+
+
+@dataclass(frozen=True)
+class VerifySettings(Settings):
+    """Settings of `verify`: folders that are read back."""
+
+    folders: tuple[str, ...] = option(
+        flag="folder",
+        metavar="DIR",
+        kind="many",
+        help="Folders that tokenize, convert, WriteTokens, count or train wrote. If a folder "
+        "contains one folder per format, or train and validation, all of them are verified.",
+    )
+    full: bool = option(False, help="Also encode the corpus again and compare every token.")
+    input: InputSettings | None = part(
+        InputSettings,
+        None,
+        only=("inputs",),
+        helps={
+            "inputs": "The corpus at its current location. Its files are compared with the "
+            "files that were tokenized. Paths, URLs, folders, globs, or @FILE."
+        },
+    )
+    run: RunSettings = part(RunSettings, RunSettings(), only=("workers", "progress", *MESSAGES))
