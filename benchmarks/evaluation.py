@@ -59,7 +59,13 @@ def cost_of_counting(
         for name in ("work", "rejects"):
             (folder / name).mkdir(parents=True)
         run = TaskFolder(storage, str(folder), "")
-        task = TokenizeTask(run, reading, encoding, len(plan.splits), count_tokens=count_tokens)
+        task = TokenizeTask(
+            folder=run,
+            reading=reading,
+            encoding=encoding,
+            splits=len(plan.splits),
+            count_tokens=count_tokens,
+        )
         started = time.process_time()
         for element in split_tasks(plan):
             tokenize_split(task, element)

@@ -55,7 +55,7 @@ from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.workers import count_split as counting
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.rounds import task as round_task
-from bpe_beam.workers.split_stats import SplitReading
+from bpe_beam.workers.split_reader import SplitReading
 from bpe_beam.workers.split_task import split_tasks
 from bpe_beam.workers.stream import watcher as watching
 from bpe_beam.workers.stream.tokenize_window import Stream
@@ -138,7 +138,10 @@ def counted(folder: Path, text: str) -> tuple[counting.CountTask, str]:
     plan = plan_of_files(str(folder), (file,), document_separator="\n", range_bytes=1 << 30)
     rules = WordRules(pretokenizer="whitespace_split")
     task = counting.CountTask(
-        TaskFolder(STORAGE, str(folder / "run"), ""), ReadSettings(), rules, 1
+        folder=TaskFolder(STORAGE, str(folder / "run"), ""),
+        reading=ReadSettings(),
+        rules=rules,
+        splits=1,
     )
     return task, split_tasks(plan)[0]
 

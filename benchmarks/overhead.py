@@ -141,7 +141,12 @@ def tokenize_kernel(case: Case, texts: list[list[Any]]) -> None:
 def tokenize_splits(case: Case) -> None:
     """Do all that the workers of a tokenize job do."""
     encoding = Encoding.of(case.tokenizer)
-    task = TokenizeTask(case.new_folder(), ReadSettings(), encoding, len(case.plan.splits))
+    task = TokenizeTask(
+        folder=case.new_folder(),
+        reading=ReadSettings(),
+        encoding=encoding,
+        splits=len(case.plan.splits),
+    )
     case.each(lambda work: tokenize_split(task, work), split_tasks(case.plan))
 
 

@@ -79,7 +79,6 @@ ELSEWHERE = {
     "workers/task_results.py": "engines/test_local.py",
     "workers/shard_manifest.py": "end_to_end/test_shards_without_tokens.py",
     "workers/split_reader.py": "workers/test_count_split.py",
-    "workers/split_stats.py": "workers/test_count_split.py",
     "workers/split_task.py": "workers/test_count_split.py",
     "workers/stream/tokenize_window.py": "workers/stream/test_watcher.py",
     # What only whole jobs and real servers show.
@@ -104,7 +103,6 @@ ELSEWHERE = {
     "storage/web.py": "servers/test_web.py",
     "workers/answer_calls.py": "workers/test_processes.py",
     "workers/corpus_totals.py": "end_to_end/test_unusable_corpora.py",
-    "workers/tokenize_split.py": "end_to_end/test_jobs.py",
     "workers/verify_split.py": "end_to_end/test_jobs.py",
 }
 """Modules, and folders of modules, that are tested through another one: what tests them."""

@@ -44,7 +44,7 @@ from bpe_beam.workers.count_split import (
     words_name,
     write_partition,
 )
-from bpe_beam.workers.split_stats import lost_files, reject_reasons
+from bpe_beam.workers.split_reader import lost_files, reject_reasons
 from bpe_beam.workers.split_task import task_name
 from bpe_beam.workers.task_results import TaskResult
 
@@ -178,7 +178,6 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
             reading=corpus_input.read_settings(self.settings.input),
             rules=self._rules,
             splits=len(remaining.plan.splits),
-            by_source=self.settings.input.by_source,
         )
 
     def share_of_time(self, remaining: RemainingSplits) -> ShareOfTime | None:

@@ -86,7 +86,7 @@ def count_in_memory(task: CountTask, words: WordsInMemory, element: str) -> Task
     Returns:
         The task's name as the output, and metrics.
     """
-    split = SplitReader(task.folder, element, task.reading, task.stage)
+    split = SplitReader(task, element)
     number = split.task.split.index
     tables = words.begin(number, task.by_source)
     number_of_words = 0
@@ -102,11 +102,7 @@ def count_in_memory(task: CountTask, words: WordsInMemory, element: str) -> Task
     )
     name = task_name("counts", number, task.splits)
     task.folder.write_receipt(name, split.reject_files(), stats)
-    return TaskResult(
-        [name],
-        {"words_counted": number_of_words, **split.reject_counts()},
-        split.values(),
-    )
+    return split.result([name], {"words_counted": number_of_words})
 
 
 def _refuse(words: SourceBlocks) -> None:

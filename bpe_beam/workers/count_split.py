@@ -22,19 +22,17 @@ import pyarrow as pa
 from msgspec.structs import asdict
 
 from bpe_beam import progress
-from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.counts.artifact import words_of, write_part
 from bpe_beam.counts.manifest import CountsPart, check_sources, part_name
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_table import PARTITIONS, WordTable, decode_block, encode_block
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.folders.receipts import WORK, TaskFolder
+from bpe_beam.folders.receipts import WORK
 from bpe_beam.storage.hashing import HashingFile
 from bpe_beam.storage.json_file import Count
 from bpe_beam.workers.source_tables import SourceBlocks, SourceTables
-from bpe_beam.workers.split_reader import SplitReader
-from bpe_beam.workers.split_stats import SplitStats
+from bpe_beam.workers.split_reader import CorpusTask, SplitReader, SplitStats
 from bpe_beam.workers.split_task import task_name
 from bpe_beam.workers.task_results import TaskResult
 
@@ -85,15 +83,11 @@ class PartStats(CountsPart, frozen=True, kw_only=True):
         return CountsPart(*(getattr(self, name) for name in CountsPart.__struct_fields__))
 
 
-@dataclass(frozen=True)
-class CountTask:
-    """The settings of a count job for its workers; plain and picklable."""
+@dataclass(frozen=True, kw_only=True)
+class CountTask(CorpusTask):
+    """The settings of a count job for its workers."""
 
-    folder: TaskFolder
-    reading: ReadSettings
     rules: WordRules
-    splits: int
-    by_source: bool = False
     stage: str = "count"
 
 
@@ -108,12 +102,11 @@ def count_split(task: CountTask, element: str) -> TaskResult:
     The outputs are the partitions and the references to their blocks.
     """
     folder = task.folder
-    with ExitStack() as stack:
-        split = SplitReader(folder, element, task.reading, task.stage)
-        stack.enter_context(split.rejects)
-        number = split.task.split.index
-        name = words_name(number, task.splits)
-        file = WordsFile(stack.enter_context(folder.storage.create(folder.path(name))))
+    split = SplitReader(task, element)
+    number = split.task.split.index
+    name = words_name(number, task.splits)
+    with split.rejects, folder.storage.create(folder.path(name)) as stream:
+        file = WordsFile(stream)
         counts = SourceTables(task.rules, task.by_source, max_bytes=TABLE_BYTES, on_full=file.write)
         words = 0
         for batch in split.batches():
@@ -129,17 +122,15 @@ def count_split(task: CountTask, element: str) -> TaskResult:
     )
     files = [info, *split.reject_files()]
     folder.write_receipt(task_name("counts", number, task.splits), files, stats)
-    return TaskResult(
+    return split.result(
         list(block_references(folder.path(name), info.sha256, stats.blocks)),
         {
             "documents_read": split.documents,
             "text_bytes_read": split.text_bytes,
-            **split.reject_counts(),
             "words_counted": words,
             "count_blocks": file.blocks,
             "count_block_bytes": info.bytes,
         },
-        split.values(),
     )
 
 

@@ -16,7 +16,7 @@ from bpe_beam.shards.numbering import number_shards, reject_files, shards_of
 from bpe_beam.shards.shard_rows import Shard, SourceSlice, TokenlessSplit, Totals
 from bpe_beam.storage.json_file import VERSION, JsonObject
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.workers.split_stats import lost_files, reject_reasons
+from bpe_beam.workers.split_reader import lost_files, reject_reasons
 from bpe_beam.workers.tokenize_split import TokenizeStats
 
 

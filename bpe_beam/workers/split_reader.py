@@ -1,24 +1,109 @@
-"""The reader of a split that counting and tokenizing share: its texts, rejects and statistics."""
+"""The reader of a split that counting and tokenizing share, and what receipts keep of the split."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from bpe_beam import progress
+from bpe_beam.corpus.plan import Plan, Split
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.read_split import BATCH_BYTES, read_split
-from bpe_beam.corpus.rejects import RejectWriter
+from bpe_beam.corpus.rejects import FileLoss, RejectWriter, add_losses
 from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import TaskFolder
-from bpe_beam.workers.split_stats import SplitReading
+from bpe_beam.storage.json_file import Count
 from bpe_beam.workers.split_task import SplitTask, rejects_name, require_visible, text_bytes_of
-from bpe_beam.workers.task_results import Metric
+from bpe_beam.workers.task_results import Metric, TaskResult
+
+
+class SplitReading(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The bytes and the versions of the files that a split was read from.
+
+    Attributes:
+        slices: (file's number, start, end) of each slice, in bytes.
+        tags: The tag of each slice's file; None if the split was restored from a manifest, which
+            has no tags.
+        boundaries: The begins and ends of the records of slices with speculative boundaries; None
+            if the split was restored: a finished job has proven its slices contiguous.
+    """
+
+    slices: tuple[tuple[Count, Count, Count], ...] = ()
+    tags: tuple[str, ...] | None = None
+    boundaries: tuple[Boundaries, ...] | None
+
+    @staticmethod
+    def of(plan: Plan, split: Split, boundaries: Iterable[Boundaries]) -> SplitReading:
+        """Return the reading of a split."""
+        tags = tuple(plan.files[slice_.file].tag for slice_ in split.slices)
+        return SplitReading(slices=_slices_of(split), tags=tags, boundaries=tuple(boundaries))
+
+    @staticmethod
+    def restored(split: Split) -> SplitReading:
+        """Return the reading of a split of a finished job."""
+        return SplitReading(slices=_slices_of(split), boundaries=None)
+
+    def is_of(self, plan: Plan, split: Split) -> bool:
+        """Return whether the split has these slices of these versions of files."""
+        now = SplitReading.of(plan, split, ())
+        return self.slices == now.slices and self.tags in (None, now.tags)
+
+
+class SplitStats(SplitReading, frozen=True, kw_only=True):
+    """The facts about a split that was read.
+
+    Attributes:
+        text_bytes: Their text in bytes of UTF-8.
+        rejects: The number of rejected records by reason, sorted by reason.
+    """
+
+    documents: Count
+    text_bytes: Count
+    rejects: dict[str, Count]
+    lost: tuple[FileLoss, ...] = ()
+
+
+def reject_reasons(splits: Iterable[SplitStats]) -> dict[str, int]:
+    """Return the number of rejects of all splits by reason, sorted by reason."""
+    reasons: Counter[str] = Counter()
+    for stats in splits:
+        reasons.update(stats.rejects)
+    return dict(sorted(reasons.items()))
+
+
+def lost_files(splits: Iterable[SplitStats]) -> tuple[FileLoss, ...]:
+    """Return the loss of each file over all splits, sorted by file."""
+    return add_losses(loss for stats in splits for loss in stats.lost)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusTask:
+    """The settings of a job over a corpus for its workers; plain and picklable.
+
+    Attributes:
+        splits: The number of splits of the plan.
+        stage: The progress stage that gets reports.
+        lose_changed: See `read_split`.
+    """
+
+    folder: TaskFolder
+    reading: ReadSettings
+    splits: int
+    stage: str
+    lose_changed: bool = False
+
+    @property
+    def by_source(self) -> bool:
+        """Whether documents are counted by source."""
+        return self.reading.names_sources
 
 
 class SplitReader:
@@ -29,24 +114,14 @@ class SplitReader:
         text_bytes: The size of the added texts in bytes of UTF-8.
     """
 
-    def __init__(
-        self,
-        folder: TaskFolder,
-        element: str,
-        settings: ReadSettings,
-        stage: str,
-        *,
-        lose_changed: bool = False,
-    ) -> None:
+    def __init__(self, corpus: CorpusTask, element: str) -> None:
         self._started = time.monotonic()
         self.task = SplitTask.from_json(element)
+        self._corpus = corpus
+        folder = corpus.folder
         require_visible(folder.storage, folder.url, self.task.plan.root)
-        self._folder = folder
         self._rejects_name = rejects_name(self.task.split.index, self.task.splits)
         self.rejects = RejectWriter(folder.storage, folder.path(self._rejects_name))
-        self._settings = settings
-        self._stage = stage
-        self._lose_changed = lose_changed
         self._boundaries: list[Boundaries] = []
         self.documents = 0
         self.text_bytes = 0
@@ -55,17 +130,18 @@ class SplitReader:
         self, *, labelled: bool = False, batch_bytes: int = BATCH_BYTES
     ) -> Iterator[pa.RecordBatch]:
         """Yield the documents in batches."""
+        corpus = self._corpus
         return read_split(
-            self._folder.storage,
+            corpus.folder.storage,
             self.task.plan,
             self.task.split,
-            self._settings,
+            corpus.reading,
             self.rejects.add,
             self._boundaries.append,
             batch_bytes=batch_bytes,
             only_text=not labelled,
-            on_read=lambda count: progress.report(self._stage, done=count),
-            lose_changed=self._lose_changed,
+            on_read=lambda count: progress.report(corpus.stage, done=count),
+            lose_changed=corpus.lose_changed,
         )
 
     def add(self, batch: pa.RecordBatch, **amounts: int) -> None:
@@ -73,11 +149,11 @@ class SplitReader:
         size = text_bytes_of(batch)
         self.documents += batch.num_rows
         self.text_bytes += size
-        progress.report(self._stage, documents=batch.num_rows, bytes=size, **amounts)
+        progress.report(self._corpus.stage, documents=batch.num_rows, bytes=size, **amounts)
 
     def reject_files(self) -> list[FileInfo]:
         """Return the file of the rejects, if any, after the `with` block of `rejects`."""
-        return [self._folder.describe(self._rejects_name)] if self.rejects.total else []
+        return [self._corpus.folder.describe(self._rejects_name)] if self.rejects.total else []
 
     def stats(self) -> Mapping[str, Any]:
         """Return the fields of `SplitStats` by name."""
@@ -89,18 +165,20 @@ class SplitReader:
             **asdict(SplitReading.of(self.task.plan, self.task.split, self._boundaries)),
         }
 
-    def reject_counts(self) -> dict[Metric, int]:
-        """Return the split's sums of rejects and losses by metric name."""
-        return {
-            "records_rejected": self.rejects.total,
-            "stored_bytes_lost": sum(loss.bytes for loss in self.rejects.losses),
-        }
-
-    def values(self) -> dict[str, int]:
-        """Return the values that the split adds to distributions, by metric name."""
-        milliseconds = round(1000 * (time.monotonic() - self._started))
-        return {
+    def result(self, outputs: list[Any], counts: Mapping[Metric, int]) -> TaskResult:
+        """Return the result of the split's task, with these and all other metrics."""
+        lost = sum(loss.bytes for loss in self.rejects.losses)
+        values = {
             "split_documents": self.documents,
             "split_text_bytes": self.text_bytes,
-            "split_milliseconds": milliseconds,
+            "split_milliseconds": round(1000 * (time.monotonic() - self._started)),
         }
+        rejected: dict[Metric, int] = {
+            "records_rejected": self.rejects.total,
+            "stored_bytes_lost": lost,
+        }
+        return TaskResult(outputs, {**counts, **rejected}, values)
+
+
+def _slices_of(split: Split) -> tuple[tuple[int, int, int], ...]:
+    return tuple((slice_.file, slice_.start, slice_.end) for slice_ in split.slices)

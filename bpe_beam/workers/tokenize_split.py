@@ -11,18 +11,19 @@ table of `token_counter.py`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from msgspec.structs import asdict, replace
 
-from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.folders.receipts import WORK, TaskFolder
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.receipts import WORK
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, shard_format
 from bpe_beam.shards.formats.interface import (
+    MAX_DOCUMENT_TOKENS,
     ShardLimit,
     ShardOrigin,
     ShardWriter,
@@ -40,15 +41,19 @@ from bpe_beam.shards.shard_rows import (
 from bpe_beam.storage.json_file import Count
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.encode_documents import encode_documents
-from bpe_beam.workers.split_reader import SplitReader
+from bpe_beam.workers.source_tables import add_token_totals
+from bpe_beam.workers.split_reader import CorpusTask, SplitReader, SplitReading, SplitStats
 from bpe_beam.workers.split_shards import ShardSums, SplitShards
-from bpe_beam.workers.split_stats import SplitReading, SplitStats
+from bpe_beam.workers.split_task import task_name
 from bpe_beam.workers.task_results import TaskResult
 from bpe_beam.workers.token_counter import TokenCounter, id_columns
 from bpe_beam.workers.unused_memory import release_unused_memory
 
 ENCODED_BYTES = 2 << 20
 """Bytes of text that are encoded at once: a batch of any size costs Python half a millisecond."""
+
+COUNT_KIND = "tokens"
+"""The kind of the task of `count_tokens`, as in the names of receipts."""
 
 _MAX_UNUSED = 64 << 20
 """Maximum freed bytes that are kept for the next split, which needs most of them again."""
@@ -97,12 +102,11 @@ class TokenizeStats(SplitStats, frozen=True, kw_only=True):
         )
 
 
-@dataclass(frozen=True)
-class TokenizeTask:
-    """The settings of a tokenize job for its workers; plain and picklable.
+@dataclass(frozen=True, kw_only=True)
+class TokenizeTask(CorpusTask):
+    """The settings of a tokenize job for its workers.
 
     Attributes:
-        lose_changed: See `read_split`.
         count_tokens: Whether to write how often each id occurs, see `token_counter.py`.
         hashes: Whether to write the hash of each document, which decides whether it is for
             validation; only some formats can store it.
@@ -110,13 +114,9 @@ class TokenizeTask:
         limit: The limit of a shard; None: the format's limit.
     """
 
-    folder: TaskFolder
-    reading: ReadSettings
     encoding: Encoding
-    splits: int
     shard_format: str = DEFAULT_SHARD_FORMAT
     stage: str = "tokenize"
-    lose_changed: bool = False
     count_tokens: bool = False
     hashes: bool = False
     columns: tuple[str, ...] = ()
@@ -126,35 +126,72 @@ class TokenizeTask:
 def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
     """Write the shard of one split, and its receipt; the output is the shard's name."""
     release_unused_memory(_MAX_UNUSED)
-    folder, by_source = task.folder, task.reading.names_sources
-    counter: TokenCounter | None = None
-    if task.count_tokens:
-        counter = TokenCounter(id_columns(task.encoding.tokenizer()), by_source)
-    with ExitStack() as stack:
-        split = SplitReader(
-            folder, element, task.reading, task.stage, lose_changed=task.lose_changed
-        )
-        stack.enter_context(split.rejects)
-        name = shard_name(split.task.split.index, task.splits)
-        limit = task.limit or limit_of([shard_format(task.shard_format)])
-        shards = SplitShards(limit, partial(_writer, task), name, by_source=by_source)
-        stack.enter_context(shards)
+    counter = _token_counter(task) if task.count_tokens else None
+    split = SplitReader(task, element)
+    name = shard_name(split.task.split.index, task.splits)
+    limit = task.limit or limit_of([shard_format(task.shard_format)])
+    shards = SplitShards(limit, partial(_writer, task), name, by_source=task.by_source)
+    with split.rejects, shards:
         changes = _write_documents(task, split, shards, counter)
     stats = TokenizeStats(
         **{**split.stats(), **_of_shards(shards.sums)},
         changes=None if changes == NO_CHANGES else changes,
     )
-    files = shards.files + split.reject_files()
+    return _finish(task, split, name, shards.files, stats, counter)
+
+
+def count_tokens(task: TokenizeTask, element: str) -> TaskResult:
+    """Write the token counts of one split, and its receipt; the output is the task's name.
+
+    The ids are not stored.
+    """
+    counter = _token_counter(task)
+    sources: dict[str, Counter[str]] = {}
+    tokens = 0
+    split = SplitReader(task, element)
+    with split.rejects:
+        for texts in split.batches():
+            batch, ids, _ = encode_documents(
+                task.encoding, texts, split.task.plan, split.rejects.add, MAX_DOCUMENT_TOKENS
+            )
+            counter.add(batch, ids)
+            if task.by_source:
+                add_token_totals(sources, batch, ids.offsets.to_numpy())
+            split.add(batch, tokens=len(ids.values))
+            tokens += len(ids.values)
+    name = task_name(COUNT_KIND, split.task.split.index, task.splits)
+    by_source = {source: SourceTotals(**row) for source, row in sorted(sources.items())}
+    stats = TokenizeStats(
+        **split.stats(), tokens=tokens, sources=by_source if task.by_source else None
+    )
+    return _finish(task, split, name, [], stats, counter)
+
+
+def _token_counter(task: TokenizeTask) -> TokenCounter:
+    return TokenCounter(id_columns(task.encoding.tokenizer()), task.by_source)
+
+
+def _finish(
+    task: TokenizeTask,
+    split: SplitReader,
+    name: str,
+    files: list[FileInfo],
+    stats: TokenizeStats,
+    counter: TokenCounter | None,
+) -> TaskResult:
+    """Write the token counts, if any, and the receipt of a split, and return the task's result."""
+    files = files + split.reject_files()
     if counter is not None:
-        files.append(counter.write(folder, name))
-    folder.write_receipt(name, files, stats)
-    counts = {
-        "documents_tokenized": split.documents,
-        "text_bytes_tokenized": split.text_bytes,
-        **split.reject_counts(),
-        "tokens_made": stats.tokens,
-    }
-    return TaskResult([name], counts, split.values())
+        files.append(counter.write(task.folder, name))
+    task.folder.write_receipt(name, files, stats)
+    return split.result(
+        [name],
+        {
+            "documents_tokenized": split.documents,
+            "text_bytes_tokenized": split.text_bytes,
+            "tokens_made": stats.tokens,
+        },
+    )
 
 
 def _write_documents(

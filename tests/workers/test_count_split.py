@@ -51,7 +51,6 @@ def count_file(
         reading=ReadSettings(source_field="source" if by_source else None),
         rules=WordRules(pretokenizer="whitespace_split"),
         splits=1,
-        by_source=by_source,
     )
     (element,) = split_tasks(plan)
     return kept, task, count_split(task, element).outputs

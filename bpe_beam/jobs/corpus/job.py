@@ -44,7 +44,7 @@ from bpe_beam.shards.numbering import TOKEN_COUNTS_SUFFIX
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import is_local
 from bpe_beam.workers.corpus_totals import CorpusTotals
-from bpe_beam.workers.split_stats import SplitReading
+from bpe_beam.workers.split_reader import SplitReading
 from bpe_beam.workers.split_task import split_tasks, task_name
 from bpe_beam.workers.task_results import Metric, MetricSums
 

@@ -54,12 +54,16 @@ from bpe_beam.storage.json_file import Count, Sha256, read_signed, to_struct, wi
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers.corpus_totals import CorpusTotals
 from bpe_beam.workers.count_in_memory import NotInMemoryError, WordsInMemory, count_in_memory
-from bpe_beam.workers.count_tokens import KIND, count_tokens
 from bpe_beam.workers.document_encoding import Encoding
-from bpe_beam.workers.split_stats import lost_files, reject_reasons
+from bpe_beam.workers.split_reader import lost_files, reject_reasons
 from bpe_beam.workers.split_task import task_name
 from bpe_beam.workers.token_counter import added_up, id_columns, token_counts_name
-from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask
+from bpe_beam.workers.tokenize_split import (
+    COUNT_KIND,
+    TokenizeStats,
+    TokenizeTask,
+    count_tokens,
+)
 
 MAX_STORED_BYTES = 1 << 29
 """The maximum of stored bytes of a corpus that is counted in memory, so that
@@ -262,7 +266,7 @@ class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
     """Counts the tokens of each split, and adds them up."""
 
     name = "count_tokens"
-    kind = KIND
+    kind = COUNT_KIND
     text_counter = "text_bytes_tokenized"
     min_ram = "1GB"
 
@@ -273,14 +277,14 @@ class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
         self._tokenizer = tokenizer
         self.holds_gil = tokenizer.holds_gil
         self.identity = {"tokenizer": tokenizer.fingerprint}
-        splits = [task_name(KIND, split.index, len(plan.splits)) for split in plan.splits]
+        splits = [task_name(COUNT_KIND, split.index, len(plan.splits)) for split in plan.splits]
         self.names = [SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE, *map(token_counts_name, splits)]
 
     @staticmethod
     def restore(manifest: bytes) -> RestoredFolder:
         counts = _manifest_of(manifest)
         files = () if counts.file is None else (counts.file,)
-        return RestoredFolder(counts.job_fingerprint, {KIND: RestoredTask(files, None)})
+        return RestoredFolder(counts.job_fingerprint, {COUNT_KIND: RestoredTask(files, None)})
 
     def prepare(self) -> None:
         self.folder.write(SHARDS_TOKENIZER_FILE, self._tokenizer.json_bytes)

@@ -45,7 +45,7 @@ from bpe_beam.shards.token_counts import write_token_counts
 from bpe_beam.workers.corpus_totals import CorpusTotals
 from bpe_beam.workers.shard_manifest import final_names, manifest_of
 from bpe_beam.workers.shard_manifest import plan_of as manifest_plan
-from bpe_beam.workers.split_stats import SplitReading
+from bpe_beam.workers.split_reader import SplitReading
 from bpe_beam.workers.split_task import rejects_name
 from bpe_beam.workers.token_counter import added_up, id_columns, token_counts_name
 from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask, tokenize_split

@@ -82,11 +82,11 @@ def tokenize_window_split(stream: Stream, element: str) -> TaskResult | None:
         return None
     folder.prepare()
     task = TokenizeTask(
-        folder,
-        stream.reading,
-        stream.encoding,
-        split_task.splits,
-        stream.shard_format,
+        folder=folder,
+        reading=stream.reading,
+        encoding=stream.encoding,
+        splits=split_task.splits,
+        shard_format=stream.shard_format,
         stage=STAGE,
         # Without a limit to allow it, the file may come back before the next try.
         lose_changed=Limit.parse(stream.max_lost, "max_lost").numerator > 0,

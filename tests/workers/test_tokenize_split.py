@@ -13,11 +13,10 @@ from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.shards.numbering import token_counts_file
 from bpe_beam.storage import Storage
-from bpe_beam.workers.count_tokens import count_tokens
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.split_task import split_tasks
 from bpe_beam.workers.token_counter import IdColumns, added_up
-from bpe_beam.workers.tokenize_split import TokenizeTask, tokenize_split
+from bpe_beam.workers.tokenize_split import TokenizeTask, count_tokens, tokenize_split
 
 
 def test_the_receipt_is_that_of_tokenize(tmp_path: Path) -> None:
@@ -32,7 +31,13 @@ def test_the_receipt_is_that_of_tokenize(tmp_path: Path) -> None:
         folder = TaskFolder(storage, str(tmp_path / name), "f")
         (tmp_path / name / "work").mkdir(parents=True)
         (tmp_path / name / "__rejects").mkdir()
-        task = TokenizeTask(folder, ReadSettings(), Encoding.of(tokenizer), 1, count_tokens=True)
+        task = TokenizeTask(
+            folder=folder,
+            reading=ReadSettings(),
+            encoding=Encoding.of(tokenizer),
+            splits=1,
+            count_tokens=True,
+        )
         (output,) = work(task, element).outputs
         receipt = folder.read_receipt(output)
         assert receipt is not None
