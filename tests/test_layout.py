@@ -37,7 +37,6 @@ ELSEWHERE = {
     "folders/claim.py": "folders/test_output_folder.py",
     "folders/file_info.py": "folders/test_receipts.py",
     "folders/folder_kind.py": "jobs/test_inspect.py",
-    "folders/trained_files.py": "jobs/test_damaged_files.py",
     "html_report/": "html_report/test_page.py",
     "jobs/doctor/": "jobs/doctor/test_doctor.py",
     "jobs/counts/histograms.py": "jobs/test_inspect.py",

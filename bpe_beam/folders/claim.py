@@ -7,7 +7,8 @@ that is decided.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.folders.folder_lock import FolderLock, lock_folder
+from bpe_beam.folders.folder_lock import lock_folder
 from bpe_beam.folders.job_json import JobRecord, differences
 from bpe_beam.folders.output_folder import (
     COUNTS,
@@ -70,13 +71,12 @@ def claim_folder(
 
     Cost: one listing; when resuming, all finished tasks' files are read once for their hashes.
     """
-    # Convert through JSON, so that the settings equal those that are read back: tuples become
-    # lists.
+    # Through JSON, since the settings that are read back have lists for tuples.
     settings = json.loads(json.dumps(job, allow_nan=False))
     record = JobRecord(str(settings.pop("job")), settings, final, frozenset(names))
     _refuse_files_and_links(storage, url)
     folder = OutputFolder(storage, absolute(url), record, warn)
-    folder.lock = _lock(storage, url)
+    folder.lock = lock_folder(storage, url)
     claim = _Claim(folder, overwrite, frozenset(ignored), restore)
     claim.look()
     if not claim.record_again(is_of_job) and replace_others:
@@ -85,15 +85,7 @@ def claim_folder(
     if claim.existing is None and is_of_a_job and overwrite:
         claim.existing = record
     may_take_over = takeover is not None and claim.may_take_over(takeover)
-    _refuse_others(
-        url,
-        claim.present,
-        claim.existing,
-        record,
-        overwrite=overwrite,
-        allow_other=may_take_over,
-        is_ours=is_of_a_job,
-    )
+    claim.refuse_others(url, allow_other=may_take_over, is_of_a_job=is_of_a_job)
     if may_take_over:
         claim.take_over()
     if claim.existing is not None and overwrite:
@@ -105,8 +97,9 @@ def claim_folder(
     return folder
 
 
+@dataclass
 class _Claim:
-    """A claim of a folder, step by step.
+    """A claim of a folder, step by step; see the arguments of `claim_folder`.
 
     Attributes:
         folder: The folder as it will be.
@@ -114,23 +107,22 @@ class _Claim:
         present: The names of the existing files of both jobs.
     """
 
-    def __init__(
-        self,
-        folder: OutputFolder,
-        overwrite: bool | None,
-        ignored: frozenset[str],
-        restore: Restore | None,
-    ) -> None:
-        self.folder = folder
-        self.existing: JobRecord | None = None
-        self.present: frozenset[str] = frozenset()
-        self._overwrite = overwrite
-        self._ignored = ignored
-        self._restore = restore
+    folder: OutputFolder
+    overwrite: bool | None
+    ignored: frozenset[str]
+    restore: Restore | None
+    existing: JobRecord | None = None
+    present: frozenset[str] = frozenset()
 
     @property
     def _record(self) -> JobRecord:
         return self.folder.record
+
+    @property
+    def _is_of_this_job(self) -> bool:
+        # The names may differ: shards are numbered when it is known which splits have tokens.
+        old, new = self.existing, self._record
+        return old is not None and (old.fingerprint, old.final) == (new.fingerprint, new.final)
 
     def look(self) -> None:
         """Read `__job`, and list the files."""
@@ -143,55 +135,49 @@ class _Claim:
     def _list(self, record: JobRecord) -> None:
         folder = self.folder
         names = names_present(folder.storage, folder.url, folders_of(record.all_names))
-        self.present |= names - self._ignored
+        self.present |= names - self.ignored
 
     def record_again(self, is_of_job: Callable[[str], bool]) -> bool:
         """Write `__job` again if it does not name this job, but other files do; return whether."""
-        record = self._record_by_other_files(is_of_job)
-        if record is None:
+        folder, record = self.folder, self._record
+        if self._is_of_this_job:
             return False
-        self.folder.say_made_again([JOB_FILE])
-        self.folder.storage.write_bytes(self.folder.path(JOB_FILE), record.to_bytes())
+        if self.restore is not None and record.final in self.present:
+            finished = self._read_final(self.restore)
+            if finished is None:
+                return False
+            listed = {file.name for task in finished.tasks.values() for file in task.files}
+            record = replace(record, names=record.names | listed)
+        else:
+            # Tasks of a job that was overwritten may run for hours, and leave receipts then.
+            is_known = any(each.receipts() for each in (folder, *folder.runs()))
+            if self.existing is not None or not (is_known or is_of_job(folder.fingerprint)):
+                return False
+        folder.say_made_again([JOB_FILE])
+        folder.storage.write_bytes(folder.path(JOB_FILE), record.to_bytes())
         self.existing = record
         self._list(record)
         return True
 
-    def _record_by_other_files(self, is_of_job: Callable[[str], bool]) -> JobRecord | None:
-        folder, record = self.folder, self._record
-        if self.existing is not None and _is_same(self.existing, record):
-            return None
-        if self._restore is not None and record.final in self.present:
-            finished = self._read_final(self._restore)
-            if finished is None or finished.job != folder.fingerprint:
-                return None
-            listed = {file.name for task in finished.tasks.values() for file in task.files}
-            return replace(record, names=record.names | listed)
-        # Tasks of a job that was overwritten may run for hours, and leave receipts then.
-        is_known = any(each.receipts() for each in (folder, *folder.runs()))
-        if self.existing is None and (is_known or is_of_job(folder.fingerprint)):
-            return record
-        return None
-
     def _read_final(self, restore: Restore) -> RestoredFolder | None:
-        """Return what the final file describes; None if it is damaged."""
+        """Return what the final file describes; None if it is damaged or of another job."""
         try:
-            return restore(self.folder.storage.read_bytes(self.folder.path(self._record.final)))
+            data = self.folder.storage.read_bytes(self.folder.path(self._record.final))
+            finished = restore(data)
         except UsageError:
             raise
         except (ValueError, KeyError, TypeError, DataError):
             return None
+        return finished if finished.job == self.folder.fingerprint else None
 
     def remove_other_job(self) -> None:
         """Remove all files of the folder if they are of another job."""
-        if not self.present or self._is_of_this_job():
+        if not self.present or self._is_of_this_job:
             return
         if self.existing is None:
             self.folder.say_made_again([JOB_FILE, "all that it names"])
         remove_all_in(self.folder.storage, self.folder.url)
         self.existing, self.present = None, frozenset()
-
-    def _is_of_this_job(self) -> bool:
-        return self.existing is not None and _is_same(self.existing, self._record)
 
     def is_of_a_job(self) -> bool:
         """Return whether the folder is a job's, also if `__job` is missing or damaged."""
@@ -207,7 +193,7 @@ class _Claim:
     def may_take_over(self, takeover: Takeover) -> bool:
         """Return whether another recorded job leaves its folder to this one, see `Takeover`."""
         other, record = self.existing, self._record
-        if other is None or self._overwrite or _is_same(other, record):
+        if other is None or self.overwrite or self._is_of_this_job:
             return False
         settings = [
             {key: value for key, value in each.settings.items() if key != takeover.setting}
@@ -257,18 +243,13 @@ class _Claim:
         if final in self.present:
             folder.storage.remove(folder.path(final))
         elif (
-            self._restore is not None and WORK not in self.present and self.present & existing.names
+            self.restore is not None and WORK not in self.present and self.present & existing.names
         ):
             folder.say_made_again([final])
         folder.names_before = self.present
         for run in folder.runs():
             folder.take(run, all_files=True)
-        self._keep_matching()
-        folder.storage.make_folder(folder.path(WORK))
-
-    def _keep_matching(self) -> None:
-        """Compare every receipt with its files; remove the receipts that do not match."""
-        folder = self.folder
+        # Receipts whose files do not match are removed.
         receipts = folder.receipts()
         matching = side_by_side(
             lambda receipt: all(map(folder.matches, receipt.files)), receipts.values()
@@ -276,6 +257,7 @@ class _Claim:
         whole = dict(zip(receipts, matching, strict=True))
         folder.kept = {task: receipt for task, receipt in receipts.items() if whole[task]}
         folder.remove(receipt_name(task) for task in receipts if not whole[task])
+        folder.storage.make_folder(folder.path(WORK))
 
     def _is_whole(self) -> bool:
         """Return whether a finished folder is whole by names and sizes, and by hashes where cheap.
@@ -283,10 +265,10 @@ class _Claim:
         If not, the receipts of its tasks are written again, so that matching files are kept.
         """
         folder = self.folder
-        if self._restore is None:
+        if self.restore is None:
             return True
-        finished = self._read_final(self._restore)
-        if finished is None or finished.job != folder.fingerprint:
+        finished = self._read_final(self.restore)
+        if finished is None:
             folder.say_made_again([self._record.final, "all that it names"])
             return False
         files = [file for task in finished.tasks.values() for file in task.files]
@@ -300,26 +282,57 @@ class _Claim:
                     folder.write_receipt(name, task.files, task.stats)
         return not damaged
 
-    def _damaged(self, files: Iterable[FileInfo]) -> list[FileInfo]:
+    def _damaged(self, files: list[FileInfo]) -> list[FileInfo]:
         """Return the files that are missing or have changed."""
-        folder, files = self.folder, list(files)
+        folder = self.folder
         damaged = [
             file for file in files if file.name not in self.present or not folder.has_size(file)
         ]
         if damaged:
             return damaged
-        hashed = self._to_hash(files)
-        same = side_by_side(folder.matches, hashed)
-        return [file for file, whole in zip(hashed, same, strict=True) if not whole]
+        # Files that were not forced to disk may be incomplete after a power cut.
+        if folder.storage.synced:
+            files = to_hash(files, HASHED_BYTES if is_local(folder.url) else 0)
+        same = side_by_side(folder.matches, files)
+        return [file for file, whole in zip(files, same, strict=True) if not whole]
 
-    def _to_hash(self, files: Iterable[FileInfo]) -> list[FileInfo]:
-        """Return the files to hash at every start: on local disks the smallest, to HASHED_BYTES.
+    def refuse_others(self, url: str, *, allow_other: bool, is_of_a_job: bool) -> None:
+        """Refuse a folder that this job must not use; nothing has been changed yet."""
+        old, new, present = self.existing, self._record, self.present
 
-        Of files that were not forced to disk, all: after a power cut they may be incomplete.
-        """
-        if not self.folder.storage.synced:
-            return list(files)
-        return to_hash(files, HASHED_BYTES if is_local(self.folder.url) else 0)
+        def ways(what_else: str) -> str:
+            return "give another {output}" + (what_else if self.overwrite is not None else "")
+
+        if old is not None and not (self._is_of_this_job or self.overwrite or allow_other):
+            raise UsageError(
+                f"output {url} holds the work of another job; what differs:",
+                remedy=ways(", or {overwrite} to remove what that job wrote"),
+                lines=differences(old, new),
+            )
+        if old is None and is_of_a_job:
+            raise UsageError(
+                f"output {url} has no readable {JOB_FILE}, so the job that wrote the folder is "
+                "unknown",
+                remedy=ways(", or {overwrite} to replace the files that this job writes"),
+            )
+        recorded = old.all_names if old is not None else frozenset()
+        foreign = (new.all_names & present) - recorded
+        if old is None and WORK in present:
+            foreign |= {WORK}
+        if foreign:
+            raise UsageError(
+                f"output {url} holds {list_few(sorted(foreign))}, which no job of bpe-beam "
+                "recorded and this job would replace",
+                remedy="move them away, or give another {output}",
+            )
+        # A run that was killed at its start may leave an incomplete __job, which does not count.
+        top = {name for name in present if "/" not in name and attempted_name(name) != JOB_FILE}
+        if old is None and top and not self.overwrite:
+            raise UsageError(
+                f"output {url} holds files that no job of bpe-beam recorded "
+                f"({list_few(sorted(top))})",
+                remedy=ways(", or {overwrite}, which leaves those files alone"),
+            )
 
 
 def _remove_job(folder: OutputFolder, present: frozenset[str]) -> None:
@@ -351,64 +364,4 @@ def _refuse_files_and_links(storage: Storage, url: str) -> None:
         raise UsageError(
             f"output {url} holds a link named {WORK}, and a job removes its temporary files there",
             remedy="remove the link, or give another {output}",
-        )
-
-
-def _lock(storage: Storage, url: str) -> FolderLock | None:
-    try:
-        return lock_folder(storage, url)
-    except BlockingIOError:
-        raise DataError(
-            f"another run works in {url}",
-            remedy="when it has ended, run this one again, or give another {output}",
-        ) from None
-
-
-def _is_same(old: JobRecord, new: JobRecord) -> bool:
-    # The names may differ: shards are numbered when it is known which splits have tokens.
-    return (old.fingerprint, old.final) == (new.fingerprint, new.final)
-
-
-def _refuse_others(
-    url: str,
-    present: frozenset[str],
-    old: JobRecord | None,
-    new: JobRecord,
-    *,
-    overwrite: bool | None,
-    allow_other: bool,
-    is_ours: bool,
-) -> None:
-    """Refuse a folder that this job must not use; nothing has been changed yet."""
-
-    def ways(what_else: str) -> str:
-        return "give another {output}" + (what_else if overwrite is not None else "")
-
-    if old is not None and not _is_same(old, new) and not overwrite and not allow_other:
-        raise UsageError(
-            f"output {url} holds the work of another job; what differs:",
-            remedy=ways(", or {overwrite} to remove what that job wrote"),
-            lines=differences(old, new),
-        )
-    if old is None and is_ours:
-        raise UsageError(
-            f"output {url} has no readable {JOB_FILE}, so the job that wrote the folder is unknown",
-            remedy=ways(", or {overwrite} to replace the files that this job writes"),
-        )
-    recorded = old.all_names if old is not None else frozenset()
-    foreign = (new.all_names & present) - recorded
-    if old is None and WORK in present:
-        foreign |= {WORK}
-    if foreign:
-        raise UsageError(
-            f"output {url} holds {list_few(sorted(foreign))}, which no job of bpe-beam recorded "
-            "and this job would replace",
-            remedy="move them away, or give another {output}",
-        )
-    # A run that was killed at its start may leave an incomplete __job, which does not count.
-    top = {name for name in present if "/" not in name and attempted_name(name) != JOB_FILE}
-    if old is None and top and not overwrite:
-        raise UsageError(
-            f"output {url} holds files that no job of bpe-beam recorded ({list_few(sorted(top))})",
-            remedy=ways(", or {overwrite}, which leaves those files alone"),
         )

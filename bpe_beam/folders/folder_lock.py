@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
+from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import is_local, real_path
 
@@ -47,7 +48,7 @@ _locks: WeakValueDictionary[str, FolderLock] = WeakValueDictionary()
 
 
 def lock_folder(storage: Storage, url: str) -> FolderLock | None:
-    """Return the lock of a folder, which is made if it does not exist.
+    """Return the lock of a folder, which is made if it does not exist; refuse another run's.
 
     A thread runs one job at a time. So a lock that this thread has, or one that has ended, is of a
     job that failed, and is given up.
@@ -72,7 +73,10 @@ def lock_folder(storage: Storage, url: str) -> FolderLock | None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno in _TAKEN:
-                raise BlockingIOError from error
+                raise DataError(
+                    f"another run works in {url}",
+                    remedy="when it has ended, run this one again, or give another {output}",
+                ) from None
             return None  # a network's file system without locks of folders
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), Path(path).stat()):

@@ -109,7 +109,7 @@ class OutputFolder(JobFolder):
 
     def write(self, name: str, data: bytes) -> None:
         """Write a small file unless it has this content; say so if the folder is finished."""
-        if not self.has_content(name, data):
+        if not self.matches(FileInfo.of(name, data)):
             if self.finished:
                 self.say_made_again([name])
             self.storage.write_bytes(self.path(name), data)
@@ -168,8 +168,14 @@ class OutputFolder(JobFolder):
         # Withdraw all tasks before publishing one: a file of an earlier run may have a final name
         # that another task needs now.
         publications = self.request_each(self._withdraw, publications)
-        side_by_side(self._publish, publications)
         receipts = [publication.receipt for publication in publications]
+
+        def move(publication: Publication) -> None:
+            receipt = publication.receipt
+            if self._move_files(publication.moves):
+                self.write_receipt(receipt.task, receipt.files, receipt.stats)
+
+        side_by_side(move, publications)
         self.require_whole(receipts)
         outside = {name for name in self.record.names if not name.startswith(f"{WORK}/")}
         self.remove_strays(outside - {SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE}, receipts)
@@ -193,11 +199,6 @@ class OutputFolder(JobFolder):
         files = [replace(file, name=names.get(file.name, file.name)) for file in receipt.files]
         self.write_receipt(receipt.task, files, receipt.stats)
         return Publication(receipt, moves)
-
-    def _publish(self, publication: Publication) -> None:
-        if self._move_files(publication.moves):
-            receipt = publication.receipt
-            self.write_receipt(receipt.task, receipt.files, receipt.stats)
 
     def _move_files(self, moves: Iterable[tuple[str, str]]) -> bool:
         """Move files; return whether there was anything to do."""
@@ -238,7 +239,7 @@ class OutputFolder(JobFolder):
             self.storage.write_bytes(self.path(final_name), data)
         except NotFoundError as error:
             # Another run has finished the folder meanwhile, and removed the temporary files.
-            if not self.has_content(final_name, data):
+            if not self.matches(FileInfo.of(final_name, data)):
                 raise self._other_run(final_name) from error
         self.storage.sync_folders(self.url)
         self.finished = True

@@ -47,9 +47,7 @@ class Receipt(Struct, frozen=True, forbid_unknown_fields=True):
     """The record of a finished task.
 
     Attributes:
-        task: The task's name: letters, digits, `.`, `_`, `-`.
-        fingerprint: The fingerprint of the job or the window that the task is of.
-        files: The task's files, by names relative to the folder; may be empty.
+        fingerprint: The fingerprint of the task's job or window.
         stats: The figures that the job needs, as JSON values.
     """
 
@@ -72,13 +70,7 @@ class Publication(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class TaskFolder:
-    """A folder in which tasks leave files and receipts; small and picklable, for workers.
-
-    Attributes:
-        storage: The storage client.
-        url: The folder.
-        fingerprint: The fingerprint that its receipts carry.
-    """
+    """A folder in which tasks leave files and receipts of a job; small and picklable."""
 
     storage: Storage
     url: str
@@ -147,10 +139,6 @@ class TaskFolder:
             return self.has_size(file) and self.describe(file.name) == file
         except NotFoundError:
             return False
-
-    def has_content(self, name: str, data: bytes) -> bool:
-        """Return whether a file exists and has exactly this content. Cost: see `matches`."""
-        return self.matches(FileInfo.of(name, data))
 
     def describe(self, name: str) -> FileInfo:
         """Return the size and the hash of a file of the folder. Cost: reads it once."""

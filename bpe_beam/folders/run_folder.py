@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.artifact_names import JOB_FILE, name_of_first_part
-from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.folders.receipts import WORK, Receipt, TaskFolder, receipt_name, side_by_side, task_of
 from bpe_beam.storage import Storage
@@ -69,10 +68,10 @@ class RunFolder(TaskFolder):
     def all_receipts(self, tasks: Iterable[str]) -> dict[str, Receipt]:
         """Return all receipts, after a check that each of these tasks has one."""
         receipts = self.receipts()
-        missing = [task for task in tasks if task not in receipts]
-        if missing:
+        missing = next((task for task in tasks if task not in receipts), None)
+        if missing is not None:
             raise DataError(
-                f"{self.url}: there is no receipt of {missing[0]}: another run of this job works "
+                f"{self.url}: there is no receipt of {missing}: another run of this job works "
                 "in the same folder or has finished there, or the runner lost a task; when no "
                 "other run works there, run this one again"
             )
@@ -96,10 +95,9 @@ class RunFolder(TaskFolder):
 
     def _is_attempt(self, name: str) -> bool:
         final = attempted_name(name)
-        first_and_last = (JOB_FILE, self.record.final)
         if final is None:
             return False
-        return self.owns(final) or final in first_and_last or self.is_receipt(final)
+        return self.owns(final) or final in (JOB_FILE, self.record.final) or self.is_receipt(final)
 
     def _may_be(self, name: str) -> bool:
         """Return whether a receipt may name this file: one of the job, here or in a run's folder.
@@ -137,8 +135,8 @@ class JobFolder(RunFolder):
         A move that was interrupted is done again with the same result.
         """
 
-        def move_files(receipt: Receipt) -> list[FileInfo] | None:
-            """Return the files where they are then; None if one is missing: the task runs again."""
+        def move_files(receipt: Receipt) -> Receipt | None:
+            """Return the receipt with new names; None if a file is gone: the task runs again."""
             files = []
             for file in receipt.files:
                 if all_files or not file.name.startswith(f"{WORK}/"):
@@ -149,20 +147,15 @@ class JobFolder(RunFolder):
                     files.append(file)
                 else:
                     files.append(replace(file, name=f"{WORK}/{run.name}/{file.name}"))
-            return files
-
-        def write_receipt(pair: tuple[Receipt, list[FileInfo] | None]) -> None:
-            receipt, files = pair
-            if files is not None:
-                self.write_receipt(receipt.task, files, receipt.stats)
+            return replace(receipt, files=tuple(files))
 
         receipts = list(run.receipts().values())
         folders = folders_of(file.name for receipt in receipts for file in receipt.files)
         for folder in folders:
             self.storage.make_folder(self.path(folder))
-        moved = self.request_each(move_files, receipts)
+        moved = [each for each in self.request_each(move_files, receipts) if each is not None]
         self.storage.sync_folders(self.url, *map(self.path, folders))
-        side_by_side(write_receipt, zip(receipts, moved, strict=True))
+        side_by_side(lambda each: self.write_receipt(each.task, each.files, each.stats), moved)
         self.storage.sync_folders(self.path(WORK))
         run.remove(receipt_name(receipt.task) for receipt in receipts)
 

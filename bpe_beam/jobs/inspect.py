@@ -93,8 +93,8 @@ def _folder_figures(storage: Storage, path: str) -> Figures:
 
 def _changed_files(storage: Storage, path: str) -> str | None:
     """Return a warning of files that are not as `train` wrote them."""
+    from bpe_beam.folders.file_info import read_trained_files
     from bpe_beam.folders.receipts import TaskFolder
-    from bpe_beam.folders.trained_files import read_trained_files
 
     files = read_trained_files(storage, path).files
     folder = TaskFolder(storage, path, "")

@@ -32,7 +32,7 @@ from output_folders import (
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders import claim as claims
 from bpe_beam.folders.claim import claim_folder
-from bpe_beam.folders.compact_names import PackedNames, unpack_names
+from bpe_beam.folders.job_json import PackedNames, unpack_names
 from bpe_beam.folders.output_folder import RestoredFolder
 from bpe_beam.storage import Storage
 

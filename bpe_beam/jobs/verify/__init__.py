@@ -23,12 +23,11 @@ from bpe_beam.folders.artifact_names import (
     SUMMARY_FILE,
     WINDOW_FILE,
 )
-from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.file_info import FileInfo, TrainedFiles, read_trained_files
 from bpe_beam.folders.folder_kind import A_TOKENIZER, COUNTS, kind_of
 from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.folders.output_folder import COUNTS as COUNTS_FOLDER
 from bpe_beam.folders.receipts import TaskFolder
-from bpe_beam.folders.trained_files import TrainedFiles, read_trained_files
 from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.messages import and_more
 from bpe_beam.progress import Progress
