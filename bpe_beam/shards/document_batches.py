@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -29,12 +29,14 @@ def document_batches(
     start: int = 0,
     stop: int | None = None,
     *,
-    labels_of: LabelledReader | None = None,
+    labelled: bool = False,
 ) -> Iterator[DocumentBatch]:
     """Yield documents in order, by the positions of their first tokens.
 
-    A document without tokens has the position of the token that would follow.
+    A document without tokens has the position of the token that would follow. `labelled`: with
+    labels, of a format that has them.
     """
+    labels_of = cast(LabelledReader, reader) if labelled else None
     token = 0
     for first in range(0, len(reader), _DOCUMENTS):
         lengths = reader.lengths(first, min(first + _DOCUMENTS, len(reader)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -254,3 +254,24 @@ class Totals(Struct, frozen=True, forbid_unknown_fields=True):
             tokens=sum(row.tokens for row in rows),
             rejects=sum(row.rejects for row in rows),
         )
+
+
+def shard_row(
+    files: tuple[FileInfo, ...], tokens: int, split: int, **known: Any
+) -> Shard | TokenlessSplit:
+    """Return the row of a shard with these files, or without files of a split without tokens.
+
+    Of the fields that both have, unknown ones are 0 or empty.
+    """
+    row = {"split": split, "slices": (), "documents": 0, "text_bytes": 0, "rejects": 0, **known}
+    if not files:
+        return TokenlessSplit(**row)
+    return Shard(name=files[0].name.partition(".")[0], tokens=tokens, files=files, **row)
+
+
+def manifest_rows(rows: Iterable[Shard | TokenlessSplit]) -> Mapping[str, Any]:
+    """Return the fields of a manifest that follow from its rows, by name."""
+    rows = list(rows)
+    shards = tuple(row for row in rows if isinstance(row, Shard))
+    tokenless = tuple(row for row in rows if isinstance(row, TokenlessSplit))
+    return {"shards": shards, "tokenless": tokenless, "totals": Totals.of(shards, tokenless)}

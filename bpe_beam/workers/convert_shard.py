@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,7 +20,7 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import WORK, TaskFolder, require_files
 from bpe_beam.shards.document_batches import document_batches
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.formats.interface import LabelledReader, ShardOrigin, ShardWriter
+from bpe_beam.shards.formats.interface import ShardOrigin, ShardWriter
 from bpe_beam.shards.manifest import Manifest
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage.hashing import read_hashed
@@ -185,10 +184,9 @@ def convert_shard(task: ConvertTask, checked: list[str], element: str) -> TaskRe
     require_visible(folder.storage, folder.url)
     format_ = shard_format(task.shard_format)
     target = folder.storage, folder.path(WORK), new.name, task.vocab_size
-    labelled = format_.labelled_writer
     with format_.open_writer(*target, task.origin) as writer:
         for shard_slice in new.slices:
-            _write_slice(task, writer, shard_slice, with_labels=labelled is not None)
+            _write_slice(task, writer, shard_slice)
     shard = writer.result()
     files = [replace(file, name=f"{WORK}/{file.name}") for file in shard.files]
     for file in new.rejects:
@@ -200,18 +198,14 @@ def convert_shard(task: ConvertTask, checked: list[str], element: str) -> TaskRe
     )
 
 
-def _write_slice(
-    task: ConvertTask, writer: ShardWriter, documents: ShardSlice, *, with_labels: bool
-) -> None:
+def _write_slice(task: ConvertTask, writer: ShardWriter, documents: ShardSlice) -> None:
     source = shard_format(task.formats[documents.folder])
     with source.reader(task.folder.storage, task.urls[documents.folder], documents.name) as reader:
-        labels_of = None
-        if with_labels and source.labelled_writer is not None:
-            labels_of = cast(LabelledReader, reader)
-        for batch in document_batches(reader, documents.start, documents.stop, labels_of=labels_of):
+        labelled = source.labelled and shard_format(task.shard_format).labelled
+        for batch in document_batches(reader, documents.start, documents.stop, labelled=labelled):
             writer.write_documents(*batch)
-            written = {task.origin.unit: batch.offsets.size - 1}
-            progress.report(STAGE, done=batch.ids.size, **written)
+            rows = {task.origin.unit: batch.offsets.size - 1}
+            progress.report(STAGE, done=batch.ids.size, **rows)
 
 
 def _copy(folder: TaskFolder, source: str, file: FileInfo) -> None:

@@ -13,7 +13,13 @@ from bpe_beam.folders.receipts import Publication, Receipt
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
 from bpe_beam.shards.manifest import Manifest, Rejects, TokenizerInfo
 from bpe_beam.shards.numbering import number_shards, reject_files, shards_of
-from bpe_beam.shards.shard_rows import Shard, SourceSlice, TokenlessSplit, Totals
+from bpe_beam.shards.shard_rows import (
+    Shard,
+    SourceSlice,
+    TokenlessSplit,
+    manifest_rows,
+    shard_row,
+)
 from bpe_beam.storage.json_file import VERSION, JsonObject
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers.split_reader import lost_files, reject_reasons
@@ -28,8 +34,7 @@ def manifest_of(
     shard_format: str = DEFAULT_SHARD_FORMAT,
 ) -> Manifest:
     """Return the manifest of all shards."""
-    shards: list[Shard] = []
-    tokenless: list[TokenlessSplit] = []
+    rows: list[Shard | TokenlessSplit] = []
     rejects: list[FileInfo] = []
     stats = [receipt.read_stats(TokenizeStats) for receipt in receipts]
     publications = number_shards(receipts, [split.tokens for split in stats])
@@ -42,33 +47,28 @@ def manifest_of(
             "changes": split_stats.changes,
         }
         for number, sums in enumerate(split_stats.sums):
-            row = {
-                "split": split.index,
-                "documents": sums.documents,
-                "text_bytes": sums.text_bytes,
-                "sources": sums.sources,
-                **(of_split if number == 0 else {"slices": (), "rejects": 0}),
-            }
-            if written:
-                files = written[number]
-                name = files[0].name.partition(".")[0]
-                shards.append(Shard(name=name, tokens=sums.tokens, files=files, **row))
-            else:
-                tokenless.append(TokenlessSplit(**row))
+            row = shard_row(
+                written[number] if written else (),
+                sums.tokens,
+                split.index,
+                documents=sums.documents,
+                text_bytes=sums.text_bytes,
+                sources=sums.sources,
+                **(of_split if number == 0 else {}),
+            )
+            rows.append(row)
     return Manifest(
+        **manifest_rows(rows),
         format=shard_format,
         version=VERSION,
         tokenizer=TokenizerInfo(tokenizer.fingerprint, tokenizer.max_id + 1),
         settings=dict(settings),
         plan={"fingerprint": plan.fingerprint(), **plan.to_json()},
-        shards=tuple(shards),
-        totals=Totals.of(shards, tokenless),
         rejects=Rejects(
             reject_reasons(stats),
             tuple(sorted(rejects, key=lambda file: file.name)),
             lost_files(stats),
         ),
-        tokenless=tuple(tokenless),
     )
 
 

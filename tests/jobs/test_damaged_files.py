@@ -22,7 +22,7 @@ from read_back import tree
 from bpe_beam.errors import DataError
 from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.folders.output_folder import OutputFolder
-from bpe_beam.jobs.tokenize.arranged_shards import ArrangedShards
+from bpe_beam.jobs.tokenize.arrange_steps import ArrangeSteps
 from bpe_beam.jobs.tokenize.documents import TokenizeJob
 from bpe_beam.shards.formats import SHARD_FORMATS
 
@@ -43,7 +43,7 @@ TOKENIZE: dict[str, tuple[str, ...]] = {
 KILLED: dict[str, tuple[str, Any, str]] = {
     "killed": ("megatron", OutputFolder, "finish"),
     "killed count": ("count", OutputFolder, "finish"),
-    "killed while packing": ("packed", ArrangedShards, "finish"),
+    "killed while packing": ("packed", ArrangeSteps, "finish"),
     "killed before packing": ("packed", TokenizeJob, "publish"),
 }
 """The job that is killed, and the function before which it is."""

@@ -196,10 +196,18 @@ class CorpusJob(ABC, Generic[S, M]):
         return CorpusResult(manifest, finished, splits_kept, not_split, seconds, measured)
 
     def summary_rows(
-        self, result: CorpusResult[M], *, warnings: Sequence[str] = (), next: Sequence[str]
+        self,
+        result: CorpusResult[M],
+        *,
+        totals: CorpusTotals | None = None,
+        warnings: Sequence[str] = (),
+        next: Sequence[str],
     ) -> Rows:
-        """Return the rows of `CorpusSummary`, with the warnings that the job adds."""
-        totals = self.totals(result.manifest)
+        """Return the rows of `CorpusSummary`, with the warnings that the job adds.
+
+        `totals` are needed if the manifest is not of the whole corpus.
+        """
+        totals = totals or self.totals(result.manifest)
         warnings = [
             *warnings,
             *loss_warnings(totals.lost, self.plan.size),

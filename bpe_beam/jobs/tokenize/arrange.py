@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
-from msgspec import UNSET, UnsetType, structs, to_builtins
+from msgspec import UNSET, UnsetType, to_builtins
 
-from bpe_beam.engines.run import run_summary
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import (
     MANIFEST_FILE,
@@ -33,17 +33,9 @@ from bpe_beam.folders.output_folder import (
 from bpe_beam.folders.receipts import WORK
 from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.jobs.corpus.job import CorpusResult
-from bpe_beam.jobs.corpus.summary import (
-    Rows,
-    inputs_summary,
-    loss_warnings,
-    losses_summary,
-    shard_source_figures,
-    source_warnings,
-)
+from bpe_beam.jobs.corpus.summary import shard_source_figures
 from bpe_beam.jobs.input_folders import inside, restored_files, write_small_files
-from bpe_beam.jobs.tokenize.arrange_steps import ArrangeSteps, Arranging, described_part
-from bpe_beam.jobs.tokenize.arranged_shards import ArrangedShards, files_inside
+from bpe_beam.jobs.tokenize.arrange_steps import ArrangeSteps, files_inside
 from bpe_beam.jobs.tokenize.documents import TokenizeJob, TokenizeSummary, shards_bytes
 from bpe_beam.jobs.tokenize.inputs import (
     TokenizeInputs,
@@ -59,8 +51,9 @@ from bpe_beam.shards.formats import LABELLED_FORMAT, PLAIN_FORMAT, shard_format
 from bpe_beam.shards.manifest import Manifest, index_names, read_manifest
 from bpe_beam.shards.shard_rows import NO_CHANGES, ArrangedPart
 from bpe_beam.storage import Storage, redact
-from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers.arrange.task import RANKS
+from bpe_beam.workers.corpus_totals import CorpusTotals
+from bpe_beam.workers.task_results import MetricSums
 
 _KINDS = ((PLAIN_FORMAT, False), (LABELLED_FORMAT, False), (LABELLED_FORMAT, True))
 """The formats of tokenized documents, with or without hashes; each has all of the previous one."""
@@ -90,76 +83,49 @@ class ArrangedSummary(TokenizeSummary, frozen=True, kw_only=True):
     parts: dict[str, dict[str, int]] | UnsetType = UNSET
 
 
-@dataclass(frozen=True)
-class _Arranged:
-    """An arrangement that is finished, or that a dry run has planned.
-
-    Attributes:
-        finished_before: Whether an earlier run had finished it.
-        shards_kept: The number of new shards that earlier runs had finished.
-        tokenized: The tokenization of the documents; None if an earlier run had finished all.
-        parts: The contents of the folders for training and validation.
-        manifests: The manifest of each part; none after a dry run.
-        rows: The number of documents, or of sequences, of each part.
-    """
-
-    finished_before: bool
-    shards_kept: int
-    tokenized: CorpusResult[Manifest] | None
-    parts: tuple[ArrangedPart, ...]
-    manifests: tuple[Manifest, ...]
-    rows: tuple[int, ...]
-
-
 def tokenize_arranged(inputs: TokenizeInputs, progress: Progress) -> ArrangedSummary:
     """Tokenize a corpus, and arrange the documents."""
     started = time.monotonic()
     inputs = replace(inputs, limit=None)  # the arrangement says how large its shards are
-    arranged = _arrange(inputs, progress)
-    return _summary(inputs, arranged, time.monotonic() - started)
-
-
-def _arrange(inputs: TokenizeInputs, progress: Progress) -> _Arranged:
     settings, storage = inputs.settings, inputs.storage
+    arrangement = settings.arranging.arrangement
+    assert arrangement is not None
     job = TokenizeJob(inputs)
     job.needs_ids = settings.arranging.validation_by == "id"
     job.check_input(progress)
-    arrangement = settings.arranging.arrangement
-    assert arrangement is not None
     pad = arrangement.pad_token
-    pad_id = None if pad is None else _id_of(inputs.tokenizer, pad)
+    pad_id = None if pad is None else inputs.tokenizer.token_to_id(pad)
+    if pad is not None and pad_id is None:
+        raise UsageError(f"must be a token of the tokenizer, got {pad!r}", ("pad_token",))
     folder = _claim(inputs, job, arrangement, progress)
+    summary, kept = partial(_summary, inputs, job, started), 0
     if folder.finished:
-        manifests = _manifests(storage, settings.output, arrangement.parts)
+        folders = [folder.path(part) if part else folder.url for part in arrangement.parts]
+        manifests = [read_manifest(storage, url) for url in folders]
         for name, manifest in zip(arrangement.parts, manifests, strict=True):
             write_small_files(folder, manifest, inputs.tokenizer.json_bytes, name)
-        return _finished(True, 0, None, manifests)
-    documents = folder.path(f"{WORK}/{DOCUMENTS}")
-    tokenized = _tokenize(inputs, documents, progress)
-    arranging = Arranging(inputs, arrangement, folder, documents, tokenized.manifest, progress)
-    steps = ArrangeSteps(arranging, pad_id)
-    sums = steps.measure()
-    rows = steps.rows(sums)
-    if settings.arranging.dry_run:
-        parts = tuple(
-            described_part(arranging, sums, number, padding=0) for number in range(len(rows))
-        )
-        return _Arranged(False, 0, tokenized, parts, (), tuple(rows))
-    plans = steps.plans(sums, rows)
-    shards_kept = steps.write(sums, plans)
-    manifests = ArrangedShards(arranging, sums).finish(plans)
-    return _finished(False, shards_kept, tokenized, manifests)
-
-
-def _finished(
-    before: bool,
-    shards_kept: int,
-    tokenized: CorpusResult[Manifest] | None,
-    manifests: tuple[Manifest, ...],
-) -> _Arranged:
-    parts = tuple(each.arranged for each in manifests if isinstance(each.arranged, ArrangedPart))
-    rows = tuple(each.totals.documents for each in manifests)
-    return _Arranged(before, shards_kept, tokenized, parts, manifests, rows)
+        result = CorpusResult(manifests[0], True, 0, (), 0.0, MetricSums())
+    else:
+        documents = folder.path(f"{WORK}/{DOCUMENTS}")
+        result = replace(_tokenize(inputs, documents, progress), finished_before=False)
+        tokenized = result.manifest
+        steps = ArrangeSteps(inputs, arrangement, pad_id, folder, documents, tokenized, progress)
+        rows = steps.measure()
+        if settings.arranging.dry_run:
+            parts = [steps.described_part(number) for number in range(len(rows))]
+            again, size = ["the same without --dry-run"], shards_bytes([tokenized])
+            return summary(result, parts, rows, next=again, temporary_bytes=size)
+        plans = steps.plans(rows)
+        kept = steps.write(plans)
+        manifests = steps.finish(plans)
+    return summary(
+        result,
+        [each.arranged for each in manifests if each.arranged is not UNSET],
+        [each.totals.documents for each in manifests],
+        shards_kept_from_before=kept or None,
+        shards=sum(len(manifest.shards) for manifest in manifests),
+        shards_bytes=shards_bytes(manifests),
+    )
 
 
 def _claim(
@@ -212,7 +178,7 @@ def _kind_of_documents(inputs: TokenizeInputs, documents: str) -> tuple[str, boo
     Documents of an earlier arrangement are reused, with all that they have.
     """
     settings = inputs.settings
-    needed = int(shard_format(settings.format).labelled_writer is not None)
+    needed = int(shard_format(settings.format).labelled)
     if settings.arranging.validation_share is not None:
         needed = 2
     existing = recorded_job(inputs.storage, documents)
@@ -222,83 +188,52 @@ def _kind_of_documents(inputs: TokenizeInputs, documents: str) -> tuple[str, boo
     return _KINDS[needed]
 
 
-def _summary(inputs: TokenizeInputs, arranged: _Arranged, seconds: float) -> ArrangedSummary:
-    settings, plan, tokenized = inputs.settings, inputs.plan, arranged.tokenized
-    corpus = arranged.parts[0].corpus
+def _summary(
+    inputs: TokenizeInputs,
+    job: TokenizeJob,
+    started: float,
+    result: CorpusResult[Manifest],
+    parts: Sequence[ArrangedPart],
+    rows: Sequence[int],
+    **figures: Any,
+) -> ArrangedSummary:
+    """Return the summary; `rows` are the numbers of documents, or of sequences, of the parts."""
+    output, arranging, corpus = inputs.settings.output, inputs.settings.arranging, parts[0].corpus
     assert corpus is not None  # both ways to arrange have set it
-    tokens = sum(part.tokens for part in arranged.parts)
-    documents = sum(part.documents for part in arranged.parts)
+    tokens = sum(part.tokens for part in parts)
+    documents = sum(part.documents for part in parts)
     changes = corpus.changes or NO_CHANGES
     warnings = [
         *tokenizer_warnings(inputs.encoding),
         *doubled_warnings(inputs.encoding, changes, documents),
-        *loss_warnings(corpus.lost, plan.size),
-        *source_warnings(settings.input, corpus.sources),
         *unmarked_warnings(inputs),
     ]
-    measured: Rows = {"counters": None, "distributions": None}
-    rate = None
-    if tokenized is not None:
-        measured = tokenized.measured.to_json()
-        rate = tokenized.measured.rate("text_bytes_tokenized", tokenized.seconds)
-    summary = ArrangedSummary(
-        job="tokenize",
-        output=settings.output,
-        was_finished_before=arranged.finished_before or None,
-        warnings=warnings or None,
-        **inputs_summary(plan, () if tokenized is None else tokenized.not_split),
-        documents=documents,
+    if (length := arranging.sequence_length) is not None:
+        room = length * sum(rows)
+        name = "unfilled" if arranging.pad_token is None else "padding"
+        figures |= {"sequences": sum(rows), "sequence_length": length}
+        figures |= {name: room - tokens, f"{name}_share": (room - tokens) / room}
+    if arranging.validation_share is not None:
+        figures["parts"] = {part.part: part.figures for part in parts}
+    common = job.summary_rows(
+        result,
+        totals=CorpusTotals(documents, corpus.rejects, corpus.lost, corpus.sources),
+        warnings=warnings,
+        next=[command("verify", output)],
+    )
+    return ArrangedSummary(
+        **{
+            **common,
+            "shards_kept_from_before": None,
+            "seconds": round(time.monotonic() - started, 3),
+            **figures,
+        },
         text_bytes=corpus.text_bytes,
-        rejects=sum(corpus.rejects.values()),
-        rejects_by_reason=corpus.rejects or None,
-        lost=losses_summary(corpus.lost),
-        seconds=round(seconds, 3),
-        next=[command("verify", settings.output)],
-        **run_summary(settings.run, len(plan.splits)),
-        text_bytes_per_second=rate,
-        **measured,
-        shards_kept_from_before=arranged.shards_kept or None,
         tokens=tokens,
         bytes_per_token=corpus.text_bytes / tokens,
         sources=shard_source_figures(corpus.sources),
         documents_changed=to_builtins(changes) or UNSET,
-        **_sequence_figures(settings.arranging, arranged, tokens),
     )
-    if arranged.manifests:
-        return structs.replace(
-            summary,
-            shards=sum(len(manifest.shards) for manifest in arranged.manifests),
-            shards_bytes=shards_bytes(arranged.manifests),
-        )
-    assert tokenized is not None
-    return structs.replace(
-        summary,
-        next=["the same without --dry-run"],
-        temporary_bytes=shards_bytes([tokenized.manifest]),
-    )
-
-
-def _sequence_figures(arranging: ArrangementSettings, arranged: _Arranged, tokens: int) -> Rows:
-    """Return the figures of sequences, and of each part."""
-    figures: Rows = {}
-    length = arranging.sequence_length
-    if length is not None:
-        room = length * sum(arranged.rows)
-        name = "unfilled" if arranging.pad_token is None else "padding"
-        figures = {
-            "sequences": sum(arranged.rows),
-            "sequence_length": length,
-            name: room - tokens,
-            f"{name}_share": (room - tokens) / room,
-        }
-    if arranging.validation_share is not None:
-        figures["parts"] = {part.part: part.figures for part in arranged.parts}
-    return figures
-
-
-def _manifests(storage: Storage, output: str, parts: Sequence[str]) -> tuple[Manifest, ...]:
-    folders = [storage.join(output, part) if part else output for part in parts]
-    return tuple(read_manifest(storage, folder) for folder in folders)
 
 
 def _restore(storage: Storage, output: str, parts: Sequence[str], _: bytes) -> RestoredFolder:
@@ -318,10 +253,3 @@ def _restore(storage: Storage, output: str, parts: Sequence[str], _: bytes) -> R
             tasks[inside(part, shard.name)] = RestoredTask(files_inside(part, shard.files), None)
     # Manifests of several jobs belong to none of them.
     return RestoredFolder((jobs.pop() or None) if len(jobs) == 1 else None, tasks)
-
-
-def _id_of(tokenizer: Tokenizer, token: str) -> int:
-    token_id = tokenizer.token_to_id(token)
-    if token_id is None:
-        raise UsageError(f"must be a token of the tokenizer, got {token!r}", ("pad_token",))
-    return token_id

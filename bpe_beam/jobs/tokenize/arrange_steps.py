@@ -1,30 +1,33 @@
-"""The steps from the shards of tokenized documents to new shards: measure, plan, write."""
+"""The steps from the shards of tokenized documents to new shards: measure, plan, write, finish."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from hashlib import sha256
+from operator import add
 
 import msgspec
 import numpy as np
-from msgspec import Struct
-from numpy.typing import NDArray
+from msgspec import UNSET, Struct, structs
 
 from bpe_beam.engines.run import run_steps
 from bpe_beam.engines.steps import Collection, Engine, Steps
 from bpe_beam.errors import DataError
-from bpe_beam.folders.artifact_names import PARTS, SHARDS_TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, PARTS, REJECTS, SHARDS_TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import OutputFolder
-from bpe_beam.folders.receipts import WORK, Receipt
+from bpe_beam.folders.receipts import WORK, Publication
+from bpe_beam.jobs.input_folders import inside, write_small_files
 from bpe_beam.jobs.tokenize.inputs import TokenizeInputs
 from bpe_beam.progress import Progress
 from bpe_beam.shards.arrangement import Arrangement
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.manifest import Manifest
+from bpe_beam.shards.manifest import NO_PLAN, Manifest, Rejects, with_files
+from bpe_beam.shards.numbering import number_shards, shard_files
 from bpe_beam.shards.packing import plan_best_fit
 from bpe_beam.shards.shard_rows import (
     NO_CHANGES,
@@ -32,9 +35,12 @@ from bpe_beam.shards.shard_rows import (
     ArrangedPart,
     PartTexts,
     added_sources,
+    manifest_rows,
+    shard_row,
 )
+from bpe_beam.shards.token_counts import read_token_counts, write_token_counts
 from bpe_beam.storage.hashing import read_hashed
-from bpe_beam.workers.arrange.measure import measure_shard, part_task, texts_name, write_ranks
+from bpe_beam.workers.arrange.measure import measure_shard, part_task, texts_name
 from bpe_beam.workers.arrange.new_shard import write_new_shard
 from bpe_beam.workers.arrange.scatter import scatter_shard
 from bpe_beam.workers.arrange.task import (
@@ -46,144 +52,96 @@ from bpe_beam.workers.arrange.task import (
     DocumentsShard,
     MeasureStats,
     NewShard,
+    NewShardStats,
     PartPlan,
     PartSums,
 )
 from bpe_beam.workers.document_hashes import overlap_of
 from bpe_beam.workers.split_task import task_name
 from bpe_beam.workers.task_results import MetricSums
-from bpe_beam.workers.token_counter import token_counts_name
+from bpe_beam.workers.token_counter import added_up, id_columns, token_counts_name
 from bpe_beam.workers.tokenize_split import origin_of
 
 
 @dataclass(frozen=True)
-class Arranging:
-    """Documents that are being arranged.
-
-    Attributes:
-        inputs: The inputs of the tokenization.
-        arrangement: The order, the sequences and the validation share.
-        folder: The output folder.
-        documents: The folder of the tokenized documents.
-        tokenized: The manifest of that folder.
-        progress: Shows the progress.
-    """
-
-    inputs: TokenizeInputs
-    arrangement: Arrangement
-    folder: OutputFolder
-    documents: str
-    tokenized: Manifest
-    progress: Progress
-
-    @cached_property
-    def made_of(self) -> str:
-        """The SHA-256 of the documents' manifest, which receipts name."""
-        return sha256(self.tokenized.to_bytes()).hexdigest()
-
-
-@dataclass(frozen=True)
-class Sums:
+class _Sums:
     """The measured documents.
 
     Attributes:
         by_shard: The sums of each part, of every shard of documents.
+        totals: The sums of each part, of all shards.
+        histograms: The files of lengths, for best-fit packing.
         texts: The texts of each part; empty if documents are not divided.
         token_counts: The files of token counts of each part; empty if documents are not divided.
         overlap: The number of texts that are in both parts; None: not measured.
-        histograms: The files of lengths, for best-fit packing.
     """
 
     by_shard: Sequence[tuple[PartSums, ...]]
-    texts: Sequence[PartTexts] = ()
-    token_counts: Sequence[tuple[FileInfo, ...]] = ()
-    overlap: int | None = None
-    histograms: Sequence[FileInfo] = ()
-
-    @cached_property
-    def totals(self) -> list[PartSums]:
-        """The sums of each part, of all shards."""
-        return [
-            PartSums(sum(each.documents for each in part), sum(each.tokens for each in part))
-            for part in zip(*self.by_shard, strict=True)
-        ]
-
-
-def described_part(arranging: Arranging, sums: Sums, number: int, padding: int) -> ArrangedPart:
-    """Return the description of the shards of a part, for its manifest."""
-    documents, arrangement = arranging.tokenized, arranging.arrangement
-    name, total = arrangement.parts[number], sums.totals[number]
-    corpus = ArrangedCorpus(
-        documents.totals.text_bytes,
-        documents.rejects.by_reason,
-        documents.rejects.lost,
-        documents.sources,
-        None if documents.changes == NO_CHANGES else documents.changes,
-    )
-    return ArrangedPart(
-        settings=arrangement,
-        corpus=corpus,
-        documents=total.documents,
-        tokens=total.tokens,
-        padding=padding,
-        part=name,
-        texts=sums.texts[number] if sums.texts else None,
-        overlap=sums.overlap if name == PARTS[1] else None,
-    )
+    totals: Sequence[PartSums]
+    histograms: Sequence[FileInfo]
+    texts: Sequence[PartTexts]
+    token_counts: Sequence[tuple[FileInfo, ...]]
+    overlap: int | None
 
 
 class ArrangeSteps:
-    """Runs the steps, on the engine of the settings."""
+    """Runs the steps, on the engine of the settings.
 
-    def __init__(self, arranging: Arranging, pad_id: int | None) -> None:
-        self._arranging = arranging
-        self._arrangement = arranging.arrangement
-        self._folder = arranging.folder
-        self._storage = arranging.inputs.storage
-        self._shards = [
-            DocumentsShard(index, shard.name)
-            for index, shard in enumerate(arranging.tokenized.shards)
-        ]
-        self._task = self._describe_task(pad_id)
+    `documents` is the folder of the tokenized documents, and `tokenized` its manifest.
+    """
 
-    def _describe_task(self, pad_id: int | None) -> ArrangeTask:
-        arranging, inputs = self._arranging, self._arranging.inputs
-        settings, encoding, documents = inputs.settings, inputs.encoding, arranging.documents
-        return ArrangeTask(
-            folder=self._folder.for_workers(),
+    def __init__(
+        self,
+        inputs: TokenizeInputs,
+        arrangement: Arrangement,
+        pad_id: int | None,
+        folder: OutputFolder,
+        documents: str,
+        tokenized: Manifest,
+        progress: Progress,
+    ) -> None:
+        self._inputs = inputs
+        self._arrangement = arrangement
+        self._folder = folder
+        self._tokenized = tokenized
+        self._progress = progress
+        self._storage = storage = inputs.storage
+        self._task = ArrangeTask(
+            folder=folder.for_workers(),
             documents=documents,
-            documents_format=arranging.tokenized.format,
-            made_of=arranging.made_of,
-            shards=len(self._shards),
-            count=arranging.tokenized.totals.documents,
-            arrangement=self._arrangement,
+            documents_format=tokenized.format,
+            made_of=sha256(tokenized.to_bytes()).hexdigest(),
+            shards=len(tokenized.shards),
+            count=tokenized.totals.documents,
+            arrangement=arrangement,
             pad=pad_id,
-            shard_format=settings.format,
-            vocab_size=arranging.tokenized.tokenizer.vocab_size,
-            origin=msgspec.structs.replace(
-                origin_of(encoding, settings.columns),
-                sequence_length=self._arrangement.sequence_length,
+            shard_format=inputs.settings.format,
+            vocab_size=tokenized.tokenizer.vocab_size,
+            origin=structs.replace(
+                origin_of(inputs.encoding, inputs.settings.columns),
+                sequence_length=arrangement.sequence_length,
             ),
-            ranks=self._folder.path(f"{WORK}/{RANKS}"),
-            encoding=encoding.kept_at(
-                self._storage, self._storage.join(documents, SHARDS_TOKENIZER_FILE)
+            ranks=folder.path(f"{WORK}/{RANKS}"),
+            encoding=inputs.encoding.kept_at(
+                storage, storage.join(documents, SHARDS_TOKENIZER_FILE)
             ),
-            by_source=arranging.tokenized.sources is not None,
+            by_source=tokenized.sources is not None,
         )
 
-    # ---- measure ----
+    # ---- measure and plan ----
 
-    def measure(self) -> Sums:
-        """Return the sums of the documents; refuse a part without a token."""
-        count = len(self._shards)
-        tasks = [task_name("measure", index, count) for index in range(count)]
-        divided = self._arrangement.validation_share is not None
-        parts = self._arrangement.parts if divided else ()
-        self._folder.expect([f"{WORK}/{name}.bin" for name in tasks])
-        self._folder.expect(f"{WORK}/{texts_name(name)}" for name in tasks)
-        self._folder.expect(token_counts_name(part_task(n, part)) for n in tasks for part in parts)
-        remaining = self._remaining(tasks)
-        elements = [_json(self._shards[index]) for index in remaining]
+    def measure(self) -> list[int]:
+        """Measure the documents; return the number of documents, or of sequences, of each part."""
+        folder, arrangement = self._folder, self._arrangement
+        tasks = self._tasks("measure")
+        parts = arrangement.parts if arrangement.validation_share is not None else ()
+        folder.expect([f"{WORK}/{name}.bin" for name in tasks])
+        folder.expect(f"{WORK}/{texts_name(name)}" for name in tasks)
+        folder.expect(token_counts_name(part_task(n, part)) for n in tasks for part in parts)
+        shards = self._tokenized.shards
+        elements = [
+            _json(DocumentsShard(index, shards[index].name)) for index in self._remaining(tasks)
+        ]
 
         def steps(task: ArrangeTask) -> Steps:
             return lambda engine: engine.run(
@@ -193,39 +151,18 @@ class ArrangeSteps:
                 str,
             )
 
-        if remaining:
-            self._run(steps, len(remaining), 0)
-        receipts = self._folder.all_receipts(tasks)
-        sums = self._sums([receipts[name] for name in tasks], len(parts))
-        self._refuse_empty(sums.totals)
-        return sums
+        if elements:
+            self._run(steps, len(elements), 0)
+        self._sums = self._read_sums(tasks, len(parts))
+        return self._rows()
 
-    def _sums(self, receipts: Sequence[Receipt], parts: int) -> Sums:
+    def _read_sums(self, tasks: Sequence[str], parts: int) -> _Sums:
         """Return the sums in receipts; `parts` is 0 if documents are not divided."""
+        existing = self._folder.all_receipts(tasks)
+        receipts = [existing[name] for name in tasks]
         stats = [receipt.read_stats(MeasureStats) for receipt in receipts]
-        sums = Sums([each.parts for each in stats])
-        if self._arrangement.is_best_fit:
-            sums = replace(sums, histograms=[receipt.files[0] for receipt in receipts])
-        if not parts:
-            return sums
-        overlap = None
-        if self._task.counts_overlap:
-            hashes = [self._hashes_of(receipt.files[-1 - parts]) for receipt in receipts]
-            overlap = overlap_of(np.concatenate(hashes), self._task.count)
-        return replace(
-            sums,
-            texts=[_added_texts(part) for part in zip(*(s.texts for s in stats), strict=True)],
-            # They are the last files of a receipt, in the order of the parts.
-            token_counts=[*zip(*(receipt.files[-parts:] for receipt in receipts), strict=True)],
-            overlap=overlap,
-        )
-
-    def _hashes_of(self, file: FileInfo) -> NDArray[np.uint64]:
-        """Return the hashes of texts in a file, see `sampled_texts`."""
-        data = read_hashed(self._storage, self._folder.path(file.name), file.sha256)
-        return np.frombuffer(data, "<u8").astype(np.uint64)
-
-    def _refuse_empty(self, totals: Sequence[PartSums]) -> None:
+        by_shard = [each.parts for each in stats]
+        totals = [sum(part, PartSums(0, 0)) for part in zip(*by_shard, strict=True)]
         for name, total in zip(self._arrangement.parts, totals, strict=True):
             if not total.tokens:
                 raise DataError(
@@ -233,50 +170,64 @@ class ArrangeSteps:
                     f"{name}, with a validation share of {self._arrangement.validation_share}",
                     remedy="give another {validation_share}",
                 )
+        overlap = None
+        if self._task.counts_overlap:
+            hashes = b"".join(self._read(receipt.files[-1 - parts]) for receipt in receipts)
+            overlap = overlap_of(np.frombuffer(hashes, "<u8").astype(np.uint64), self._task.count)
+        best_fit = self._arrangement.is_best_fit
+        return _Sums(
+            by_shard,
+            totals,
+            histograms=[receipt.files[0] for receipt in receipts] if best_fit else [],
+            texts=[_added_texts(part) for part in zip(*(s.texts for s in stats), strict=True)],
+            # They are the last files of a receipt, in the order of the parts.
+            token_counts=[*zip(*(receipt.files[-parts:] for receipt in receipts), strict=True)]
+            if parts
+            else [],
+            overlap=overlap,
+        )
 
-    # ---- plan ----
+    def _read(self, file: FileInfo) -> bytes:
+        return read_hashed(self._storage, self._folder.path(file.name), file.sha256)
 
-    def rows(self, sums: Sums) -> list[int]:
-        """Return the number of documents, or of sequences, of each part."""
-        arrangement, totals = self._arrangement, sums.totals
+    def _rows(self) -> list[int]:
+        arrangement, totals = self._arrangement, self._sums.totals
         length = arrangement.sequence_length
         if length is None:
             return [total.documents for total in totals]
         if not arrangement.is_best_fit:
             return [-(-total.tokens // length) for total in totals]
+        # The numbers of slices of each length before each shard, and in total.
+        ranks = np.zeros(len(totals) * (length + 1), np.int64)
         with self._storage.create(self._task.ranks) as file:
-            total = write_ranks(file, self._read(sums.histograms), len(totals) * (length + 1))
+            for histogram in self._sums.histograms:
+                file.write(ranks.astype("<i8").tobytes())
+                ranks += np.frombuffer(self._read(histogram), "<i8")
+            file.write(ranks.astype("<i8").tobytes())
         limit = arrangement.max_documents_per_sequence
-        return [plan_best_fit(each, limit).sequences for each in np.split(total, len(totals))]
+        return [plan_best_fit(each, limit).sequences for each in np.split(ranks, len(totals))]
 
-    def _read(self, files: Sequence[FileInfo]) -> Iterator[bytes]:
-        for file in files:
-            yield read_hashed(self._storage, self._folder.path(file.name), file.sha256)
-
-    def plans(self, sums: Sums, rows: Sequence[int]) -> tuple[PartPlan, ...]:
+    def plans(self, rows: Sequence[int]) -> tuple[PartPlan, ...]:
         """Return the plan of each part, whose new shards have about `shard_tokens` tokens each."""
-        return tuple(
-            self._plan(number, count, [each[number] for each in sums.by_shard])
-            for number, count in enumerate(rows)
-        )
-
-    def _plan(self, part: int, rows: int, measured: Sequence[PartSums]) -> PartPlan:
         arrangement = self._arrangement
-        name = arrangement.parts[part]
-        tokens = sum(each.tokens for each in measured)
-        shards = max(1, min(rows, -(-tokens // arrangement.shard_tokens)))
-        if arrangement.sequence_length is None and arrangement.shuffle_seed is None:
-            # Long documents may follow each other.
-            return PartPlan.by_tokens(name, measured, shards)
-        return PartPlan.even(name, rows, shards)
+        in_order = arrangement.sequence_length is None and arrangement.shuffle_seed is None
+        plans = []
+        for number, (name, count) in enumerate(zip(arrangement.parts, rows, strict=True)):
+            tokens = self._sums.totals[number].tokens
+            shards = max(1, min(count, -(-tokens // arrangement.shard_tokens)))
+            if in_order:  # long documents may follow each other
+                measured = [each[number] for each in self._sums.by_shard]
+                plans.append(PartPlan.by_tokens(name, measured, shards))
+            else:
+                plans.append(PartPlan.even(name, count, shards))
+        return tuple(plans)
 
     # ---- write ----
 
-    def write(self, sums: Sums, plans: tuple[PartPlan, ...]) -> int:
+    def write(self, plans: tuple[PartPlan, ...]) -> int:
         """Write the new shards; return how many an earlier run had written."""
-        folder, count = self._folder, len(self._shards)
+        folder, scatter_tasks = self._folder, self._tasks("scatter")
         suffixes = shard_format(self._task.shard_format).suffixes
-        scatter_tasks = [task_name("scatter", index, count) for index in range(count)]
         new = [
             (plan.task(shard), NewShard(number, shard))
             for number, plan in enumerate(plans)
@@ -287,12 +238,11 @@ class ArrangeSteps:
         remaining = self._remaining([name for name, _ in new])
         if not remaining:
             return len(new)
-        elements = self._shards_to_scatter(sums, self._remaining(scatter_tasks))
-        known = [
-            self._block_file(receipt)
-            for name in scatter_tasks
-            if (receipt := folder.receipt(name)) is not None
-        ]
+        elements = self._shards_to_scatter(self._remaining(scatter_tasks))
+        known = []
+        for receipt in filter(None, map(folder.receipt, scatter_tasks)):
+            table_at = receipt.read_stats(BlockFileStats).table_at
+            known.append(_json(BlockFile(folder.path(receipt.files[0].name), table_at)))
 
         def steps(task: ArrangeTask) -> Steps:
             task = replace(task, parts=plans)
@@ -314,39 +264,37 @@ class ArrangeSteps:
 
             return described
 
-        tokens_read = 2 * self._arranging.tokenized.totals.tokens  # both steps read each token
+        tokens_read = 2 * self._tokenized.totals.tokens  # both steps read each token
         self._run(steps, max(len(elements), len(remaining)), tokens_read)
         folder.all_receipts([name for name, _ in new])
         return len(new) - len(remaining)
 
-    def _shards_to_scatter(self, sums: Sums, chosen: Sequence[int]) -> list[str]:
+    def _shards_to_scatter(self, chosen: Sequence[int]) -> list[str]:
         """Return the elements of shards by number, each with the sums of the shards before it."""
-        elements = []
-        before = [PartSums(0, 0) for _ in self._arrangement.parts]
-        for index, parts in enumerate(sums.by_shard):
-            if index in chosen:
-                elements.append(
-                    _json(msgspec.structs.replace(self._shards[index], before=tuple(before)))
-                )
-            before = [
-                PartSums(old.documents + add.documents, old.tokens + add.tokens)
-                for old, add in zip(before, parts, strict=True)
-            ]
-        return elements
+        nothing = tuple(PartSums(0, 0) for _ in self._arrangement.parts)
+        before = itertools.accumulate(
+            self._sums.by_shard,
+            lambda sums, more: tuple(map(add, sums, more)),
+            initial=nothing,
+        )
+        return [
+            _json(DocumentsShard(index, shard.name, sums))
+            for index, (shard, sums) in enumerate(zip(self._tokenized.shards, before, strict=False))
+            if index in chosen
+        ]
 
-    def _block_file(self, receipt: Receipt) -> str:
-        stats = receipt.read_stats(BlockFileStats)
-        url = self._folder.path(receipt.files[0].name)
-        return _json(BlockFile(url, stats.table_at))
+    # ---- both ----
 
-    # ---- every step ----
+    def _tasks(self, kind: str) -> list[str]:
+        """Return the names of the tasks of all shards of documents."""
+        count = len(self._tokenized.shards)
+        return [task_name(kind, index, count) for index in range(count)]
 
     def _remaining(self, tasks: Sequence[str]) -> list[int]:
         """Return the numbers of the tasks to run; forget receipts of other documents."""
         remaining, unfit = [], []
-        for index, name in enumerate(tasks):
-            receipt = self._folder.receipt(name)
-            if receipt is None or receipt.stats.get("made_of") != self._arranging.made_of:
+        for index, receipt in enumerate(map(self._folder.receipt, tasks)):
+            if receipt is None or receipt.stats.get("made_of") != self._task.made_of:
                 remaining.append(index)
                 unfit += [receipt] if receipt is not None else []
         self._folder.forget(unfit)
@@ -354,12 +302,12 @@ class ArrangeSteps:
 
     def _run(self, steps: Callable[[ArrangeTask], Steps], tasks: int, tokens: int) -> None:
         """Run steps in a new folder of a run; `tokens` is what they report, or 0."""
-        folder, progress = self._folder, self._arranging.progress
+        folder = self._folder
         run = folder.new_run()
         task = replace(self._task, folder=run.for_workers())
-        with progress.stage(STAGE, tokens, "tokens read") if tokens else nullcontext():
+        with self._progress.stage(STAGE, tokens, "tokens read") if tokens else nullcontext():
             run_steps(
-                self._arranging.inputs.settings.run,
+                self._inputs.settings.run,
                 "Arrange",
                 steps(task),
                 tasks,
@@ -369,6 +317,129 @@ class ArrangeSteps:
             )
         folder.require_ours()
         folder.take(run, all_files=False)
+
+    # ---- finish ----
+
+    def described_part(self, number: int, padding: int = 0) -> ArrangedPart:
+        """Return the description of the shards of a part, for its manifest."""
+        documents, sums = self._tokenized, self._sums
+        name, total = self._arrangement.parts[number], sums.totals[number]
+        corpus = ArrangedCorpus(
+            documents.totals.text_bytes,
+            documents.rejects.by_reason,
+            documents.rejects.lost,
+            documents.sources,
+            None if documents.changes == NO_CHANGES else documents.changes,
+        )
+        return ArrangedPart(
+            settings=self._arrangement,
+            corpus=corpus,
+            documents=total.documents,
+            tokens=total.tokens,
+            padding=padding,
+            part=name,
+            texts=sums.texts[number] if sums.texts else None,
+            overlap=sums.overlap if name == PARTS[1] else None,
+        )
+
+    def finish(self, plans: Sequence[PartPlan]) -> list[Manifest]:
+        """Give the new shards their final names, and write the manifest of each part."""
+        folder, storage = self._folder, self._storage
+        publications: list[Publication] = []
+        manifests: list[Manifest] = []
+        for number, plan in enumerate(plans):
+            numbered, manifest = self._numbered(number, plan)
+            publications += [_moved_into(plan.name, each) for each in numbered]
+            manifests.append(manifest)
+            storage.make_folder(folder.path(plan.name) if plan.name else folder.url)
+        folder.publish(publications)
+        self._copy_rejects(plans[0].name)
+        tokenizer = self._inputs.tokenizer.json_bytes
+        counts = [self._write_token_counts(*each) for each in enumerate(manifests)]
+        for number, plan in enumerate(plans):
+            write_small_files(folder, manifests[number], tokenizer, plan.name)
+            manifests[number] = with_files(
+                manifests[number], tokenizer, counts[number], job=folder.fingerprint
+            )
+        for plan, manifest in zip(plans[1:], manifests[1:], strict=True):
+            url = folder.path(inside(plan.name, MANIFEST_FILE))
+            storage.write_bytes(url, manifest.to_bytes())
+        folder.finish(inside(plans[0].name, MANIFEST_FILE), manifests[0].to_bytes())
+        return manifests
+
+    def _numbered(self, number: int, plan: PartPlan) -> tuple[list[Publication], Manifest]:
+        """Return the new shards of a part with their final names there, and their manifest."""
+        folder, documents = self._folder, self._tokenized
+        names = [plan.task(shard) for shard in range(plan.shards)]
+        receipts = [*map(folder.all_receipts(names).__getitem__, names)]
+        stats = [receipt.read_stats(NewShardStats) for receipt in receipts]
+        padding = sum(each.padding for each in stats)
+        tokens, expected = sum(each.tokens for each in stats), self._sums.totals[number].tokens
+        if tokens - padding != expected:
+            folder.forget(receipts)
+            raise DataError(
+                f"{folder.url}: the new shards have {tokens - padding:,} tokens of documents; "
+                f"expected {expected:,}: the runner lost a result, or a file of this run was "
+                "changed; run this job again"
+            )
+        numbered = number_shards(receipts, [each.tokens for each in stats])
+        rows = [
+            shard_row(shard_files(publication.receipt), each.tokens, index, documents=each.rows)
+            for index, (publication, each) in enumerate(zip(numbered, stats, strict=True))
+        ]
+        rejects = Rejects({}, ())
+        if number == 0 and documents.rejects.files:
+            # They belong to the whole corpus: no shard has them.
+            rejects = documents.rejects
+            rows.append(shard_row((), 0, len(stats), rejects=sum(rejects.by_reason.values())))
+        settings = self._inputs.settings
+        manifest = structs.replace(
+            documents,
+            **manifest_rows(rows),
+            format=settings.format,
+            plan=NO_PLAN,
+            rejects=rejects,
+            arranged=self.described_part(number, padding),
+            columns=settings.columns or UNSET,
+        )
+        return numbered, manifest
+
+    def _write_token_counts(self, number: int, manifest: Manifest) -> FileInfo:
+        """Write how often each id occurs in the documents of a part."""
+        tokenizer, tokens = self._inputs.tokenizer, manifest.tokens_by_source
+        part, fingerprint = self._arrangement.parts[number], tokenizer.fingerprint
+        if self._sums.token_counts:
+            sources = None if None in tokens else [name for name in tokens if name is not None]
+            files = self._sums.token_counts[number]
+            counts = added_up(self._folder, files, id_columns(tokenizer), sources)
+        else:
+            file = self._tokenized.token_counts
+            assert file is not None  # of `tokenize`
+            documents = self._task.documents
+            counts = read_token_counts(self._storage, documents, fingerprint, tokens, file)
+        folder = self._folder.path(part) if part else self._folder.url
+        return write_token_counts(self._storage, folder, fingerprint, counts)
+
+    def _copy_rejects(self, part: str) -> None:
+        storage, folder, files = self._storage, self._folder, self._tokenized.rejects.files
+        if files:
+            storage.make_folder(folder.path(inside(part, REJECTS)))
+        for file in files:
+            url = storage.join(self._task.documents, *file.name.split("/"))
+            data = read_hashed(storage, url, file.sha256)
+            storage.write_bytes(folder.path(inside(part, file.name)), data)
+
+
+def files_inside(part: str, files: Sequence[FileInfo]) -> tuple[FileInfo, ...]:
+    """Return files under their names below the output."""
+    return tuple(structs.replace(file, name=inside(part, file.name)) for file in files)
+
+
+def _moved_into(part: str, publication: Publication) -> Publication:
+    """Return a publication whose final names are in the folder of a part."""
+    moves = tuple((name, inside(part, final)) for name, final in publication.moves)
+    files = files_inside(part, publication.receipt.files)
+    return Publication(structs.replace(publication.receipt, files=files), moves)
 
 
 def _added_texts(parts: Sequence[PartTexts]) -> PartTexts:

@@ -125,7 +125,7 @@ class TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         self._encoding = inputs.encoding
         self._hashes = hashes
         self.holds_gil = tokenizer.holds_gil
-        self.needs_ids = shard_format(settings.format).labelled_writer is not None
+        self.needs_ids = shard_format(settings.format).labelled
         self.identity = {
             "tokenizer": tokenizer.fingerprint,
             "format": settings.format,

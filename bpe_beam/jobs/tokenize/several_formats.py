@@ -41,9 +41,7 @@ def tokenize_to_each(inputs: TokenizeInputs, progress: Progress) -> TokenizeSumm
             "give another {output}",
         )
     # Formats with a place for labels first: the others take what they need of them.
-    first, *others = sorted(
-        settings.formats, key=lambda name: shard_format(name).labelled_writer is None
-    )
+    first, *others = sorted(settings.formats, key=lambda name: not shard_format(name).labelled)
     folders = {name: storage.join(settings.output, name) for name in settings.formats}
     one = replace(settings, formats=(first,), output=folders[first])
     limit = limit_of(map(shard_format, settings.formats))

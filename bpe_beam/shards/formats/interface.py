@@ -235,6 +235,11 @@ class ShardFormat(Struct, frozen=True):
     index: Callable[[Sequence[Shard]], bytes] | None = None
     access: Callable[[StoredShard], ShardAccess] | None = None
 
+    @property
+    def labelled(self) -> bool:
+        """True if the format has a place for labels."""
+        return self.labelled_writer is not None
+
     def open_writer(
         self, storage: Storage, folder: str, name: str, vocab_size: int, origin: ShardOrigin
     ) -> ShardWriter:

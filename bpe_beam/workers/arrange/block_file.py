@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
-from typing import Any, BinaryIO, cast
+from contextlib import AbstractContextManager
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -25,8 +25,6 @@ from bpe_beam.workers.arrange.task import ArrangeTask, BlockFile
 BUFFER_BYTES = 32 << 20
 """The bytes of slices that a worker has in memory before it writes them."""
 
-_COPIED_BYTES = 4 << 20
-
 
 def id_column(ids: NDArray[np.uint32], lengths: NDArray[np.int64], kind: np.dtype[Any]) -> pa.Array:
     """Return the ids of slices as a column of a block file."""
@@ -37,10 +35,15 @@ def id_column(ids: NDArray[np.uint32], lengths: NDArray[np.int64], kind: np.dtyp
 
 def ids_of(column: pa.Array, kind: np.dtype[Any]) -> NDArray[np.uint32]:
     """Return the ids of such a column, one slice after the other."""
+    bounds, data = _bytes_of(column)
+    return np.frombuffer(data[bounds[0] : bounds[-1]], kind).astype(np.uint32)
+
+
+def _bytes_of(column: pa.Array) -> tuple[NDArray[np.int64], memoryview]:
+    """Return the bounds of each slice of a column, int64[n + 1], in the bytes of its ids."""
     _, ends, data = column.buffers()
     bounds = np.frombuffer(ends, np.int64)[column.offset : column.offset + len(column) + 1]
-    stored = memoryview(data)[bounds[0] : bounds[-1]] if data is not None else b""
-    return np.frombuffer(stored, kind).astype(np.uint32)
+    return bounds, memoryview(data or b"")
 
 
 def one_batch(table: pa.Table) -> pa.RecordBatch:
@@ -63,140 +66,77 @@ class BlockFileWriter:
         self._rows: list[pa.RecordBatch] = []
         self._shard_numbers: list[NDArray[np.int64]] = []
         self._bytes = 0
-        self._opened = ExitStack()
-        self._spool: BinaryIO | None = None
-        self._tables: list[NDArray[np.int64]] = []
+        # On disk as soon as it has anything; closed by `__exit__`.
+        self._spool = tempfile.SpooledTemporaryFile(max_size=1)  # noqa: SIM115
+        self._spooled: list[list[int]] = []  # where each block begins there, and the end
 
     def __enter__(self) -> BlockFileWriter:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._opened.close()
+        self._spool.close()
 
     def add(self, rows: pa.RecordBatch, shards: NDArray[np.int64]) -> None:
         """Add slices; `shards` is int64[n], the number of the new shard that each is for."""
-        if not rows.num_rows:
-            return
         self._rows.append(rows)
         self._shard_numbers.append(shards)
         self._bytes += rows.nbytes
         if self._bytes > BUFFER_BYTES:
-            with self._spooling():
-                self._spool = self._spool or self._new_spool()
-                self._tables.append(self._write_rows(self._spool))
+            starts = [self._spool.tell()]
+            for block in self._blocks():
+                with _spooling():
+                    self._spool.write(block)
+                starts.append(self._spool.tell())
+            self._spooled.append(starts)
 
     def finish(self) -> int:
         """Write all slices and the table; return the position of the table."""
-        if self._spool is None:
-            table = self._write_rows(self.file)
-        else:
-            with self._spooling():
-                self._tables.append(self._write_rows(self._spool))
-            table = self._merge(self._spool)
-        table_at = self.file.bytes
-        self.file.write(table.astype("<i8").tobytes())
-        return table_at
+        starts = [0]
+        for shard, block in enumerate(self._blocks()):
+            for spooled in self._spooled:
+                with _spooling():
+                    self._spool.seek(spooled[shard])
+                    earlier = self._spool.read(spooled[shard + 1] - spooled[shard])
+                self.file.write(earlier)
+            self.file.write(block)
+            starts.append(self.file.bytes)
+        self.file.write(np.array(starts, "<i8").tobytes())
+        return starts[-1]
 
-    def _write_rows(self, file: BinaryIO | HashingFile) -> NDArray[np.int64]:
-        """Write the waiting slices by new shards; return where each block begins, and the end."""
-        at = self._tables[-1][-1] if self._tables else 0
-        starts = np.full(self._shards + 1, at, np.int64)
-        if not self._rows:
-            return starts
+    def _blocks(self) -> Iterator[bytes | memoryview]:
+        """Yield the waiting slices of each new shard as a serialized batch, or nothing as b""."""
         rows = one_batch(pa.Table.from_batches(self._rows, schema=self._schema))
-        numbers = np.concatenate(self._shard_numbers)
+        numbers = np.concatenate([np.empty(0, np.int64), *self._shard_numbers])
         self._rows, self._shard_numbers, self._bytes = [], [], 0
         order = np.argsort(numbers, kind="stable")
         bounds = np.searchsorted(numbers[order], np.arange(self._shards + 1))
         for shard in range(self._shards):
             chosen = order[bounds[shard] : bounds[shard + 1]]
-            if chosen.size:
-                block = rows.take(pa.array(chosen)).serialize()
-                file.write(block)
-                at += block.size
-            starts[shard + 1] = at
-        return starts
+            yield memoryview(rows.take(pa.array(chosen)).serialize()) if chosen.size else b""
 
-    def _merge(self, spool: BinaryIO) -> NDArray[np.int64]:
-        """Copy the blocks of all new shards to the file; return where each begins, and the end."""
-        starts = np.zeros(self._shards + 1, np.int64)
-        for shard in range(self._shards):
-            for table in self._tables:
-                start, stop = table[shard : shard + 2].tolist()
-                if start < stop:
-                    with self._spooling():
-                        spool.seek(start)
-                        block = spool.read(stop - start)
-                    self.file.write(block)
-            starts[shard + 1] = self.file.bytes
-        return starts
 
-    def _new_spool(self) -> BinaryIO:
-        return self._opened.enter_context(cast(BinaryIO, tempfile.TemporaryFile()))
-
-    def _spooling(self) -> AbstractContextManager[None]:
-        return spool_errors("the slices of documents", "about the bytes of the shard's ids")
+def _spooling() -> AbstractContextManager[None]:
+    return spool_errors("the slices of documents", "about the bytes of the shard's ids")
 
 
 def read_block(task: ArrangeTask, files: Sequence[BlockFile], shard: int) -> pa.Table:
     """Return the slices of a new shard from all block files, whose ids are one array.
 
-    Batches are copied when they have about _COPIED_BYTES, so that ids are in memory once.
+    Ids are in memory once, and with them the block of one file.
     """
     schema = task.slices_schema
-    ids = _GrowingIds(task.arrangement.shard_tokens * task.id_type.itemsize * 5 // 4)
+    ids, ends = bytearray(), [np.zeros(1, np.int64)]
     others = [schema.empty_table().drop_columns("ids")]
-    for batches in _gathered(_read_batches(task, files, shard)):
-        for each in batches:
-            ids.add(each.column("ids"))
-        rows = pa.Table.from_batches(batches).drop_columns("ids")
-        others.append(rows.take(pa.array(np.arange(len(rows)))))
+    for batch in _read_batches(task, files, shard):
+        bounds, data = _bytes_of(batch.column("ids"))
+        ends.append(bounds[1:] - bounds[0] + len(ids))
+        ids += data[bounds[0] : bounds[-1]]
+        rows = pa.Table.from_batches([batch]).drop_columns("ids")
+        others.append(rows.take(pa.array(np.arange(len(rows)))))  # a copy, without the block
+    buffers = [None, pa.py_buffer(np.concatenate(ends)), pa.py_buffer(ids)]
+    column = pa.Array.from_buffers(pa.large_binary(), sum(map(len, others)), buffers)
     at = schema.get_field_index("ids")
-    return pa.concat_tables(others).add_column(at, schema.field(at), ids.column())
-
-
-def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Yield the batches in lists of about _COPIED_BYTES; the last list has the remaining ones."""
-    waiting: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        waiting.append(batch)
-        size += batch.nbytes
-        if size > _COPIED_BYTES:
-            yield waiting
-            waiting, size = [], 0
-    if waiting:
-        yield waiting
-
-
-class _GrowingIds:
-    """Columns of ids one after the other, in one array."""
-
-    def __init__(self, capacity: int) -> None:
-        self._bytes = np.empty(capacity, np.uint8)
-        self._size = 0
-        self._ends: list[NDArray[np.int64]] = [np.zeros(1, np.int64)]
-
-    def add(self, column: pa.Array) -> None:
-        """Append a column of a block file."""
-        _, ends, data = column.buffers()
-        bounds = np.frombuffer(ends, np.int64)[column.offset : column.offset + len(column) + 1]
-        self._ends.append(bounds[1:] - bounds[0] + self._size)
-        size = self._size + int(bounds[-1] - bounds[0])
-        if size > self._bytes.size:
-            larger = np.empty(2 * size, np.uint8)
-            larger[: self._size] = self._bytes[: self._size]
-            self._bytes = larger
-        if data is not None:
-            added = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
-            self._bytes[self._size : size] = added
-        self._size = size
-
-    def column(self) -> pa.Array:
-        """Return all ids as one column."""
-        ends = np.concatenate(self._ends)
-        buffers = [None, pa.py_buffer(ends), pa.py_buffer(self._bytes[: self._size])]
-        return pa.Array.from_buffers(pa.large_binary(), len(ends) - 1, buffers)
+    return pa.concat_tables(others).add_column(at, schema.field(at), column)
 
 
 def _read_batches(

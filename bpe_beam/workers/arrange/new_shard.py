@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +13,9 @@ from bpe_beam import json_structs, progress
 from bpe_beam.errors import DataError
 from bpe_beam.folders.receipts import WORK
 from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.formats.id_stream import groups_of_documents
 from bpe_beam.shards.formats.interface import ShardWriter
-from bpe_beam.shards.formats.table_schema import (
-    SEQUENCE_LENGTHS,
-)
+from bpe_beam.shards.formats.table_schema import SEQUENCE_LENGTHS
 from bpe_beam.workers.arrange.block_file import ids_of, one_batch, read_block
 from bpe_beam.workers.arrange.task import (
     BLOCK_TOKENS,
@@ -55,7 +54,7 @@ def write_new_shard(
         padding = _write_rows(task, writer, new_rows)
     shard = writer.result()
     files_written = [replace(file, name=f"{WORK}/{file.name}") for file in shard.files]
-    stats = NewShardStats(task.made_of, new_rows.lengths.size, shard.tokens, padding)
+    stats = NewShardStats(task.made_of, new_rows.bounds.size - 1, shard.tokens, padding)
     folder.write_receipt(name, files_written, stats)
     return TaskResult(
         [name], {"documents_written": shard.documents, "tokens_written": shard.tokens}
@@ -70,43 +69,29 @@ def check_block_files(files: Sequence[BlockFile], shards: int) -> None:
 
 
 class NewRows:
-    """The rows of a new shard, made of its slices in any order; `lengths` are their tokens."""
+    """The rows of a new shard, made of its slices in any order.
+
+    `bounds` is int64[rows + 1]: the first token of each row, and the end of the last.
+    """
 
     def __init__(self, table: pa.Table, id_bytes: int, first: int, stop: int) -> None:
         self._slices = one_batch(table)
-        positions, offsets, sizes = (
-            column.to_numpy()
-            for column in (
-                self._slices.column("position"),
-                self._slices.column("offset"),
-                pc.binary_length(self._slices.column("ids")),
-            )
-        )
-        lengths = sizes // id_bytes
+        positions, offsets = (self._slices[name].to_numpy() for name in ("position", "offset"))
+        lengths = pc.binary_length(self._slices["ids"]).to_numpy() // id_bytes
         self._order = np.lexsort((lengths, offsets, positions))
         positions, offsets = positions[self._order] - first, offsets[self._order]
         self._slice_lengths = lengths[self._order]
         self._begins = np.searchsorted(positions, np.arange(stop - first + 1))
         ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(self._slice_lengths)))
-        self.lengths = np.diff(ends[self._begins])
+        self.bounds = ends[self._begins]
         # A slice begins where the slice before it ends, and the first one at 0.
         whole = self._begins[0] == 0 and self._begins[-1] == positions.size
         if (
             not whole
             or (np.diff(self._begins) == 0).any()
-            or ((ends[:-1] - ends[self._begins[positions]] != offsets).any())
+            or (ends[:-1] - self.bounds[positions] != offsets).any()
         ):
             raise DataError(LOST)
-
-    def runs(self) -> Iterator[tuple[int, int]]:
-        """Yield the bounds of runs of rows with about BLOCK_TOKENS tokens each."""
-        ends = np.cumsum(self.lengths)
-        start = 0
-        while start < ends.size:
-            before = int(ends[start - 1]) if start else 0
-            stop = int(np.searchsorted(ends, before + BLOCK_TOKENS, side="right"))
-            yield start, max(stop, start + 1)
-            start = max(stop, start + 1)
 
     def slices(self, start: int, stop: int) -> pa.RecordBatch:
         """Return the slices of rows, in order."""
@@ -121,32 +106,25 @@ class NewRows:
         return pa.ListArray.from_arrays(offsets, pa.array(lengths))
 
 
-def _labels(
-    task: ArrangeTask, rows: NewRows, slices: pa.RecordBatch, start: int, stop: int
-) -> pa.RecordBatch | None:
-    """Return the labels of rows; None if the new shards have no place for them."""
-    if task.with_labels:
-        return slices.select(LABELS.names)
-    if shard_format(task.shard_format).labelled_writer is None:
-        return None
-    lengths = rows.slice_lengths(start, stop)
-    return pa.RecordBatch.from_arrays([lengths], [SEQUENCE_LENGTHS])
-
-
 def _write_rows(task: ArrangeTask, writer: ShardWriter, rows: NewRows) -> int:
     """Write all rows; return the number of padding tokens."""
-    length = task.arrangement.sequence_length
+    length, labelled = task.arrangement.sequence_length, shard_format(task.shard_format).labelled
     padding = 0
-    for start, stop in rows.runs():
-        slices, lengths = rows.slices(start, stop), rows.lengths[start:stop]
-        ids = ids_of(slices.column("ids"), task.id_type)
-        labels = _labels(task, rows, slices, start, stop)
+    for start, stop in groups_of_documents(rows.bounds, BLOCK_TOKENS):
+        slices = rows.slices(start, stop)
+        offsets = rows.bounds[start : stop + 1] - rows.bounds[start]
+        ids = ids_of(slices["ids"], task.id_type)
+        labels = None
+        if task.with_labels:
+            labels = slices.select(LABELS.names)
+        elif labelled:
+            lengths = rows.slice_lengths(start, stop)
+            labels = pa.RecordBatch.from_arrays([lengths], [SEQUENCE_LENGTHS])
         progress.report(STAGE, done=ids.size, **{task.origin.unit: stop - start})
         if length is not None and task.pad is not None:
             filled = np.full((stop - start, length), task.pad, np.uint32)
-            filled[np.arange(length) < lengths[:, np.newaxis]] = ids
+            filled[np.arange(length) < np.diff(offsets)[:, np.newaxis]] = ids
             padding += filled.size - ids.size
-            ids, lengths = filled.reshape(-1), np.full(stop - start, length)
-        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+            ids, offsets = filled.reshape(-1), np.arange(stop - start + 1) * length
         writer.write_documents(ids, offsets, labels)
     return padding

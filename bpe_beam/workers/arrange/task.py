@@ -46,6 +46,9 @@ class PartSums(Struct, frozen=True):
     documents: Count
     tokens: Count
 
+    def __add__(self, other: PartSums) -> PartSums:
+        return PartSums(self.documents + other.documents, self.tokens + other.tokens)
+
 
 class MeasureStats(Struct, frozen=True):
     """The stats in the receipt of a measured shard: the sums and texts of each part.
@@ -134,22 +137,18 @@ class PartPlan:
 
 @dataclass(frozen=True)
 class ArrangeTask:
-    """The facts that the tasks of all shards share; plain and picklable.
+    """What the tasks of all shards share; plain and picklable.
 
     Attributes:
         folder: The folder of the run.
         documents: The folder of the shards of documents.
-        documents_format: Their format.
-        made_of: The SHA-256 of their manifest.
-        shards: The number of these shards.
-        count: The number of their documents.
-        arrangement: The order and the sequences to be written.
+        made_of: The SHA-256 of the manifest of the documents.
+        shards: The number of the shards of documents.
+        count: The number of documents.
         pad: The id of the padding token; None: no padding.
         shard_format: The format of the new shards.
         vocab_size: One more than the tokenizer's greatest id.
-        origin: The tokenizer and the added tokens, as the new shards store them.
-        ranks: The file of the numbers of slices before each shard; see `write_ranks`.
-        encoding: The encoding, with the tokenizer.
+        ranks: The file of the numbers of slices of each length before each shard, and in total.
         by_source: Whether the documents have sources.
         parts: The plans of the parts; empty until all shards are measured.
     """
@@ -179,8 +178,7 @@ class ArrangeTask:
     @property
     def with_labels(self) -> bool:
         """True if the ids and sources of documents go into the new shards."""
-        labelled = shard_format(self.shard_format).labelled_writer is not None
-        return labelled and self.arrangement.sequence_length is None
+        return shard_format(self.shard_format).labelled and not self.arrangement.sequence_length
 
     @property
     def id_type(self) -> np.dtype[Any]:

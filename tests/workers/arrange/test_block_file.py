@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bpe_beam.shards.arrangement import Arrangement
 from bpe_beam.storage import Storage
 from bpe_beam.workers.arrange import block_file
 from bpe_beam.workers.arrange.block_file import BlockFileWriter, read_block
@@ -22,7 +21,6 @@ def test_each_new_shard_has_one_block(
 ) -> None:
     """However often the buffer is full, every new shard gets its slices in their order."""
     monkeypatch.setattr(block_file, "BUFFER_BYTES", buffer_bytes)
-    monkeypatch.setattr(block_file, "_COPIED_BYTES", 500)
     rng = np.random.default_rng(4)
     schema = pa.schema([("position", pa.int64()), ("ids", pa.large_binary())])
     shards = [rng.integers(0, 7, size) for size in (100, 0, 1, 300, 50)]
@@ -41,8 +39,6 @@ def test_each_new_shard_has_one_block(
     task = SimpleNamespace(
         folder=SimpleNamespace(storage=Storage()),
         slices_schema=schema,
-        arrangement=Arrangement(shard_tokens=500),  # some new shards have more
-        id_type=np.dtype(np.uint16),
     )
     shard_numbers = np.concatenate(shards)
     for shard in range(8):
