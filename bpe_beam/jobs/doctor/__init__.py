@@ -6,15 +6,18 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import msgspec
 from msgspec import Struct
 
 from bpe_beam.jobs.doctor import machine, runners, stores
-from bpe_beam.jobs.doctor.checks import Check, within
+from bpe_beam.jobs.doctor.checks import Check, PlannedCheck, within
+from bpe_beam.jobs.doctor.stores import check_path
 from bpe_beam.jobs.output import write_json
 from bpe_beam.progress import Progress
 from bpe_beam.settings.doctor import DoctorSettings
+from bpe_beam.storage import redact
 from bpe_beam.terminal import Terminal, visible
 
 _STYLES = {"works": "green", "missing": "yellow", "fails": "red", "unknown": "cyan"}
@@ -24,12 +27,7 @@ TIME_LIMIT = 60
 
 
 class DoctorSummary(Struct, frozen=True):
-    """The summary of `doctor`, which `--format json` writes to stdout.
-
-    Attributes:
-        works: Whether everything required works; missing things are optional.
-        checks: The results.
-    """
+    """The summary of `doctor`; everything required `works`, and what is missing is optional."""
 
     job: str
     works: bool
@@ -41,11 +39,11 @@ def run(settings: DoctorSettings, _progress: Progress) -> DoctorSummary:
     """Run all checks at once, and write their results to stdout."""
     started = time.monotonic()
     options = settings.run.storage_options
-    planned = [
+    planned: list[PlannedCheck] = [
         *machine.checks(),
         *runners.checks(TIME_LIMIT),
         *stores.checks(options),
-        *stores.checks_of_paths(settings.paths, options),
+        *(("paths", redact(path), partial(check_path, path, options)) for path in settings.paths),
     ]
     # A call that hangs keeps only the thread of `within`; these threads end at the time limit.
     with ThreadPoolExecutor(len(planned)) as pool:
@@ -74,11 +72,8 @@ def _lines(checks: list[Check], terminal: Terminal) -> Iterator[str]:
         status = terminal.paint(f"{check.status:7}", _STYLES[check.status])
         later = " " * (width + 13)
         # A painted status has characters that take no columns.
-        first, *others = terminal.wrap(
-            f"{visible(check.name):{width}}  {visible(check.result)}",
-            indent=" " * 11,
-            later=later,
-        )
+        line = f"{visible(check.name):{width}}  {visible(check.result)}"
+        first, *others = terminal.wrap(line, indent=" " * 11, later=later)
         yield f"  {status}  {first[11:]}"
         yield from others
         if check.remedy is not None:

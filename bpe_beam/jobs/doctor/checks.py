@@ -12,11 +12,16 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 Status = Literal["works", "missing", "fails", "unknown"]
+Outcome: TypeAlias = tuple[Status, str] | tuple[Status, str, str | None]
+"""The status, the result and the remedy of a check; see `Check`."""
+
+PlannedCheck: TypeAlias = tuple[str, str, Callable[[], Outcome]]
+"""The area and the name of a check, and its function."""
 
 PACKAGE = "bpe-beam"
 NEEDED = frozenset({"machine", "package", "paths"})
@@ -44,27 +49,25 @@ class Check(Struct, frozen=True, omit_defaults=True):
     remedy: str | None = None
 
 
-def within(seconds: float, area: str, name: str, check: Callable[[], Check]) -> Check:
+def within(seconds: float, area: str, name: str, check: Callable[[], Outcome]) -> Check:
     """Return the result of a check; if it raises or does not answer, a result that says so.
 
     Such a check fails in an area of NEEDED, and is unknown in any other. A call that hangs, such as
     one of a file system that does not answer, keeps its thread.
     """
-    results: list[Check] = []
+    results: list[Outcome] = []
     status: Status = "fails" if area in NEEDED else "unknown"
 
     def call() -> None:
         try:
             results.append(check())
         except Exception as error:
-            results.append(Check(area, name, status, f"{type(error).__name__}: {error}"))
+            results.append((status, f"{type(error).__name__}: {error}"))
 
     thread = threading.Thread(target=call, name="doctor", daemon=True)
     thread.start()
     thread.join(seconds)
-    if results:
-        return results[0]
-    return Check(area, name, status, f"no answer within {seconds:g} s")
+    return Check(area, name, *(results or [(status, f"no answer within {seconds:g} s")])[0])
 
 
 def output_of(command: Sequence[str], seconds: float) -> tuple[int | None, str]:
@@ -77,13 +80,12 @@ def output_of(command: Sequence[str], seconds: float) -> tuple[int | None, str]:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        code: int | None
+        code = None
         try:
             code = process.wait(seconds)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            code = None
         output.seek(0)
         return code, output.read(_MAX_OUTPUT).decode("utf-8", "replace")
 

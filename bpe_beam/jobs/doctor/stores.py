@@ -6,14 +6,15 @@ Requests go only to the stores of these paths.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from bpe_beam.jobs.doctor.checks import PACKAGE, Check, unmet, version_of
+from bpe_beam.jobs.doctor.checks import PACKAGE, Outcome, PlannedCheck, unmet, version_of
 from bpe_beam.messages import list_few
-from bpe_beam.storage import Storage, redact
+from bpe_beam.storage import Storage
 
 _STORES = {
     "s3": ("s3://", ("s3",), ("s3fs",)),
@@ -48,29 +49,19 @@ _FILES = {
     "hf": ("~/.cache/huggingface/token",),
 }
 
-_TOOLS = frozenset({"dev", "docs", "servers", "test"})
-"""Extras for work on the package itself."""
-
-_IN_RUNNERS = frozenset({"dataflow"})
+_UNCHECKED_EXTRAS = frozenset({"dev", "docs", "servers", "test", "cloud", "dataflow"})
+"""Extras for work on the package itself, of several stores, and of a runner."""
 
 
-def checks(options: Mapping[str, Any]) -> Iterator[tuple[str, str, Callable[[], Check]]]:
-    """Yield the area, the name and the function of each check, given the storage options."""
+def checks(options: Mapping[str, Any]) -> Iterator[PlannedCheck]:
+    """Yield a check of each store, then of each other extra."""
     for extra, (start, _, _) in _STORES.items():
-        yield "storage", start, lambda extra=extra: _store(extra, options)  # type: ignore[misc]
+        yield "storage", start, partial(_store, extra, options)
     if version_of(PACKAGE) is None:
         return
     extras = metadata.metadata(PACKAGE).get_all("Provides-Extra") or []
-    for extra in sorted({*extras} - _TOOLS - _IN_RUNNERS - _STORES.keys() - {"cloud"}):
-        yield "extras", extra, lambda extra=extra: _extra(extra)  # type: ignore[misc]
-
-
-def checks_of_paths(
-    paths: Sequence[str], options: Mapping[str, Any]
-) -> Iterator[tuple[str, str, Callable[[], Check]]]:
-    """Yield the area, the name and the function of a check of each path or URL."""
-    for path in paths:
-        yield "paths", redact(path), lambda path=path: _path(path, options)  # type: ignore[misc]
+    for extra in sorted({*extras} - _UNCHECKED_EXTRAS - _STORES.keys()):
+        yield "extras", extra, partial(_extra, extra)
 
 
 def credentials_of(extra: str) -> list[str]:
@@ -79,40 +70,37 @@ def credentials_of(extra: str) -> list[str]:
     return variables + [name for name in _FILES.get(extra, ()) if Path(name).expanduser().is_file()]
 
 
-def _store(extra: str, options: Mapping[str, Any]) -> Check:
-    start, protocols, packages = _STORES[extra]
-    install = f"pip install '{PACKAGE}[{extra}]'"
+def _store(extra: str, options: Mapping[str, Any]) -> Outcome:
+    _, protocols, packages = _STORES[extra]
     lacking = [name for name in packages if version_of(name) is None]
     if version_of(PACKAGE) is not None:
         lacking = unmet(PACKAGE, extra)
     if lacking:
-        return Check("storage", start, "missing", f"lacks {list_few(lacking)}", install)
+        return "missing", f"lacks {list_few(lacking)}", f"pip install '{PACKAGE}[{extra}]'"
     versions = ", ".join(f"{name} {version_of(name)}" for name in packages)
     signs = credentials_of(extra)
     if any(name in options for name in protocols):
         signs.append("--storage-options")
     if signs:
-        return Check("storage", start, "works", f"{versions}; credentials: {', '.join(signs)}")
+        return "works", f"{versions}; credentials: {', '.join(signs)}"
     if extra not in _VARIABLES:
-        return Check("storage", start, "works", versions)
+        return "works", versions
     remedy = f"for private data set {_VARIABLES[extra][0]}, or give --storage-options"
-    return Check("storage", start, "works", f"{versions}; no credentials", remedy)
+    return "works", f"{versions}; no credentials", remedy
 
 
-def _extra(extra: str) -> Check:
-    lacking = unmet(PACKAGE, extra)
-    if lacking:
-        install = f"pip install '{PACKAGE}[{extra}]'"
-        return Check("extras", extra, "missing", f"lacks {list_few(lacking)}", install)
-    return Check("extras", extra, "works", "its packages are installed")
+def _extra(extra: str) -> Outcome:
+    if lacking := unmet(PACKAGE, extra):
+        return "missing", f"lacks {list_few(lacking)}", f"pip install '{PACKAGE}[{extra}]'"
+    return "works", "its packages are installed"
 
 
-def _path(path: str, options: Mapping[str, Any]) -> Check:
+def check_path(path: str, options: Mapping[str, Any]) -> Outcome:
     """Check that a path exists; errors of storage have the words of jobs, without secrets."""
-    storage, name = Storage(options), redact(path)
+    storage = Storage(options)
     if storage.is_folder(path):
         number = len(list(storage.list_names(path)))
-        return Check("paths", name, "works", f"a folder, {number:,} names in it")
+        return "works", f"a folder, {number:,} names in it"
     if storage.exists(path):
-        return Check("paths", name, "works", "a file")
-    return Check("paths", name, "fails", "no such file or folder", "check the name")
+        return "works", "a file"
+    return "fails", "no such file or folder", "check the name"

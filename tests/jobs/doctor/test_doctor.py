@@ -14,7 +14,7 @@ from command_line import run
 from waiting import wait_until
 
 from bpe_beam.jobs.doctor import runners
-from bpe_beam.jobs.doctor.checks import Check, output_of, unmet, within
+from bpe_beam.jobs.doctor.checks import Check, Outcome, output_of, unmet, within
 
 SECRET = "not-to-be-shown"
 
@@ -76,7 +76,7 @@ AREAS = [("machine", "fails"), ("paths", "fails"), ("runners", "unknown"), ("ext
 def test_a_check_that_hangs_ends(area: str, status: str) -> None:
     held = threading.Event()
 
-    def hang() -> Check:
+    def hang() -> Outcome:
         held.wait()
         raise AssertionError
 
@@ -87,7 +87,7 @@ def test_a_check_that_hangs_ends(area: str, status: str) -> None:
 
 @pytest.mark.parametrize(("area", "status"), AREAS)
 def test_a_check_that_fails_is_a_finding(area: str, status: str) -> None:
-    def fail() -> Check:
+    def fail() -> Outcome:
         raise OSError("no such device")
 
     outcome = within(60, area, "disk", fail)
@@ -116,8 +116,8 @@ def is_running(process: int) -> bool:
 
 
 def checked(name: str) -> Check:
-    (check,) = [each for _, known, each in runners.checks(60) if known == name]
-    return check()
+    (check,) = [each for each in runners.checks(60) if each[1] == name]
+    return within(60, *check)
 
 
 @pytest.fixture
