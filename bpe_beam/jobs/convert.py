@@ -31,7 +31,7 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder, RestoredTask
 from bpe_beam.folders.receipts import WORK, Publication
 from bpe_beam.folders.run_folder import RunFolder
-from bpe_beam.jobs.corpus.summary import Rows, SourceFigures, shard_source_figures
+from bpe_beam.jobs.corpus.summary import Rows, SourceFigures, source_figures
 from bpe_beam.jobs.input_folders import (
     kind_of_tokens,
     refuse_own_folder,
@@ -167,7 +167,7 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
         documents=manifest.documents,
         text_bytes=manifest.totals.text_bytes or None,
         tokens=manifest.totals.tokens,
-        sources=shard_source_figures(manifest.sources),
+        sources=source_figures(manifest.sources),
         shards=manifest.totals.shards,
         shards_bytes=sum(file.bytes for shard in manifest.shards for file in shard.files),
         seconds=round(time.monotonic() - started, 3),

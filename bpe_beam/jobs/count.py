@@ -90,7 +90,7 @@ def run(
         text_bytes=manifest.text_bytes,
         words=manifest.words,
         unique_words=manifest.unique_words,
-        sources=source_figures(manifest),
+        sources=source_figures(manifest.sources),
     )
 
 
@@ -216,7 +216,6 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
         ]
 
     def manifest(self, plan: Plan, splits: list[Receipt], merged: list[Receipt]) -> CountsManifest:
-        """See `CorpusJob`."""
         stats = [receipt.read_stats(CountStats) for receipt in splits]
         parts = tuple(receipt.read_stats(PartStats).part for receipt in merged)
         sources = (json.loads(split.sources or "{}") for split in stats)  # parsed one at a time
@@ -242,7 +241,6 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
     def publish(
         self, manifest: CountsManifest, splits: list[Receipt], merged: list[Receipt]
     ) -> bytes:
-        """See `CorpusJob`."""
         receipts = [*splits, *merged]
         self.folder.require_whole(receipts)
         self.folder.remove_strays(corpus_input.rejects_names(self.plan), receipts)

@@ -69,7 +69,7 @@ def kind_of_tokens(manifest: Manifest, settings: Sequence[str] = AROUND) -> dict
 
 
 def refuse_unlike(
-    folders: Sequence[str], kinds: Sequence[Mapping[str, object]], problem: str, remedy: str
+    folders: Sequence[str], kinds: Sequence[Mapping[str, object]], problem: str, remedy: str = ""
 ) -> None:
     """Refuse folders that differ in properties that they must share."""
     for folder, kind in zip(folders[1:], kinds[1:], strict=True):

@@ -198,7 +198,7 @@ def _counts_figures(storage: Storage, path: str) -> Figures:
         "text_bytes": manifest.text_bytes,
         "words": manifest.words,
         "unique_words": manifest.unique_words,
-        "sources": source_figures(manifest),
+        "sources": source_figures(manifest.sources),
         "left_out": [_left_out(row) for row in manifest.filtered] or None,
         "rejects": dict(manifest.rejects),
         "lost": losses_summary(manifest.lost),
@@ -224,7 +224,7 @@ def _left_out(row: Filtered) -> str:
 def _shards_figures(storage: Storage, path: str) -> Figures:
     """Return the settings, the totals and the first documents of a folder of shards."""
     from bpe_beam.folders.receipts import require_files, to_hash
-    from bpe_beam.jobs.corpus.summary import losses_summary, shard_source_figures
+    from bpe_beam.jobs.corpus.summary import losses_summary, source_figures
     from bpe_beam.shards.formats import shard_format
     from bpe_beam.shards.manifest import read_manifest
 
@@ -257,7 +257,7 @@ def _shards_figures(storage: Storage, path: str) -> Figures:
         "tokens": totals.tokens,
         "text_bytes": text_bytes,
         "bytes_per_token": _ratio(text_bytes, tokens),
-        "sources": shard_source_figures(manifest.sources_of_texts),
+        "sources": source_figures(manifest.sources_of_texts),
         "rejects": totals.rejects,
         "rejects_by_reason": manifest.rejects.by_reason,
         "lost": losses_summary(manifest.rejects.lost),

@@ -170,19 +170,12 @@ class EvaluateSettings(Settings):
         )
 
     def _check_source(self) -> None:
-        chosen = [
-            name
-            for name, value in (
-                ("counts", self.counts),
-                ("tokens", self.tokens),
-                ("inputs", self.input),
-            )
-            if value
-        ]
+        sources = {"counts": self.counts, "tokens": self.tokens, "inputs": self.input}
+        chosen = [name for name, value in sources.items() if value]
         if len(chosen) != 1:
             raise UsageError(
                 "exclude each other" if chosen else "are all missing",
-                tuple(chosen) or ("counts", "tokens", "inputs"),
+                tuple(chosen or sources),
                 "give {counts}, a folder that count wrote; {tokens}, folders that tokenize wrote; "
                 "or {inputs}, a corpus",
             )
@@ -204,12 +197,7 @@ class EvaluateSettings(Settings):
             )
             return
         for name in ("work", "pretokenizer"):
-            require(
-                getattr(self, name) is None,
-                "has no effect without texts",
-                name,
-                remedy="give {inputs}",
-            )
+            self.require_effect(name, False, "texts", "{inputs}")
         require(
             self.run.in_process and not self.run.runner_options,
             "has no effect on counts and tokens, which are evaluated in this process",

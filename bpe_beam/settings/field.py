@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
-from bpe_beam.errors import UsageError, require_between, require_choice
+from bpe_beam.errors import UsageError, require, require_between, require_choice
 from bpe_beam.settings.parsing import BadValueError, check_text, parse_integer
 
 Kind = Literal["one", "list", "many", "repeat", "pairs", "switch", "mapping"]
@@ -189,6 +189,15 @@ class Settings:
 
     def check(self) -> None:
         """Raise UsageError if settings exclude one another."""
+
+    def require_effect(self, name: str, condition: bool, without: str, give: str) -> None:
+        """Refuse an option that is not its default where it has no effect without a condition."""
+        require(
+            condition or getattr(self, name) == getattr(type(self), name),
+            f"has no effect without {without}",
+            name,
+            remedy=f"give {give}",
+        )
 
     @property
     def only_estimates(self) -> bool:

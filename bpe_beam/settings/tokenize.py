@@ -114,30 +114,18 @@ class ArrangementSettings(Settings):
 
     def check(self) -> None:
         """Refuse settings that would have no effect."""
-        for name in ("packing", "pad_token"):
-            require(
-                self.sequence_length is not None or getattr(self, name) is None,
-                "has no effect without sequences",
-                name,
-                remedy="give {sequence_length}",
-            )
-        require(
-            self.packing == "best_fit" or self.max_documents_per_sequence is None,
-            "has no effect without best_fit",
-            "max_documents_per_sequence",
-            remedy="give {packing} best_fit",
-        )
-        require(
-            self.validation_share is not None or self.validation_by is None,
-            "has no effect without a validation share",
-            "validation_by",
-            remedy="give {validation_share}",
-        )
-        require(
-            self.shard_tokens == SHARD_TOKENS or self.arrangement is not None,
-            "has no effect without sequences, a seed or a validation share",
+        sequences, best_fit = self.sequence_length is not None, self.packing == "best_fit"
+        validation = self.validation_share is not None
+        effect = self.require_effect
+        effect("packing", sequences, "sequences", "{sequence_length}")
+        effect("pad_token", sequences, "sequences", "{sequence_length}")
+        effect("max_documents_per_sequence", best_fit, "best_fit", "{packing} best_fit")
+        effect("validation_by", validation, "a validation share", "{validation_share}")
+        effect(
             "shard_tokens",
-            remedy="give {sequence_length}, {shuffle_seed} or {validation_share}",
+            self.arrangement is not None,
+            "sequences, a seed or a validation share",
+            "{sequence_length}, {shuffle_seed} or {validation_share}",
         )
 
 
@@ -204,12 +192,8 @@ class TokenizeSettings(Settings):
         """Refuse a repeated format, rules without effect, paths out of reach, and a template."""
         for name in self.formats:
             require(self.formats.count(name) == 1, f"must not repeat {name!r}", "formats")
-        require(
-            self.max_document_tokens is not None or self.long_documents == "split",
-            "has no effect without a maximum",
-            "long_documents",
-            remedy="give {max_document_tokens}",
-        )
+        limited = self.max_document_tokens is not None
+        self.require_effect("long_documents", limited, "a maximum", "{max_document_tokens}")
         require(
             not self.run.makes_template
             or (len(self.formats) == 1 and self.arranging.arrangement is None),

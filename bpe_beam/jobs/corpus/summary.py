@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import asdict
 
 from bpe_beam.corpus.formats.interface import input_format
@@ -16,9 +16,7 @@ from bpe_beam.workers.corpus_totals import lost_in_words
 
 if TYPE_CHECKING:
     from bpe_beam.corpus.plan import InputFile, Plan
-    from bpe_beam.counts.manifest import CountsManifest
     from bpe_beam.settings.common import InputSettings
-    from bpe_beam.shards.shard_rows import SourceTotals
 
 _SHOWN_FILES = 10
 _IN_ARCHIVES = "in tar archives: hidden files, README, LICENSE and their like"
@@ -32,12 +30,10 @@ SourceFigures = dict[str, dict[str, object]]
 
 
 class Losses(Struct, frozen=True):
-    """The losses in damaged files.
+    """The losses in damaged files; `names` are the first ones.
 
     Attributes:
-        files: The number of damaged files.
         records: The number of lost records, as far as it is known.
-        names: The names of the first files.
     """
 
     bytes: int
@@ -133,23 +129,24 @@ def loss_warnings(losses: Sequence[FileLoss], stored_bytes: int) -> list[str]:
 
 
 def source_figures(
-    manifest: CountsManifest, tokens: Mapping[str, int | None] | None = None
+    sources: Mapping[str, Any] | None, tokens: Mapping[str, int | None] | None = None
 ) -> SourceFigures | None:
-    """Return the figures of each source of counts; None without sources."""
-    if manifest.sources is None:
-        return None
-    rows = {name: asdict(totals) for name, totals in manifest.sources.items()}
-    return _with_shares(rows, tokens)
+    """Return the totals of each source, with its share of the text; None without sources.
 
-
-def shard_source_figures(
-    sources: Mapping[str, SourceTotals] | None,
-) -> SourceFigures | None:
-    """Return the figures of each source of shards; None without sources."""
+    Where `tokens`, or the totals themselves, have the number of tokens, also the bytes per token.
+    """
     if sources is None:
         return None
     rows = {name: asdict(totals) for name, totals in sources.items()}
-    return _with_shares(rows, {name: row.pop("tokens") for name, row in rows.items()})
+    total = sum(row["text_bytes"] for row in rows.values())
+    for name, row in rows.items():
+        size, count = row["text_bytes"], row.pop("tokens", UNSET)
+        row["share"] = size / total if total else None
+        if tokens is not None:
+            count = tokens[name]
+        if count is not UNSET:
+            row |= {"tokens": count, "bytes_per_token": size / count if count else None}
+    return rows
 
 
 def source_warnings(input_settings: InputSettings, sources: Collection[str] | None) -> list[str]:
@@ -166,18 +163,3 @@ def source_warnings(input_settings: InputSettings, sources: Collection[str] | No
         f"no document has the source {named}; a glob is compared with the file's name below the "
         "folder that all inputs are in, and the first that matches decides"
     ]
-
-
-def _with_shares(
-    rows: Mapping[str, Mapping[str, int]], tokens: Mapping[str, int | None] | None
-) -> SourceFigures:
-    """Return the figures of each source with its share of the text and its bytes per token."""
-    total = sum(row["text_bytes"] for row in rows.values())
-    figures: SourceFigures = {}
-    for name, row in rows.items():
-        size = row["text_bytes"]
-        figures[name] = {**row, "share": size / total if total else None}
-        if tokens is not None:
-            count = tokens[name]
-            figures[name] |= {"tokens": count, "bytes_per_token": size / count if count else None}
-    return figures

@@ -5,6 +5,7 @@ Memory: the words of one partition.
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
@@ -24,6 +25,7 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.counts.filter import FilterCountsSettings
 from bpe_beam.settings.field import identity_of
 from bpe_beam.storage import Storage
+from bpe_beam.training.merges.words import weighted_total
 
 
 def run(settings: FilterCountsSettings, progress: Progress) -> shared.NewCountsSummary:
@@ -40,9 +42,7 @@ def run(settings: FilterCountsSettings, progress: Progress) -> shared.NewCountsS
         len(base.parts),
         progress,
         lambda partition: _filter_part(storage, settings, base, sources, partition),
-        lambda parts: _manifest(
-            settings, base, sources, parts, _words(storage, settings.output, base, parts)
-        ),
+        lambda parts: _manifest(storage, settings, base, sources, parts),
         lambda manifest: {
             "left_out_unique_words": manifest.filtered[-1].unique_words,
             "left_out_words": manifest.filtered[-1].words,
@@ -75,31 +75,19 @@ def _filter_part(
     return write_part(*output, by_source, base.with_places)
 
 
-def _words(
-    storage: Storage, output: str, base: CountsManifest, parts: tuple[CountsPart, ...]
-) -> dict[str | None, int]:
-    """Return the occurrences of all words in the written parts, by source."""
-    words: dict[str | None, int] = dict.fromkeys(base.sources or (None,), 0)
-    for part in parts:
-        for source, rows in read_part(storage, output, base, part).items():
-            words[source] += _sum(rows["count"])
-    return words
-
-
-def _sum(counts: pa.ChunkedArray) -> int:
-    """Return a sum that may exceed 64 bits: halves of the counts are added, whose sums do not."""
-    high = pc.sum(pc.shift_right(counts, 32)).as_py() or 0
-    low = pc.sum(pc.bit_wise_and(counts, 0xFFFFFFFF)).as_py() or 0
-    return (int(high) << 32) + int(low)
-
-
 def _manifest(
+    storage: Storage,
     settings: FilterCountsSettings,
     base: CountsManifest,
     chosen: tuple[str, ...],
     parts: tuple[CountsPart, ...],
-    words: dict[str | None, int],
 ) -> CountsManifest:
+    """Return the new manifest; the written parts are read again for the occurrences of words."""
+    words: dict[str | None, int] = dict.fromkeys(base.sources or (None,), 0)
+    for part in parts:
+        for source, rows in read_part(storage, settings.output, base, part).items():
+            counts = rows["count"].to_numpy()
+            words[source] += weighted_total(np.ones_like(counts), counts)
     sources = None
     documents, text_bytes = base.documents, base.text_bytes
     if base.sources is not None:

@@ -6,6 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bpe_beam.training.merges.words import weighted_total
+
 _TENS = 10 ** np.arange(19, dtype=np.int64)
 """The minimum counts of the rows of `by_count`."""
 
@@ -42,8 +44,7 @@ def _add(sums: np.ndarray, rows: np.ndarray, counts: np.ndarray) -> None:
     """Add to the sums of rows; they are whole numbers of Python, which have no limit."""
     for row in np.unique(rows).tolist():
         of_row = counts[rows == row]
-        low = int((of_row & 0xFFFFFFFF).sum())
-        sums[row] += (len(of_row), int((of_row >> 32).sum() << 32) + low)
+        sums[row] += (len(of_row), weighted_total(np.ones_like(of_row), of_row))
 
 
 def _rows(sums: np.ndarray, minimums: np.ndarray) -> dict[str, dict[str, int]]:

@@ -6,7 +6,7 @@ Memory: the words of one partition, of all sources.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +25,7 @@ from bpe_beam.counts.manifest import (
 from bpe_beam.counts.word_table import WordTable
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.counts import shared
-from bpe_beam.jobs.input_folders import refuse_own_folder, refuse_twice
+from bpe_beam.jobs.input_folders import refuse_own_folder, refuse_twice, refuse_unlike
 from bpe_beam.messages import list_few
 from bpe_beam.progress import Progress
 from bpe_beam.settings.counts.merge import MergeCountsSettings
@@ -39,8 +39,9 @@ def run(settings: MergeCountsSettings, progress: Progress) -> shared.NewCountsSu
     refuse_own_folder(settings.output, settings.folders)
     read = [read_hashed_manifest(storage, folder) for folder in settings.folders]
     manifests = [manifest for manifest, _ in read]
-    _refuse_others(settings.folders, manifests)
-    _refuse_overflow(manifests)
+    kinds = list(map(_kind, manifests))
+    refuse_unlike(settings.folders, kinds, "these counts cannot be added")
+    _refuse_too_many(manifests)
     job = {"job": "counts merge", "counts_manifests": [sha256 for _, sha256 in read]}
     counts = list(zip(settings.folders, manifests, strict=True))
     return shared.make_counts(
@@ -59,26 +60,13 @@ def run(settings: MergeCountsSettings, progress: Progress) -> shared.NewCountsSu
     )
 
 
-def _refuse_others(folders: Sequence[str], manifests: Sequence[CountsManifest]) -> None:
-    """Refuse counts that differ in kind from the first."""
-    for folder, manifest in zip(folders[1:], manifests[1:], strict=True):
-        first, other = _kind(manifests[0]), _kind(manifest)
-        lines = [
-            f"  {name}: {first[name]} in {folders[0]}, {other[name]} in {folder}"
-            for name in first
-            if first[name] != other[name]
-        ]
-        if lines:
-            raise UsageError("these counts cannot be added; what differs:\n" + "\n".join(lines))
+def _refuse_too_many(manifests: Sequence[CountsManifest]) -> None:
+    """Refuse counts of too many files, and counts whose totals exceed 64 bits."""
     if manifests[0].with_places and sum(len(m.inputs) for m in manifests) > MAX_FILES:
         raise UsageError(
             f"counts with the positions where words occur first can have at most {MAX_FILES:,} "
             "files; together these have more"
         )
-
-
-def _refuse_overflow(manifests: Sequence[CountsManifest]) -> None:
-    """Refuse counts whose totals exceed 64 bits."""
     for name in ("documents", "text_bytes", "words"):
         total = sum(getattr(manifest, name) for manifest in manifests)
         if total >= 2**63:
@@ -156,7 +144,11 @@ def _manifest(manifests: Sequence[CountsManifest], parts: tuple[CountsPart, ...]
         rejects.update(manifest.rejects)
     sources = None
     if first.sources is not None:
-        sources = source_totals((_source_rows(manifest) for manifest in manifests), parts)
+        rows = (
+            {name: asdict(totals) for name, totals in (manifest.sources or {}).items()}
+            for manifest in manifests
+        )
+        sources = source_totals(rows, parts)
     return replace(
         first,
         documents=sum(manifest.documents for manifest in manifests),
@@ -171,7 +163,3 @@ def _manifest(manifests: Sequence[CountsManifest], parts: tuple[CountsPart, ...]
         filtered=tuple(row for manifest in manifests for row in manifest.filtered),
         lost=tuple(row for manifest in manifests for row in manifest.lost),
     )
-
-
-def _source_rows(manifest: CountsManifest) -> dict[str, Mapping[str, int]]:
-    return {name: asdict(totals) for name, totals in (manifest.sources or {}).items()}

@@ -89,7 +89,7 @@ def make_counts(
         text_bytes=manifest.text_bytes,
         words=manifest.words,
         unique_words=manifest.unique_words,
-        sources=source_figures(manifest),
+        sources=source_figures(manifest.sources),
         **rows(manifest),
         seconds=round(time.monotonic() - started, 3),
         next=[command("counts", "show", settings.output)],

@@ -33,7 +33,7 @@ from bpe_beam.folders.output_folder import (
 from bpe_beam.folders.receipts import WORK
 from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.jobs.corpus.job import CorpusResult
-from bpe_beam.jobs.corpus.summary import shard_source_figures
+from bpe_beam.jobs.corpus.summary import source_figures
 from bpe_beam.jobs.input_folders import inside, restored_files, write_small_files
 from bpe_beam.jobs.tokenize.arrange_steps import ArrangeSteps, files_inside
 from bpe_beam.jobs.tokenize.documents import TokenizeJob, TokenizeSummary, shards_bytes
@@ -231,7 +231,7 @@ def _summary(
         text_bytes=corpus.text_bytes,
         tokens=tokens,
         bytes_per_token=corpus.text_bytes / tokens,
-        sources=shard_source_figures(corpus.sources),
+        sources=source_figures(corpus.sources),
         documents_changed=to_builtins(changes) or UNSET,
     )
 

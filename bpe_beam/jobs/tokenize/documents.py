@@ -23,7 +23,7 @@ from bpe_beam.jobs.corpus.summary import (
     CorpusSummary,
     SourceFigures,
     TemplateSummary,
-    shard_source_figures,
+    source_figures,
 )
 from bpe_beam.jobs.input_folders import restored_files, write_small_files
 from bpe_beam.jobs.tokenize.inputs import (
@@ -93,7 +93,7 @@ def tokenize_documents(
         text_bytes=totals.text_bytes,
         tokens=totals.tokens,
         bytes_per_token=totals.text_bytes / totals.tokens if totals.tokens else None,
-        sources=shard_source_figures(manifest.sources),
+        sources=source_figures(manifest.sources),
         documents_changed=to_builtins(manifest.changes) or UNSET,
         shards=totals.shards,
         shards_bytes=shards_bytes([manifest]),

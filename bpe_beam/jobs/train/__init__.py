@@ -168,7 +168,7 @@ def _publish(
         text_bytes=manifest.text_bytes,
         words=manifest.words,
         unique_words=manifest.unique_words,
-        sources=source_figures(manifest, tokens),
+        sources=source_figures(manifest.sources, tokens),
         weights=weights.summary(
             {name: totals.text_bytes for name, totals in (manifest.sources or {}).items()}
         )

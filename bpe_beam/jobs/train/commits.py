@@ -8,21 +8,19 @@ current word batches, and removes the run before. A job that was killed resumes 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec import Struct
 
-from bpe_beam import json_structs
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.folders.receipts import WORK, side_by_side
 from bpe_beam.folders.run_folder import JobFolder, RunFolder
 from bpe_beam.storage import Storage
-from bpe_beam.storage.json_file import JsonObject
+from bpe_beam.storage.json_file import JsonObject, read_signed, to_struct, with_checksum
 from bpe_beam.training.merges.native_trainer import Row, WordTotals
 from bpe_beam.workers.rounds.task import FOLDERS, ROUND_FILE, PartSlice, WordBatch, is_round_file
 
@@ -149,11 +147,10 @@ class RoundsFolder(JobFolder):
                 f"{self.url}: another run of this job works in the same folder; when it has "
                 "ended, run this one again"
             )
-        data = {"fingerprint": self.fingerprint, **msgspec.to_builtins(commit)}
-        signed = json.dumps({"commit": data, "sha256": _digest(data)})
+        data = {"fingerprint": self.fingerprint, "commit": msgspec.to_builtins(commit)}
         run = self.run(commit.run)
         self.storage.sync_folders(*map(run.path, FOLDERS))
-        self.storage.write_bytes(self.path(_name(commit.number)), signed.encode())
+        self.storage.write_bytes(self.path(_name(commit.number)), with_checksum(data, indent=None))
         self.storage.sync_folders(self.url)
         self._remove_others(commit, commits, self.runs())
 
@@ -163,19 +160,16 @@ class RoundsFolder(JobFolder):
     def _read(self, name: str) -> Commit | None:
         """Return a commit of this job; None if it or its words are damaged."""
         try:
-            signed = json.loads(self.storage.read_bytes(self.path(name)))
-            value = signed["commit"]
-            if signed["sha256"] != _digest(value) or value.pop("fingerprint") != self.fingerprint:
+            signed = read_signed(self.storage.read_bytes(self.path(name)), name)
+            if signed.get("fingerprint") != self.fingerprint:
                 return None
-            commit = json_structs.convert(value, Commit)
+            commit = to_struct(signed.get("commit"), Commit, name)
             start = hashlib.sha256(self.storage.read_bytes(self.start)).hexdigest()
             files = [word_batch.file for word_batch in commit.word_batches]
             intact = start == commit.start and all(
                 side_by_side(self.run(commit.run).matches, files)
             )
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return None
-        except (NotFoundError, msgspec.ValidationError):
+        except (DataError, NotFoundError):
             return None
         return commit if intact else None
 
@@ -193,10 +187,6 @@ class RoundsFolder(JobFolder):
 
 def _name(number: int) -> str:
     return f"commit-{number:05}.json"
-
-
-def _digest(value: JsonObject) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def holds_merges(storage: Storage, url: str) -> bool:
