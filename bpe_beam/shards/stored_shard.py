@@ -36,15 +36,20 @@ class IdArray(Protocol):
     def __getitem__(self, bounds: slice, /) -> NDArray[Any]: ...
 
 
-class ShardFile(Protocol):
-    """A file of a shard. Arrays and streams of a file that is `mapped` copy nothing."""
+class Ranges(Protocol):
+    """A file that is read by ranges."""
 
     url: str
     size: int
-    mapped: bool
 
     def read(self, start: int, count: int) -> bytes:
         """Return a range of bytes."""
+
+
+class ShardFile(Ranges, Protocol):
+    """A file of a shard. Arrays and streams of a file that is `mapped` copy nothing."""
+
+    mapped: bool
 
     def array(self, dtype: np.dtype[Any], count: int, start: int = 0) -> IdArray:
         """Return an array in the file."""
@@ -65,12 +70,10 @@ class MappedFile:
         self.size = self._content.size
 
     def read(self, start: int, count: int) -> bytes:
-        """See `ShardFile.read`."""
         _check_within(self, start, count)
         return bytes(memoryview(self._content)[start : start + count])
 
     def array(self, dtype: np.dtype[Any], count: int, start: int = 0) -> IdArray:
-        """See `ShardFile.array`."""
         _check_within(self, start, count * dtype.itemsize)
         if not count:
             return np.empty(0, dtype)
@@ -78,7 +81,6 @@ class MappedFile:
         return ids
 
     def stream(self) -> pa.NativeFile:
-        """See `ShardFile.stream`."""
         return pa.BufferReader(self._content)
 
 
@@ -93,24 +95,21 @@ class RemoteFile:
         self._ranges, self._blocks = ranges, blocks
 
     def read(self, start: int, count: int) -> bytes:
-        """See `ShardFile.read`."""
         _check_within(self, start, count)
         return self._blocks.read(self._ranges, start, start + count)
 
     def array(self, dtype: np.dtype[Any], count: int, start: int = 0) -> IdArray:
-        """See `ShardFile.array`."""
         _check_within(self, start, count * dtype.itemsize)
-        return _RemoteArray(self, dtype, count, start)
+        return FileArray(self, dtype, count, start)
 
     def stream(self) -> pa.NativeFile:
-        """See `ShardFile.stream`."""
         return pa.PythonFile(_RemoteStream(self), mode="r")
 
 
-class _RemoteArray:
-    """An `IdArray` of a remote file."""
+class FileArray:
+    """An `IdArray` of a file that is read by ranges."""
 
-    def __init__(self, file: RemoteFile, dtype: np.dtype[Any], count: int, start: int) -> None:
+    def __init__(self, file: Ranges, dtype: np.dtype[Any], count: int, start: int) -> None:
         self._file, self._dtype, self._count, self._start = file, dtype, count, start
 
     def __getitem__(self, bounds: slice, /) -> NDArray[Any]:
@@ -207,6 +206,16 @@ def check_counts(url: str, documents: int, tokens: int, shard: StoredShard) -> N
     ):
         if actual != expected:
             raise DataError(f"{url}: has {actual} {what}; the manifest says {expected}")
+
+
+def starts_within(bounds: NDArray[Any], start: int, stop: int) -> NDArray[np.int64]:
+    """Return where documents with tokens begin, in a range of ids.
+
+    `bounds` is int[documents + 1]: where documents begin, and where the last one ends.
+    """
+    low, high = np.searchsorted(bounds[:-1], (start, stop))
+    begins_and_end = bounds[low : high + 1].astype(np.int64)
+    return begins_and_end[:-1][begins_and_end[:-1] < begins_and_end[1:]]
 
 
 class ShardAccess(Protocol):

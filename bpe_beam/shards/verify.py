@@ -23,6 +23,7 @@ from bpe_beam.folders.artifact_names import (
     TOKEN_COUNTS_FILE,
 )
 from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.shards.document_batches import check_range, ranges_between
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import LabelledReader, ShardReader
 from bpe_beam.shards.formats.range_file import RangeFile
@@ -160,6 +161,42 @@ def compare_split(
             f"unexpected extra {one} {document}: the shard has {len(reader)}; expected {document}"
         )
     return None
+
+
+class JoinedReader:
+    """A `ShardReader` of the documents of several, one after the other."""
+
+    def __init__(self, readers: Sequence[ShardReader]) -> None:
+        self._readers = readers
+        self._documents = np.cumsum([0, *map(len, readers)])
+        self._tokens = np.cumsum([0, *(reader.token_count for reader in readers)])
+        self.token_count = int(self._tokens[-1])
+
+    def __enter__(self) -> JoinedReader:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        return
+
+    def __len__(self) -> int:
+        return int(self._documents[-1])
+
+    def lengths(self, start: int, stop: int) -> NDArray[np.int32]:
+        check_range("documents", start, stop, len(self))
+        ranges = ranges_between(self._documents, start, stop)
+        parts = [self._readers[number].lengths(low, high) for number, low, high in ranges]
+        return np.concatenate([np.empty(0, np.int32), *parts])
+
+    def tokens(self, start: int, stop: int) -> NDArray[np.uint32]:
+        check_range("tokens", start, stop, self.token_count)
+        ranges = ranges_between(self._tokens, start, stop)
+        parts = [self._readers[number].tokens(low, high) for number, low, high in ranges]
+        return np.concatenate([np.empty(0, np.uint32), *parts])
+
+    def document(self, index: int) -> NDArray[np.uint32]:
+        check_range("documents", index, index + 1, len(self))
+        ((number, low, _),) = ranges_between(self._documents, index, index + 1)
+        return self._readers[number].document(low)
 
 
 def _finished_manifest(storage: Storage, folder: str, names: list[str]) -> Manifest:

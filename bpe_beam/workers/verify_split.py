@@ -13,9 +13,8 @@ from bpe_beam.corpus.read_split import read_split
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.joined_reader import JoinedReader
 from bpe_beam.shards.shard_rows import NO_CHANGES, DocumentChanges, Shard, TokenlessSplit
-from bpe_beam.shards.verify import compare_split
+from bpe_beam.shards.verify import JoinedReader, compare_split
 from bpe_beam.storage import Storage
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.encode_documents import encode_documents

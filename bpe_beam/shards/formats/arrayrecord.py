@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.shards.formats.example_writer import MAX_TOKENS, ExampleWriter
-from bpe_beam.shards.formats.id_stream import spool_errors
 from bpe_beam.shards.formats.range_file import RangeFile
-from bpe_beam.shards.formats.record_file import RecordAccess, RecordFile, RowSpool, record_format
+from bpe_beam.shards.formats.record_file import RecordAccess, RecordFile, record_format
+from bpe_beam.shards.formats.spool import RowSpool, spool_errors
+from bpe_beam.shards.formats.tfrecord import MAX_TOKENS, ExampleWriter
 from bpe_beam.shards.stored_shard import Ids, IdType, ShardFile, StoredShard, check_counts
+from bpe_beam.storage.hashing import HashingFile
 from bpe_beam.storage.names import is_local, local_path
 
 if TYPE_CHECKING:
@@ -41,8 +42,6 @@ except ImportError as error:
         f"the format arrayrecord needs the package array-record ({error}): "
         "pip install 'bpe-beam[arrayrecord]'"
     ) from error
-
-SUFFIX = ".array_record"
 
 _WRITER_OPTIONS = "group_size:1,uncompressed"
 
@@ -59,6 +58,8 @@ _OPEN_FILE_BYTES = 1 << 20
 class ArrayRecordWriter(ExampleWriter):
     """A `ShardWriter`."""
 
+    suffixes = (".array_record",)
+
     def __enter__(self) -> Self:
         with self._spooling():
             folder = self.files.enter_context(tempfile.TemporaryDirectory())
@@ -69,15 +70,13 @@ class ArrayRecordWriter(ExampleWriter):
         return super().__enter__()
 
     def write_records(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> None:
-        """See `ExampleWriter.write_records`."""
         data, ends = _native.examples(ids, offsets)
         examples = data.data
         with self._spooling():
             for start, end in pairwise((0, *ends.tolist())):
                 self._records.write(examples[start:end].tobytes())
 
-    def finish(self) -> None:
-        """See `OneFileWriter.finish`."""
+    def finish(self, *others: HashingFile) -> None:
         with self._spooling():
             self._records.close()
         with self._path.open("rb") as spool:
@@ -94,6 +93,9 @@ class ArrayRecordWriter(ExampleWriter):
                 yield
             except RuntimeError as error:  # the package's error of a full disk
                 raise OSError(str(error)) from error
+
+
+_SUFFIX = ArrayRecordWriter.suffixes[0]
 
 
 class _OpenFile:
@@ -151,7 +153,6 @@ class _Records(RecordFile):
         return self._count
 
     def ids(self, first: int, stop: int) -> NDArray[np.uint32]:
-        """See `RecordFile.ids`."""
         return np.concatenate(
             [np.empty(0, np.uint32), *(ids for ids, _ in self.documents(first, stop))]
         )
@@ -193,14 +194,13 @@ class _RecentRecords(_Records):
     def __init__(self, shard: StoredShard) -> None:
         self._shard = shard
         file = self.open_file()
-        self.url = shard.file(SUFFIX).url
+        self.url = shard.file(_SUFFIX).url
         self._count = file.count
 
     def open_file(self) -> _OpenFile:
-        """See `_Records.open_file`."""
         file: _OpenFile | None = self._shard.groups.get(self)
         if file is None:
-            file = _OpenFile(self._shard.file(SUFFIX))
+            file = _OpenFile(self._shard.file(_SUFFIX))
             self._shard.groups.put(self, file, _OPEN_FILE_BYTES)
         return file
 
@@ -225,5 +225,5 @@ class ArrayRecordAccess(RecordAccess):
 
 
 FORMAT = record_format(
-    "arrayrecord", SUFFIX, ArrayRecordWriter, _Records, MAX_TOKENS, access=ArrayRecordAccess
+    "arrayrecord", ArrayRecordWriter, _Records, MAX_TOKENS, access=ArrayRecordAccess
 )

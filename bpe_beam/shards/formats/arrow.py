@@ -4,14 +4,13 @@ a record batch. Nothing is compressed, so that readers can map the file into mem
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from bpe_beam.shards.formats.document_table import table_format
-from bpe_beam.shards.formats.table_groups import native_file
 
 
 class ArrowWriter:
@@ -66,8 +65,8 @@ class ArrowWriter:
 class _ArrowFile:
     """A `TableFile`."""
 
-    def __init__(self, stored: BinaryIO | pa.NativeFile) -> None:
-        self._stored = native_file(stored)
+    def __init__(self, stored: pa.NativeFile) -> None:
+        self._stored = stored
         file = pa.ipc.open_file(self._stored)
         self.schema = file.schema
         self.groups = file.num_record_batches
@@ -75,7 +74,6 @@ class _ArrowFile:
         self._columns: dict[str, pa.RecordBatchFileReader] = {}
 
     def read(self, group: int, column: str) -> pa.Array:
-        """See `TableFile.read`."""
         if column not in self._columns:
             options = pa.ipc.IpcReadOptions(
                 use_threads=False, included_fields=[self.schema.get_field_index(column)]

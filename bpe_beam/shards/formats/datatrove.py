@@ -15,24 +15,22 @@ appended to each document if positions are read from the index.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE
-from bpe_beam.shards.formats.ends_reader import EndsReader
 from bpe_beam.shards.formats.id_stream import (
+    EndsReader,
     IdStreamCheck,
     IdStreamWriter,
+    StreamAccess,
+    check_documents,
 )
 from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFormat
 from bpe_beam.shards.formats.range_file import RangeFile
-from bpe_beam.shards.formats.stream_access import StreamAccess, check_documents
-from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile
 
 if TYPE_CHECKING:
@@ -49,9 +47,8 @@ class DatatroveWriter(IdStreamWriter):
     suffixes = (_IDS, _INDEX, _METADATA)
     dtypes = _DTYPES
 
-    def write_lengths(self, *files: HashingFile) -> None:
-        """Write the index and the description."""
-        index, metadata = files
+    def finish(self, *others: HashingFile) -> None:
+        index, metadata = others
         for _, ends in self.bounds():
             index.write(ends.astype("<u8").tobytes())
         metadata.write(_description(self.dtype, self.tokens))
@@ -79,43 +76,26 @@ class DatatroveReader(EndsReader):
     layout.
     """
 
-    def __init__(self, storage: Storage, folder: str, name: str) -> None:
-        with ExitStack() as opened:
-            self._index = opened.enter_context(
-                RangeFile(storage, storage.join(folder, name + _INDEX))
-            )
-            self.ids = opened.enter_context(RangeFile(storage, storage.join(folder, name + _IDS)))
-            metadata = opened.enter_context(
-                RangeFile(storage, storage.join(folder, name + _METADATA))
-            )
-            self.count, rest = divmod(self._index.size, 8)
-            if rest:
-                raise DataError(
-                    f"{self._index.url}: has {self._index.size} bytes; expected 8 for each document"
-                )
-            self.token_count = self.count_tokens()
-            self.dtype = _read_description(metadata, self.token_count)
-            size = self.token_count * self.dtype.itemsize
-            if self.ids.size != size:
-                raise DataError(
-                    f"{self.ids.url}: has {self.ids.size} bytes; the {self.count} documents of the "
-                    f"index have {self.token_count} tokens of {self.dtype.itemsize} bytes, {size} "
-                    "bytes"
-                )
-            metadata.close()
-            opened.pop_all()
+    suffixes = DatatroveWriter.suffixes
 
-    def close(self) -> None:
-        """See `IdStreamReader.close`."""
-        self._index.close()
-        self.ids.close()
-
-    def read_ends(self, start: int, stop: int) -> NDArray[np.int64]:
-        """See `EndsReader.read_ends`."""
-        return np.frombuffer(self._index.read(8 * start, 8 * (stop - start)), "<i8")
+    def read_heads(self, *others: RangeFile) -> None:
+        self._index, metadata = others
+        self.count, rest = divmod(self._index.size, 8)
+        if rest:
+            raise DataError(
+                f"{self._index.url}: has {self._index.size} bytes; expected 8 for each document"
+            )
+        self.ends = self._index.array(np.dtype("<i8"), self.count)
+        self.token_count = self.count_tokens()
+        self.dtype = _read_description(metadata, self.token_count)
+        size = self.token_count * self.dtype.itemsize
+        if self.ids.size != size:
+            raise DataError(
+                f"{self.ids.url}: has {self.ids.size} bytes; the {self.count} documents of the "
+                f"index have {self.token_count} tokens of {self.dtype.itemsize} bytes, {size} bytes"
+            )
 
     def describe_end(self, document: int) -> str:
-        """See `EndsReader.describe_end`."""
         return f"{self._index.url}: byte {8 * document}"
 
 

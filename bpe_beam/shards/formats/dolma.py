@@ -17,12 +17,9 @@ from __future__ import annotations
 
 import gzip
 import re
-import tempfile
 import zlib
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,22 +27,21 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from bpe_beam.errors import DataError
-from bpe_beam.shards.formats.ends_reader import EndsReader
 from bpe_beam.shards.formats.id_stream import (
-    SPOOL_IN_MEMORY,
+    EndsReader,
     IdStreamCheck,
     IdStreamWriter,
-    spool_errors,
+    StreamAccess,
+    check_documents,
+    fitting_width,
 )
 from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFormat
 from bpe_beam.shards.formats.range_file import RangeFile
-from bpe_beam.shards.formats.stream_access import StreamAccess, check_documents, fitting_width
-from bpe_beam.shards.stored_shard import MappedFile, ShardFile, StoredShard
-from bpe_beam.storage import Storage
+from bpe_beam.shards.formats.spool import RowSpool
+from bpe_beam.shards.stored_shard import ShardFile, StoredShard
 from bpe_beam.storage.hashing import HashingFile
 
 _IDS, _ROWS = ".npy", ".csv.gz"
-_DTYPES = (np.dtype("<u1"), np.dtype("<u2"), np.dtype("<u4"))
 _GZIP_LEVEL = 4
 """Rows become smaller than at level 6, in a quarter of the time."""
 _GZIP_STEP = 16 << 10
@@ -59,11 +55,10 @@ class DolmaWriter(IdStreamWriter):
     """A `ShardWriter`."""
 
     suffixes = (_IDS, _ROWS)
-    dtypes = _DTYPES
+    dtypes = (np.dtype("<u1"), np.dtype("<u2"), np.dtype("<u4"))
 
-    def write_lengths(self, *files: HashingFile) -> None:
-        """Write the rows."""
-        (file,) = files
+    def finish(self, *others: HashingFile) -> None:
+        (file,) = others
         number = 0
         with gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) as rows:
             for starts, ends in self.bounds():
@@ -80,40 +75,21 @@ class DolmaReader(EndsReader):
     kept in a local temporary file, 8 bytes a document.
     """
 
-    def __init__(self, storage: Storage, folder: str, name: str) -> None:
-        rows_url = storage.join(folder, name + _ROWS)
-        with ExitStack() as opened:
-            self.ids = opened.enter_context(RangeFile(storage, storage.join(folder, name + _IDS)))
-            self._ends = opened.enter_context(
-                tempfile.SpooledTemporaryFile(max_size=SPOOL_IN_MEMORY)
-            )
-            with RangeFile(storage, rows_url) as rows:
-                self._rows_url = rows.url
-                self.count, self.token_count = self._store_ends(rows)
-            self.dtype = self._find_dtype()
-            opened.pop_all()
+    suffixes = DolmaWriter.suffixes
 
-    def close(self) -> None:
-        """See `IdStreamReader.close`."""
-        self._ends.close()
-        self.ids.close()
-
-    def read_ends(self, start: int, stop: int) -> NDArray[np.int64]:
-        """See `EndsReader.read_ends`."""
-        with self._spooling():
-            self._ends.seek(8 * start)
-            return np.frombuffer(self._ends.read(8 * (stop - start)), np.int64)
+    def read_heads(self, *others: RangeFile) -> None:
+        (rows,) = others
+        self._rows_url = rows.url
+        self.ends = ends = _stored_ends(self._read_ends(rows), rows.url)
+        self.count, self.token_count = ends.size, int(ends[-1]) if ends.size else 0
+        source = f"the {self.count} documents of {rows.url} have"
+        self.dtype = fitting_width(self.ids, self.token_count, DolmaWriter.dtypes, source)
 
     def describe_end(self, document: int) -> str:
-        """See `EndsReader.describe_end`."""
         return f"{self._rows_url}: row {document}"
 
-    def _spooling(self) -> AbstractContextManager[None]:
-        """Name the temporary file in the errors of the block."""
-        return spool_errors(f"the ends of the documents of {self._rows_url}", "8 bytes a document")
-
-    def _store_ends(self, file: RangeFile) -> tuple[int, int]:
-        """Write the ends of all documents to the temporary file; return documents and tokens."""
+    def _read_ends(self, file: RangeFile) -> Iterator[NDArray[np.int64]]:
+        """Yield the ends of all documents in blocks."""
         count = tokens = 0
         rest = b""
         for text in _decompressed(file):
@@ -125,11 +101,9 @@ class DolmaReader(EndsReader):
                 tokens = self._end_of(row, count + position, tokens)
                 ends[position] = tokens
             count += len(rows)
-            with self._spooling():
-                self._ends.write(ends.tobytes())
+            yield ends
         if rest:
             raise DataError(f"{file.url}: row {count}: is {_shown(rest)}, without its end, CR LF")
-        return count, tokens
 
     def _end_of(self, row: bytes, number: int, start: int) -> int:
         """Return the end in the row of document `number`, which must begin at token `start`."""
@@ -146,15 +120,13 @@ class DolmaReader(EndsReader):
             )
         return end
 
-    def _find_dtype(self) -> np.dtype[Any]:
-        """Return the type of the ids, which follows from the sizes of both files alone."""
-        for dtype in _DTYPES:
-            if self.token_count and self.token_count * dtype.itemsize == self.ids.size:
-                return dtype
-        raise DataError(
-            f"{self.ids.url}: has {self.ids.size} bytes; the {self.count} documents of "
-            f"{self._rows_url} have {self.token_count} tokens, of 1, 2 or 4 bytes"
-        )
+
+def _stored_ends(blocks: Iterable[NDArray[np.int64]], rows_url: str) -> NDArray[np.int64]:
+    """Return the ends of documents, in a local temporary file."""
+    with RowSpool(1, f"the ends of the documents of {rows_url}") as spool:
+        for ends in blocks:
+            spool.add(ends)
+        return spool.rows()[:, 0]
 
 
 def _decompressed(file: RangeFile) -> Iterator[bytes]:
@@ -187,18 +159,9 @@ def _access(shard: StoredShard) -> StreamAccess:
     The documents' ends are kept in a local temporary file, 8 bytes a document.
     """
     ids, rows = shard.file(_IDS), shard.file(_ROWS)
-    dtype = fitting_width(shard, ids, _DTYPES)
-    content = f"the ends of the documents of {rows.url}"
-    with tempfile.NamedTemporaryFile() as file:
-        count = 0
-        for ends in _table_of_ends(rows):
-            count += ends.size
-            with spool_errors(content, "8 bytes a document"):
-                file.write(ends.tobytes())
-        with spool_errors(content, "8 bytes a document"):
-            file.flush()
-        check_documents(rows, count, shard)
-        bounds = MappedFile(file.name).array(np.dtype(np.int64), count)
+    dtype = fitting_width(ids, shard.entry.tokens, DolmaWriter.dtypes, "the manifest says")
+    bounds = _stored_ends(_table_of_ends(rows), rows.url)
+    check_documents(rows, bounds.size, shard)
     return StreamAccess(shard, ids, dtype, bounds, missing="first")
 
 

@@ -13,24 +13,22 @@ offsets alone, never by an end-of-text id.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
-from bpe_beam.shards.formats.ends_reader import EndsReader
-from bpe_beam.shards.formats.id_stream import IdStreamCheck, IdStreamWriter
-from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFormat
-from bpe_beam.shards.formats.range_file import RangeFile
-from bpe_beam.shards.formats.stream_access import (
+from bpe_beam.shards.formats.id_stream import (
+    EndsReader,
+    IdStreamCheck,
+    IdStreamWriter,
     StreamAccess,
     check_documents,
     fitting_width,
 )
-from bpe_beam.storage import Storage
+from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFormat
+from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.storage.hashing import HashingFile
 
 if TYPE_CHECKING:
@@ -46,9 +44,8 @@ class FlatWriter(IdStreamWriter):
     suffixes = (_IDS, _OFFSETS)
     dtypes = (np.dtype("<u2"), np.dtype("<u4"))
 
-    def write_lengths(self, *files: HashingFile) -> None:
-        """Write the offsets."""
-        (offsets,) = files
+    def finish(self, *others: HashingFile) -> None:
+        (offsets,) = others
         offsets.write(_npy_header(self.documents + 1))
         offsets.write(bytes(8))
         for _, ends in self.bounds():
@@ -61,51 +58,28 @@ class FlatReader(EndsReader):
     Opening reads all offsets once (8 bytes a document) and refuses every violation of the layout.
     """
 
-    def __init__(self, storage: Storage, folder: str, name: str) -> None:
-        with ExitStack() as opened:
-            self._offsets = opened.enter_context(
-                RangeFile(storage, storage.join(folder, name + _OFFSETS))
-            )
-            self.ids = opened.enter_context(RangeFile(storage, storage.join(folder, name + _IDS)))
-            self.count = read_npy_header(self._offsets)
-            self._check_first_offset()
-            self.token_count = self.count_tokens()
-            self.dtype = self.stored_dtype()
-            opened.pop_all()
+    suffixes = FlatWriter.suffixes
 
-    def close(self) -> None:
-        """See `IdStreamReader.close`."""
-        self._offsets.close()
-        self.ids.close()
-
-    def read_ends(self, start: int, stop: int) -> NDArray[np.int64]:
-        """See `EndsReader.read_ends`."""
-        ends: NDArray[np.int64] = np.frombuffer(
-            self._offsets.read(_end_at(start), 8 * (stop - start)), "<i8"
-        )
-        return ends
-
-    def describe_end(self, document: int) -> str:
-        """See `EndsReader.describe_end`."""
-        return f"{self._offsets.url}: byte {_end_at(document)}"
-
-    def stored_dtype(self) -> np.dtype[Any]:
-        """Return the type of the ids, which follows from the size of their file."""
-        for dtype in FlatWriter.dtypes:
-            if self.ids.size == self.token_count * dtype.itemsize:
-                return dtype
-        raise DataError(
-            f"{self.ids.url}: has {self.ids.size} bytes; the {self.count} documents of the offsets "
-            f"have {self.token_count} tokens of 2 or 4 bytes"
-        )
-
-    def _check_first_offset(self) -> None:
+    def read_heads(self, *others: RangeFile) -> None:
+        (self._offsets,) = others
+        self.count = read_npy_header(self._offsets)
         first = int.from_bytes(self._offsets.read(_NPY_HEADER_BYTES, 8), "little", signed=True)
         if first:
             raise DataError(
                 f"{self._offsets.url}: byte {_NPY_HEADER_BYTES}: document 0 begins at token "
                 f"{first}; expected 0"
             )
+        self.ends = self._offsets.array(np.dtype("<i8"), self.count, _NPY_HEADER_BYTES + 8)
+        self.token_count = self.count_tokens()
+        self.dtype = self.stored_dtype()
+
+    def describe_end(self, document: int) -> str:
+        return f"{self._offsets.url}: byte {_NPY_HEADER_BYTES + 8 * (document + 1)}"
+
+    def stored_dtype(self) -> np.dtype[Any]:
+        """Return the type of the ids, which follows from the size of their file."""
+        source = f"the {self.count} documents of the offsets have"
+        return fitting_width(self.ids, self.token_count, FlatWriter.dtypes, source)
 
 
 def read_npy_header(file: RangeFile | ShardFile) -> int:
@@ -135,13 +109,8 @@ def offsets_of(shard: StoredShard) -> IdArray:
 def _access(shard: StoredShard) -> StreamAccess:
     """Open a shard for reading at any position: the header of the offsets is read."""
     ids = shard.file(_IDS)
-    dtype = fitting_width(shard, ids, FlatWriter.dtypes)
+    dtype = fitting_width(ids, shard.entry.tokens, FlatWriter.dtypes, "the manifest says")
     return StreamAccess(shard, ids, dtype, offsets_of(shard))
-
-
-def _end_at(document: int) -> int:
-    """Return the byte of the offsets that says where a document ends."""
-    return _NPY_HEADER_BYTES + 8 * (document + 1)
 
 
 def _npy_header(entries: int) -> bytes:

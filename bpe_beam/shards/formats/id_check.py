@@ -33,7 +33,6 @@ class IdCheck:
         """See `ShardCheck.add`: a block alone has no ids."""
 
     def problems(self, reader: ShardReader | None) -> Iterator[str]:
-        """See `ShardCheck.problems`."""
         if not isinstance(reader, IdReader):
             return
         first, count, before = None, 0, 0

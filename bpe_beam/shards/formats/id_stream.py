@@ -7,26 +7,28 @@ until then, since a gigabyte of empty lines has a billion documents.
 
 from __future__ import annotations
 
-import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bpe_beam import _native
 from bpe_beam.errors import DataError
-from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.shards.formats.batch_writer import BatchWriter, fitting_dtype
-from bpe_beam.shards.formats.interface import ShardFiles, ShardReader
+from bpe_beam.shards.document_batches import DocumentBatch, check_range, groups_of_documents
+from bpe_beam.shards.formats.batch_writer import BatchWriter
+from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardReader
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.storage import Storage
-from bpe_beam.storage.hashing import HashingFile
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from typing_extensions import Self
+
+    from bpe_beam.shards.stored_shard import IdArray, Ids, IdType, ShardFile, StoredShard
 
 BLOCK = 1 << 18
 """The number of documents, or of tokens, that are processed at a time."""
@@ -34,111 +36,27 @@ BLOCK = 1 << 18
 _IDS_AT_ONCE = 1 << 21
 """The maximum ids of one write. A write of more than the buffer of a file skips the buffer."""
 
-SPOOL_IN_MEMORY = 4 << 20
-"""The bytes of a temporary file that are kept in memory, not on disk."""
-
-
-def groups_of_documents(bounds: NDArray[np.int64], limit: int) -> Iterator[tuple[int, int]]:
-    """Yield the first document of each batch and the one after it, in order.
-
-    `bounds` is int64[documents + 1]: where each document begins, and the end of the last.
-    """
-    start, documents = 0, bounds.size - 1
-    while start < documents:
-        stop = int(np.searchsorted(bounds, bounds[start] + limit, side="right")) - 1
-        stop = min(max(stop, start + 1), start + limit)
-        yield start, stop
-        start = stop
-
 
 class IdStreamWriter(BatchWriter):
-    """The base of such `ShardWriter`s. A subclass writes the documents' lengths to its files.
+    """The base of such `ShardWriter`s. A subclass writes the documents' lengths to its files."""
 
-    The files become visible in the order of `suffixes`. After an exception, one remains only if a
-    later file could not be published: an attempt never removes a file that another attempt may
-    have published.
-
-    Attributes:
-        suffixes: The ends of the files' names: of the ids first, then of the other files.
-        dtypes: The types of ids, see `fitting_dtype`.
-        dtype: The type that this vocabulary needs.
-    """
-
-    suffixes: ClassVar[tuple[str, ...]]
-    dtypes: ClassVar[tuple[np.dtype[Any], ...]]
-
-    def __init__(self, storage: Storage, folder: str, name: str, vocab_size: int) -> None:
-        super().__init__(name, vocab_size)
-        self._storage = storage
-        self._urls = [storage.join(folder, name + suffix) for suffix in self.suffixes]
-        self.dtype = self.dtype_for(vocab_size)
-        self._ids: HashingFile | None = None
-        self._ids_stack = ExitStack()
-        self._spools = ExitStack()
-
-    @classmethod
-    def dtype_for(cls, vocab_size: int) -> np.dtype[Any]:
-        """Return the type of stored ids for a vocabulary: the narrowest, unless overridden."""
-        return fitting_dtype(vocab_size, cls.dtypes)
-
-    @abstractmethod
-    def write_lengths(self, *files: HashingFile) -> None:
-        """Write the documents' lengths to the files after the ids, once all are known."""
+    def __enter__(self) -> Self:
+        self._lengths = self.spool("the document lengths", "4 bytes a document")
+        return super().__enter__()
 
     def write_ids(self, stored: NDArray[Any]) -> None:
         """Append ids of type `dtype` to the file of ids."""
-        self.ids_file().write(stored.view(np.uint8))
+        self.file().write(stored.view(np.uint8))
 
-    def finish_ids(self) -> None:
-        """Complete the file of ids, before `write_lengths`; nothing unless overridden."""
-        return
-
-    def __enter__(self) -> Self:
-        # Closed by `end`.
-        self._lengths = self.spool()
-        return super().__enter__()
-
-    def add(
-        self,
-        ids: NDArray[np.uint32],
-        offsets: NDArray[np.int64],
-        labels: pa.RecordBatch | None,
-    ) -> None:
-        """See `BatchWriter.add`."""
-        for start in range(0, ids.size, _IDS_AT_ONCE):
-            self.write_ids(ids[start : start + _IDS_AT_ONCE].astype(self.dtype))
-        with self._spooling():
-            self._lengths.write(np.diff(offsets).astype("<i4").tobytes())
-
-    def end(self, *exception: Any) -> ShardFiles | None:
-        """See `BatchWriter.end`."""
-        with self._spools:
-            if exception[0] is not None:
-                self._ids_stack.__exit__(*exception)
-                return None
-            with self._ids_stack:
-                self.check_whole()
-                files = self._publish() if self.tokens else ()
-                return ShardFiles(self.documents, self.tokens, files)
-
-    def ids_file(self) -> HashingFile:
-        """Return the open file of ids; it is opened at the first call."""
-        if self._ids is None:
-            self._ids = HashingFile(
-                self._ids_stack.enter_context(self._storage.create(self._urls[0]))
-            )
-        return self._ids
-
-    def spool(self) -> tempfile.SpooledTemporaryFile[bytes]:
-        """Return a new temporary file that `end` closes."""
-        return self._spools.enter_context(tempfile.SpooledTemporaryFile(max_size=SPOOL_IN_MEMORY))
+    def add(self, batch: DocumentBatch) -> None:
+        for start in range(0, batch.ids.size, _IDS_AT_ONCE):
+            self.write_ids(batch.ids[start : start + _IDS_AT_ONCE].astype(self.dtype))
+        self._lengths.write(np.diff(batch.offsets).astype("<i4").tobytes())
 
     def lengths(self) -> Iterator[NDArray[np.int32]]:
         """Yield the lengths of all documents in blocks."""
-        with self._spooling():
-            self._lengths.seek(0)
-            while data := self._lengths.read(4 * BLOCK):
-                yield np.frombuffer(data, dtype="<i4")
+        for data in self._lengths.blocks(4 * BLOCK):
+            yield np.frombuffer(data, dtype="<i4")
 
     def bounds(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Yield where documents begin and end, in tokens of the shard, in blocks."""
@@ -148,58 +66,34 @@ class IdStreamWriter(BatchWriter):
             start = int(ends[-1])
             yield ends - lengths, ends
 
-    def _publish(self) -> tuple[FileInfo, ...]:
-        self.finish_ids()
-        with ExitStack() as stack:
-            # Closed in the opposite order, so that the last file becomes visible last.
-            opened = [
-                stack.enter_context(self._storage.create(url)) for url in reversed(self._urls[1:])
-            ]
-            opened.reverse()
-            files = [HashingFile(file) for file in opened]
-            self.write_lengths(*files)
-            for file in opened:
-                file.flush()
-            # Each file is complete under its attempt's name: only renames can fail now. A reader
-            # that sees the last file sees all. If a rename fails, the earlier files stay: another
-            # attempt at the same shard may have published them.
-            self._ids_stack.pop_all().close()
-        return tuple(
-            FileInfo.written(self.name + suffix, file)
-            for suffix, file in zip(self.suffixes, [self.ids_file(), *files], strict=True)
-        )
-
-    @contextmanager
-    def _spooling(self) -> Iterator[None]:
-        """Name the temporary file of lengths in the errors of the block."""
-        with spool_errors(f"the document lengths of {self.name}", "4 bytes a document"):
-            yield
-
-
-@contextmanager
-def spool_errors(content: str, size: str) -> Iterator[None]:
-    """Make an OSError of the block a DataError that names a temporary file."""
-    try:
-        yield
-    except OSError as error:
-        raise DataError(
-            f"{tempfile.gettempdir()}: the temporary file with {content} failed: "
-            f"{error.strerror or error}; it needs {size}, and the variable TMPDIR chooses another "
-            "folder"
-        ) from error
-
 
 class IdStreamReader(ABC):
-    """The base of such `ShardReader`s. A subclass opens the files and sets the attributes.
+    """The base of such `ShardReader`s. A subclass reads the heads of the files.
 
     The ids begin at byte `ids_at` of the file `ids`; `count` is the number of documents.
     """
 
-    ids: RangeFile
+    suffixes: tuple[str, ...]
     ids_at: ClassVar[int] = 0
     dtype: np.dtype[Any]
     count: int
     token_count: int
+
+    def __init__(self, storage: Storage, folder: str, name: str) -> None:
+        with ExitStack() as opened:
+            # The ids last: errors name the file that says how many there should be.
+            files = [
+                opened.enter_context(RangeFile(storage, storage.join(folder, name + suffix)))
+                for suffix in reversed(self.suffixes)
+            ]
+            files.reverse()
+            self.ids = files[0]
+            self.read_heads(*files[1:])
+            self._opened = opened.pop_all()
+
+    @abstractmethod
+    def read_heads(self, *others: RangeFile) -> None:
+        """Check the files, and set `dtype`, `count` and `token_count`."""
 
     def __enter__(self) -> Self:
         return self
@@ -207,23 +101,20 @@ class IdStreamReader(ABC):
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    @abstractmethod
     def close(self) -> None:
         """Close all files."""
+        self._opened.close()
 
     def __len__(self) -> int:
         return self.count
 
     @abstractmethod
-    def lengths(self, start: int, stop: int) -> NDArray[np.int32]:
-        """See `ShardReader.lengths`."""
+    def lengths(self, start: int, stop: int) -> NDArray[np.int32]: ...
 
     @abstractmethod
-    def document(self, index: int) -> NDArray[np.uint32]:
-        """See `ShardReader.document`."""
+    def document(self, index: int) -> NDArray[np.uint32]: ...
 
     def tokens(self, start: int, stop: int) -> NDArray[np.uint32]:
-        """See `ShardReader.tokens`."""
         check_range("tokens", start, stop, self.token_count)
         width = self.dtype.itemsize
         at = self.ids_at + start * width
@@ -250,10 +141,48 @@ class IdStreamReader(ABC):
         raise DataError(f"{self.ids.url}: the lengths changed while the shard was read")
 
 
-def check_range(what: str, start: int, stop: int, count: int) -> None:
-    """Refuse a range of documents or tokens that is not within a shard."""
-    if not 0 <= start <= stop <= count:
-        raise IndexError(f"{what} must be a range within 0 to {count}, got {start} to {stop}")
+class EndsReader(IdStreamReader):
+    """The base of readers of shards that store where each document ends.
+
+    A subclass sets `ends`, int64[documents]: where documents end, in tokens of the shard.
+    """
+
+    ends: IdArray
+
+    @abstractmethod
+    def describe_end(self, document: int) -> str:
+        """Return the file and the position of a document's end in it, for errors."""
+
+    def lengths(self, start: int, stop: int) -> NDArray[np.int32]:
+        check_range("documents", start, stop, self.count)
+        bounds = self._bounds(start, stop)
+        lengths = bounds[1:] - bounds[:-1]
+        wrong = (lengths < 0) | (lengths > MAX_DOCUMENT_TOKENS)
+        if wrong.any():
+            bad = int(np.argmax(wrong))
+            raise DataError(
+                f"{self.describe_end(start + bad)}: document {start + bad} ends at token "
+                f"{int(bounds[bad + 1])}; expected {int(bounds[bad])}, where it begins, or at most "
+                f"{MAX_DOCUMENT_TOKENS} more"
+            )
+        return lengths.astype(np.int32)
+
+    def document(self, index: int) -> NDArray[np.uint32]:
+        check_range("documents", index, index + 1, self.count)
+        begin, end = self._bounds(index, index + 1).tolist()
+        return self.tokens(begin, end)
+
+    def count_tokens(self) -> int:
+        """Return the end of the last document, after a check of all lengths."""
+        for start in range(0, self.count, BLOCK):
+            self.lengths(start, min(start + BLOCK, self.count))
+        return int(self.ends[self.count - 1 : self.count][0]) if self.count else 0
+
+    def _bounds(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Return int64[stop - start + 1]: where documents begin, and where the last one ends."""
+        if start:
+            return self.ends[start - 1 : stop]
+        return np.concatenate((np.zeros(1, np.int64), self.ends[:stop]))
 
 
 class IdStreamCheck:
@@ -280,7 +209,6 @@ class IdStreamCheck:
         self._count = 0
 
     def add(self, suffix: str, block: bytes) -> None:
-        """See `ShardCheck.add`."""
         if suffix != self._suffix:
             return
         skipped = min(self._skip, len(block))
@@ -295,7 +223,6 @@ class IdStreamCheck:
         self._tokens += values.size
 
     def problems(self, reader: ShardReader | None) -> Iterator[str]:
-        """See `ShardCheck.problems`."""
         position = ""
         if isinstance(reader, IdStreamReader):
             if reader.dtype != self._dtype:
@@ -314,3 +241,121 @@ class IdStreamCheck:
                 f"{self._ids_at + at * self._dtype.itemsize}: the id is {value}; expected 0 to "
                 f"{self._vocab_size - 1}; {self._count} such ids in this shard"
             )
+
+
+class StreamAccess:
+    """A `ShardAccess`."""
+
+    def __init__(
+        self,
+        shard: StoredShard,
+        ids: ShardFile,
+        dtype: np.dtype[Any],
+        bounds: IdArray,
+        *,
+        ids_at: int = 0,
+        missing: Literal["first", "last"] | None = None,
+        unit: int = 1,
+    ) -> None:
+        self._url = ids.url
+        self._documents, self._tokens = shard.entry.documents, shard.entry.tokens
+        self._ids = ids.array(dtype, self._tokens, ids_at)
+        self._bounds = bounds
+        self._skip = int(missing == "first")
+        self._end = self._tokens * unit if missing == "last" else None
+        self._unit = unit
+        self._entries: memoryview | None = None
+        # Documents of mapped files by one call, in a third of the time that numpy takes.
+        self._stored: _native.StoredIds | None = None
+        if isinstance(bounds, np.ndarray):
+            self._entries = bounds.view(np.uint8).data.cast("q")
+            if isinstance(self._ids, np.ndarray):
+                self._stored = _native.StoredIds(
+                    self._ids,
+                    bounds.view(np.uint8),
+                    unit=unit,
+                    without_first=missing == "first",
+                    without_last=missing == "last",
+                )
+
+    def document(self, index: int, dtype: IdType) -> Ids:
+        if self._stored is not None:
+            ids = self._stored.document(index, dtype.num)
+            if ids is not None:
+                return ids
+        begin, end = self._read_bounds(index, index + 1).tolist()
+        if not 0 <= begin <= end <= self._tokens:
+            raise self._wrong_bounds(index, begin, end)
+        return self._ids[begin:end].astype(dtype)
+
+    def documents(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
+        bounds = self._read_bounds(start, stop)
+        falling = np.flatnonzero(bounds[1:] < bounds[:-1])
+        if falling.size or bounds[0] < 0 or bounds[-1] > self._tokens:
+            bad = int(falling[0]) if falling.size else 0
+            raise self._wrong_bounds(start + bad, int(bounds[bad]), int(bounds[bad + 1]))
+        _, count = next(groups_of_documents(bounds, limit))
+        ids = self._ids[int(bounds[0]) : int(bounds[count])]
+        ends = (bounds[: count + 1] - bounds[0]).tolist()
+        # Each a copy, so that no document keeps its neighbours in memory.
+        return [ids[begin:end].astype(dtype) for begin, end in pairwise(ends)]
+
+    def tokens(self, start: int, stop: int, dtype: IdType) -> Ids:
+        return self._ids[start:stop].astype(dtype)
+
+    def starts(self, start: int, stop: int) -> NDArray[np.int64]:
+        """See `ShardAccess.starts`. Cost: two binary searches."""
+        bounds = self._read_bounds(self._first_from(start), self._first_from(stop))
+        return bounds[:-1][bounds[:-1] < bounds[1:]]
+
+    def _first_from(self, token: int) -> int:
+        """Return the first document that begins at a token of the shard, or after it."""
+        skip, entries = self._skip, self._entries
+        if token <= 0:
+            return 0
+        if entries is not None:
+            return skip + bisect_left(entries, token * self._unit, 0, self._documents - skip)
+        low, high = skip, self._documents
+        while low < high:
+            middle = (low + high) // 2
+            if int(self._read_bounds(middle, middle + 1)[0]) < token:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _read_bounds(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Return int64[stop - start + 1]: where documents begin, and where the last one ends."""
+        first = start - self._skip
+        bounds = self._bounds[max(first, 0) : stop + 1 - self._skip].astype(np.int64)
+        if first < 0:
+            bounds = np.concatenate((np.zeros(1, np.int64), bounds))
+        if bounds.size == stop - start and self._end is not None:
+            bounds = np.concatenate((bounds, np.array([self._end], np.int64)))
+        return bounds // self._unit if self._unit > 1 else bounds
+
+    def _wrong_bounds(self, document: int, begin: int, end: int) -> DataError:
+        return DataError(
+            f"{self._url}: document {document} goes from token {begin} to {end}; expected a range "
+            f"within 0 to {self._tokens}: the shard is damaged, and `verify` says where"
+        )
+
+
+def fitting_width(
+    ids: RangeFile | ShardFile, tokens: int, dtypes: Sequence[np.dtype[Any]], source: str
+) -> np.dtype[Any]:
+    """Return the type of ids in a file that has nothing else; `source` says how many there are."""
+    for dtype in dtypes:
+        if ids.size == tokens * dtype.itemsize:
+            return dtype
+    *narrow, widest = (str(dtype.itemsize) for dtype in dtypes)
+    widths = f"{', '.join(narrow)} or {widest}"
+    raise DataError(f"{ids.url}: has {ids.size} bytes; {source} {tokens} tokens, of {widths} bytes")
+
+
+def check_documents(file: ShardFile, count: int, shard: StoredShard) -> None:
+    """Refuse a file that has another number of documents than the manifest says."""
+    if count != shard.entry.documents:
+        raise DataError(
+            f"{file.url}: has {count} documents; the manifest says {shard.entry.documents}"
+        )

@@ -34,12 +34,12 @@ _INT32 = "no_header_numpy:2"
 class LitdataWriter(OffsetsWriter):
     """A `ShardWriter`."""
 
+    suffixes = (".bin",)
+
     def sizes_of(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        """See `OffsetsWriter.sizes_of`."""
         return 4 * lengths
 
     def encode(self, ids: NDArray[np.int32], lengths: NDArray[np.int64]) -> Buffer:
-        """See `OffsetsWriter.encode`."""
         return ids.data
 
 
@@ -47,11 +47,9 @@ class _Chunk(OffsetsFile):
     """A `RecordFile`."""
 
     def lengths_of(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """See `OffsetsFile.lengths_of`."""
         return np.where(sizes % 4, -1, sizes // 4)
 
     def decode(self, data: NDArray[np.uint8], lengths: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """See `OffsetsFile.decode`."""
         return data
 
 
@@ -81,7 +79,6 @@ def _index(shards: Sequence[Shard]) -> bytes:
 
 FORMAT = record_format(
     "litdata",
-    ".bin",
     LitdataWriter,
     _Chunk,
     MAX_TOKENS,

@@ -17,7 +17,6 @@ ids in a local temporary file.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
+from bpe_beam.shards.document_batches import DocumentBatch
+from bpe_beam.shards.formats.batch_writer import full_shard
 from bpe_beam.shards.formats.flat import FlatReader, FlatWriter, offsets_of
-from bpe_beam.shards.formats.id_stream import IdStreamCheck, spool_errors
+from bpe_beam.shards.formats.id_stream import IdStreamCheck, StreamAccess
 from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFormat
 from bpe_beam.shards.formats.range_file import RangeFile
-from bpe_beam.shards.formats.stream_access import StreamAccess
+from bpe_beam.storage.hashing import HashingFile
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -54,38 +55,27 @@ class LlmcWriter(FlatWriter):
     """A `ShardWriter` of llm.c shards."""
 
     def __enter__(self) -> Self:
-        super().__enter__()
-        self._spooled_ids = self.spool()
-        return self
+        self._spooled_ids = self.spool("the ids", f"{self.dtype.itemsize} bytes a token")
+        return super().__enter__()
 
-    def check_documents(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> None:
-        """Refuse a batch that cannot be written, before any of it is."""
-        super().check_documents(ids, offsets)
-        if self.tokens + ids.size > MAX_FILE_TOKENS:
-            raise DataError(
-                f"{self.name}: has more than {MAX_FILE_TOKENS} tokens, the maximum that the header "
-                "of an llm.c file can count",
-                remedy="make {range_bytes} smaller, or {shard_tokens} where documents are arranged;"
-                " divide input files that one worker must read as a whole; or tokenize to another "
-                "format and convert that to more {shards}",
+    def check(self, batch: DocumentBatch) -> None:
+        super().check(batch)
+        if self.tokens + batch.ids.size > MAX_FILE_TOKENS:
+            limit = (
+                f"{MAX_FILE_TOKENS} tokens, the maximum that the header of an llm.c file can count"
             )
+            raise full_shard(self.name, limit)
 
     def write_ids(self, stored: NDArray[Any]) -> None:
         """See `IdStreamWriter.write_ids`; the ids wait for the header."""
-        with self._spooling_ids():
-            self._spooled_ids.write(stored.tobytes())
+        self._spooled_ids.write(stored.tobytes())
 
-    def finish_ids(self) -> None:
-        """Write the header and the ids."""
-        file = self.ids_file()
+    def finish(self, *others: HashingFile) -> None:
+        file = self.file()
         file.write(_header(self.dtype, self.tokens))
-        with self._spooling_ids():
-            self._spooled_ids.seek(0)
-            while block := self._spooled_ids.read(_COPY_BYTES):
-                file.write(block)
-
-    def _spooling_ids(self) -> AbstractContextManager[None]:
-        return spool_errors(f"the ids of {self.name}", f"{self.dtype.itemsize} bytes a token")
+        for block in self._spooled_ids.blocks(_COPY_BYTES):
+            file.write(block)
+        super().finish(*others)
 
 
 class LlmcReader(FlatReader):
@@ -94,7 +84,6 @@ class LlmcReader(FlatReader):
     ids_at = _HEADER_BYTES
 
     def stored_dtype(self) -> np.dtype[Any]:
-        """Return the type of the ids, after a check of the header and of the file's size."""
         return _read_header(self.ids, self.token_count)
 
 

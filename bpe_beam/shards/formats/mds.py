@@ -73,14 +73,13 @@ def _head(length: int) -> bytes:
 class MdsWriter(OffsetsWriter):
     """A `ShardWriter`."""
 
+    suffixes = (".mds",)
     between = _DESCRIPTION
 
     def sizes_of(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        """See `OffsetsWriter.sizes_of`."""
         return 5 + _widths(lengths) + 4 * lengths
 
     def encode(self, ids: NDArray[np.int32], lengths: NDArray[np.int64]) -> Buffer:
-        """See `OffsetsWriter.encode`."""
         head = _Heads(lengths)
         parts: list[memoryview] = [memoryview(b"")] * (2 * lengths.size)
         parts[::2] = _parts(head.data.data, head.widths)
@@ -105,7 +104,6 @@ class _Samples(OffsetsFile):
         super().__init__(file, _DESCRIPTION)
 
     def lengths_of(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """See `OffsetsFile.lengths_of`."""
         # The bytes beyond whole ids tell the width of the number of ids: 1, 2 or 4.
         widths = np.array([4, 1, 2, 0])[(sizes - 5) % 4]
         lengths = (sizes - 5 - widths) // 4
@@ -114,7 +112,6 @@ class _Samples(OffsetsFile):
     def decode(
         self, data: NDArray[np.uint8], lengths: NDArray[np.int64]
     ) -> NDArray[np.uint8] | None:
-        """See `OffsetsFile.decode`."""
         if lengths.size == 1:  # numpy's arrays would take most of the time of a short document
             first = _head(int(lengths[0]))
             # A copy, as the ids in the file are not aligned.
@@ -147,7 +144,6 @@ def _index(shards: Sequence[Shard]) -> bytes:
 
 FORMAT = record_format(
     "mds",
-    ".mds",
     MdsWriter,
     _Samples,
     MAX_TOKENS,

@@ -20,7 +20,6 @@ cannot map an empty file, and its `GPTDataset` cannot take samples from document
 from __future__ import annotations
 
 import struct
-from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,27 +27,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
-from bpe_beam.shards.formats.batch_writer import fitting_dtype
+from bpe_beam.shards.document_batches import check_range
 from bpe_beam.shards.formats.id_stream import (
     BLOCK,
     IdStreamCheck,
     IdStreamReader,
     IdStreamWriter,
-    check_range,
+    StreamAccess,
+    check_documents,
 )
 from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFormat
 from bpe_beam.shards.formats.range_file import RangeFile
-from bpe_beam.shards.formats.stream_access import StreamAccess, check_documents
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile
 
 if TYPE_CHECKING:
     from bpe_beam.shards.stored_shard import ShardFile, StoredShard
 
-MAGIC, VERSION = b"MMIDIDX\0\0", 1
-HEADER = struct.Struct("<9sQBQQ")
-DTYPES: dict[int, np.dtype[Any]] = {8: np.dtype("<u2"), 4: np.dtype("<i4")}
-_CODES = {dtype: code for code, dtype in DTYPES.items()}
+_MAGIC, _VERSION = b"MMIDIDX\0\0", 1
+_HEADER = struct.Struct("<9sQBQQ")
+_DTYPES: dict[int, np.dtype[Any]] = {8: np.dtype("<u2"), 4: np.dtype("<i4")}
+_CODES = {dtype: code for code, dtype in _DTYPES.items()}
 
 _IDS, _INDEX = ".bin", ".idx"
 
@@ -56,22 +55,16 @@ WIDTH_AT = f"{_INDEX}: byte 17"
 """Where the format says how wide ids are, for errors."""
 
 
-def token_dtype(vocab_size: int) -> np.dtype[Any]:
-    """Return the type of stored ids: uint16 if every id is below 65,536, else int32."""
-    return fitting_dtype(vocab_size, tuple(DTYPES.values()))
-
-
 class MegatronWriter(IdStreamWriter):
     """A `ShardWriter`; each document is one sequence."""
 
     suffixes = (_IDS, _INDEX)
-    dtypes = tuple(DTYPES.values())
+    dtypes = tuple(_DTYPES.values())
 
-    def write_lengths(self, *files: HashingFile) -> None:
-        """Write the `.idx`."""
-        (idx,) = files
+    def finish(self, *others: HashingFile) -> None:
+        (idx,) = others
         count = self.documents
-        idx.write(HEADER.pack(MAGIC, VERSION, _CODES[self.dtype], count, count + 1))
+        idx.write(_HEADER.pack(_MAGIC, _VERSION, _CODES[self.dtype], count, count + 1))
         for lengths in self.lengths():
             idx.write(lengths.tobytes())
         for starts, _ in self.bounds():
@@ -87,29 +80,22 @@ class MegatronReader(IdStreamReader):
     layout; memory never depends on a number in a file before it was compared with the files' sizes.
     """
 
-    def __init__(self, storage: Storage, folder: str, name: str) -> None:
-        idx_url = storage.join(folder, name + _INDEX)
-        with ExitStack() as opened:
-            self._idx = opened.enter_context(RangeFile(storage, idx_url))
-            self.ids = opened.enter_context(RangeFile(storage, storage.join(folder, name + _IDS)))
-            self.dtype, self.count = _read_header(self._idx)
-            # Handles of their own, so that each of the three arrays is read straight through.
-            with (
-                RangeFile(storage, idx_url) as pointers,
-                RangeFile(storage, idx_url) as documents,
-            ):
-                self.token_count = self._check_index(pointers, documents)
-            opened.pop_all()
+    suffixes = MegatronWriter.suffixes
 
-    def close(self) -> None:
-        """See `IdStreamReader.close`."""
-        self._idx.close()
-        self.ids.close()
+    def __init__(self, storage: Storage, folder: str, name: str) -> None:
+        self._open_index = partial(RangeFile, storage, storage.join(folder, name + _INDEX))
+        super().__init__(storage, folder, name)
+
+    def read_heads(self, *others: RangeFile) -> None:
+        (self._idx,) = others
+        self.dtype, self.count = _read_header(self._idx)
+        # Handles of their own, so that each of the three arrays is read straight through.
+        with self._open_index() as pointers, self._open_index() as documents:
+            self.token_count = self._check_index(pointers, documents)
 
     def lengths(self, start: int, stop: int) -> NDArray[np.int32]:
-        """See `ShardReader.lengths`."""
         check_range("documents", start, stop, self.count)
-        at = HEADER.size + 4 * start
+        at = _HEADER.size + 4 * start
         lengths: NDArray[np.int32] = np.frombuffer(
             self._idx.read(at, 4 * (stop - start)), dtype="<i4"
         )
@@ -124,14 +110,14 @@ class MegatronReader(IdStreamReader):
     def document(self, index: int) -> NDArray[np.uint32]:
         """See `ShardReader.document`. Cost: two short reads of the index."""
         length = int(self.lengths(index, index + 1)[0])
-        at = HEADER.size + 4 * self.count + 8 * index
+        at = _HEADER.size + 4 * self.count + 8 * index
         pointer = int.from_bytes(self._idx.read(at, 8), "little")
         start = pointer // self.dtype.itemsize
         return self.tokens(start, start + length)
 
     def _check_index(self, pointers: RangeFile, documents: RangeFile) -> int:
         """Compare the arrays of the index side by side, and the `.bin`; return the tokens."""
-        pointers_at = HEADER.size + 4 * self.count
+        pointers_at = _HEADER.size + 4 * self.count
         documents_at = pointers_at + 8 * self.count
         width = self.dtype.itemsize
         tokens = 0
@@ -177,14 +163,14 @@ def _check_array(
 
 def _read_header(idx: RangeFile | ShardFile) -> tuple[np.dtype[Any], int]:
     """Return the type of ids and the number of documents; check the size of the `.idx`."""
-    if idx.size < HEADER.size:
-        raise DataError(f"{idx.url}: has {idx.size} bytes; the header alone has {HEADER.size}")
-    magic, version, code, sequences, documents = HEADER.unpack(idx.read(0, HEADER.size))
-    if magic != MAGIC:
-        raise DataError(f"{idx.url}: byte 0: the magic is {magic!r}; expected {MAGIC!r}")
-    if version != VERSION:
-        raise DataError(f"{idx.url}: byte 9: the version is {version}; expected {VERSION}")
-    if code not in DTYPES:
+    if idx.size < _HEADER.size:
+        raise DataError(f"{idx.url}: has {idx.size} bytes; the header alone has {_HEADER.size}")
+    magic, version, code, sequences, documents = _HEADER.unpack(idx.read(0, _HEADER.size))
+    if magic != _MAGIC:
+        raise DataError(f"{idx.url}: byte 0: the magic is {magic!r}; expected {_MAGIC!r}")
+    if version != _VERSION:
+        raise DataError(f"{idx.url}: byte 9: the version is {version}; expected {_VERSION}")
+    if code not in _DTYPES:
         raise DataError(
             f"{idx.url}: byte 17: the dtype code is {code}; expected 8 (uint16) or 4 (int32)"
         )
@@ -193,13 +179,13 @@ def _read_header(idx: RangeFile | ShardFile) -> tuple[np.dtype[Any], int]:
             f"{idx.url}: byte 26: the document index has {documents} entries; expected "
             f"{sequences + 1}, one sequence a document and the end"
         )
-    size = HEADER.size + 12 * sequences + 8 * documents
+    size = _HEADER.size + 12 * sequences + 8 * documents
     if idx.size != size:
         raise DataError(
             f"{idx.url}: byte 18: {sequences} sequences make an index of {size} bytes; the "
             f"file has {idx.size}"
         )
-    return DTYPES[code], sequences
+    return _DTYPES[code], sequences
 
 
 def _access(shard: StoredShard) -> StreamAccess:
@@ -207,7 +193,7 @@ def _access(shard: StoredShard) -> StreamAccess:
     idx = shard.file(_INDEX)
     dtype, count = _read_header(idx)
     check_documents(idx, count, shard)
-    pointers = idx.array(np.dtype("<i8"), count, HEADER.size + 4 * count)
+    pointers = idx.array(np.dtype("<i8"), count, _HEADER.size + 4 * count)
     ids = shard.file(_IDS)
     return StreamAccess(shard, ids, dtype, pointers, missing="last", unit=dtype.itemsize)
 

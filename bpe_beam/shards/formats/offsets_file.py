@@ -12,29 +12,22 @@ temporary file, in two bytes each where the vocabulary allows it.
 
 from __future__ import annotations
 
-import tempfile
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
-from bpe_beam.shards.formats.batch_writer import fitting_dtype
-from bpe_beam.shards.formats.id_stream import (
-    BLOCK,
-    SPOOL_IN_MEMORY,
-    groups_of_documents,
-    spool_errors,
-)
-from bpe_beam.shards.formats.one_file_writer import OneFileWriter
+from bpe_beam.shards.document_batches import DocumentBatch, bounds_of, groups_of_documents
+from bpe_beam.shards.formats.batch_writer import BatchWriter, fitting_dtype, full_shard
+from bpe_beam.shards.formats.id_stream import BLOCK
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.formats.record_file import RecordFile
+from bpe_beam.storage.hashing import HashingFile
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from typing_extensions import Buffer, Self
 
     from bpe_beam.shards.stored_shard import ShardFile
@@ -48,7 +41,7 @@ MAX_TOKENS = (1 << 30) - (1 << 16)
 _UINT32 = np.dtype("<u4")
 
 
-class OffsetsWriter(OneFileWriter):
+class OffsetsWriter(BatchWriter):
     """The base of `ShardWriter`s of such shards. A subclass encodes documents.
 
     `between` are the bytes between the table and the documents.
@@ -58,7 +51,10 @@ class OffsetsWriter(OneFileWriter):
 
     def __enter__(self) -> Self:
         self._bytes = 0
-        self._spool, self._lengths = self._new_spool(), self._new_spool()
+        # The type of the ids in the temporary file.
+        self._kept = fitting_dtype(self.vocab_size, (np.dtype("<u2"), _UINT32))
+        self._ids = self.spool("the documents", "2 or 4 bytes a token")
+        self._lengths = self.spool("the documents' lengths", "4 bytes a document")
         return super().__enter__()
 
     @abstractmethod
@@ -69,63 +65,37 @@ class OffsetsWriter(OneFileWriter):
     def encode(self, ids: NDArray[np.int32], lengths: NDArray[np.int64]) -> Buffer:
         """Return the bytes of documents."""
 
-    def add(
-        self,
-        ids: NDArray[np.uint32],
-        offsets: NDArray[np.int64],
-        labels: pa.RecordBatch | None,
-    ) -> None:
-        """See `OneFileWriter.add`."""
-        lengths = np.diff(offsets)
+    def add(self, batch: DocumentBatch) -> None:
+        lengths = np.diff(batch.offsets)
         self._bytes += int(self.sizes_of(lengths).sum())
         documents = self.documents + lengths.size
         if 4 * (documents + 2) + len(self.between) + self._bytes > MAX_BYTES:
-            raise DataError(
-                f"{self.name}: has more than {MAX_BYTES} bytes, the maximum that the table of the "
-                "format can count",
-                remedy="make {range_bytes} smaller, or {shard_tokens} where documents are arranged;"
-                " divide input files that one worker must read as a whole; or tokenize to another "
-                "format and convert that to more {shards}",
-            )
-        with self._spooling():
-            self._spool.write(ids.astype(self._kept, copy=False).data)
-            self._lengths.write(lengths.astype(_UINT32).data)
+            limit = f"{MAX_BYTES} bytes, the maximum that the table of the format can count"
+            raise full_shard(self.name, limit)
+        self._ids.write(batch.ids.astype(self._kept, copy=False).data)
+        self._lengths.write(lengths.astype(_UINT32).data)
 
-    def finish(self) -> None:
-        """See `OneFileWriter.finish`."""
+    def finish(self, *others: HashingFile) -> None:
         file = self.file()
-        at = 4 * (self.documents + 2) + len(self.between)
-        file.write(np.array([self.documents, at], _UINT32).tobytes())
-        with self._spooling():
-            for lengths in self._blocks_of_lengths():
-                ends = at + np.cumsum(self.sizes_of(lengths))
-                at = int(ends[-1])
-                file.write(ends.astype(_UINT32).tobytes())
-            file.write(self.between)
-            self._spool.seek(0)
-            for lengths in self._blocks_of_lengths():
-                bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
-                for start, stop in groups_of_documents(bounds, BLOCK):
-                    tokens = int(bounds[stop] - bounds[start])
-                    data = self._spool.read(tokens * self._kept.itemsize)
-                    ids = np.frombuffer(data, self._kept).astype("<i4")
-                    file.write(self.encode(ids, lengths[start:stop]))
-
-    @property
-    def _kept(self) -> np.dtype[Any]:
-        """The type of the ids in the temporary file."""
-        return fitting_dtype(self.vocab_size, (np.dtype("<u2"), _UINT32))
+        end = 4 * (self.documents + 2) + len(self.between)
+        file.write(np.array([self.documents, end], _UINT32).tobytes())
+        for lengths in self._blocks_of_lengths():
+            ends = end + np.cumsum(self.sizes_of(lengths))
+            end = int(ends[-1])
+            file.write(ends.astype(_UINT32).tobytes())
+        file.write(self.between)
+        width, at = self._kept.itemsize, 0
+        for lengths in self._blocks_of_lengths():
+            bounds = bounds_of(lengths)
+            for start, stop in groups_of_documents(bounds, BLOCK):
+                data = self._ids.read(at, width * int(bounds[stop] - bounds[start]))
+                at += len(data)
+                ids = np.frombuffer(data, self._kept).astype("<i4")
+                file.write(self.encode(ids, lengths[start:stop]))
 
     def _blocks_of_lengths(self) -> Iterator[NDArray[np.int64]]:
-        self._lengths.seek(0)
-        while block := self._lengths.read(4 * BLOCK):
+        for block in self._lengths.blocks(4 * BLOCK):
             yield np.frombuffer(block, _UINT32).astype(np.int64)
-
-    def _new_spool(self) -> tempfile.SpooledTemporaryFile[bytes]:
-        return self.files.enter_context(tempfile.SpooledTemporaryFile(max_size=SPOOL_IN_MEMORY))
-
-    def _spooling(self) -> AbstractContextManager[None]:
-        return spool_errors(f"the documents of {self.name}", "2 or 4 bytes a token")
 
 
 class OffsetsFile(RecordFile):
@@ -165,7 +135,7 @@ class OffsetsFile(RecordFile):
                 f"{file.url}: byte {int(self._starts[row])}: document {row} has {int(sizes[row])} "
                 "bytes, which are no whole ids"
             )
-        self.bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+        self.bounds = bounds_of(lengths)
 
     @abstractmethod
     def lengths_of(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -178,7 +148,6 @@ class OffsetsFile(RecordFile):
         """Return the bytes of the ids of documents; None if they break the layout."""
 
     def ids(self, first: int, stop: int) -> NDArray[np.uint32]:
-        """See `RecordFile.ids`."""
         start, end = int(self._starts[first]), int(self._starts[stop])
         data = np.frombuffer(self._file.read(start, end - start), np.uint8)
         decoded = self.decode(data, np.diff(self.bounds[first : stop + 1]))

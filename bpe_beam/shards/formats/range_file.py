@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from bpe_beam.errors import HUGE_BYTES, DataError
+from bpe_beam.shards.stored_shard import FileArray
 from bpe_beam.storage import Storage, redact
 
 
@@ -26,6 +31,10 @@ class RangeFile:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    def array(self, dtype: np.dtype[Any], count: int, start: int = 0) -> FileArray:
+        """Return an array in the file, which is read where it is sliced."""
+        return FileArray(self, dtype, count, start)
 
     def read(self, start: int, count: int) -> bytes:
         """Return a range of bytes; ranges that are read in order need no seeking."""

@@ -10,11 +10,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
+from bpe_beam.shards.document_batches import DocumentBatch, bounds_of
 from bpe_beam.shards.formats import TRAINER_COLUMNS
-from bpe_beam.shards.formats.interface import (
-    ShardOrigin,
-)
-from bpe_beam.shards.formats.one_file_writer import OneFileWriter
+from bpe_beam.shards.formats.batch_writer import BatchWriter
+from bpe_beam.shards.formats.interface import ShardOrigin
 from bpe_beam.shards.formats.table_schema import (
     HASHED_SCHEMA,
     SCHEMA,
@@ -30,6 +29,7 @@ from bpe_beam.shards.formats.trainer_columns import (
     trainer_columns,
 )
 from bpe_beam.storage import Storage
+from bpe_beam.storage.hashing import HashingFile
 
 ROW_BYTES = 24
 """The bytes that a row counts in a group, in addition to its ids, document id and source."""
@@ -68,7 +68,7 @@ class GroupWriter(Protocol):
 OpenWriter = Callable[[pa.PythonFile, pa.Schema], GroupWriter]
 
 
-class TableWriter(OneFileWriter):
+class TableWriter(BatchWriter):
     """A `ShardWriter` that stores the labels of documents."""
 
     def __init__(
@@ -82,7 +82,8 @@ class TableWriter(OneFileWriter):
         suffix: str,
         open_file: OpenWriter,
     ) -> None:
-        super().__init__(storage, folder, name, vocab_size, suffix=suffix)
+        self.suffixes = (suffix,)
+        super().__init__(storage, folder, name, vocab_size)
         schema = SCHEMA
         if origin is not None and origin.hashes:
             schema = HASHED_SCHEMA
@@ -97,13 +98,8 @@ class TableWriter(OneFileWriter):
         self._table: GroupWriter | None = None
         self._group_bytes = 0
 
-    def add(
-        self,
-        ids: NDArray[np.uint32],
-        offsets: NDArray[np.int64],
-        labels: pa.RecordBatch | None,
-    ) -> None:
-        """See `OneFileWriter.add`."""
+    def add(self, batch: DocumentBatch) -> None:
+        ids, offsets, labels = batch
         rows = offsets.size - 1
         columns = [_label(labels, field, rows) for field in self._labels]
         sizes = (4 + bytes_of_token(self._columns)) * np.diff(offsets) + ROW_BYTES
@@ -111,10 +107,11 @@ class TableWriter(OneFileWriter):
             sizes += _label_bytes(column)
         if "seq_start_id" in self._columns:
             sizes += _label_bytes(columns[0])
-        ends = np.concatenate(([0], np.cumsum(sizes)))
+        ends = bounds_of(sizes)
         start = 0
         while start < rows:
-            room = self._opened().group_bytes - self._group_bytes
+            table = self._opened()
+            room = table.group_bytes - self._group_bytes
             stop = int(np.searchsorted(ends, ends[start] + room, side="right")) - 1
             if stop <= start and self._group_bytes:
                 self._end_group()
@@ -123,12 +120,9 @@ class TableWriter(OneFileWriter):
             self._group_bytes += int(ends[stop] - ends[start])
             group_ids = ids[offsets[start] : offsets[stop]]
             lengths = np.diff(offsets[start : stop + 1]).astype(_INT32)
-            labels_of_group = [column.slice(start, stop - start) for column in columns]
-            self._opened().add(
-                group_ids,
-                lengths,
-                [*labels_of_group, *self._derived(group_ids, lengths, labels_of_group)],
-            )
+            group_labels = [column.slice(start, stop - start) for column in columns]
+            group_labels += self._derived(group_ids, lengths, group_labels)
+            table.add(group_ids, lengths, group_labels)
             start = stop
 
     def _derived(
@@ -147,8 +141,7 @@ class TableWriter(OneFileWriter):
                 "tokenize with {format} parquet or arrow, which store where documents begin",
             ) from error
 
-    def finish(self) -> None:
-        """See `OneFileWriter.finish`."""
+    def finish(self, *others: HashingFile) -> None:
         self._end_group()
 
     def _end_group(self) -> None:

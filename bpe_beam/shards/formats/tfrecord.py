@@ -7,6 +7,7 @@ never by an end-of-text id. The format has no index: our readers read a file onc
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,21 +15,41 @@ from numpy.typing import NDArray
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError
-from bpe_beam.shards.formats.example_writer import MAX_TOKENS, ExampleWriter
+from bpe_beam.shards.document_batches import DocumentBatch, groups_of_documents
+from bpe_beam.shards.formats.batch_writer import BatchWriter, check_lengths
 from bpe_beam.shards.formats.range_file import RangeFile
-from bpe_beam.shards.formats.record_file import RecordFile, RowSpool, record_format
+from bpe_beam.shards.formats.record_file import RecordFile, record_format
+from bpe_beam.shards.formats.spool import RowSpool
 from bpe_beam.shards.stored_shard import ShardFile
 
-SUFFIX = ".tfrecord"
+MAX_TOKENS = 400_000_000
+"""The maximum tokens of a document: an Example is below 2 GiB, and an id has up to five bytes."""
 
+_TOKENS = 1 << 18
 _WINDOW = 4 << 20
+
+
+class ExampleWriter(BatchWriter):
+    """The base of `ShardWriter`s of Examples, here and in ArrayRecord files."""
+
+    @abstractmethod
+    def write_records(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> None:
+        """Write documents: about as many tokens as are processed at a time, or one document."""
+
+    def add(self, batch: DocumentBatch) -> None:
+        ids, offsets, _ = batch
+        check_lengths(np.diff(offsets), self.name, self.documents, MAX_TOKENS)
+        for row, stop in groups_of_documents(offsets, _TOKENS):
+            part = ids[offsets[row] : offsets[stop]]
+            self.write_records(part, offsets[row : stop + 1] - offsets[row])
 
 
 class TfRecordWriter(ExampleWriter):
     """A `ShardWriter`."""
 
+    suffixes = (".tfrecord",)
+
     def write_records(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> None:
-        """See `ExampleWriter.write_records`."""
         self.file().write(_native.tf_records(ids, offsets))
 
 
@@ -50,7 +71,6 @@ class _Records(RecordFile):
             self.bounds, self._bytes = spool.rows().T
 
     def ids(self, first: int, stop: int) -> NDArray[np.uint32]:
-        """See `RecordFile.ids`."""
         start, end = int(self._bytes[first]), int(self._bytes[stop])
         ids, _, ends, _, flaw = _native.read_tf_records(self._file.read(start, end - start))
         tokens = int(self.bounds[stop] - self.bounds[first])
@@ -82,4 +102,4 @@ class _Records(RecordFile):
             size = max(_WINDOW, needed)
 
 
-FORMAT = record_format("tfrecord", SUFFIX, TfRecordWriter, _Records, MAX_TOKENS)
+FORMAT = record_format("tfrecord", TfRecordWriter, _Records, MAX_TOKENS)

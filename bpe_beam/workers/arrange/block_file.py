@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bpe_beam.shards.formats.id_stream import spool_errors
 from bpe_beam.shards.formats.range_file import RangeFile
+from bpe_beam.shards.formats.spool import spool_errors
 from bpe_beam.storage.hashing import HashingFile
 from bpe_beam.workers.arrange.task import ArrangeTask, BlockFile
 

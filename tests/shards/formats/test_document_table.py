@@ -17,8 +17,8 @@ from command_line import heavy_modules_of
 from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.shards.formats import arrow, parquet_writer, shard_format, table_writer
+from bpe_beam.shards.formats.document_table import TableReader
 from bpe_beam.shards.formats.interface import ShardFiles, ShardFormat, ShardOrigin
-from bpe_beam.shards.formats.table_reader import TableReader
 from bpe_beam.shards.formats.table_schema import SCHEMA
 from bpe_beam.storage import Storage
 

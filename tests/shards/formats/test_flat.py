@@ -176,7 +176,12 @@ FIELDS: list[tuple[str, int, int, str]] = [
     ),
     ("negative", 136, -1, r"npy: byte 136: document 0 ends at token -1; expected 0"),
     ("long", 152, 2**31 + 3, r"npy: byte 152: document 2 ends at token 2147483651; expected 3"),
-    ("more", 152, 5, r"\.bin: has 8 bytes; the 3 documents of the offsets have 5 tokens of 2 or 4"),
+    (
+        "more",
+        152,
+        5,
+        r"\.bin: has 8 bytes; the 3 documents of the offsets have 5 tokens, of 2 or 4",
+    ),
     ("greatest", 152, 2**63 - 1, r"npy: byte 152: document 2 ends at token 922337203685"),
 ]
 

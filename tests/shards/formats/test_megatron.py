@@ -20,7 +20,8 @@ from one_shard import NAME, STORAGE, pack
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.formats.interface import ShardFiles
-from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter, token_dtype
+from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
+from bpe_beam.shards.formats.spool import Spool
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
@@ -160,7 +161,7 @@ def test_ranges_outside_the_shard(tmp_path: Path) -> None:
     [(1, "uint16"), (65_535, "uint16"), (65_536, "uint16"), (65_537, "int32"), (2**31, "int32")],
 )
 def test_the_greatest_id_of_each_width(tmp_path: Path, vocab_size: int, dtype: str) -> None:
-    assert token_dtype(vocab_size) == np.dtype(dtype)
+    assert MegatronWriter.dtype_for(vocab_size) == np.dtype(dtype)
     write(tmp_path, [[0, vocab_size - 1]], vocab_size=vocab_size)
     assert read(tmp_path) == [[0, vocab_size - 1]]
     with MegatronReader(STORAGE, str(tmp_path), NAME) as reader:
@@ -325,7 +326,7 @@ def test_a_disk_without_room(tmp_path: Path, suffix: str, lengths: list[int], si
 def test_a_failed_batch_is_never_published_even_if_the_error_is_swallowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(self: object) -> None:
+    def broken(self: object, data: bytes) -> None:
         raise DataError("the lengths cannot be kept")
 
     with (
@@ -334,7 +335,7 @@ def test_a_failed_batch_is_never_published_even_if_the_error_is_swallowed(
     ):
         writer.write_documents(*pack([[1]]))
         with monkeypatch.context() as patch:
-            patch.setattr(MegatronWriter, "_spooling", broken)
+            patch.setattr(Spool, "write", broken)
             with pytest.raises(DataError, match="cannot be kept"):
                 writer.write_documents(*pack([[2]]))
     assert names(tmp_path) == []

@@ -16,7 +16,7 @@ from one_shard import NAME, STORAGE, pack
 from bpe_beam import _native
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.shards.formats import example_writer, tfrecord
+from bpe_beam.shards.formats import tfrecord
 from bpe_beam.shards.formats.interface import ShardFiles
 from bpe_beam.shards.formats.record_file import RecordReader
 from bpe_beam.shards.formats.tfrecord import FORMAT
@@ -52,7 +52,7 @@ def test_what_is_written_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int
 ) -> None:
     monkeypatch.setattr(tfrecord, "_WINDOW", window)
-    monkeypatch.setattr(example_writer, "_TOKENS", 64)
+    monkeypatch.setattr(tfrecord, "_TOKENS", 64)
     write(tmp_path, DOCUMENTS[:2], [], DOCUMENTS[2:])
     ids, offsets = pack(DOCUMENTS)
     with FORMAT.reader(STORAGE, str(tmp_path), NAME) as reader:
@@ -92,7 +92,7 @@ def test_what_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         write(tmp_path, [[1], [2, 300]], vocab_size=300)
     with pytest.raises(UsageError, match="vocab_size must be 1 to 2147483648"):
         write(tmp_path, vocab_size=2**31 + 1)
-    monkeypatch.setattr(example_writer, "MAX_TOKENS", 3)
+    monkeypatch.setattr(tfrecord, "MAX_TOKENS", 3)
     with pytest.raises(DataError, match=r"document 2 has 4 tokens; the format allows at most 3 a"):
         write(tmp_path, [[1]], [[1, 2, 3], [1, 2, 3, 4]])
     assert not list(tmp_path.iterdir())

@@ -1,0 +1,99 @@
+"""Local temporary files of numbers that a shard needs before or after it is written."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bpe_beam.errors import DataError
+from bpe_beam.shards.stored_shard import MappedFile
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_IN_MEMORY = 4 << 20
+"""The bytes of a temporary file that are kept in memory, not on disk."""
+
+
+@contextmanager
+def spool_errors(content: str, size: str) -> Iterator[None]:
+    """Make an OSError of the block a DataError that names a temporary file."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"{tempfile.gettempdir()}: the temporary file with {content} failed: "
+            f"{error.strerror or error}; it needs {size}, and the variable TMPDIR chooses another "
+            "folder"
+        ) from error
+
+
+class Spool:
+    """Bytes that are written one after the other, and then read; a context manager."""
+
+    def __init__(self, content: str, size: str) -> None:
+        self._content, self._size = content, size
+        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._file.close()
+
+    def write(self, data: Any) -> None:
+        """Append bytes, or the bytes of an array."""
+        with spool_errors(self._content, self._size):
+            self._file.write(data)
+
+    def blocks(self, size: int) -> Iterator[bytes]:
+        """Yield all bytes in blocks; the last may be smaller."""
+        start = 0
+        while block := self.read(start, size):
+            yield block
+            start += len(block)
+
+    def read(self, start: int, count: int) -> bytes:
+        """Return a range of bytes, as far as there are any."""
+        with spool_errors(self._content, self._size):
+            self._file.seek(start)
+            return self._file.read(count)
+
+
+class RowSpool:
+    """Rows of numbers in a local temporary file, until all are known; a context manager."""
+
+    def __init__(self, columns: int, what: str) -> None:
+        self._columns, self._what = columns, what
+        self._count = 0
+
+    def __enter__(self) -> Self:
+        with ExitStack() as opened, self._errors():
+            self._file = opened.enter_context(tempfile.NamedTemporaryFile())
+            self._opened = opened.pop_all()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._opened.close()
+
+    def add(self, *columns: NDArray[np.int64] | int) -> None:
+        """Append rows; a number is one for all of them."""
+        rows = np.stack(np.broadcast_arrays(*columns), axis=-1).astype(np.int64).reshape(-1)
+        with self._errors():
+            self._file.write(rows.data)
+        self._count += rows.size
+
+    def rows(self) -> NDArray[np.int64]:
+        """Return int64[rows, columns], mapped: they outlive the file, and need no descriptor."""
+        with self._errors():
+            self._file.flush()
+            mapped = MappedFile(self._file.name).array(np.dtype(np.int64), self._count)
+        return mapped[:].reshape(-1, self._columns)
+
+    def _errors(self) -> AbstractContextManager[None]:
+        return spool_errors(self._what, f"{8 * self._columns} bytes a document")
