@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from bpe_beam import json_structs, progress
 from bpe_beam.errors import DataError
 from bpe_beam.folders.receipts import WORK
+from bpe_beam.shards.document_batches import groups_of_documents
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.formats.id_stream import groups_of_documents
 from bpe_beam.shards.formats.interface import ShardWriter
 from bpe_beam.shards.formats.table_schema import SEQUENCE_LENGTHS
 from bpe_beam.workers.arrange.block_file import ids_of, one_batch, read_block
