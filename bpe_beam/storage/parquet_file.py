@@ -65,37 +65,11 @@ class Column(IntEnum):
     STATISTICS = 12
 
 
-class _File(IntEnum):
-    """Fields of `FileMetaData`."""
-
-    ROWS = 3
-    GROUPS = 4
-    CREATED_BY = 6
-
-
-class _Group(IntEnum):
-    """Fields of `RowGroup`."""
-
-    CHUNKS = 1
-    BYTES = 2
-    ROWS = 3
-    START = 5
-    STORED_BYTES = 6
-
-
-class _Chunk(IntEnum):
-    """Fields of `ColumnChunk`."""
-
-    START = 2
-    COLUMN = 3
-
-
-class _Statistics(IntEnum):
-    """Fields of `Statistics`."""
-
-    NULLS = 3
-    MAXIMUM = 5
-    MINIMUM = 6
+# Fields of `FileMetaData`, `RowGroup`, `ColumnChunk` and `Statistics`.
+_FILE_ROWS, _FILE_GROUPS, _FILE_CREATED_BY = 3, 4, 6
+_GROUP_CHUNKS, _GROUP_BYTES, _GROUP_ROWS, _GROUP_START, _GROUP_STORED_BYTES = 1, 2, 3, 5, 6
+_CHUNK_START, _CHUNK_COLUMN = 2, 3
+_NULLS, _MAXIMUM, _MINIMUM = 3, 5, 6
 
 
 class _Sink(Protocol):
@@ -134,9 +108,9 @@ class ParquetFile:
     def __exit__(self, *exception: object) -> None:
         if exception[0] is not None:
             return
-        self._footer[_File.ROWS] = int64(self._rows)
-        self._footer[_File.GROUPS] = listed(Kind.STRUCT, self._groups)
-        self._footer[_File.CREATED_BY] = Value(Kind.BINARY, CREATED_BY)
+        self._footer[_FILE_ROWS] = int64(self._rows)
+        self._footer[_FILE_GROUPS] = listed(Kind.STRUCT, self._groups)
+        self._footer[_FILE_CREATED_BY] = Value(Kind.BINARY, CREATED_BY)
         footer = encode(self._footer)
         self.write(footer + len(footer).to_bytes(4, "little") + _MAGIC)
 
@@ -154,12 +128,12 @@ class ParquetFile:
         start = self.position - len(_MAGIC)
         footer, pages = self._made_by_pyarrow(table)
         self.write(pages)
-        (group,) = footer[_File.GROUPS].value.items
+        (group,) = footer[_FILE_GROUPS].value.items
         columns = []
-        for name, chunk in zip(table.column_names, group[_Group.CHUNKS].value.items, strict=True):
+        for name, chunk in zip(table.column_names, group[_GROUP_CHUNKS].value.items, strict=True):
             column = {
                 number: value
-                for number, value in chunk[_Chunk.COLUMN].value.items()
+                for number, value in chunk[_CHUNK_COLUMN].value.items()
                 if number in [*Column]
             }
             for position in (Column.DATA_START, Column.DICTIONARY_START):
@@ -173,14 +147,14 @@ class ParquetFile:
     def end_group(self, columns: Sequence[Struct], rows: int) -> None:
         """End a row group, whose pages are those written after the group before."""
         stored = sum(column[Column.STORED_BYTES].value for column in columns)
-        chunks = [{_Chunk.START: int64(0), _Chunk.COLUMN: struct(column)} for column in columns]
+        chunks = [{_CHUNK_START: int64(0), _CHUNK_COLUMN: struct(column)} for column in columns]
         self._groups.append(
             {
-                _Group.CHUNKS: listed(Kind.STRUCT, chunks),
-                _Group.BYTES: int64(sum(column[Column.BYTES].value for column in columns)),
-                _Group.ROWS: int64(rows),
-                _Group.START: int64(self.position - stored),
-                _Group.STORED_BYTES: int64(stored),
+                _GROUP_CHUNKS: listed(Kind.STRUCT, chunks),
+                _GROUP_BYTES: int64(sum(column[Column.BYTES].value for column in columns)),
+                _GROUP_ROWS: int64(rows),
+                _GROUP_START: int64(self.position - stored),
+                _GROUP_STORED_BYTES: int64(stored),
             }
         )
         self._rows += rows
@@ -204,9 +178,9 @@ class ParquetFile:
 
 
 def _statistics(values: pa.ChunkedArray) -> Struct:
-    statistics: Struct = {_Statistics.NULLS: int64(values.null_count)}
+    statistics: Struct = {_NULLS: int64(values.null_count)}
     texts = [text.encode() for text in values.unique().to_pylist() if text is not None]
     if texts:
-        statistics[_Statistics.MAXIMUM] = Value(Kind.BINARY, max(texts))
-        statistics[_Statistics.MINIMUM] = Value(Kind.BINARY, min(texts))
+        statistics[_MAXIMUM] = Value(Kind.BINARY, max(texts))
+        statistics[_MINIMUM] = Value(Kind.BINARY, min(texts))
     return statistics

@@ -32,12 +32,9 @@ Fetch = Callable[[int, int], bytes]
 
 @dataclass(frozen=True)
 class RangeSource:
-    """A remote file from which ranges are read.
+    """A remote file, as it was when it was opened, from which ranges are read.
 
     Attributes:
-        file: Its description when it was opened.
-        fetch: Returns a range of its bytes.
-        close: Closes the connections of `fetch`.
         concurrent: Whether several threads may call `fetch` at the same time.
     """
 
@@ -51,10 +48,8 @@ def open_reader(
     open_: Callable[[], RangeSource], url: str, secrets: Collection[str]
 ) -> tuple[StoredFile, BinaryIO]:
     """Open a remote file for reading: seekable, with one block of at most BLOCK bytes in memory."""
-    with named_errors("read", url, secrets):
-        source = retried(open_)
-    raw = _RemoteFile(source, url, secrets)
-    return source.file, cast(BinaryIO, io.BufferedReader(raw, _BUFFER))
+    reader = RangeReader(open_, url, secrets)
+    return reader.file, cast(BinaryIO, io.BufferedReader(_RemoteFile(reader), _BUFFER))
 
 
 class RangeReader:
@@ -67,7 +62,8 @@ class RangeReader:
             self._source = retried(open_)
         self._url, self._secrets = url, secrets
         self._turn = contextlib.nullcontext() if self._source.concurrent else Lock()
-        self.size = self._source.file.size
+        self.file = self._source.file
+        self.size = self.file.size
 
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes of the file from `start` to `end`."""
@@ -95,9 +91,9 @@ def read_range(source: RangeSource, start: int, end: int) -> bytes:
 class _RemoteFile(io.RawIOBase):
     """A remote file with one block in memory."""
 
-    def __init__(self, source: RangeSource, url: str, secrets: Collection[str]) -> None:
+    def __init__(self, reader: RangeReader) -> None:
         super().__init__()
-        self._source, self._url, self._secrets = source, url, secrets
+        self._reader = reader
         self._position = 0
         self._block = memoryview(b"")
         self._block_start = -1
@@ -111,7 +107,7 @@ class _RemoteFile(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Change the position; nothing is read yet."""
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._source.file.size}
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._reader.size}
         if base[whence] + offset < 0:
             raise ValueError(f"the position must be at least 0, got {base[whence] + offset}")
         self._position = base[whence] + offset
@@ -121,33 +117,24 @@ class _RemoteFile(io.RawIOBase):
         """Read from the block in memory, after loading the block of this position if needed."""
         at = self._position - self._block_start
         if not 0 <= at < len(self._block):
-            at = 0
-            if not self._read_block():
+            sequential = at == len(self._block)
+            self._next_block = min(self._next_block * _GROWTH, BLOCK) if sequential else FIRST_BLOCK
+            end = min(self._position + self._next_block, self._reader.size)
+            if end <= self._position:
                 return 0
+            self._block = memoryview(b"")  # not two blocks at a time
+            self._block = memoryview(self._reader.read(self._position, end))
+            self._block_start, at = self._position, 0
         data = self._block[at : at + len(view)]
         memoryview(view)[: len(data)] = data
         self._position += len(data)
         return len(data)
 
     def close(self) -> None:
-        """Close the file, ignoring errors: the bytes that were read are complete."""
         if not self.closed:
             super().close()
             self._block = memoryview(b"")
-            with contextlib.suppress(Exception):
-                self._source.close()
-
-    def _read_block(self) -> bool:
-        sequential = self._position == self._block_start + len(self._block)
-        self._next_block = min(self._next_block * _GROWTH, BLOCK) if sequential else FIRST_BLOCK
-        end = min(self._position + self._next_block, self._source.file.size)
-        if end <= self._position:
-            return False
-        self._block = memoryview(b"")  # not two blocks at a time
-        with named_errors("read", self._url, self._secrets):
-            data = read_range(self._source, self._position, end)
-        self._block, self._block_start = memoryview(data), self._position
-        return True
+            self._reader.close()
 
 
 def open_ranges(fs: Any, path: str, url: str) -> RangeSource:
@@ -165,16 +152,6 @@ def open_ranges(fs: Any, path: str, url: str) -> RangeSource:
         return RangeSource(file, _azure_fetch(fs, path, info))
     if protocol not in ("gs", "memory"):
         return _open_other(fs, path, file)
-    _refuse_encoded(info, url)
-    version = {"generation": info.get("generation")} if protocol == "gs" else {}
-
-    def fetch(start: int, end: int) -> bytes:
-        return cast(bytes, fs.cat_file(path, start=start, end=end, **version))
-
-    return RangeSource(file, fetch)
-
-
-def _refuse_encoded(info: Mapping[str, Any], url: str) -> None:
     encoding = str(info.get("contentEncoding") or "")
     if encoding not in ("", "identity"):
         raise DataError(
@@ -182,6 +159,12 @@ def _refuse_encoded(info: Mapping[str, Any], url: str) -> None:
             "decodes on the way; remove it from the metadata: compression is recognised by a "
             "file's first bytes"
         )
+    version = {"generation": info.get("generation")} if protocol == "gs" else {}
+
+    def fetch(start: int, end: int) -> bytes:
+        return cast(bytes, fs.cat_file(path, start=start, end=end, **version))
+
+    return RangeSource(file, fetch)
 
 
 def _open_s3(fs: Any, path: str, url: str) -> RangeSource:
@@ -242,7 +225,10 @@ def _open_other(fs: Any, path: str, file: StoredFile) -> RangeSource:
     def fetch(start: int, end: int) -> bytes:
         try:
             if not opened:
-                opened.append(_unbuffered(fs, path))
+                with contextlib.suppress(TypeError):  # some file systems have no such option
+                    opened.append(fs.open(path, "rb", cache_type="none"))
+            if not opened:
+                opened.append(fs.open(path, "rb"))
             opened[0].seek(start)
             return cast(bytes, opened[0].read(end - start))
         except Exception:
@@ -254,10 +240,3 @@ def _open_other(fs: Any, path: str, file: StoredFile) -> RangeSource:
             opened.pop().close()
 
     return RangeSource(file, fetch, close, concurrent=False)
-
-
-def _unbuffered(fs: Any, path: str) -> Any:
-    try:
-        return fs.open(path, "rb", cache_type="none")
-    except TypeError:  # some file systems have no such option
-        return fs.open(path, "rb")

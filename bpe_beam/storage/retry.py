@@ -128,22 +128,29 @@ def may_pass(error: BaseException) -> bool:
             return status in _PASSING_STATUS
         if isinstance(each, ShortReadError | EmptyAnswerError | ConnectionError | TimeoutError):
             return True
-        if (is_unreadable(each) and not connecting) or _is_success(each):
+        if is_unreadable(each) and not connecting:
+            return True
+        # Azure's client has errors for a status of success that does not belong to the request.
+        if getattr(each, "status_code", None) in range(200, 300):
             return True
         if isinstance(each, OSError) and each.errno in _PASSING_NUMBERS:
             return True
-        if {kind.__name__ for kind in type(each).__mro__} & _PASSING_TYPES:
+        if not _PASSING_TYPES.isdisjoint(_type_names(each)):
             return True
     return False
 
 
 def _timed_out(error: BaseException) -> bool:
     """Return whether an answer did not come in time."""
+    names = {"ConnectTimeout", "TimeoutException"}
     return any(
-        isinstance(each, TimeoutError)
-        or {kind.__name__ for kind in type(each).__mro__} & {"ConnectTimeout", "TimeoutException"}
+        isinstance(each, TimeoutError) or not names.isdisjoint(_type_names(each))
         for each in _chain(error)
     )
+
+
+def _type_names(error: BaseException) -> list[str]:
+    return [kind.__name__ for kind in type(error).__mro__]
 
 
 def is_unreadable(error: BaseException) -> bool:
@@ -153,15 +160,6 @@ def is_unreadable(error: BaseException) -> bool:
     raised a little later.
     """
     return type(error).__name__ in _UNREADABLE_TYPES
-
-
-def _is_success(error: BaseException) -> bool:
-    """Return whether an error carries a status of success.
-
-    Azure's client raises such errors for a status that does not belong to the request.
-    """
-    status = getattr(error, "status_code", None)
-    return isinstance(status, int) and 200 <= status < 300
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
