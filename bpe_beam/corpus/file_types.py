@@ -27,10 +27,16 @@ of zstd has up to 128 KiB, of bzip2 900 kB, of LZ4 4 MiB."""
 
 _SHORT_HEAD = 16
 
-_BZIP2_BLOCK = b"\x31\x41\x59\x26\x53\x59"  # "BZh" alone could be text
-_BZIP2_END = b"\x17\x72\x45\x38\x50\x90"
+# A block or the end of bzip2: "BZh" alone could be text.
+_BZIP2_BLOCKS = (b"\x31\x41\x59\x26\x53\x59", b"\x17\x72\x45\x38\x50\x90")
 _COMPRESSED_ENDINGS = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz", ".lzma", ".lz4")
 _LZ4_FRAME = b"\x04\x22\x4d\x18"
+_COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\xfd7zXZ\x00": "xz",
+    _LZ4_FRAME: "lz4",
+}
 _MAX_LZMA_BYTES = 1 << 48
 _UNPACK = "which is not read; unpack it first"
 _RECOMPRESS = "which is not read; compress it by gzip or zstd instead"
@@ -95,16 +101,11 @@ def compression_of(head: bytes) -> str:
         while is_skippable(head):
             head = head[8 + int.from_bytes(head[4:8], "little") :]
         return "lz4" if head.startswith(_LZ4_FRAME) else "zstd"
-    if head.startswith(b"\x1f\x8b"):
-        return "gzip"
-    if head.startswith(b"\x28\xb5\x2f\xfd"):
-        return "zstd"
-    if head.startswith(b"\xfd7zXZ\x00"):
-        return "xz"
-    if head.startswith(b"BZh") and head[4:10] in (_BZIP2_BLOCK, _BZIP2_END):
+    for start, compression in _COMPRESSED.items():
+        if head.startswith(start):
+            return compression
+    if head.startswith(b"BZh") and head[4:10] in _BZIP2_BLOCKS:
         return "bz2"
-    if head.startswith(_LZ4_FRAME):
-        return "lz4"
     return "lzma" if _is_lzma(head) else "none"
 
 
@@ -143,7 +144,7 @@ def format_of(name: str, head: bytes, compression: str, input_format: str) -> st
     _refuse_unread(name, head, compression, input_format)
     named = None if input_format == "auto" else format_named(input_format)
     known = [format_named(each) for each in INPUT_FORMATS]
-    shown = next((each for each in known if _shows(head, each)), None)
+    shown = next((each for each in known if each.recognises and each.recognises(head)), None)
     if shown is not None and shown.columnar and named not in (None, shown):
         raise UsageError(f"is {shown.name}, not {input_format}", remedy="leave {input_format} out")
     chosen = named or shown or _by_name(name, known)
@@ -169,13 +170,6 @@ def format_of(name: str, head: bytes, compression: str, input_format: str) -> st
     return chosen.name
 
 
-def _shows(head: bytes, format_: InputFormat) -> bool:
-    """Return whether the first bytes of a content are of a format."""
-    if format_.recognises is not None:
-        return format_.recognises(head)
-    return bool(format_.magic) and head.startswith(format_.magic)
-
-
 def _refuse_unlike(name: str, head: bytes, chosen: InputFormat, known: list[InputFormat]) -> None:
     """Refuse a file whose first bytes show no format, if its name means another one."""
     whole = _PART.sub("", name.lower())
@@ -183,7 +177,7 @@ def _refuse_unlike(name: str, head: bytes, chosen: InputFormat, known: list[Inpu
     if whole != name.lower() and binary:
         packed = whole.endswith(_COMPRESSED_ENDINGS)
         of = _by_name(whole, known)
-        if packed or of.recognises is not None or of.magic:
+        if packed or of.recognises is not None:
             raise UsageError(
                 "seems to be a part of a file, which is not read",
                 remedy="join the parts first (cat), or leave it out with {exclude}",

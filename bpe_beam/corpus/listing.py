@@ -6,7 +6,6 @@ import functools
 import itertools
 import os
 import re
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -50,14 +49,18 @@ def list_files(
 
     A file and links to it are one input.
     """
-    files, repeated, links, passed_over = _named_files(storage, inputs)
+    files: dict[str, StoredFile] = {}
+    repeated: set[str] = set()
+    links: dict[str, str] = {}
+    passed_over: set[str] = set()
+    for pattern in _patterns(storage, inputs):
+        for file in _expand(storage, pattern, links, passed_over):
+            if file.url in files:
+                repeated.add(file.url)
+            files[file.url] = file
     listed = set(files)
     real = RealNames()
-    left_out = {
-        real.entry(file.url)
-        for pattern in _patterns(storage, exclude)
-        for file in expand_excluded(storage, pattern)
-    }
+    left_out = real.excluded(storage, _patterns(storage, exclude))
     files = {url: file for url, file in files.items() if left_out.isdisjoint(real.names(url))}
     excluded = len(listed) - len(files)
 
@@ -92,26 +95,6 @@ def list_files(
     )
 
 
-def _named_files(
-    storage: Storage, inputs: Sequence[str]
-) -> tuple[dict[str, StoredFile], set[str], dict[str, str], set[str]]:
-    """Return the files that the inputs name, and the URLs of the ones that several inputs name.
-
-    Also returns the links that are not followed, with the reasons, and the files that are passed
-    over.
-    """
-    files: dict[str, StoredFile] = {}
-    repeated: set[str] = set()
-    links: dict[str, str] = {}
-    passed_over: set[str] = set()
-    for pattern in _patterns(storage, inputs):
-        for file in _expand(storage, pattern, links, passed_over):
-            if file.url in files:
-                repeated.add(file.url)
-            files[file.url] = file
-    return files, repeated, links, passed_over
-
-
 def _require_few_and_small(files: Mapping[str, StoredFile]) -> None:
     if len(files) > MAX_FILES:
         raise UsageError(f"{len(files)} input files; at most {MAX_FILES} can be read in one job")
@@ -141,11 +124,19 @@ class RealNames:
             self._folders[folder] = os.path.realpath(folder or "/").rstrip("/")
         return f"{self._folders[folder]}/{name}"
 
+    def excluded(self, storage: Storage, patterns: Iterable[str]) -> set[str]:
+        """Return the entries of the files to leave out: see `_expand_excluded`."""
+        return {
+            self.entry(file.url)
+            for pattern in patterns
+            for file in _expand_excluded(storage, pattern)
+        }
+
     def names(self, url: str) -> tuple[str, str]:
         """Return the name of the entry, and the name of the file that it is or leads to."""
         if url not in self._names:
             entry = self.entry(url)
-            linked = is_local(url) and _is_link(entry)
+            linked = is_local(url) and os.path.islink(entry)  # noqa: PTH114 (Path takes longer)
             self._names[url] = entry, os.path.realpath(entry) if linked else entry
         return self._names[url]
 
@@ -177,14 +168,7 @@ class RealNames:
         return removed
 
 
-def _is_link(path: str) -> bool:
-    try:
-        return stat.S_ISLNK(os.lstat(path).st_mode)  # much faster than Path.is_symlink
-    except OSError:
-        return False
-
-
-def expand_excluded(storage: Storage, pattern: str) -> list[StoredFile]:
+def _expand_excluded(storage: Storage, pattern: str) -> list[StoredFile]:
     """Return the files to leave out: those that match, and those below folders that match."""
     if _is_glob(pattern) and not storage.exists(pattern):
         files = [] if pattern.endswith("/") else storage.expand(pattern)

@@ -12,13 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bpe_beam.corpus.listing import (
-    RealNames,
-    expand_excluded,
-    shared_parts,
-    visible_below,
-    without_job_folders,
-)
+from bpe_beam.corpus.listing import RealNames, shared_parts, visible_below, without_job_folders
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage, StoredFile, redact
 from bpe_beam.storage.names import (
@@ -112,11 +106,7 @@ class Watched:
         Cost: one listing for each pattern or folder; the memory of the files of one.
         """
         real = RealNames()
-        left_out = {
-            real.entry(file.url)
-            for pattern in self.exclude
-            for file in expand_excluded(storage, pattern)
-        }
+        left_out = real.excluded(storage, self.exclude)
         length = len(self.root.rstrip("/")) + 1
         for file in self._listed(storage):
             is_output = file.url.startswith(self.outputs, length)

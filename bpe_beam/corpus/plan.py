@@ -30,8 +30,6 @@ class InputFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
     Attributes:
         name: Its path below the plan's root, with `/`.
-        format: One of INPUT_FORMATS.
-        compression: One of COMPRESSIONS, by its first bytes.
         tag: The store's tag of its content, so that a change is noticed; "" if it has none. It is
             neither written nor hashed.
     """
@@ -71,15 +69,15 @@ class Split:
 class Plan:
     """The files of a corpus in order, and the splits that cover them in the same order.
 
+    Only `files` and `splits` are compared, written and hashed. All lists are sorted.
+
     Attributes:
-        root: The folder (path or URL) at which the names start. Only `files` and `splits` are
-            compared, written and hashed.
-        duplicates: Names of files that the inputs named more than once, by themselves or by links,
-            sorted.
+        root: The folder (path or URL) at which the names start.
+        duplicates: Names of files that the inputs named more than once, by themselves or by links.
         excluded: The number of files that `exclude` leaves out.
         range_bytes: Maximum stored bytes of a split, if its files can be split.
-        links: The links that were not followed, each with the reason, sorted.
-        passed_over: The files of folders that were left out by their names, sorted.
+        links: The links that were not followed, each with the reason.
+        passed_over: The files of folders that were left out by their names.
         sample_bytes: Approximate stored bytes that are read of each slice: the plan is a sample,
             whose slices need not be contiguous. None: all are read.
     """

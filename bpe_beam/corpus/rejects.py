@@ -36,6 +36,45 @@ KEPT_BYTES = 1 << 20
 _SHOWN_NAMES = 20
 
 
+@dataclass(frozen=True)
+class Limit:
+    """The maximum of something in a run: a number, or a share of all in integers.
+
+    Attributes:
+        numerator: The number; the numerator of a share.
+        denominator: 0 for a number; the denominator of a share.
+    """
+
+    numerator: int
+    denominator: int = 0
+
+    @staticmethod
+    def parse(limit: str | int, name: str = "max_rejects") -> Limit:
+        """Return the limit that "10" or "0.1%" means."""
+        text = str(limit).strip()
+        match = re.fullmatch(r"([0-9]{1,99})(?:(?:\.([0-9]{1,99}))?\s*(%))?", text)
+        if match is None or isinstance(limit, bool | float):
+            bound = ", and at least 0" if text.startswith("-") else ""
+            raise UsageError(
+                f"must be a whole number, or a share with a percent sign such as 0.1%{bound}, got "
+                f"{limit!r}",
+                (name,),
+            )
+        whole, decimals, percent = match[1], match[2] or "", match[3]
+        if not percent:
+            return Limit(int(whole))
+        numerator, denominator = int(whole + decimals), 100 * 10 ** len(decimals)
+        if numerator > denominator:
+            raise UsageError(f"must be at most 100%, got {text}", (name,))
+        return Limit(numerator, denominator)
+
+    def exceeded(self, count: int, total: int) -> bool:
+        """Return whether a number exceeds the limit."""
+        if not self.denominator:
+            return count > self.numerator
+        return count * self.denominator > total * self.numerator
+
+
 class RejectReason(Enum):
     """The reason why a record is unusable, in rejects files, manifests and summaries.
 
@@ -74,14 +113,11 @@ class Reject(msgspec.Struct, frozen=True, omit_defaults=True, rename={"data": "b
     """An unusable record, or a lost part of a file.
 
     Attributes:
-        file: The file's name in the plan.
         offset: Where the record begins, in bytes of the decompressed file; None in a format of
             rows.
         line: Its line, from 1; None if the lines before it were not counted.
         reason: The value of a RejectReason.
-        detail: More about this record; may be empty.
         data: The record's bytes, at most MAX_REJECT_BYTES of them.
-        bytes_total: The number of the record's bytes.
         row: The record's row, from 0, in a format of rows.
         unit: If not None, the slice began at this stored byte, in the middle of a compressed file,
             and `offset` counts from there in the decompressed content.
@@ -138,11 +174,10 @@ class Reject(msgspec.Struct, frozen=True, omit_defaults=True, rename={"data": "b
 
 
 class FileLoss(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The loss of one file; also the row of a receipt and of a manifest.
+    """The loss of one file, in stored bytes; also the row of a receipt and of a manifest.
 
     Attributes:
-        bytes: Lost stored bytes.
-        positions: The number of their positions; each has one line in `__rejects/`.
+        positions: The number of lost parts; each has one line in `__rejects/`.
         records: Lost records, if the format shows their number; else None.
     """
 
@@ -160,11 +195,11 @@ def add_losses(losses: Iterable[FileLoss]) -> tuple[FileLoss, ...]:
     return tuple(
         FileLoss(
             name,
-            sum(loss.bytes for loss in files[name]),
-            sum(loss.positions for loss in files[name]),
-            lost_records(files[name]),
+            sum(loss.bytes for loss in of_file),
+            sum(loss.positions for loss in of_file),
+            lost_records(of_file),
         )
-        for name in sorted(files)
+        for name, of_file in sorted(files.items())
     )
 
 
@@ -240,42 +275,3 @@ def names_in(row: Mapping[str, Any], text_field: str) -> str:
     names = [repr(name) for name in record]
     has = list_few(names, _SHOWN_NAMES) if names else "no field at all"
     return f"{sought}; {within} has {has}"
-
-
-@dataclass(frozen=True)
-class Limit:
-    """The maximum of something in a run: a number, or a share of all in integers.
-
-    Attributes:
-        numerator: The number; the numerator of a share.
-        denominator: 0 for a number; the denominator of a share.
-    """
-
-    numerator: int
-    denominator: int = 0
-
-    @staticmethod
-    def parse(limit: str | int, name: str = "max_rejects") -> Limit:
-        """Return the limit that "10" or "0.1%" means."""
-        text = str(limit).strip()
-        match = re.fullmatch(r"([0-9]{1,99})(?:(?:\.([0-9]{1,99}))?\s*(%))?", text)
-        if match is None or isinstance(limit, bool | float):
-            bound = ", and at least 0" if text.startswith("-") else ""
-            raise UsageError(
-                f"must be a whole number, or a share with a percent sign such as 0.1%{bound}, got "
-                f"{limit!r}",
-                (name,),
-            )
-        whole, decimals, percent = match[1], match[2] or "", match[3]
-        if not percent:
-            return Limit(int(whole))
-        numerator, denominator = int(whole + decimals), 100 * 10 ** len(decimals)
-        if numerator > denominator:
-            raise UsageError(f"must be at most 100%, got {text}", (name,))
-        return Limit(numerator, denominator)
-
-    def exceeded(self, count: int, total: int) -> bool:
-        """Return whether a number exceeds the limit."""
-        if not self.denominator:
-            return count > self.numerator
-        return count * self.denominator > total * self.numerator

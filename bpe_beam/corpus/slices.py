@@ -18,9 +18,8 @@ from bpe_beam.storage import Storage
 class Position(NamedTuple):
     """A position in a file that is read from the middle.
 
-    Attributes:
-        unit: The stored byte at which a unit (member, frame) begins; 0 in a plain file.
-        offset: The byte in the decompressed content from there on.
+    `offset` is a byte of the decompressed content from the unit (member, frame) on that begins at
+    the stored byte `unit`; in a plain file that is 0.
     """
 
     unit: int
@@ -31,8 +30,6 @@ class Boundaries(NamedTuple):
     """Where a slice's records begin and end.
 
     Attributes:
-        start: The slice's first stored byte.
-        end: The stored byte after its last.
         begins: Where its first record begins, or would; None if no unit begins in the slice.
         ends: Where the first record after it begins; None if no unit begins after it.
         broken: Whether the file could not be read to the slice's end.
@@ -50,15 +47,12 @@ class Boundaries(NamedTuple):
 class SliceRequest:
     """A slice, and all that its reader needs.
 
+    `read_split` documents the callbacks, `batch_bytes` and `only_text`.
+
     Attributes:
-        number: Its number in the plan.
+        number: The file's number in the plan.
         start: The slice's first stored byte.
         end: The stored byte after its last.
-        settings: How files become documents.
-        on_reject: Called for each record that cannot be used.
-        on_boundaries: Called at the slice's end, if the reader had to guess where records begin.
-        batch_bytes: See `read_split`.
-        only_text: See `read_split`.
         on_read: Called with the number of stored bytes of each read: some may be read twice.
     """
 

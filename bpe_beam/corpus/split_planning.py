@@ -56,8 +56,7 @@ def make_plan(
         range_bytes=range_bytes,
         cut_compressed=cut_compressed,
     )
-    names = ("duplicates", "excluded", "links", "passed_over")
-    return replace(plan, **{name: getattr(listed, name) for name in names})
+    return replace(listed, splits=plan.splits, range_bytes=plan.range_bytes)
 
 
 def plan_of_files(
@@ -100,11 +99,10 @@ def can_be_cut(file: InputFile, document_separator: str, cut_compressed: bool = 
         return False
     if file.compression == "none":
         return True
-    if file.compression not in UNIT_START or not cut_compressed:
-        return False
-    if format_.separated:
-        return len(document_separator.encode()) == 1
-    return format_.splittable_units
+    splittable = format_.splittable_units or (
+        format_.separated and len(document_separator.encode()) == 1
+    )
+    return cut_compressed and file.compression in UNIT_START and splittable
 
 
 def _slices_of(number: int, file: InputFile, range_bytes: int) -> Iterator[Slice]:

@@ -9,7 +9,7 @@ import pytest
 from command_line import heavy_modules_of
 
 from bpe_beam.corpus import formats
-from bpe_beam.corpus.file_types import HEAD_BYTES, format_of
+from bpe_beam.corpus.file_types import format_of
 from bpe_beam.corpus.formats import INPUT_FORMAT_CHOICES, INPUT_FORMATS
 from bpe_beam.corpus.formats.interface import InputFormat, input_format
 from bpe_beam.corpus.read_settings import ReadSettings
@@ -33,15 +33,19 @@ def test_a_format_is_called_after_its_module(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", INPUT_FORMATS)
-def test_endings_and_first_bytes_tell_the_format(name: str) -> None:
+def test_endings_tell_the_format(name: str) -> None:
     format_ = input_format(name)
     for ending in format_.endings:
         assert format_of(f"A{ending.upper()}", b"", "none", "auto") == name
         if not format_.columnar:
             assert format_of(f"a{ending}.zst", b"", "zstd", "auto") == name
-    if format_.magic:
-        assert len(format_.magic) <= HEAD_BYTES
-        assert format_of("a.txt", format_.magic, "none", "auto") == name
+
+
+@pytest.mark.parametrize(
+    ("name", "head"), [("parquet", b"PAR1"), ("arrow", b"ARROW1"), ("warc", b"WARC/1.")]
+)
+def test_first_bytes_tell_the_format_whatever_the_name(name: str, head: bytes) -> None:
+    assert format_of("a.txt", head, "none", "auto") == name
 
 
 def test_no_two_formats_share_an_ending() -> None:

@@ -63,7 +63,10 @@ def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
         if is_file and not reader.num_record_batches:
             return
         file.seek(0)
-        options = _read_options(request, schema)
+        # Only the columns of text, id and source are read.
+        used = {path[0] for path in useful_paths(request, schema)}
+        fields = [index for index, name in enumerate(schema.names) if name in used]
+        options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=fields)
         reader = open_reader(pa.PythonFile(file, mode="r"), options=options)
         read = _read_file if is_file else _read_stream
         yield from read(request, file, reader)
@@ -103,13 +106,6 @@ def _read_stream(request: SliceRequest, file: Stored, reader: Any) -> Iterator[p
         place += len(batch)
 
 
-def _read_options(request: SliceRequest, schema: pa.Schema) -> pa.ipc.IpcReadOptions:
-    """Return the options by which only the columns of text, id and source are read."""
-    names = {path[0] for path in useful_paths(request, schema)}
-    fields = [index for index, name in enumerate(schema.names) if name in names]
-    return pa.ipc.IpcReadOptions(use_threads=False, included_fields=fields)
-
-
 def _reject_batch(request: SliceRequest, detail: str, lost: int) -> None:
     reason, size = RejectReason.BROKEN_RECORD_BATCH, request.file.size
     request.reject(reason, detail, total=size, row=0, lost_bytes=lost)
@@ -119,7 +115,6 @@ FORMAT = InputFormat(
     name="arrow",
     read=_read,
     endings=(".arrow", ".arrows", ".ipc", ".feather"),
-    magic=_MAGIC,
     recognises=lambda head: head.startswith(_MAGIC) or _STREAM.match(head) is not None,
     columnar=True,
 )

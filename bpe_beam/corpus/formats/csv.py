@@ -47,21 +47,6 @@ def read_delimited(request: SliceRequest, delimiter: str) -> Iterator[pa.RecordB
         yield from _DelimitedReader(request, delimiter, *header).read()
 
 
-def _columns_taken(request: SliceRequest, names: list[str]) -> list[int]:
-    """Return the numbers of the columns of text, id and source; -1 if there is none."""
-    # the last of equal names
-    numbers: dict[tuple[str, ...], int] = {(name,): number for number, name in enumerate(names)}
-    taken = [numbers.get(path, -1) for path in request.settings.paths]
-    if taken[0] < 0:
-        raise DataError(
-            f"{request.settings.text_field!r} names no column in {request.file.name}; it has "
-            f"{', '.join(map(repr, names))[:1000]}. A dot that is part of a name is written "
-            r"\.",
-            ("text_field",),
-        )
-    return taken
-
-
 def _read_header(request: SliceRequest, delimiter: str) -> tuple[list[str], int] | None:
     """Return the names of the columns, and the position of the record after the header.
 
@@ -106,7 +91,16 @@ class _DelimitedReader(RecordReader):
         self._delimiter = delimiter
         self._columns = len(names)
         self._header_end = header_end
-        self._taken = _columns_taken(request, names)
+        # If a name occurs twice, the last column is used.
+        numbers: dict[tuple[str, ...], int] = {(name,): i for i, name in enumerate(names)}
+        self._taken = [numbers.get(path, -1) for path in request.settings.paths]
+        if self._taken[0] < 0:
+            raise DataError(
+                f"{request.settings.text_field!r} names no column in {request.file.name}; it has "
+                f"{', '.join(map(repr, names))[:1000]}. A dot that is part of a name is written "
+                r"\.",
+                ("text_field",),
+            )
 
     def _csv_records(
         self, data: memoryview, where: BufferPositions, id_prefix: str | None, base: int

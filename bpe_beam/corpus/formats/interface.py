@@ -23,7 +23,6 @@ class InputFormat:
             Raises DataError if storage fails, the file is not as long as planned, has an invalid
             header, or no column of texts.
         endings: The ends of the names of such files, with the dot and in lower case.
-        magic: The first bytes of every file, if they identify the format; else empty.
         columnar: Whether a file has columns of rows. Such a file compresses by itself, its magic
             bytes rule out every other format, and rows give the positions of documents.
         splittable: Whether a slice in the middle of an uncompressed file can be read.
@@ -35,7 +34,7 @@ class InputFormat:
         speculative: Whether the reader has to guess where the records of a slice in the middle of
             an uncompressed file begin; see `boundaries.py` for the proof.
         recognises: Returns whether the first bytes of a content, decompressed, show the format;
-            None: they begin with `magic`.
+            None: only the name shows it.
         check_head: Raises UsageError if the first bytes of the content show that it is another
             format or an unread form of this one; None if nothing is checked.
     """
@@ -43,7 +42,6 @@ class InputFormat:
     name: str
     read: Callable[[SliceRequest], Iterator[pa.RecordBatch]]
     endings: tuple[str, ...] = ()
-    magic: bytes = b""
     columnar: bool = False
     splittable: bool = True
     splittable_units: bool = False

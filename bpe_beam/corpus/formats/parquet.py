@@ -224,6 +224,6 @@ FORMAT = InputFormat(
     name="parquet",
     read=_read,
     endings=(".parquet", ".pq"),
-    magic=_MAGIC,
+    recognises=lambda head: head.startswith(_MAGIC),
     columnar=True,
 )

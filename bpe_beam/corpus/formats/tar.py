@@ -24,7 +24,7 @@ from bpe_beam.corpus.formats.jsonl import mostly_objects
 from bpe_beam.corpus.reading.slice_reader import BOM, Gatherer
 from bpe_beam.corpus.rejects import RejectReason
 from bpe_beam.corpus.slices import SliceRequest
-from bpe_beam.corpus.streams import BrokenStream, Source
+from bpe_beam.corpus.streams import Source, fill
 
 _MAX_EXTENSION = 1 << 20
 _MAX_READS_AT_END = 8
@@ -35,10 +35,9 @@ _HEADER = tarfile.BLOCKSIZE
 def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     """Yield the documents of an archive, all of them in the slice that begins at its start."""
     source = None if request.start else request.open()
-    if source is None:
-        return
-    with contextlib.closing(source):
-        yield from _Reader(request, _Stream(source)).read()
+    if source is not None:
+        with contextlib.closing(source):
+            yield from _Reader(request, _Stream(source)).read()
 
 
 def _recognises(head: bytes) -> bool:
@@ -76,11 +75,8 @@ class _Stream:
     def read(self, count: int) -> bytes:
         """Return the next bytes; fewer than `count` at the end, or where the stream is broken."""
         view = memoryview(bytearray(count))
-        filled = 0
-        try:
-            while filled < count and (more := self._source.readinto(view[filled:])):
-                filled += more
-        except BrokenStream as error:
+        filled, error = fill(self._source, view)
+        if error is not None:
             self.broken, self.lost = str(error), error.lost
         self.size += filled
         self._reads_at_end += not filled

@@ -136,12 +136,13 @@ class _WarcReader(SliceReader):
             self._resynchronize(begin, begin, reason, "no WARC/1. at its start")
             return
         broken = RejectReason.BROKEN_WARC_HEADER
-        positions = self._find_empty_line(begin)
-        if positions is None:
+        limit = begin + MAX_HEADER_BYTES
+        empty_line = self._search(_EMPTY_LINE, begin, keep=begin, limit=limit)
+        if empty_line is None or self.buffer.base + empty_line.start() >= limit:
             detail = f"it does not end within {MAX_HEADER_BYTES} bytes"
             self._resynchronize(begin, begin, broken, detail)
             return
-        headers_end, block = positions
+        headers_end, block = (self.buffer.base + position for position in empty_line.span())
         try:
             headers = _Headers(self.buffer.bytes(begin, headers_end))
         except _BrokenHeaderError as error:
@@ -240,17 +241,6 @@ class _WarcReader(SliceReader):
         match = self._search(_START, position)
         return self.buffer.base + match.start(1) if match else self.buffer.end
 
-    def _find_empty_line(self, begin: int) -> tuple[int, int] | None:
-        """Return where the headers of a record end, and where its block begins.
-
-        Returns None if the headers are too long, or if the file ends in them.
-        """
-        limit = begin + MAX_HEADER_BYTES
-        match = self._search(_EMPTY_LINE, begin, keep=begin, limit=limit)
-        if match is None or self.buffer.base + match.start() >= limit:
-            return None
-        return self.buffer.base + match.start(), self.buffer.base + match.end()
-
     def _skip_newlines(self, position: int) -> int:
         """Return the first position from this one on at which no line ends."""
         match = self._search(_NO_NEWLINE, position)
@@ -294,7 +284,6 @@ FORMAT = InputFormat(
     name="warc",
     read=_read,
     endings=(".warc", ".wet"),
-    magic=_MAGIC,
     recognises=lambda head: head.startswith(_MAGIC) or bool(_OLD_VERSION.match(head)),
     check_head=_check_head,
     splittable_units=True,

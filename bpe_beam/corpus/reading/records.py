@@ -155,7 +155,10 @@ class RecordReader(SliceReader):
             request.max_rows,
             MAX_RECORD_BYTES,
         )
-        records = self._split_buffer(buffer.data, where, self._id_prefix, base)
+        id_prefix = None if request.only_text else f"{request.file.name}:"
+        if self.unit is not None:  # without a position, only the id names a record
+            id_prefix = f"{request.file.name}:{self.unit}+"
+        records = self._split_buffer(buffer.data, where, id_prefix, base)
         *columns, starts, bad, start, search, passed = records
         for begin, end, flaw, position, index in bad.tolist():
             reason = RejectReason(_native.RECORD_FLAWS[flaw])
@@ -168,13 +171,6 @@ class RecordReader(SliceReader):
             self.line += passed
         self.next = base + start
         return self._batch(columns, base, starts), passed, base + search
-
-    @property
-    def _id_prefix(self) -> str | None:
-        name = self.request.file.name
-        if self.unit is not None:
-            return f"{name}:{self.unit}+"  # without a position, only the id names a record
-        return None if self.request.only_text else f"{name}:"
 
     def _detail(self, reason: RejectReason, position: int) -> str:
         """Return more about an unusable record."""
