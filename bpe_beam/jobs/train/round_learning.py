@@ -25,8 +25,7 @@ from bpe_beam.training.merges.symbols import WordSymbols
 from bpe_beam.training.merges.trainer_memory import DRIVER_SHARE, Room
 from bpe_beam.training.merges.words import memory_needed
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.workers.rounds.blocks import require_all
-from bpe_beam.workers.rounds.pair_files import floor_of, read_best, read_frequent
+from bpe_beam.workers.rounds.round_files import floor_of, read_best, read_frequent, require_all
 from bpe_beam.workers.rounds.task import (
     PairShard,
     RoundTask,

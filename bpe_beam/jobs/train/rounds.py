@@ -49,13 +49,13 @@ from bpe_beam.workers.rounds.merge_steps import (
     segment_words,
     sum_pairs,
 )
-from bpe_beam.workers.rounds.round_cache import forget_round
 from bpe_beam.workers.rounds.task import (
     ROUND_FILE,
     BlockReference,
     RoundFile,
     RoundTask,
     WordBatchTask,
+    forget_round,
     seen_file,
 )
 from bpe_beam.workers.task_results import MetricSums, TaskResult

@@ -40,9 +40,15 @@ from bpe_beam.training.merges.initial_vocabulary import InitialVocabulary
 from bpe_beam.training.merges.seen_symbols import find_symbols, refuse_spelled
 from bpe_beam.training.merges.words import gather_words, weighted_total
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.workers.rounds.blocks import Blocks, BlocksFile, read_blocks, unique_blocks
-from bpe_beam.workers.rounds.pair_files import frequent_pairs
-from bpe_beam.workers.rounds.round_cache import once_a_round, round_file
+from bpe_beam.workers.rounds.round_files import (
+    Blocks,
+    BlocksFile,
+    floor_of,
+    read_blocks,
+    read_frequent,
+    require_all,
+    unique_blocks,
+)
 from bpe_beam.workers.rounds.task import (
     CANDIDATES,
     FREQUENT_PAIRS,
@@ -56,7 +62,10 @@ from bpe_beam.workers.rounds.task import (
     SegmentStats,
     WordBatch,
     WordBatchTask,
+    once_a_round,
+    round_file,
     seen_file,
+    size_of,
 )
 from bpe_beam.workers.split_task import require_visible, task_name
 from bpe_beam.workers.task_results import TaskResult
@@ -107,10 +116,8 @@ def apply_merges(task: RoundTask, element: str) -> TaskResult:
             totals["weight"] += _weight_of(columns)
             totals["width"] += _width_of_columns(columns, round_.widths)
             pairs.add_words(columns, round_.widths, round_.max_length)
-            if pairs.memory_bytes > TABLE_BYTES:
-                blocks.write(pairs.blocks(task.shards))
-                pairs.clear()
-        blocks.write(pairs.blocks(task.shards))
+            blocks.take(pairs, above=TABLE_BYTES)
+        blocks.take(pairs)
     file = writer.info(name)
     written = WordBatch(
         words=writer.words,
@@ -176,7 +183,12 @@ def _spelled(task: RoundTask, totals: Counter[str], part: PartSlice) -> Iterator
         totals["singles"] += _total(words.counts[(lengths == 1) & ~kept])
         totals["all_words"] += _total(words.counts)
         totals["all_bytes"] += counted.total_bytes
-        yield _packed(words.ids, words.offsets, words.counts, kept)
+        symbols, offsets, counts = words.ids, words.offsets, words.counts
+        if not kept.all():
+            symbols = symbols[offsets[0] : offsets[-1]][np.repeat(kept, lengths)]
+            offsets = np.concatenate([[0], np.cumsum(lengths[kept])])
+            counts = counts[kept]
+        yield (*_native.pack_symbols(symbols, offsets), counts)
 
 
 def _part_words(task: RoundTask, wanted: PartSlice) -> Iterator[pa.RecordBatch]:
@@ -185,21 +197,6 @@ def _part_words(task: RoundTask, wanted: PartSlice) -> Iterator[pa.RecordBatch]:
     table = added_up(words, task.manifest.with_places, task.factors)
     begin, end = (table.num_rows * i // wanted.slices for i in (wanted.number, wanted.number + 1))
     yield from table.slice(begin, end - begin).to_batches(max_chunksize=BATCH_WORDS)
-
-
-def _packed(
-    symbols: npt.NDArray[np.uint32],
-    offsets: npt.NDArray[np.int64],
-    counts: npt.NDArray[np.int64],
-    kept: npt.NDArray[np.bool_],
-) -> Columns:
-    if not kept.all():
-        lengths = np.diff(offsets)
-        symbols = symbols[offsets[0] : offsets[-1]][np.repeat(kept, lengths)]
-        offsets = np.concatenate([[0], np.cumsum(lengths[kept])])
-        counts = counts[kept]
-    data, bounds = _native.pack_symbols(symbols, offsets)
-    return data, bounds, counts
 
 
 def sum_pairs(task: RoundTask, element: Blocks) -> TaskResult:
@@ -240,7 +237,7 @@ def segment_words(
     if others:
         raise DataError(f"the runner returned word batch {number} twice")
     words = WordBatch.from_json(text).file
-    pairs = once_a_round(task, "pairs", lambda: frequent_pairs(task, word_batches, shards))
+    pairs = once_a_round(task, "pairs", lambda: _frequent_pairs(task, word_batches, shards))
     table = PackedCounts()
     with ExitStack() as stack:
         blocks = BlocksFile(task, stack, "segments", number)
@@ -250,15 +247,27 @@ def segment_words(
                     columns if pairs is None else pairs.segments(*columns, singles=task.singles)
                 )
             table.add(segments)
-            if table.memory_bytes > TABLE_BYTES:
-                blocks.write(table.blocks(task.shards))
-                table.clear()
-        blocks.write(table.blocks(task.shards))
+            blocks.take(table, above=TABLE_BYTES)
+        blocks.take(table)
     stats = SegmentedStats(len(blocks.references))
     name = task_name("cut", number, task.word_batches)
     task.folder.write_receipt(name, [blocks.info()], stats)
     progress.report(STAGE, tasks=1)
     return TaskResult(blocks.references, {"segment_block_bytes": blocks.info().bytes})
+
+
+def _frequent_pairs(
+    task: RoundTask, word_batches: list[tuple[int, str]], shards: list[str]
+) -> _native.FrequentPairs | None:
+    """Return the frequent pairs of all shards; None if the driver needs no segments."""
+    rows = list(map(PairShard.from_json, shards))
+    batches = [WordBatch.from_json(text) for _, text in word_batches]
+    require_all("pairs", batches, rows)
+    floor = floor_of(task, size_of(batches), rows)
+    if floor is None:
+        return None
+    left, right, _ = read_frequent(task, rows, floor)
+    return _native.FrequentPairs(left, right)
 
 
 def _width_of_columns(columns: Columns, widths: npt.NDArray[np.uint32] | None) -> int:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -22,13 +23,15 @@ from bpe_beam import json_structs
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import TaskFolder
+from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.storage.json_file import Count, Sha256
 from bpe_beam.training.merges.trainer_memory import Room, Size
-from bpe_beam.workers.split_task import task_name
+from bpe_beam.workers.split_task import require_visible, task_name
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+T = TypeVar("T")
 Ids = npt.NDArray[np.uint32]
 
 _MAXIMUM_SHARDS = 1024
@@ -242,3 +245,37 @@ def is_round_file(name: str) -> bool:
 def seen_file(part: int, parts: int) -> str:
     """Return the name of the file of the symbols of a part's words."""
     return f"seen/{task_name('seen', part, parts)}.json"
+
+
+_lock = threading.RLock()
+_cached: dict[str, object] = {}
+_cached_round = ""
+
+
+def once_a_round(task: RoundTask, name: str, make: Callable[[], T]) -> T:
+    """Return a value that this process makes once for all tasks of a round."""
+    global _cached_round
+    with _lock:
+        if _cached_round != task.folder.url:  # each round has a folder of its own
+            _cached.clear()
+            _cached_round = task.folder.url
+        if name not in _cached:
+            _cached[name] = make()
+        return cast(T, _cached[name])
+
+
+def forget_round() -> None:
+    """Drop what this process has in memory of a round."""
+    with _lock:
+        _cached.clear()
+
+
+def round_file(task: RoundTask) -> RoundFile:
+    """Return the merges and settings of the round."""
+
+    def read() -> RoundFile:
+        storage, url = task.folder.storage, task.folder.path(ROUND_FILE)
+        require_visible(storage, task.folder.url, task.counts)
+        return RoundFile.from_bytes(read_hashed(storage, url, task.round_file_sha256))
+
+    return once_a_round(task, "file", read)

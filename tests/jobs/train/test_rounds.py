@@ -28,7 +28,7 @@ from bpe_beam.training.merges import native_trainer as learning
 from bpe_beam.training.merges.native_trainer import TrainingResult
 from bpe_beam.training.merges.words import gather_words
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.workers.rounds import round_cache
+from bpe_beam.workers.rounds import task as round_tasks
 
 EVERYTHING = 10**9
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -399,12 +399,12 @@ def test_what_a_process_keeps_is_of_one_round() -> None:
 
     def kept(run: str) -> int:
         task: Any = SimpleNamespace(folder=SimpleNamespace(url=run))
-        return round_cache.once_a_round(task, "pairs", lambda: next(made))
+        return round_tasks.once_a_round(task, "pairs", lambda: next(made))
 
     assert [kept(run) for run in ("run-a", "run-a", "run-b", "run-b", "run-a")] == [0, 0, 1, 1, 2]
-    round_cache.forget_round()
+    round_tasks.forget_round()
     assert kept("run-a") == 3
-    round_cache.forget_round()
+    round_tasks.forget_round()
 
 
 class TestRunnersThatLose:
