@@ -1,4 +1,4 @@
-"""The settings of encoding, which travel to the workers, and the tokenizers that workers cache."""
+"""Documents to ids: the settings, which travel to workers, and the tokenizers that these cache."""
 
 from __future__ import annotations
 
@@ -9,16 +9,21 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from bpe_beam.corpus.batches import PLACE_BITS
+from bpe_beam.corpus.formats.interface import input_format
+from bpe_beam.corpus.plan import InputFile, Plan
+from bpe_beam.corpus.rejects import Reject, RejectReason
 from bpe_beam.errors import DataError, TextError, UsageError
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.components.postprocessors import Frame, framed
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.workers.document_rules import DocumentRules
+from bpe_beam.workers.document_rules import DocumentRules, RuledDocuments, apply_rules
 
 AllowedSpecial = Literal["all"] | Collection[str]
-
 
 _MAX_CACHED = 4
 """The most tokenizers in the cache of a process."""
@@ -30,7 +35,8 @@ _cached: dict[str, Tokenizer] = {}
 def cached_tokenizer(tokenizer_json: str) -> Tokenizer:
     """Return the tokenizer of a file's text: one object a process."""
     data = tokenizer_json.encode()
-    return cached_under(_digest(data), lambda: Tokenizer.from_json(data))
+    # The SHA-256 of the file, which is `Tokenizer.fingerprint` if `save` wrote it.
+    return cached_under(hashlib.sha256(data).hexdigest(), lambda: Tokenizer.from_json(data))
 
 
 def cached_under(key: str, make: Callable[[], Tokenizer]) -> Tokenizer:
@@ -44,16 +50,11 @@ def cached_under(key: str, make: Callable[[], Tokenizer]) -> Tokenizer:
     return tokenizer
 
 
-def _digest(tokenizer_json: bytes) -> str:
-    """Return the SHA-256 of a file, which is `Tokenizer.fingerprint` if `save` wrote the file."""
-    return hashlib.sha256(tokenizer_json).hexdigest()
-
-
-def _read(storage: Storage, url: str, digest: str) -> bytes:
+def _read(storage: Storage, url: str, fingerprint: str) -> Tokenizer:
     data = storage.read_bytes(url)
-    if _digest(data) != digest:
+    if hashlib.sha256(data).hexdigest() != fingerprint:
         raise DataError(f"{url}: the tokenizer has changed since the job began; run it again")
-    return data
+    return Tokenizer.from_json(data)
 
 
 @dataclass(eq=False)
@@ -62,12 +63,8 @@ class Encoding:
 
     Attributes:
         tokenizer_json: The content of the tokenizer's file; empty if `of` got the tokenizer.
-        append: The token after each document.
-        prepend: The token before each document.
-        allowed_special: Special tokens that are recognised in the text.
         add_special_tokens: Whether the tokens of the tokenizer's post-processor are put around each
             document, within `prepend` and `append`.
-        rules: What happens to documents that are empty or long.
     """
 
     tokenizer_json: str
@@ -137,10 +134,8 @@ class Encoding:
             if self._file is None:
                 self._tokenizer = cached_tokenizer(self.tokenizer_json)
             else:
-                storage, url, digest = self._file
-                self._tokenizer = cached_under(
-                    digest, lambda: Tokenizer.from_json(_read(storage, url, digest))
-                )
+                file = self._file
+                self._tokenizer = cached_under(file[-1], lambda: _read(*file))
         return self._tokenizer
 
     def __getstate__(self) -> dict[str, Any]:
@@ -185,10 +180,9 @@ class Encoding:
         processor = self.tokenizer().spec.post_processor
         if self.add_special_tokens or processor is None or self.append or self.prepend:
             return None
-        names = [" ".join(token for token, _ in tokens) for tokens in processor.frame()]
         sides = [
-            f"{tokens} {side}"
-            for tokens, side in zip(names, ("before", "after"), strict=True)
+            f"{' '.join(token for token, _ in tokens)} {side}"
+            for tokens, side in zip(processor.frame(), ("before", "after"), strict=True)
             if tokens
         ]
         if not sides:
@@ -209,12 +203,6 @@ class Encoding:
             f"text that is put there too ({tokens}): it is there twice. Remove it from the texts, "
             "leave out --prepend, --append or --add-special-tokens, or do not allow it in the text "
             "with --allowed-special"
-        )
-
-    def encode_texts(self, texts: pa.Array) -> pa.LargeListArray:
-        """Return the ids of each text; `texts` as in `encode`."""
-        return self.tokenizer().encode_batch(
-            texts, allowed_special=self.allowed_special, output="arrow"
         )
 
     def encode(self, texts: pa.Array, tokenizer: Tokenizer | None = None) -> pa.LargeListArray:
@@ -240,3 +228,65 @@ def _token(name: str, token: str | None, tokenizer: Tokenizer) -> list[tuple[str
             "inspect shows its special tokens, and train --special-token makes one",
         )
     return [(token, token_id)]
+
+
+def encode_documents(
+    encoding: Encoding,
+    batch: pa.RecordBatch,
+    plan: Plan,
+    on_reject: Callable[[Reject], None],
+    max_tokens: int,
+) -> RuledDocuments:
+    """Encode documents by the rules for them, and reject those too long for a shard's index.
+
+    A record has at most 2^31 - 1 bytes, but a normalizer, or the bytes of unknown characters, may
+    make a longer document of it.
+
+    Returns:
+        The documents that are left, the ids of each, and what was changed.
+    """
+    try:
+        encoded = encoding.tokenizer().encode_batch(
+            batch.column("text"), allowed_special=encoding.allowed_special, output="arrow"
+        )
+    except TextError as error:
+        raise DataError(f"{_record(batch, error.number, plan)}: {error.reason}") from None
+    frame = encoding.frame(encoding.tokenizer())
+    ruled = apply_rules(encoding.rules, batch, encoded, *frame)
+    batch, ids, changes = ruled
+    lengths = np.diff(ids.offsets.to_numpy())
+    if lengths.max(initial=0) <= max_tokens:
+        return ruled
+    fits = lengths <= max_tokens
+    for number in np.flatnonzero(~fits).tolist():
+        on_reject(_reject(batch, number, plan, int(lengths[number]), max_tokens))
+    kept: npt.NDArray[np.int64] = np.flatnonzero(fits)
+    return RuledDocuments(batch.take(pa.array(kept)), ids.take(pa.array(kept)), changes)
+
+
+def _reject(batch: pa.RecordBatch, number: int, plan: Plan, tokens: int, max_tokens: int) -> Reject:
+    text = batch.column("text")[number].as_py().encode("utf-8", "surrogatepass")
+    detail = f"the document has {tokens:,} tokens; a shard holds at most {max_tokens:,} a document"
+    file, at = _position(batch, number, plan) or (plan.files[plan.splits[0].slices[0].file], None)
+    kind = "row" if input_format(file.format).columnar else "offset"
+    return Reject.of(file.name, RejectReason.TOO_MANY_TOKENS, detail, text, **{kind: at})
+
+
+def _position(batch: pa.RecordBatch, number: int, plan: Plan) -> tuple[InputFile, int] | None:
+    """Return the file of a document and its byte or row there; None if they are unknown."""
+    place = batch.column("place")[number].as_py()
+    if place is None:
+        return None
+    return plan.files[place >> PLACE_BITS], place & ((1 << PLACE_BITS) - 1)
+
+
+def _record(batch: pa.RecordBatch, number: int, plan: Plan) -> str:
+    """Return the name of a record in errors: its position, or its id if that is unknown."""
+    position = _position(batch, number, plan)
+    if position is None:
+        name = batch.column("id")[number].as_py()
+        files = ", ".join(plan.files[part.file].name for part in plan.splits[0].slices[:3])
+        return f"the record {name}" if name else f"a record without an id in {files}"
+    file, at = position
+    unit = "row" if input_format(file.format).columnar else "byte"
+    return f"{file.name}: the record at {unit} {at:,}"

@@ -39,8 +39,7 @@ from bpe_beam.shards.shard_rows import (
     added_sources,
 )
 from bpe_beam.storage.json_file import Count
-from bpe_beam.workers.document_encoding import Encoding
-from bpe_beam.workers.encode_documents import encode_documents
+from bpe_beam.workers.document_encoding import Encoding, encode_documents
 from bpe_beam.workers.source_tables import add_token_totals
 from bpe_beam.workers.split_reader import CorpusTask, SplitReader, SplitReading, SplitStats
 from bpe_beam.workers.split_shards import ShardSums, SplitShards

@@ -16,8 +16,7 @@ from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.shard_rows import NO_CHANGES, DocumentChanges, Shard, TokenlessSplit
 from bpe_beam.shards.verify import JoinedReader, compare_split
 from bpe_beam.storage import Storage
-from bpe_beam.workers.document_encoding import Encoding
-from bpe_beam.workers.encode_documents import encode_documents
+from bpe_beam.workers.document_encoding import Encoding, encode_documents
 from bpe_beam.workers.split_task import SplitTask, text_bytes_of
 
 if TYPE_CHECKING:
