@@ -9,7 +9,7 @@ receipt, and final names follow from all receipts.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msgspec import Struct
@@ -143,8 +143,9 @@ def even_shards(manifests: Sequence[Manifest], count: int) -> list[NewShard]:
 
     slices: list[list[ShardSlice]] = [[] for _ in range(count)]
     begin = 0
-    for shard_slice, tokens in _whole_shards(manifests):
-        end = begin + tokens
+    shards = [(n, shard) for n, manifest in enumerate(manifests) for shard in manifest.shards]
+    for folder, shard in shards:
+        end = begin + shard.tokens
         # Documents without tokens at the end of a shard are at the position of the next token.
         for index in range(shard_at(begin), shard_at(end) + 1):
             start = max(0, bounds[index] - begin)
@@ -152,20 +153,13 @@ def even_shards(manifests: Sequence[Manifest], count: int) -> list[NewShard]:
                 None if index == count - 1 or bounds[index + 1] > end else bounds[index + 1] - begin
             )
             if stop is None or start < stop:
-                slices[index].append(replace(shard_slice, start=start, stop=stop))
+                slices[index].append(ShardSlice(folder, shard.name, start, stop))
         begin = end
     sizes = (stop - start for start, stop in itertools.pairwise(bounds))
     return [
         NewShard(index, count, size, tuple(each))
         for index, (size, each) in enumerate(zip(sizes, slices, strict=True))
     ]
-
-
-def _whole_shards(manifests: Sequence[Manifest]) -> Iterator[tuple[ShardSlice, int]]:
-    """Yield each shard of all folders as a whole, and its number of tokens."""
-    for folder, manifest in enumerate(manifests):
-        for shard in manifest.shards:
-            yield ShardSlice(folder, shard.name), shard.tokens
 
 
 def check_files(task: ConvertTask, element: str) -> TaskResult:
@@ -189,8 +183,10 @@ def convert_shard(task: ConvertTask, checked: list[str], element: str) -> TaskRe
             _write_slice(task, writer, shard_slice)
     shard = writer.result()
     files = [replace(file, name=f"{WORK}/{file.name}") for file in shard.files]
-    for file in new.rejects:
-        _copy(folder, task.urls[0], file)
+    for file in new.rejects:  # some MB at most
+        url = folder.storage.join(task.urls[0], *file.name.split("/"))
+        data = read_hashed(folder.storage, url, file.sha256)
+        folder.storage.write_bytes(folder.path(file.name), data)
     files += new.rejects
     folder.write_receipt(new.name, files, ConvertStats(shard.documents, shard.tokens))
     return TaskResult(
@@ -206,11 +202,3 @@ def _write_slice(task: ConvertTask, writer: ShardWriter, documents: ShardSlice) 
             writer.write_documents(*batch)
             rows = {task.origin.unit: batch.offsets.size - 1}
             progress.report(STAGE, done=batch.ids.size, **rows)
-
-
-def _copy(folder: TaskFolder, source: str, file: FileInfo) -> None:
-    """Copy a file of rejects, which has some MB at most."""
-    url = folder.storage.join(source, *file.name.split("/"))
-    folder.storage.write_bytes(
-        folder.path(file.name), read_hashed(folder.storage, url, file.sha256)
-    )

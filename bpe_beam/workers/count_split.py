@@ -14,8 +14,9 @@ import hashlib
 import json
 import struct
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -174,13 +175,11 @@ class WordsFile:
         for partition in sorted(partitions):
             start = self.file.bytes
             for source, block in partitions[partition]:
-                self._write_block(source.encode("utf-8", "surrogatepass"), encode_block(block))
+                name, data = source.encode("utf-8", "surrogatepass"), encode_block(block)
+                self.file.write(_HEAD.pack(len(name), len(data)) + name)
+                self.file.write(data)
+                self.blocks += 1
             self.references.append([partition, start, self.file.bytes - start])
-
-    def _write_block(self, source: bytes, block: bytes) -> None:
-        for data in (_HEAD.pack(len(source), len(block)), source, block):
-            self.file.write(data)
-        self.blocks += 1
 
 
 def write_partition(task: CountTask, element: tuple[int, Iterable[BlocksReference]]) -> TaskResult:
@@ -205,19 +204,15 @@ def _added_up(task: CountTask, references: Iterable[BlocksReference]) -> dict[st
     """Return the words of blocks by source, added in the order of their files."""
     storage = task.folder.storage
     tables: dict[str, WordTable] = {}
-    opened = ""
-    with ExitStack() as stack:
-        for url, _, start, size in sorted(row for row in references if row[3]):
-            if url != opened:
-                stack.close()
-                file = stack.enter_context(storage.open(url))
-                opened = url
-            file.seek(start)
-            for source, data in _read_blocks(file, size, url):
-                if source not in tables:
-                    check_sources([*tables, source])
-                    tables[source] = WordTable(with_places=task.rules.with_places)
-                tables[source].add_block(decode_block(data, tables[source].with_places))
+    for url, rows in groupby(sorted(row for row in references if row[3]), itemgetter(0)):
+        with storage.open(url) as file:
+            for _, _, start, size in rows:
+                file.seek(start)
+                for source, data in _read_blocks(file, size, url):
+                    if source not in tables:
+                        check_sources([*tables, source])
+                        tables[source] = WordTable(with_places=task.rules.with_places)
+                    tables[source].add_block(decode_block(data, tables[source].with_places))
     return tables
 
 
@@ -225,14 +220,16 @@ def _read_blocks(file: BinaryIO, size: int, url: str) -> Iterator[tuple[str, byt
     """Yield the next blocks of a file, `size` bytes in total, with their sources."""
     remaining = size
     while remaining:
-        head = file.read(_HEAD.size)
-        if len(head) < _HEAD.size:
-            raise DataError(f"{url} ends in the middle of its words")
-        name_bytes, block_bytes = _HEAD.unpack(head)
+        name_bytes, block_bytes = _HEAD.unpack(_read(file, _HEAD.size, url))
         remaining -= _HEAD.size + name_bytes + block_bytes
         if remaining < 0:
             raise DataError(f"{url} does not contain the words that its receipt names")
-        name, block = file.read(name_bytes), file.read(block_bytes)
-        if len(name) < name_bytes or len(block) < block_bytes:
-            raise DataError(f"{url} ends in the middle of its words")
-        yield name.decode("utf-8", "surrogatepass"), block
+        name = _read(file, name_bytes, url).decode("utf-8", "surrogatepass")
+        yield name, _read(file, block_bytes, url)
+
+
+def _read(file: BinaryIO, size: int, url: str) -> bytes:
+    data = file.read(size)
+    if len(data) < size:
+        raise DataError(f"{url} ends in the middle of its words")
+    return data

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from msgspec import convert
 from msgspec.structs import asdict, replace
 
 from bpe_beam.folders.file_info import FileInfo
@@ -75,15 +76,7 @@ class TokenizeStats(SplitStats, frozen=True, kw_only=True):
     @staticmethod
     def of_rows(reading: SplitReading, rows: Sequence[Shard | TokenlessSplit]) -> TokenizeStats:
         """Return the stats of a split without rejects."""
-        sums = [
-            ShardSums(
-                documents=row.documents,
-                text_bytes=row.text_bytes,
-                tokens=row.tokens,
-                sources=row.sources,
-            )
-            for row in rows
-        ]
+        sums = [convert(row, ShardSums, from_attributes=True) for row in rows]
         return TokenizeStats(
             **asdict(reading), rejects={}, changes=rows[0].changes, **_of_shards(sums)
         )
@@ -91,14 +84,7 @@ class TokenizeStats(SplitStats, frozen=True, kw_only=True):
     @property
     def sums(self) -> tuple[ShardSums, ...]:
         """The totals of each of its shards; without tokens, of the split."""
-        return self.shards or (
-            ShardSums(
-                documents=self.documents,
-                text_bytes=self.text_bytes,
-                tokens=self.tokens,
-                sources=self.sources,
-            ),
-        )
+        return self.shards or (convert(self, ShardSums, from_attributes=True),)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,24 +12,11 @@ import ctypes
 
 import pyarrow as pa
 
-_MALLINFO2 = (
-    "arena",
-    "ordblks",
-    "smblks",
-    "hblks",
-    "hblkhd",
-    "usmblks",
-    "fsmblks",
-    "uordblks",
-    "fordblks",
-    "keepcost",
-)
-
 
 class _MallocInfo(ctypes.Structure):
-    """`struct mallinfo2` of glibc."""
+    """`struct mallinfo2` of glibc, whose last but one number is the freed bytes."""
 
-    _fields_ = [(name, ctypes.c_size_t) for name in _MALLINFO2]
+    _fields_ = [("numbers", ctypes.c_size_t * 10)]
 
 
 def release_unused_memory(above: int = 0) -> None:
@@ -51,4 +38,4 @@ def _free_bytes() -> int:
     except (AttributeError, OSError):
         return 0
     mallinfo2.restype = _MallocInfo
-    return int(mallinfo2().fordblks)
+    return int(mallinfo2().numbers[8])
