@@ -116,8 +116,6 @@ PUBLIC = (
     "jobs/__init__.py",
     "shards/__init__.py",
     "shards/dataset.py",
-    "shards/token_iterator.py",
-    "shards/token_sequences.py",
     "shards/token_view.py",
     "shards/formats/interface.py",
     "tokenizer/text_codec.py",

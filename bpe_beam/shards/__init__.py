@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bpe_beam.shards.dataset import TokenDataset
-    from bpe_beam.shards.token_iterator import TokenIterator
-    from bpe_beam.shards.token_sequences import TokenSequences
+    from bpe_beam.shards.dataset import TokenDataset, TokenSequences
+    from bpe_beam.shards.token_view import TokenIterator
     from bpe_beam.storage import PathName
 
 __all__ = ["TokenDataset", "TokenIterator", "TokenSequences", "open"]
@@ -59,11 +58,9 @@ def __getattr__(name: str) -> object:
     """Return a class of the package."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from bpe_beam.shards import dataset, token_iterator, token_sequences
+    from bpe_beam.shards import dataset, token_view
 
-    for module in (dataset, token_iterator, token_sequences):
-        if name in vars(module):
-            globals()[name] = vars(module)[name]
+    globals()[name] = {**vars(token_view), **vars(dataset)}[name]
     return globals()[name]
 
 

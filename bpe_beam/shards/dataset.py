@@ -1,4 +1,4 @@
-"""The documents of a tokens folder for training loops: any position, any order, resumable."""
+"""The documents and sequences of a tokens folder: any position, any order, resumable."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 
 from bpe_beam.errors import require, require_whole
 from bpe_beam.shards.folder_reader import FolderReader
-from bpe_beam.shards.order import Order
 from bpe_beam.shards.stored_shard import Ids, IdType
-from bpe_beam.shards.token_sequences import TokenSequences
-from bpe_beam.shards.token_view import POSITIONS, RUN_IDS, TokenView
+from bpe_beam.shards.token_view import POSITIONS, RUN_IDS, Order, TokenView
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.json_file import JsonObject
 
@@ -23,27 +21,18 @@ if TYPE_CHECKING:
 MEMORY = 64 << 20
 """The bytes of blocks of remote files in memory, by default."""
 
-_UINT32 = np.dtype(np.uint32)
-
 
 def open_dataset(storage: Storage, url: str, *, memory: int = MEMORY) -> TokenDataset:
-    """Open a finished tokens folder of any format.
+    """Return the documents of a finished tokens folder, see `bpe_beam.shards.open`.
 
     Args:
         storage: The storage client.
         url: Path or URL of the folder.
         memory: See `bpe_beam.shards.open`.
-
-    Returns:
-        Its documents.
-
-    Raises:
-        UsageError: `memory` is out of range, or the folder is of another kind.
-        DataError: The folder is missing, not finished, or damaged.
     """
     require(memory >= 1 << 20, f"must be at least {1 << 20:,} bytes, got {memory:,}", "memory")
     reader = FolderReader(storage, url, memory)
-    return TokenDataset(reader, Order.of_all(reader.documents), _UINT32)
+    return TokenDataset(reader, Order.of_all(reader.documents), np.dtype(np.uint32))
 
 
 class TokenDataset(TokenView[list[Ids]]):
@@ -85,8 +74,8 @@ class TokenDataset(TokenView[list[Ids]]):
         Raises:
             UsageError: The format does not store where documents begin in sequences.
         """
-        begins, tokens = self._document_begins(index)
-        positions = np.arange(tokens)
+        begins: NDArray[np.int64] = np.cumsum([0, *(self._seq_lengths(index) or ())])
+        positions = np.arange(self[index].size)
         return positions - begins[np.searchsorted(begins, positions, side="right") - 1]
 
     def loss_mask(self, index: int) -> NDArray[np.bool_]:
@@ -101,10 +90,6 @@ class TokenDataset(TokenView[list[Ids]]):
         tokens = self[index].size
         lengths = self._seq_lengths(index)
         return np.arange(tokens) < (tokens if lengths is None else sum(lengths))
-
-    def _document_begins(self, index: int) -> tuple[NDArray[np.int64], int]:
-        """Return where the documents of an item and its padding begin, and its tokens."""
-        return np.cumsum([0, *(self._seq_lengths(index) or ())]), self[index].size
 
     def _seq_lengths(self, index: int) -> list[int] | None:
         """Return the tokens of each document of a sequence; None of a document."""
@@ -166,3 +151,66 @@ class TokenDataset(TokenView[list[Ids]]):
 
     def _same(self, order: Order, dtype: IdType) -> Self:
         return type(self)(self.reader, order, dtype)
+
+
+class TokenSequences(TokenView[Ids]):
+    """Sequences of one length, see `TokenDataset.sequences`.
+
+    Args:
+        reader: Reads the folder.
+        order: The order of the sequences.
+        dtype: The type of the sequences.
+        length: The number of ids of a sequence.
+        stride: The distance of their starts.
+    """
+
+    def __init__(
+        self, reader: FolderReader, order: Order, dtype: IdType, length: int, stride: int
+    ) -> None:
+        super().__init__(reader, order, dtype)
+        self.length, self.stride = length, stride
+
+    def document_starts(self, index: int) -> NDArray[np.int64]:
+        """Return int64[n]: the positions in a sequence at which documents begin.
+
+        A document that continues from the sequence before does not begin in this one; documents
+        without tokens begin nowhere.
+
+        Args:
+            index: The position of the sequence, where -1 is the last.
+
+        Raises:
+            IndexError: The position is out of range.
+            DataError: The folder is damaged or cannot be read.
+        """
+        (item,) = self._checked([index])
+        start = item * self.stride
+        return self.reader.starts(start, start + self.length) - start
+
+    def identity(self) -> JsonObject:
+        """See `TokenView.identity`."""
+        return {**super().identity(), "length": self.length, "stride": self.stride}
+
+    def __repr__(self) -> str:
+        return (
+            f"<TokenSequences: {redact(self.reader.url)!r}, {self.format}, {len(self):,} sequences "
+            f"of {self.length:,} tokens>"
+        )
+
+    def _read(self, item: int) -> Ids:
+        start = item * self.stride
+        return self.reader.ids(start, start + self.length, self.dtype)
+
+    def _read_run(self, start: int, stop: int) -> Sequence[Ids]:
+        stop = min(stop, start + max(RUN_IDS // max(self.length, self.stride), 1))
+        first = start * self.stride
+        ids = self.reader.ids(first, (stop - 1) * self.stride + self.length, self.dtype)
+        starts = range(0, (stop - start) * self.stride, self.stride)
+        return [ids[at : at + self.length].copy() for at in starts]
+
+    def batch(self, items: list[Ids]) -> Ids:
+        """See `TokenView.batch`."""
+        return np.stack(items)
+
+    def _same(self, order: Order, dtype: IdType) -> Self:
+        return type(self)(self.reader, order, dtype, self.length, self.stride)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from threading import Lock
 from typing import Any
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.artifact_names import JOB_FILE
 from bpe_beam.shards.block_cache import BlockCache, RecentValues
+from bpe_beam.shards.document_batches import ranges_between
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.formats.interface import ShardReader
 from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.shards.stored_shard import (
     Ids,
@@ -30,9 +30,6 @@ from bpe_beam.shards.stored_shard import (
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.json_file import JsonObject
 from bpe_beam.storage.names import WEB, absolute, escape_glob, is_local, protocol_of
-
-_DOCUMENTS_AT_ONCE = 1024
-"""The maximum documents that are read at once where a format has readers alone."""
 
 
 class FolderReader:
@@ -76,62 +73,47 @@ class FolderReader:
 
     def document(self, index: int, dtype: IdType) -> Ids:
         """Return the ids of a document, a new array."""
-        number = bisect_right(self._ends, index)
+        number = bisect_right(self._rows, index) - 1
         access = self._accesses[number]
-        if access is None or self._has_connections:
+        if access is None or self.remote:
             access = self._access(number)
-        return access.document(index - self._starts[number], dtype)
+        return access.document(index - self._rows[number], dtype)
 
     def labels(self, index: int) -> JsonObject:
         """Return the labels of a document; empty if the format stores none."""
-        number = bisect_right(self._ends, index)
+        number = bisect_right(self._rows, index) - 1
         access = self._access(number)
         if not isinstance(access, LabelledAccess):
             return {}
-        return access.labels(index - self._starts[number])
+        return access.labels(index - self._rows[number])
 
     def documents_from(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
         """Return the ids of documents that follow each other."""
-        number = bisect_right(self._ends, start)
-        first = self._starts[number]
-        stop = min(stop, self._ends[number])
-        return self._access(number).documents(start - first, stop - first, limit, dtype)
+        number, begin, end = next(ranges_between(self._rows, start, stop))
+        return self._access(number).documents(begin, end, limit, dtype)
 
     def ids(self, start: int, stop: int, dtype: IdType) -> Ids:
         """Return ids of the whole folder, across shards, a new array."""
         parts = [
             self._access(number).tokens(begin, end, dtype)
-            for number, begin, end in self._ranges(start, stop)
+            for number, begin, end in ranges_between(self._tokens, start, stop)
         ]
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype), *parts])
 
     def starts(self, start: int, stop: int) -> NDArray[np.int64]:
         """Return int64[n]: where documents with tokens begin, in a range of the folder's ids."""
         parts = [
-            self._access(number).starts(begin, end) + self._token_starts[number]
-            for number, begin, end in self._ranges(start, stop)
+            self._access(number).starts(begin, end) + self._tokens[number]
+            for number, begin, end in ranges_between(self._tokens, start, stop)
         ]
         return np.concatenate([np.empty(0, np.int64), *parts])
 
-    def _ranges(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the shards of a slice of the folder's ids, each with the bounds of its ids."""
-        number = bisect_right(self._token_ends, start)
-        while start < stop:
-            first, end = self._token_starts[number], min(stop, self._token_ends[number])
-            if start < end:
-                yield number, start - first, end - first
-            start, number = end, number + 1
-
     def _start(self) -> None:
         self.remote = not is_local(self.url)
-        # What a forked process must not share with its parent: files have a position, too.
-        self._has_connections = self.remote or shard_format(self.format).access is None
-        self._ends = list(accumulate(entry.documents for entry in self._entries))
-        self._token_ends = list(accumulate(entry.tokens for entry in self._entries))
-        self._starts = [0, *self._ends[:-1]]
-        self._token_starts = [0, *self._token_ends[:-1]]
-        self.documents = self._ends[-1] if self._ends else 0
-        self.tokens = self._token_ends[-1] if self._token_ends else 0
+        # Where each shard begins, and the end of the last.
+        self._rows = [0, *accumulate(entry.documents for entry in self._entries)]
+        self._tokens = [0, *accumulate(entry.tokens for entry in self._entries)]
+        self.documents, self.tokens = self._rows[-1], self._tokens[-1]
         self._reset()
 
     def _reset(self) -> None:
@@ -151,17 +133,18 @@ class FolderReader:
         access = self._accesses[number]
         if access is None:
             with self._lock:
-                access = self._accesses[number] or self._open(self._entries[number])
+                access = self._accesses[number] or shard_format(self.format).access(
+                    StoredShard(
+                        self._storage,
+                        self.url,
+                        self._entries[number],
+                        self.vocab_size,
+                        self._blocks,
+                        self._groups,
+                    )
+                )
                 self._accesses[number] = access
         return access
-
-    def _open(self, entry: ShardEntry) -> ShardAccess:
-        format_ = shard_format(self.format)
-        if format_.access is None:
-            return _ReaderAccess(format_.reader(self._storage, self.url, entry.name))
-        return format_.access(
-            StoredShard(self._storage, self.url, entry, self.vocab_size, self._blocks, self._groups)
-        )
 
     def _check_sizes(self) -> None:
         """Compare the sizes of all files with the manifest; on the web, where they are opened."""
@@ -178,33 +161,6 @@ class FolderReader:
                         "repairs it"
                     )
                 check_size(url, sizes[name], size)
-
-
-class _ReaderAccess:
-    """A `ShardAccess` by a format's `ShardReader`."""
-
-    def __init__(self, reader: ShardReader) -> None:
-        self._reader, self._lock = reader, Lock()
-
-    def document(self, index: int, dtype: IdType) -> Ids:
-        with self._lock:
-            return self._reader.document(index).astype(dtype)
-
-    def documents(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
-        with self._lock:
-            lengths = self._reader.lengths(start, min(stop, start + _DOCUMENTS_AT_ONCE))
-        count = max(int(np.searchsorted(np.cumsum(lengths), limit, side="right")), 1)
-        return [self.document(index, dtype) for index in range(start, start + count)]
-
-    def tokens(self, start: int, stop: int, dtype: IdType) -> Ids:
-        with self._lock:
-            return self._reader.tokens(start, stop).astype(dtype)
-
-    def starts(self, start: int, stop: int) -> NDArray[np.int64]:
-        with self._lock:
-            lengths = self._reader.lengths(0, len(self._reader)).astype(np.int64)
-        begins = (np.cumsum(lengths) - lengths)[lengths > 0]
-        return begins[(start <= begins) & (begins < stop)]
 
 
 def _finished_manifest(storage: Storage, folder: str) -> Manifest:

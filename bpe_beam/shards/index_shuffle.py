@@ -10,6 +10,7 @@ plus 1 grain chooses a block that is too small for the last number; the block he
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,12 @@ class IndexShuffle:
 
     def _rotated(self, word: Any, bits: int) -> Any:
         return ((word << bits) | (word >> (self._word - bits))) & self._mask
+
+
+@lru_cache(maxsize=64)
+def index_shuffle(count: int, seed: int) -> IndexShuffle:
+    """Return the permutation of a seed; the last ones are cached."""
+    return IndexShuffle(count, seed)
 
 
 def _round_keys(seed: int) -> list[int]:

@@ -8,13 +8,12 @@ knows the sums over the shards before.
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bpe_beam.shards.index_shuffle import IndexShuffle
+from bpe_beam.shards.index_shuffle import index_shuffle
 from bpe_beam.shards.packing import PackingPlan
 
 
@@ -124,9 +123,4 @@ def shuffled(rows: NDArray[np.int64], count: int, seed: int | None) -> NDArray[n
     """Return int64[n]: the positions of rows, int64[n], in the order of a seed."""
     if seed is None:
         return rows
-    return _order(count, seed).position_of(rows.astype(np.uint64)).astype(np.int64)
-
-
-@functools.lru_cache(maxsize=4)
-def _order(count: int, seed: int) -> IndexShuffle:
-    return IndexShuffle(count, seed)
+    return index_shuffle(count, seed).position_of(rows.astype(np.uint64)).astype(np.int64)

@@ -1,27 +1,28 @@
-"""Arrays of ids in some order, as data sets for training loops see them.
+"""Arrays of ids in some order, as data sets for training loops see them, and their iterators.
 
 A view is a data set and an order. Slices, parts and shuffles of a view are views of the same open
-folder: nothing is copied, and no table of positions is made.
+folder: nothing is copied, and orders are numbers by arithmetic, never a table.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from operator import index as integer
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from bpe_beam.errors import require, require_whole
 from bpe_beam.shards.arrangement import MAX_SEED
 from bpe_beam.shards.folder_reader import FolderReader
-from bpe_beam.shards.order import Order
+from bpe_beam.shards.index_shuffle import index_shuffle
 from bpe_beam.shards.stored_shard import Ids, IdType
-from bpe_beam.shards.token_iterator import TokenIterator
 from bpe_beam.storage.json_file import JsonObject
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from bpe_beam.shards.torch_dataset import TorchTokens
 
 Batch = TypeVar("Batch")
+Item = TypeVar("Item")
 
 POSITIONS = 4096
 """The positions of an order that are computed at a time by iterators."""
@@ -45,8 +47,84 @@ _MAX_ARROW_IDS = 1 << 24
 
 _THREADS = 16
 
+_STATE_VERSION = 1
+
 _AHEAD = 64
 """The documents of a remote folder that are read ahead where they do not follow each other."""
+
+
+class Stride(Struct, frozen=True):
+    """Every `step`-th item from `first` on, `count` in total; `step` may be negative."""
+
+    first: int
+    step: int
+    count: int
+
+
+class Shuffle(Struct, frozen=True):
+    """All `count` items in the order of a seed."""
+
+    seed: int
+    count: int
+
+
+class Order(Struct, frozen=True):
+    """The items of a view, in their order.
+
+    Attributes:
+        steps: The steps that make the order from the order of the data set: the first chooses from
+            the data set, each other from what the step before has chosen.
+    """
+
+    steps: tuple[Stride | Shuffle, ...]
+
+    @staticmethod
+    def of_all(count: int) -> Order:
+        """Return the order of the data set itself."""
+        return Order((Stride(0, 1, count),))
+
+    def __len__(self) -> int:
+        return self.steps[-1].count
+
+    def shuffled(self, seed: int) -> Order:
+        """Return the same items in the order of a seed."""
+        return Order((*self.steps, Shuffle(seed, len(self))))
+
+    def sliced(self, bounds: slice) -> Order:
+        """Return the items that a slice of a list would have."""
+        chosen = range(len(self))[bounds]
+        last = self.steps[-1]
+        if isinstance(last, Shuffle):
+            return Order((*self.steps, Stride(chosen.start, chosen.step, len(chosen))))
+        first, step = last.first + last.step * chosen.start, last.step * chosen.step
+        return Order((*self.steps[:-1], Stride(first, step, len(chosen))))
+
+    def as_json(self) -> list[list[str | int]]:
+        """Return the steps as values of JSON, for saved positions."""
+        return [
+            ["shuffle", step.seed, step.count]
+            if isinstance(step, Shuffle)
+            else ["stride", step.first, step.step, step.count]
+            for step in self.steps
+        ]
+
+    @property
+    def run(self) -> int | None:
+        """The first item, if the items follow each other in the data set; else None."""
+        (first, *others) = self.steps
+        if others or not isinstance(first, Stride) or first.step != 1:
+            return None
+        return first.first
+
+    def items(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return int64[n]: the numbers in the data set of the items at positions, int64[n]."""
+        for step in reversed(self.steps):
+            if isinstance(step, Stride):
+                positions = step.first + step.step * positions
+            elif positions.size:
+                shuffle = index_shuffle(step.count, step.seed)
+                positions = shuffle.number_at(positions.astype(np.uint64)).astype(np.int64)
+        return positions
 
 
 class TokenView(Generic[Batch]):
@@ -332,3 +410,83 @@ class TokenView(Generic[Batch]):
             return [self._read(item) for item in items]
         with ThreadPoolExecutor(min(_THREADS, len(items))) as pool:
             return list(pool.map(self._read, items))
+
+
+class TokenIterator(Generic[Item]):
+    """Iterates over a view from a position on. The position can be saved, and resumed from.
+
+    `state_dict` and `load_state_dict` are called as torch calls them; the state is JSON.
+
+    Args:
+        view: The view.
+        size: The number of items of a batch; None to yield items alone.
+    """
+
+    def __init__(self, view: TokenView[Any], size: int | None) -> None:
+        self._view, self._size = view, size
+        self._position = 0
+        self._items: Iterator[Ids] | None = None
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Item:
+        if self._items is None:
+            self._items = self._view.items_from(self._position)
+        try:
+            if self._size is None:
+                item: Any = next(self._items)
+                self._position += 1
+                return item  # type: ignore[no-any-return]
+            items = list(islice(self._items, self._size))
+        except StopIteration:
+            raise
+        except BaseException:
+            # A generator that raised has ended: the next call tries again from the same position.
+            self._items = None
+            raise
+        if not items:
+            raise StopIteration
+        self._position += len(items)
+        return self._view.batch(items)  # type: ignore[no-any-return]
+
+    def state_dict(self) -> JsonObject:
+        """Return the position, and the data set and order that it belongs to, as values of JSON."""
+        return {
+            "version": _STATE_VERSION,
+            "position": self._position,
+            **self._view.identity(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue at a saved position, of the same documents in the same order.
+
+        The format, the location of the folder and the size of a batch may differ. The folder
+        must be the one that was read, or one that `convert` made of it with the same shards.
+
+        Raises:
+            UsageError: It is no state, or one of other documents or of another order.
+        """
+        require(
+            isinstance(state, Mapping),
+            f"state must be the result of state_dict, got {state!r}",
+        )
+        require(
+            state.get("version") == _STATE_VERSION,
+            f"state must be of version {_STATE_VERSION}, got {state.get('version')!r}",
+            remedy="read from the start, or slice the view at the position",
+        )
+        expected = self.state_dict()
+        position = state.get("position")
+        for name, value in expected.items():
+            require(
+                name == "position" or state.get(name) == value,
+                f"state is of another data set: its {name} is {state.get(name)!r}; expected "
+                f"{value!r}",
+            )
+        require(
+            isinstance(position, int) and 0 <= position <= len(self._view),
+            f"state must have a position from 0 to {len(self._view)}, got {position!r}",
+        )
+        assert isinstance(position, int)
+        self._position, self._items = position, None

@@ -19,7 +19,7 @@ from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.arrow import ArrowWriter
 from bpe_beam.shards.formats.interface import ShardOrigin
-from bpe_beam.shards.formats.parquet_writer import ParquetWriter
+from bpe_beam.shards.formats.parquet import ParquetWriter
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.trainers

@@ -23,7 +23,6 @@ SHARED = {
     "id_stream",
     "interface",
     "offsets_file",
-    "parquet_writer",
     "range_file",
     "record_file",
     "spool",

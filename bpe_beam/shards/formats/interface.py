@@ -205,6 +205,7 @@ class ShardFormat(Struct, frozen=True):
             suffix, and the size of the vocabulary, 1 to MAX_VOCAB_SIZE.
         reader: Opens a reader and checks the layout: storage, URL of the folder, the shard's name.
             Raises DataError if a file is missing or breaks the layout.
+        access: Opens a finished shard for reading at any position, without reading all of it.
         check: Makes a check of a shard: its name, and the size of the vocabulary.
         needs_prepend: Whether its readers recognize a document by its first token, so that the
             setting `prepend` is required.
@@ -217,8 +218,6 @@ class ShardFormat(Struct, frozen=True):
         document_weight: What each document adds to the tokens that `max_shard_tokens` limits.
         index: Returns the content of a folder's `index.json`, which readers of the format need,
             from the shards of its manifest. None if they need none.
-        access: Opens a finished shard for reading at any position, without reading all of it.
-            None if only `reader` can read it.
     """
 
     name: str
@@ -226,6 +225,7 @@ class ShardFormat(Struct, frozen=True):
     max_document_tokens: int
     writer: Callable[[Storage, str, str, int], ShardWriter]
     reader: Callable[[Storage, str, str], ShardReader]
+    access: Callable[[StoredShard], ShardAccess]
     check: Callable[[str, int], ShardCheck]
     needs_prepend: bool = False
     labelled_writer: Callable[[Storage, str, str, int, ShardOrigin], ShardWriter] | None = None
@@ -233,7 +233,6 @@ class ShardFormat(Struct, frozen=True):
     max_shard_tokens: int | None = None
     document_weight: int = 0
     index: Callable[[Sequence[Shard]], bytes] | None = None
-    access: Callable[[StoredShard], ShardAccess] | None = None
 
     @property
     def labelled(self) -> bool:

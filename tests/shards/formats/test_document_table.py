@@ -16,7 +16,7 @@ from command_line import heavy_modules_of
 
 from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.shards.formats import arrow, parquet_writer, shard_format, table_writer
+from bpe_beam.shards.formats import arrow, parquet, shard_format, table_writer
 from bpe_beam.shards.formats.document_table import TableReader
 from bpe_beam.shards.formats.interface import ShardFiles, ShardFormat, ShardOrigin
 from bpe_beam.shards.formats.table_schema import SCHEMA
@@ -40,7 +40,7 @@ def format_(request: pytest.FixtureRequest) -> ShardFormat:
 
 
 def set_group_bytes(patch: pytest.MonkeyPatch, size: int) -> None:
-    for writer in (arrow.ArrowWriter, parquet_writer.ParquetWriter):
+    for writer in (arrow.ArrowWriter, parquet.ParquetWriter):
         patch.setattr(writer, "group_bytes", size)
 
 
@@ -48,7 +48,7 @@ def set_group_bytes(patch: pytest.MonkeyPatch, size: int) -> None:
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups of about ten rows, in pages of two or three."""
     set_group_bytes(monkeypatch, 400)
-    monkeypatch.setattr(parquet_writer, "PAGE_VALUES", 20)
+    monkeypatch.setattr(parquet, "PAGE_VALUES", 20)
 
 
 def pack(documents: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -260,7 +260,7 @@ def test_a_batch_that_failed_is_not_passed_over(
         with monkeypatch.context() as patch:
             set_group_bytes(patch, 1)
             patch.setattr(arrow.ArrowWriter, "end_group", full)
-            patch.setattr(parquet_writer.ParquetWriter, "end_group", full)
+            patch.setattr(parquet.ParquetWriter, "end_group", full)
             with pytest.raises(OSError, match="no space"):
                 writer.write_documents(*pack([[2]]))
     assert not any(tmp_path.iterdir())

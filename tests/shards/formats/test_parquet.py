@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bpe_beam.shards.formats import parquet_writer
-from bpe_beam.shards.formats.parquet_writer import ParquetWriter
+from bpe_beam.shards.formats import parquet
+from bpe_beam.shards.formats.parquet import ParquetWriter
 from bpe_beam.shards.formats.table_schema import SCHEMA, SEQUENCES_SCHEMA
 from bpe_beam.storage.thrift_compact import Struct, decode, encode
 
@@ -63,7 +63,7 @@ def values_of_pages(file: bytes, group: int = 0) -> list[int]:
 
 
 def test_pages_have_whole_rows_or_a_part_of_a_longer_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_writer, "PAGE_VALUES", 20)
+    monkeypatch.setattr(parquet, "PAGE_VALUES", 20)
     sizes = [8, 0, 11, 12, 45, 3, 3, 0, 20, 1]
     documents = [[n] * size for n, size in enumerate(sizes)]
     files = {written([documents], batch) for batch in (None, 1, 2, 3)}
@@ -77,7 +77,7 @@ def test_pages_have_whole_rows_or_a_part_of_a_longer_one(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("seed", range(8))
 def test_any_rows_in_any_pages(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     draw = random.Random(seed)
-    monkeypatch.setattr(parquet_writer, "PAGE_VALUES", draw.choice([1, 2, 7, 64]))
+    monkeypatch.setattr(parquet, "PAGE_VALUES", draw.choice([1, 2, 7, 64]))
     vocabulary = draw.choice([1, 2, 300, 70_000, 2**31])
     groups = [
         [
@@ -106,7 +106,7 @@ def test_the_dictionary_has_the_ids_in_use() -> None:
 def test_indices_have_as_many_bytes_as_they_need(
     monkeypatch: pytest.MonkeyPatch, distinct: int
 ) -> None:
-    monkeypatch.setattr(parquet_writer, "PAGE_VALUES", 1 << 17)
+    monkeypatch.setattr(parquet, "PAGE_VALUES", 1 << 17)
     ids = list(range(distinct))
     random.Random(1).shuffle(ids)
     file = written([[ids]])
@@ -151,7 +151,7 @@ def test_sequences_have_lists_beside_their_ids() -> None:
 
 
 def test_lists_may_be_null_or_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_writer, "PAGE_VALUES", 3)
+    monkeypatch.setattr(parquet, "PAGE_VALUES", 3)
     lists = [[1, -100], None, [], [3] * 7, None, None, [2]]
     labels = pa.array([[9], *lists], pa.list_(pa.int8())).slice(1)
     schema = pa.schema([*SEQUENCES_SCHEMA, ("attention_mask", labels.type)])
