@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from bpe_beam.corpus.plan import Plan
+from bpe_beam.corpus.plan import InputFile, Plan
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.manifest import read_manifest as read_counts_manifest
@@ -95,20 +95,19 @@ def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
     )
     verified: dict[str, VerifiedFolder] = {}
     compared = None
-    problems: list[str] = []
-    remedies: list[str] = []
+    errors: list[DataError | UsageError] = []
     for folder in folders:
         try:
-            verified[folder], compared = _verify_folder(settings, storage, folder, progress)
+            verified[folder], compared = _Folder(settings, storage, folder, progress).verify()
         except (DataError, UsageError) as error:
             # A folder below one that was typed must exist.
             if len(folders) == 1 or (isinstance(error, UsageError) and folder in settings.folders):
                 raise
-            problems.append(error.problem)
-            remedies.append(error.remedy)
-    if problems:
-        whole = [f"{folder} is whole" for folder in verified]
-        raise DataError("\n".join([*problems, *whole]), remedy=next(filter(None, remedies), ""))
+            errors.append(error)
+    if errors:
+        lines = [*(error.problem for error in errors), *(f"{name} is whole" for name in verified)]
+        remedies = (error.remedy for error in errors if error.remedy)
+        raise DataError("\n".join(lines), remedy=next(remedies, ""))
     seconds = time.monotonic() - started
     rows = verified.values()
     size = sum(row.bytes for row in rows)
@@ -127,41 +126,6 @@ def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
     )
 
 
-def _verify_folder(
-    settings: VerifySettings, storage: Storage, folder: str, progress: Progress
-) -> tuple[VerifiedFolder, str | None]:
-    """Verify one folder; return its figures, and a description of the comparison, if any."""
-    kind = kind_of(storage, folder)
-    if kind in (COUNTS, A_TOKENIZER):
-        require(settings.input is None, f"must not be given: {folder} holds {kind}", "inputs")
-        return _verify_listed(storage, folder, kind), None
-    report = _read_all(storage, folder, workers_of(settings.run), progress)
-    try:
-        manifest = read_manifest(storage, folder)
-        job_file = _job_file(settings, storage, folder, manifest)
-        job_problems = _job_problems(storage, job_file, manifest, damaged=not report.ok)
-    except DataError:  # is in the report
-        job_problems = []
-    if job_problems or not report.ok:
-        problems = (*job_problems, *report.problems)
-        raise _not_whole(storage, folder, problems, len(job_problems) + report.problem_count)
-    _check_records(storage, job_file, manifest)
-    compared = None
-    if settings.input is not None:
-        compared = _compare_with_corpus(
-            settings, folder, settings.input, storage, manifest, progress
-        )
-    # The shards have what the manifest says: this has been compared.
-    figures = VerifiedFolder(
-        shards=report.shards,
-        sequences=manifest.sequences,
-        documents=manifest.documents,
-        tokens=report.tokens,
-        bytes=report.bytes,
-    )
-    return figures, compared
-
-
 def _folders_in(storage: Storage, folder: str) -> list[str]:
     """Return the folders with a manifest in a folder: itself, or some below it."""
     counts = storage.join(folder, COUNTS_FOLDER)
@@ -170,135 +134,183 @@ def _folders_in(storage: Storage, folder: str) -> list[str]:
     return tokens_folders(storage, folder)
 
 
-def _verify_listed(storage: Storage, folder: str, kind: str) -> VerifiedFolder:
-    """Compare all files of a folder of counts or of a tokenizer with its list of files."""
-    names = storage.list_names(folder)
-    listed: CountsManifest | TrainedFiles
-    files: tuple[FileInfo, ...] = ()
-    if kind == COUNTS:
-        listed = counts = read_counts_manifest(storage, folder)
-        files = tuple(part.file for part in counts.parts)
-    elif SUMMARY_FILE in names:
-        listed = read_trained_files(storage, folder)
-    elif JOB_FILE in names:
-        raise DataError(
-            f"{redact(folder)}: not finished, it has no {SUMMARY_FILE}: train failed, was "
-            "interrupted or is running, or the file is lost; run it again"
+class _Folder:
+    """The checks of one folder."""
+
+    def __init__(
+        self, settings: VerifySettings, storage: Storage, url: str, progress: Progress
+    ) -> None:
+        self._settings = settings
+        self._storage = storage
+        self._url = url
+        self._progress = progress
+
+    def verify(self) -> tuple[VerifiedFolder, str | None]:
+        """Return the figures of the folder, and a description of the comparison, if any."""
+        kind, corpus = kind_of(self._storage, self._url), self._settings.input
+        if kind in (COUNTS, A_TOKENIZER):
+            require(corpus is None, f"must not be given: {self._url} holds {kind}", "inputs")
+            return self._verify_listed(kind), None
+        report = self._read_all()
+        try:
+            manifest = read_manifest(self._storage, self._url)
+            job_url = self._job_url(manifest)
+            problems = self._job_problems(job_url, manifest, damaged=not report.ok)
+        except DataError:  # is in the report
+            problems = []
+        if problems or not report.ok:
+            count = len(problems) + report.problem_count
+            raise self._not_whole([*problems, *report.problems], count)
+        _check_records(self._storage, job_url, manifest)
+        compared = None if corpus is None else self._compare_with_corpus(corpus, manifest)
+        # The shards have what the manifest says: this has been compared.
+        figures = VerifiedFolder(
+            shards=report.shards,
+            sequences=manifest.sequences,
+            documents=manifest.documents,
+            tokens=report.tokens,
+            bytes=report.bytes,
         )
-    else:
-        raise UsageError(f"{redact(folder)} holds a tokenizer that train did not write")
-    files += listed.files
-    described = TaskFolder(storage, folder, "")
-    whole = described.request_each(described.matches, files)
-    problems = [
-        f"{file.name}: is missing, or is not the file that was written"
-        for file, is_whole in zip(files, whole, strict=True)
-        if not is_whole
-    ]
-    job_file = storage.join(folder, JOB_FILE)
-    problems += _job_problems(storage, job_file, listed, damaged=bool(problems))
-    if problems:
-        raise _not_whole(storage, folder, tuple(problems), len(problems))
-    return VerifiedFolder(bytes=sum(file.bytes for file in files))
+        return figures, compared
 
+    def _read_all(self) -> VerifyReport:
+        with self._progress.stage("verify", None, "bytes") as stage:
 
-def _job_problems(
-    storage: Storage,
-    url: str | None,
-    listed: Manifest | CountsManifest | TrainedFiles,
-    *,
-    damaged: bool,
-) -> list[str]:
-    """Return the problems of the `__job` of a folder."""
-    if not listed.job_fingerprint or url is None:
-        return []
-    if not storage.exists(url):
-        return [f"{JOB_FILE}: is missing"]
-    record = JobRecord.from_bytes(storage.read_bytes(url))
-    if record is None:
-        return [f"{JOB_FILE}: is damaged"]
-    if record.fingerprint == listed.job_fingerprint:
-        return []
-    files = [JOB_FILE, SUMMARY_FILE if isinstance(listed, TrainedFiles) else MANIFEST_FILE]
-    wrong, right = reversed(files) if damaged else files
-    return [f"{wrong}: is of another job than {right}"]
+            def on_progress(done: int, total: int) -> None:
+                stage.total = total
+                stage.at_least(done)
 
+            workers = workers_of(self._settings.run)
+            return verify(self._storage, self._url, workers=workers, on_progress=on_progress)
 
-def _job_file(
-    settings: VerifySettings, storage: Storage, folder: str, manifest: Manifest
-) -> str | None:
-    """Return the `__job` of a folder; None for a copy of one part, which may lack it."""
-    url = storage.join(folder, JOB_FILE)
-    if not (manifest.arranged and manifest.arranged.part) or storage.exists(url):
-        return url
-    above = parent(folder)
-    url = storage.join(above, JOB_FILE)
-    typed = (f"{absolute(each).rstrip('/')}/" for each in settings.folders)
-    return url if storage.exists(url) or f"{above}/".startswith(tuple(typed)) else None
+    def _verify_listed(self, kind: str) -> VerifiedFolder:
+        """Compare all files of a folder of counts or of a tokenizer with its list of files."""
+        storage, url = self._storage, self._url
+        names = storage.list_names(url)
+        listed: CountsManifest | TrainedFiles
+        files: tuple[FileInfo, ...] = ()
+        if kind == COUNTS:
+            listed = counts = read_counts_manifest(storage, url)
+            files = tuple(part.file for part in counts.parts)
+        elif SUMMARY_FILE in names:
+            listed = read_trained_files(storage, url)
+        elif JOB_FILE in names:
+            raise DataError(
+                f"{redact(url)}: not finished, it has no {SUMMARY_FILE}: train failed, was "
+                "interrupted or is running, or the file is lost; run it again"
+            )
+        else:
+            raise UsageError(f"{redact(url)} holds a tokenizer that train did not write")
+        files += listed.files
+        folder = TaskFolder(storage, url, "")
+        whole = folder.request_each(folder.matches, files)
+        problems = [
+            f"{file.name}: is missing, or is not the file that was written"
+            for file, is_whole in zip(files, whole, strict=True)
+            if not is_whole
+        ]
+        job_url = storage.join(url, JOB_FILE)
+        problems += self._job_problems(job_url, listed, damaged=bool(problems))
+        if problems:
+            raise self._not_whole(problems, len(problems))
+        return VerifiedFolder(bytes=sum(file.bytes for file in files))
 
+    def _job_url(self, manifest: Manifest) -> str | None:
+        """Return the `__job` of the folder; None for a copy of one part, which may lack it."""
+        url = self._storage.join(self._url, JOB_FILE)
+        if not (manifest.arranged and manifest.arranged.part) or self._storage.exists(url):
+            return url
+        above = parent(self._url)
+        url = self._storage.join(above, JOB_FILE)
+        typed = (f"{absolute(each).rstrip('/')}/" for each in self._settings.folders)
+        is_whole_output = f"{above}/".startswith(tuple(typed))
+        return url if is_whole_output or self._storage.exists(url) else None
 
-def _not_whole(storage: Storage, folder: str, problems: tuple[str, ...], count: int) -> DataError:
-    """Return the error of a folder that is not whole, and what to do."""
-    remedy = "remove these files, and run the command that wrote the folder again: it makes them"
-    if any(problem.startswith(WINDOW_FILE) for problem in problems):
-        remedy = "remove the folder, and run stream-tokenize again: it reads the window's files"
-    elif WINDOW_FILE in storage.list_names(folder):
-        remedy = f"remove its {MANIFEST_FILE}, and run stream-tokenize again: it makes the window"
-    return DataError(_problems(folder, problems, count), remedy=f"{remedy} again")
+    def _job_problems(
+        self, url: str | None, listed: Manifest | CountsManifest | TrainedFiles, *, damaged: bool
+    ) -> list[str]:
+        """Return the problems of the `__job` of the folder."""
+        if not listed.job_fingerprint or url is None:
+            return []
+        if not self._storage.exists(url):
+            return [f"{JOB_FILE}: is missing"]
+        record = JobRecord.from_bytes(self._storage.read_bytes(url))
+        if record is None:
+            return [f"{JOB_FILE}: is damaged"]
+        if record.fingerprint == listed.job_fingerprint:
+            return []
+        files = [JOB_FILE, SUMMARY_FILE if isinstance(listed, TrainedFiles) else MANIFEST_FILE]
+        wrong, right = reversed(files) if damaged else files
+        return [f"{wrong}: is of another job than {right}"]
 
-
-def _compare_with_corpus(
-    settings: VerifySettings,
-    folder: str,
-    input_settings: InputSettings,
-    storage: Storage,
-    manifest: Manifest,
-    progress: Progress,
-) -> str:
-    """Compare a folder with its corpus; return a description of the comparison."""
-    # `tokenize` excluded its output, which has a __job; a part of the output has none.
-    above = parent(folder)
-    is_part = JOB_FILE not in storage.list_names(folder) and JOB_FILE in storage.list_names(above)
-    outputs = (*settings.folders, above) if is_part else settings.folders
-    input_settings = replace(input_settings, exclude=(*input_settings.exclude, *outputs))
-    if manifest.can_be_arranged_again and settings.full:
-        # An import that other folders do not need.
-        from bpe_beam.jobs.verify.arranged import differences_from_text
-
-        differences = tuple(
-            differences_from_text(storage, folder, manifest, input_settings, settings.run, progress)
+    def _not_whole(self, problems: Sequence[str], count: int) -> DataError:
+        """Return the error of a folder that is not whole, and what to do."""
+        remedy = (
+            "remove these files, and run the command that wrote the folder again: it makes them"
         )
+        if any(problem.startswith(WINDOW_FILE) for problem in problems):
+            remedy = "remove the folder, and run stream-tokenize again: it reads the window's files"
+        elif WINDOW_FILE in self._storage.list_names(self._url):
+            remedy = (
+                f"remove its {MANIFEST_FILE}, and run stream-tokenize again: it makes the window"
+            )
+        return DataError(_problems(self._url, problems, count), remedy=f"{remedy} again")
+
+    def _compare_with_corpus(self, corpus: InputSettings, manifest: Manifest) -> str:
+        """Compare the folder with its corpus; return a description of the comparison."""
+        storage, url, run, full = self._storage, self._url, self._settings.run, self._settings.full
+        # `tokenize` excluded its output, which has a __job; a part of the output has none.
+        above = parent(url)
+        is_part = JOB_FILE not in storage.list_names(url) and JOB_FILE in storage.list_names(above)
+        outputs = (*self._settings.folders, above) if is_part else self._settings.folders
+        corpus = replace(corpus, exclude=(*corpus.exclude, *outputs))
+        if manifest.can_be_arranged_again and full:
+            # An import that other folders do not need.
+            from bpe_beam.jobs.verify.arranged import differences_from_text
+
+            differences = [
+                *differences_from_text(storage, url, manifest, corpus, run, self._progress)
+            ]
+        else:
+            require(
+                manifest.has_plan,
+                "must not be given: no plan says which text is in which shard, since these were "
+                "arranged, joined, divided or written by a pipeline",
+                "inputs",
+                remedy="leave it out, or verify the folder that tokenize wrote"
+                if not manifest.can_be_arranged_again
+                else "give {full} too",
+            )
+            plan = _same_plan(storage, manifest, corpus)
+            if not full:
+                return "names and sizes of the corpus's files"
+            differences = self._differences_from_splits(manifest, plan)
         if differences:
-            raise DataError(_problems(folder, differences, len(differences)))
-        return "every token, with the corpus encoded and arranged again"
-    require(
-        manifest.has_plan,
-        "must not be given: no plan says which text is in which shard, since these were arranged, "
-        "joined, divided or written by a pipeline",
-        "inputs",
-        remedy="leave it out, or verify the folder that tokenize wrote"
-        if not manifest.can_be_arranged_again
-        else "give {full} too",
-    )
-    plan = _same_plan(storage, manifest, input_settings)
-    if settings.full:
-        workers = workers_of(settings.run)
-        _compare(storage, folder, manifest, plan, workers, progress)
-        return "every token, with the corpus encoded again"
-    return "names and sizes of the corpus's files"
+            raise DataError(_problems(url, differences, len(differences)))
+        again = " and arranged" if manifest.can_be_arranged_again else ""
+        return f"every token, with the corpus encoded{again} again"
+
+    def _differences_from_splits(self, manifest: Manifest, plan: Plan) -> list[str]:
+        """Encode every split again, some at once, and compare it with its shard."""
+        storage, run = self._storage, self._settings.run
+        url = storage.join(self._url, SHARDS_TOKENIZER_FILE)
+        tokenizer = Tokenizer.from_file(url, storage=storage)
+        reading = ReadSettings.from_json(manifest.reading)
+        encoding = Encoding.of(tokenizer, **manifest.encoding).kept_at(storage, url)
+        task = CompareTask(storage, self._url, reading, encoding, manifest.format)
+        with (
+            self._progress.stage(STAGE, plan.size, "bytes"),
+            local_workers(workers_of(run), in_processes=tokenizer.holds_gil) as pool,
+        ):
+            tasks = split_tasks(plan)  # the largest first
+            rows = manifest.by_split
+            in_order = [rows[SplitTask.from_json(each).split.index] for each in tasks]
+            return sorted(
+                filter(None, pool.map(partial(compare_with_split, task), tasks, in_order))
+            )
 
 
-def _read_all(storage: Storage, folder: str, workers: int, progress: Progress) -> VerifyReport:
-    with progress.stage("verify", None, "bytes") as stage:
-
-        def on_progress(done: int, total: int) -> None:
-            stage.total = total
-            stage.at_least(done)
-
-        return verify(storage, folder, workers=workers, on_progress=on_progress)
-
-
-def _problems(folder: str, problems: tuple[str, ...], count: int) -> str:
+def _problems(folder: str, problems: Sequence[str], count: int) -> str:
     shown = [f"  {problem}" for problem in problems[:_SHOWN_PROBLEMS]]
     if count > len(shown):
         shown.append(f"  {and_more(count - len(shown))}")
@@ -306,14 +318,13 @@ def _problems(folder: str, problems: tuple[str, ...], count: int) -> str:
     return f"{folder} is not whole, {count:,} {noun}:\n" + "\n".join(shown)
 
 
-def _check_records(storage: Storage, job_file: str | None, manifest: Manifest) -> None:
+def _check_records(storage: Storage, job_url: str | None, manifest: Manifest) -> None:
     """Compare `__job`, the plan and the manifest with one another."""
     plan = plan_of(manifest, "") if manifest.has_plan else None
-    record = None
-    if manifest.job_fingerprint and job_file is not None:
-        record = JobRecord.from_bytes(storage.read_bytes(job_file))
-    if job_file is None or record is None:
+    if not manifest.job_fingerprint or job_url is None:
         return  # a folder of `WriteTokens`, a window, or a copy of a part
+    record = JobRecord.from_bytes(storage.read_bytes(job_url))
+    assert record is not None  # this has been checked
     expected: dict[str, object] = {
         "tokenizer": manifest.tokenizer.fingerprint,
         "format": manifest.format,
@@ -325,23 +336,23 @@ def _check_records(storage: Storage, job_file: str | None, manifest: Manifest) -
     for key, value in expected.items():
         if record.settings.get(key) != value:
             raise DataError(
-                f"{job_file}: {key} is {record.settings.get(key)!r}; {MANIFEST_FILE} has {value!r}"
+                f"{job_url}: {key} is {record.settings.get(key)!r}; {MANIFEST_FILE} has {value!r}"
             )
     if plan is None or record.job == "convert":
         return
     files = record.settings["plan"]
     if (files["files"], files["bytes"]) != (len(plan.files), plan.size):
         raise DataError(
-            f"{job_file}: the input has {files['files']} files of {files['bytes']} bytes; the plan "
+            f"{job_url}: the input has {files['files']} files of {files['bytes']} bytes; the plan "
             f"in {MANIFEST_FILE} has {len(plan.files)} of {plan.size}"
         )
 
 
-def _same_plan(storage: Storage, manifest: Manifest, input_settings: InputSettings) -> Plan:
+def _same_plan(storage: Storage, manifest: Manifest, corpus: InputSettings) -> Plan:
     """Return the manifest's plan over the input, which must be the files that were tokenized."""
     # The format follows from the settings of `tokenize`.
-    input_settings = replace(input_settings, input_format=str(manifest.settings["input_format"]))
-    now = corpus_input.plan_of(storage, input_settings)
+    corpus = replace(corpus, input_format=str(manifest.settings["input_format"]))
+    now = corpus_input.plan_of(storage, corpus)
     plan = plan_of(manifest, now.root)
     before = {file.name: file for file in plan.files}
     # A manifest has no tags.
@@ -356,35 +367,8 @@ def _same_plan(storage: Storage, manifest: Manifest, input_settings: InputSettin
     return replace(now, splits=plan.splits)
 
 
-def _shown(file: Any) -> str:
+def _shown(file: InputFile | None) -> str:
     if file is None:
         return "missing"
     packed = "" if file.compression == "none" else f" in {file.compression}"
     return f"{file.size:,} bytes of {file.format}{packed}"
-
-
-def _compare(
-    storage: Storage,
-    folder: str,
-    manifest: Manifest,
-    plan: Plan,
-    workers: int,
-    progress: Progress,
-) -> None:
-    """Encode every split again and compare it with its shard, `workers` at a time."""
-    url = storage.join(folder, SHARDS_TOKENIZER_FILE)
-    tokenizer = Tokenizer.from_file(url, storage=storage)
-    chosen = manifest.reading
-    encoding = Encoding.of(tokenizer, **manifest.encoding).kept_at(storage, url)
-    task = CompareTask(storage, folder, ReadSettings.from_json(chosen), encoding, manifest.format)
-    with (
-        progress.stage(STAGE, plan.size, "bytes"),
-        local_workers(workers, in_processes=tokenizer.holds_gil) as pool,
-    ):
-        tasks = split_tasks(plan)  # the largest first
-        rows = manifest.by_split
-        in_order = [rows[SplitTask.from_json(each).split.index] for each in tasks]
-        compared = pool.map(partial(compare_with_split, task), tasks, in_order)
-        differences = sorted(filter(None, compared))
-    if differences:
-        raise DataError(_problems(folder, tuple(differences), len(differences)))
