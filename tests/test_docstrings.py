@@ -120,7 +120,6 @@ PUBLIC = (
     "shards/formats/interface.py",
     "tokenizer/text_codec.py",
     "tokenizer/tokenizer.py",
-    "tokenizer/tokenizer_values.py",
     "training/recipe.py",
     "transforms/count_pairs.py",
     "transforms/count_words.py",

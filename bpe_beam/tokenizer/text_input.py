@@ -85,7 +85,7 @@ def missing_symbol(
             "has all of them"
         )
     symbol = text[number : number + max(count_characters(data[begin:end]), 1)]
-    what = f"{symbol[:40]!r}"
+    what = repr(symbol[:40])
     if len(symbol) == 1:
         what = f"character {what} (U+{ord(symbol):04X})"
     return DataError(
@@ -145,11 +145,8 @@ def _from_arrow(texts: pa.Array | pa.ChunkedArray) -> tuple[Any, npt.NDArray[np.
         raise DataError(f"text {number}: null; {texts.null_count} of {len(texts)} texts are null")
     if isinstance(texts, pa.ChunkedArray) and texts.num_chunks == 1:
         texts = texts.chunk(0)
-    if not isinstance(texts, pa.Array) or pa.types.is_string_view(kind):
-        # Joining chunks, and copying views, reads what their offsets say.
-        _validate(texts, full=True)
-    else:
-        _validate(texts, full=False)
+    # Joining chunks, and copying views, reads what their offsets say.
+    _validate(texts, full=not isinstance(texts, pa.Array) or pa.types.is_string_view(kind))
     # 64-bit offsets first: joined chunks may exceed 32-bit offsets. A cast imports Arrow's compute
     # functions, which takes a tenth of a small job's time.
     array = texts if pa.types.is_large_string(kind) else texts.cast(pa.large_string())
@@ -162,17 +159,14 @@ def _from_arrow(texts: pa.Array | pa.ChunkedArray) -> tuple[Any, npt.NDArray[np.
     if data is None:  # texts that are all empty
         return b"", np.zeros(len(array) + 1, np.int64)
     view = memoryview(data)
-    if not _are_utf8(view, offsets):
+    try:
+        sound = _native.texts_are_utf8(view, offsets)
+    except ValueError:  # the offsets do not ascend within the data
+        sound = False
+    if not sound:
         _validate(texts, full=True)
         raise DataError("texts: broken Arrow strings: invalid UTF-8")
     return view, offsets
-
-
-def _are_utf8(data: memoryview, offsets: npt.NDArray[np.int64]) -> bool:
-    try:
-        return _native.texts_are_utf8(data, offsets)
-    except ValueError:  # the offsets do not ascend within the data
-        return False
 
 
 def _validate(texts: pa.Array | pa.ChunkedArray, *, full: bool) -> None:

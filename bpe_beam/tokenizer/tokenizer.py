@@ -1,6 +1,6 @@
 """`Tokenizer`: made from files of every kind, and written to them.
 
-What it does with texts is in `text_codec.py`, and its values are in `tokenizer_values.py`.
+Its values, and its work on texts, are in `text_codec.py`.
 """
 
 from __future__ import annotations

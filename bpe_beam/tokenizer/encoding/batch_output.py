@@ -25,7 +25,6 @@ def check_output(output: str) -> None:
 
 def lists_as(lists: pa.LargeListArray, output: str) -> Any:
     """Return lists of ids in another form."""
-    check_output(output)
     if output == "arrow":
         return lists
     if output == "lists":
@@ -36,7 +35,6 @@ def lists_as(lists: pa.LargeListArray, output: str) -> Any:
 
 def texts_as(texts: pa.LargeStringArray | pa.LargeBinaryArray, output: str) -> Any:
     """Return texts, or bytes, in another form."""
-    check_output(output)
     if output == "numpy":
         return texts.to_numpy(zero_copy_only=False)
     return texts.to_pylist() if output == "lists" else texts

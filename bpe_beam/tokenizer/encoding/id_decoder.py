@@ -34,7 +34,8 @@ class _TokenBytes(dict[int, bytes]):
     def __init__(self, spec: TokenizerSpec, tokens: Mapping[int, str]) -> None:
         super().__init__()
         self._tokens = tokens
-        self._joins_bytes = isinstance(spec.decoder, ByteLevelDecoder)
+        joins_bytes = isinstance(spec.decoder, ByteLevelDecoder)
+        self._convert = bytes_of_token if joins_bytes else lambda token: token
         for token in spec.added_tokens:
             text = token.content.encode()
             normalized = text
@@ -46,9 +47,6 @@ class _TokenBytes(dict[int, bytes]):
         """Return the input for the id of a token of the model."""
         self[token_id] = self._convert(self._tokens[token_id].encode())
         return self[token_id]
-
-    def _convert(self, token: bytes) -> bytes:
-        return bytes_of_token(token) if self._joins_bytes else token
 
 
 class IdDecoder:
@@ -88,16 +86,16 @@ class IdDecoder:
         import pyarrow as pa
 
         rows = _rows(ids)
-        decoded = None
-        if isinstance(self._decoder, ByteLevelDecoder):
-            flat = _flat(rows)
-            if flat and (skipped in self._joined or self._suits_native(flat[1])):
-                decoded = self._natively(skipped).decode_batch(*flat)
-        if not decoded:
-            return pa.array(self._one_by_one(rows, skipped, lossy=False), pa.large_binary())
-        data, offsets = decoded
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-        return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
+        flat = _flat(rows) if isinstance(self._decoder, ByteLevelDecoder) else None
+        if flat and (skipped in self._joined or self._suits_native(flat[1])):
+            if skipped not in self._joined:
+                replaced = self._token_bytes | dict.fromkeys(skipped, b"")
+                self._joined[skipped] = _native.TokenBytes(self._tokens, replaced)
+            if decoded := self._joined[skipped].decode_batch(*flat):
+                data, offsets = decoded
+                buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+                return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
+        return pa.array(self._one_by_one(rows, skipped, lossy=False), pa.large_binary())
 
     def decode_texts(
         self, ids: Sequence[Iterable[int]] | pa.Array | pa.ChunkedArray, skipped: frozenset[int]
@@ -122,13 +120,6 @@ class IdDecoder:
         tokens = len(self._tokens)
         ids = int(offsets[-1] - offsets[0])
         return ids * 8 >= tokens > 0 and max(self._tokens) <= 2 * tokens + _SPARE_IDS
-
-    def _natively(self, skipped: frozenset[int]) -> _native.TokenBytes:
-        """Return what joins the bytes of tokens; skipped ones have none."""
-        if skipped not in self._joined:
-            replaced = self._token_bytes | dict.fromkeys(skipped, b"")
-            self._joined[skipped] = _native.TokenBytes(self._tokens, replaced)
-        return self._joined[skipped]
 
     def _one_by_one(self, rows: _Rows, skipped: frozenset[int], *, lossy: bool) -> list[bytes]:
         decoded = []
@@ -171,8 +162,8 @@ def _flat(rows: _Rows) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]] |
             if lists.null_count or lists.values.null_count:
                 return None
             return lists.values.to_numpy(), lists.offsets.to_numpy()
-        if (found := _native.ids_of_lists(rows)) is not None:
-            return found
+        if (ids_and_offsets := _native.ids_of_lists(rows)) is not None:
+            return ids_and_offsets
         arrays = [np.asarray(row) for row in rows]
         flat = np.concatenate([array for array in arrays if len(array)] or [np.zeros(0, np.uint32)])
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError, TypeError, ValueError):
@@ -181,17 +172,14 @@ def _flat(rows: _Rows) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]] |
         return None
     if flat.size and (flat.dtype.kind not in "iu" or flat.min() < 0 or flat.max() >= 2**32):
         return None
-    offsets = np.zeros(len(arrays) + 1, np.int64)
-    np.cumsum([len(array) for array in arrays], out=offsets[1:])
-    return flat.astype(np.uint32, copy=False), offsets
+    return flat.astype(np.uint32, copy=False), np.cumsum([0, *map(len, arrays)], dtype=np.int64)
 
 
 def integers(ids: Iterable[int]) -> list[int]:
     """Return Python integers from an iterable or array of integers."""
-    for name in ("tolist", "to_pylist"):  # NumPy, Arrow: far quicker than one by one
-        if hasattr(ids, name):
-            ids = getattr(ids, name)()
-            break
+    in_one_call = getattr(ids, "tolist", None) or getattr(ids, "to_pylist", None)
+    if in_one_call is not None:  # of NumPy and Arrow: far quicker than one by one
+        ids = in_one_call()
     try:
         return list(map(operator.index, ids))
     except TypeError as error:

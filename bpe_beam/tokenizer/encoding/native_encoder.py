@@ -58,14 +58,14 @@ def holds_gil(normalizer: Normalizer | None, pre_tokenizer: PreTokenizer | None)
 def _has_regex(native: Any) -> bool:
     if not isinstance(native, list | tuple):
         return False
-    return (len(native) > 0 and native[0] == "regex") or any(map(_has_regex, native))
+    return native[:1] == ("regex",) or any(map(_has_regex, native))
 
 
 def make_model(spec: TokenizerSpec) -> _native.Model:
     """Return the native model of a tokenizer."""
     model = spec.model
     if isinstance(model, BPE):
-        return _byte_bpe(model) if spec.model_reads_bytes else _char_bpe(model)
+        return _bpe(model, spec.model_reads_bytes)
     if isinstance(model, Unigram):
         return _native.unigram(model.pieces, model.unk_id, _byte_ids(model))
     if isinstance(model, SentencePiece):
@@ -82,13 +82,11 @@ def make_model(spec: TokenizerSpec) -> _native.Model:
     return _native.word_level(model.vocab, unknown)
 
 
-def _byte_bpe(model: BPE) -> _native.Model:
-    byte_ids = [model.vocab.get(char, _NO_ID) for char in byte_level.BYTE_TO_CHAR]
-    whole = model.vocab if model.ignore_merges else {}
-    return _native.byte_bpe(model.merge_ids, byte_ids, whole)
-
-
-def _char_bpe(model: BPE) -> _native.Model:
+def _bpe(model: BPE, reads_bytes: bool) -> _native.Model:
+    if reads_bytes:
+        byte_ids = [model.vocab.get(char, _NO_ID) for char in byte_level.BYTE_TO_CHAR]
+        whole = model.vocab if model.ignore_merges else {}
+        return _native.byte_bpe(model.merge_ids, byte_ids, whole)
     return _native.char_bpe(
         model.merge_ids,
         model.vocab,

@@ -7,7 +7,7 @@ from functools import partial
 
 from bpe_beam import _native
 from bpe_beam.tokenizer.components.added_tokens import AddedTokens
-from bpe_beam.tokenizer.components.patterns import NAMED_PATTERNS
+from bpe_beam.tokenizer.components.patterns import NAMED_PATTERNS, NamedPattern
 from bpe_beam.tokenizer.components.pretokenizers import steps_of
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.text_input import portions
@@ -102,14 +102,19 @@ def safe_cuts(scanner_name: str, data: bytes) -> Iterator[int]:
     for end in reversed(_native.scan_words(data, scanner_name)[:, 1].tolist()):
         if end > last:
             continue
-        # str.isspace holds for all that the patterns' \s does, and some controls more.
-        if pattern and data[_start_of_last(data, end) : end].decode().isspace():
-            continue
-        if pattern and not pattern.cuts_before_upper and _bits_at(data, end) & _native.UPPER_LIKE:
-            continue
-        if pattern and not pattern.cuts_before_number and _is_number(_bits_at(data, end)):
-            continue
-        yield end
+        if not pattern or _is_safe(pattern, data, end):
+            yield end
+
+
+def _is_safe(pattern: NamedPattern, data: bytes, cut: int) -> bool:
+    """Return whether a text may be cut between two characters of a pattern's words."""
+    # str.isspace holds for all that the patterns' \s does, and some controls more.
+    if data[_start_of_last(data, cut) : cut].decode().isspace():
+        return False
+    bits = _native.char_bits(ord(data[cut : cut + 4].decode(errors="ignore")[0]))
+    if bits & _native.UPPER_LIKE and not pattern.cuts_before_upper:
+        return False
+    return pattern.cuts_before_number or bits & _native.CLASS_BITS != _native.NUMBER
 
 
 def _start_of_last(data: bytes, end: int) -> int:
@@ -118,16 +123,3 @@ def _start_of_last(data: bytes, end: int) -> int:
     while start > 0 and data[start] & 0xC0 == 0x80:
         start -= 1
     return max(start, 0)
-
-
-def _is_number(bits: int) -> bool:
-    """Return whether a character with these properties is a number."""
-    return bits & _native.CLASS_BITS == _native.NUMBER
-
-
-def _bits_at(data: bytes, start: int) -> int:
-    """Return the properties of the character that begins at `start`."""
-    end = start + 1
-    while end < len(data) and data[end] & 0xC0 == 0x80:
-        end += 1
-    return _native.char_bits(ord(data[start:end].decode()))

@@ -7,9 +7,8 @@ without a native scanner.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import cached_property
-from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError, TextError, UsageError
@@ -26,22 +25,13 @@ if TYPE_CHECKING:
 _IDS_AT_ONCE = 4096
 
 Ids = TypeVar("Ids")
-NativeIds = tuple["npt.NDArray[np.uint32]", "npt.NDArray[np.int64]"]
-"""The ids of many texts, and the offsets of the first of each."""
-EncodeBatch = Callable[[list[int]], NativeIds]
-TextAt = Callable[[int], bytes]
 
 
 class SpecialRules(NamedTuple):
-    """How special tokens in a text are encoded.
+    """How special tokens in a text are encoded."""
 
-    Attributes:
-        allowed: Ids of those that are recognized.
-        refuse_others: Whether a text with another one is refused; else it is plain text there.
-    """
-
-    allowed: list[int]
-    refuse_others: bool
+    allowed: list[int]  # ids of the recognized ones
+    refuse_others: bool  # if false, others are plain text
 
 
 class TextEncoder:
@@ -99,10 +89,20 @@ class TextEncoder:
     ) -> pa.LargeListArray:
         """Return the ids of many texts."""
         if isinstance(texts, (list, tuple)) and not rules.refuse_others:
-            encode, text_at = self._list_encoder(list(texts))
-        else:
-            encode, text_at = self._buffer_encoder(texts, rules)
-        return self._lists(lambda: encode(rules.allowed), text_at)
+            copied = list(texts)
+            try:  # without a buffer, where texts in ASCII would be copied
+                return self._lists(
+                    lambda: self._native.encode_texts(copied, rules.allowed),
+                    lambda number: copied[number].encode(),
+                )
+            except (TypeError, UnicodeEncodeError):
+                text_input.to_batch(texts)  # raises the error that says which text
+                raise
+        data, offsets = text_input.to_batch(texts)
+        text_at = partial(_text_at, data, offsets)
+        for number in range(len(offsets) - 1 if rules.refuse_others else 0):
+            self._added.refuse(text_at(number), rules.allowed, f"text {number}: ")
+        return self._lists(lambda: self._native.encode_batch(data, offsets, rules.allowed), text_at)
 
     def encode_words(self, words: pa.Array) -> pa.LargeListArray:
         """Return the ids of words that the pipeline leaves whole.
@@ -111,12 +111,15 @@ class TextEncoder:
         """
         data, offsets = text_input.to_batch(words)
         return self._lists(
-            lambda: self._native.encode_words(data, offsets),
-            lambda number: bytes(data[offsets[number] : offsets[number + 1]]),
+            lambda: self._native.encode_words(data, offsets), partial(_text_at, data, offsets)
         )
 
-    def _lists(self, encode: Callable[[], NativeIds], text_at: TextAt) -> pa.LargeListArray:
-        """Return native ids as an Arrow array; explain native errors."""
+    def _lists(
+        self,
+        encode: Callable[[], tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]],
+        text_at: Callable[[int], bytes],
+    ) -> pa.LargeListArray:
+        """Return native ids and the offset of each text's first as an Arrow array."""
         import pyarrow as pa
 
         try:
@@ -130,31 +133,6 @@ class TextEncoder:
         ends = pa.Array.from_buffers(pa.int64(), len(id_offsets), [None, pa.py_buffer(id_offsets)])
         values = pa.Array.from_buffers(pa.uint32(), len(ids), [None, pa.py_buffer(ids)])
         return pa.LargeListArray.from_arrays(ends, values)
-
-    def _list_encoder(self, texts: list[str]) -> tuple[EncodeBatch, TextAt]:
-        """Return what encodes a list of str, without a copy where it is ASCII, and its texts."""
-
-        def encode(allowed: list[int]) -> NativeIds:
-            try:
-                return self._native.encode_texts(texts, allowed)
-            except (TypeError, UnicodeEncodeError):
-                text_input.to_batch(texts)  # raises the error that says which text
-                raise
-
-        return encode, lambda number: texts[number].encode()
-
-    def _buffer_encoder(
-        self, texts: Sequence[str] | pa.Array | pa.ChunkedArray, rules: SpecialRules
-    ) -> tuple[EncodeBatch, TextAt]:
-        """Return what encodes texts in one buffer, and its texts."""
-        data, offsets = text_input.to_batch(texts)
-        if rules.refuse_others:
-            for number, (start, end) in enumerate(pairwise(offsets)):
-                self._added.refuse(bytes(data[start:end]), rules.allowed, f"text {number}: ")
-        return (
-            lambda allowed: self._native.encode_batch(data, offsets, allowed),
-            lambda number: bytes(data[offsets[number] : offsets[number + 1]]),
-        )
 
     def encode_chunks(self, chunks: Iterable[str], rules: SpecialRules) -> Iterator[int]:
         """Return the ids of a text in chunks, one by one; see `Tokenizer.encode_iterable`."""
@@ -188,7 +166,11 @@ class TextEncoder:
     @cached_property
     def _model(self) -> _native.Model:
         spec, like = self._spec, self._like
-        if like is not None and _have_one_model(spec, like._spec):
+        if (
+            like is not None
+            and like._spec.model is spec.model
+            and like._spec.model_reads_bytes == spec.model_reads_bytes
+        ):
             return like._model
         return native_encoder.make_model(spec)
 
@@ -200,5 +182,5 @@ class TextEncoder:
             raise UsageError(str(error)) from None
 
 
-def _have_one_model(one: TokenizerSpec, other: TokenizerSpec) -> bool:
-    return one.model is other.model and one.model_reads_bytes == other.model_reads_bytes
+def _text_at(data: Any, offsets: npt.NDArray[np.int64], number: int) -> bytes:
+    return bytes(data[offsets[number] : offsets[number + 1]])
