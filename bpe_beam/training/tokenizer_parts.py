@@ -30,13 +30,7 @@ from bpe_beam.tokenizer.components.normalizers import (
     normalizer_from_name,
 )
 from bpe_beam.tokenizer.components.patterns import Pattern
-from bpe_beam.tokenizer.components.postprocessors import (
-    PostProcessor,
-    SpecialToken,
-    TemplatePiece,
-    TemplateProcessing,
-    TemplateReference,
-)
+from bpe_beam.tokenizer.components.postprocessors import PostProcessor, template_of
 from bpe_beam.tokenizer.components.pretokenizers import pretokenizer_from_name
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -105,17 +99,8 @@ def _post_processor_of(recipe: Recipe, ids: Mapping[str, int]) -> PostProcessor 
     words = recipe.template_parts
     if not words:
         return None
-    single = [_template_piece(word, "A", 0) for word in words]
-    after = words[words.index("$A") + 1 :]
-    second = [_template_piece(word, "B", 1) for word in ("$A", *after)]
-    special = {word: SpecialToken(word, (ids[word],), (word,)) for word in words if word != "$A"}
-    return TemplateProcessing(tuple(single), (*single, *second), special)
-
-
-def _template_piece(word: str, text: str, type_id: int) -> TemplatePiece:
-    if word == "$A":
-        return TemplatePiece(text=TemplateReference(text, type_id))
-    return TemplatePiece(special=TemplateReference(word, type_id))
+    at = words.index("$A")
+    return template_of(words[:at], words[at + 1 :], ids.__getitem__, repeats_before=False)
 
 
 def _model_of(learned: TrainingResult, recipe: Recipe) -> Model:

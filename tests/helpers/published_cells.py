@@ -233,7 +233,7 @@ def cells() -> Iterator[tuple[str, Files]]:
             ("Fast", {"tokenizer_class": f"{name}Fast", "model_type": "gpt2"})
         ]
         for model_type in (name.removesuffix("Tokenizer").lower(), "mt5"):
-            if model_type in kind.model_types:
+            if model_type in kind.model_types.split():
                 models.append((f" by {model_type}", {"model_type": model_type}))
         for variant, model in models:
             yield f"{name}{variant}", {**base, **agreed, "config.json": model}

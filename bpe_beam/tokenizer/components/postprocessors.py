@@ -6,7 +6,7 @@ which are added on request and have the offsets (0, 0).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Struct, UnsetType
@@ -179,6 +179,31 @@ class SequencePostProcessor(_PostProcessor, frozen=True, tag="Sequence"):
     def frame(self) -> Frame:
         frames = (processor.frame() for processor in self.processors)
         return next((frame for frame in frames if frame != ([], [])), ([], []))
+
+
+def template_of(
+    before: Sequence[str],
+    after: Sequence[str],
+    id_of: Callable[[str], int],
+    *,
+    repeats_before: bool = True,
+) -> TemplateProcessing:
+    """Return a template with special tokens around a text, and around a second one.
+
+    `repeats_before` says whether the second text has the tokens of `before`, too.
+    """
+
+    def around(text: str, type_id: int, before: Sequence[str]) -> list[TemplatePiece]:
+        names = [*before, text, *after]
+        references = [TemplateReference(name, type_id) for name in names]
+        pieces = [TemplatePiece(special=reference) for reference in references]
+        pieces[len(before)] = TemplatePiece(text=references[len(before)])
+        return pieces
+
+    single = around("A", 0, before)
+    second = around("B", 1, before if repeats_before else ())
+    tokens = {name: SpecialToken(name, (id_of(name),), (name,)) for name in (*before, *after)}
+    return TemplateProcessing(tuple(single), (*single, *second), tokens)
 
 
 PostProcessor = (

@@ -14,54 +14,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer.components import decoders, normalizers, postprocessors, pretokenizers
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
-from bpe_beam.tokenizer.components.decoders import (
-    ByteFallback,
-    Decoder,
-    Fuse,
-    MetaspaceDecoder,
-    ReplaceDecoder,
-    SequenceDecoder,
-    StripDecoder,
-    WordPieceDecoder,
-)
 from bpe_beam.tokenizer.components.models import BPE, Model, SentencePiece, Unigram, WordPiece
-from bpe_beam.tokenizer.components.normalizers import (
-    NFC,
-    BertNormalizer,
-    Normalizer,
-    NormalizerSequence,
-    Precompiled,
-    Prepend,
-    Replace,
-    Strip,
-)
 from bpe_beam.tokenizer.components.patterns import Pattern
-from bpe_beam.tokenizer.components.postprocessors import (
-    BertProcessing,
-    PostProcessor,
-    RobertaProcessing,
-    SpecialToken,
-    TemplatePiece,
-    TemplateProcessing,
-    TemplateReference,
-)
-from bpe_beam.tokenizer.components.pretokenizers import (
-    BertPreTokenizer,
-    ByteLevelPreTokenizer,
-    Metaspace,
-    Split,
-    pretokenizer_from_name,
-)
 from bpe_beam.tokenizer.files.sentencepiece_file import merges_of
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
-SENTENCEPIECE, VOCAB_AND_MERGES, VOCAB_TXT = (
-    "a .model file",
-    "vocab.json and merges.txt",
-    "vocab.txt",
-)
-"""What a class reads."""
+SENTENCEPIECE = "a .model file"
+VOCAB_AND_MERGES = "vocab.json and merges.txt"
+VOCAB_TXT = "vocab.txt"
 
 SPECIAL_LISTS = ("additional_special_tokens", "extra_special_tokens")
 """The settings that list special tokens without a role."""
@@ -75,17 +37,11 @@ _ADD = {"add_bos_token": False, "add_eos_token": False}
 
 
 class Chosen(Struct, frozen=True):
-    """The settings of a folder, with a class's defaults.
+    """The settings of a folder, with a class's defaults."""
 
-    Attributes:
-        roles: The special tokens by role.
-        values: The other settings by name.
-        lists: The special tokens without a role.
-    """
-
-    roles: Mapping[str, str]
-    values: Mapping[str, Any]
-    lists: Sequence[str]
+    roles: Mapping[str, str]  # special tokens by role
+    values: Mapping[str, Any]  # the other settings by name
+    lists: Sequence[str]  # special tokens without a role
 
 
 class PublishedClass(Struct, frozen=True):
@@ -93,7 +49,7 @@ class PublishedClass(Struct, frozen=True):
 
     Attributes:
         files: What it reads: SENTENCEPIECE, VOCAB_AND_MERGES or VOCAB_TXT.
-        model_types: The `model_type` of the models whose tokenizer it is.
+        model_types: The `model_type` of the models whose tokenizer it is, with blanks.
         roles: Its special tokens by role, where the folder names no other.
         settings: Its other settings, and their defaults.
         build: Returns the tokenizer from the model in the files, with the added tokens that the
@@ -107,11 +63,11 @@ class PublishedClass(Struct, frozen=True):
     """
 
     files: str
-    model_types: tuple[str, ...]
+    model_types: str
     roles: Mapping[str, str]
     settings: Mapping[str, Any]
     build: Callable[[Any, Chosen], TokenizerSpec]
-    frame: Callable[[Chosen, Callable[[str], int]], PostProcessor | None]
+    frame: Callable[[Chosen, Callable[[str], int]], postprocessors.PostProcessor | None]
     fixed: Mapping[str, bool] = {}
     strips_left: tuple[str, ...] = ()
     listed: Callable[[Chosen], Sequence[str]] = lambda chosen: chosen.lists
@@ -137,68 +93,63 @@ def _of_sentencepiece(model: SentencePiece, unknown_id: int | None, fallback: bo
     return BPE(model.vocab, merges, unk_token=unknown, fuse_unk=True, byte_fallback=fallback)
 
 
-def _known_added(model: SentencePiece) -> tuple[AddedToken, ...]:
+def _known_added(model: SentencePiece, special: Sequence[str] = ()) -> tuple[AddedToken, ...]:
     """Return the pieces of SentencePiece that Hugging Face extracts from the text."""
     return tuple(
-        AddedToken(token_id, text, special=kind == "control")
+        AddedToken(token_id, text, special=kind == "control" or text in special)
         for token_id, (text, _, kind) in enumerate(model.pieces)
         if kind in ("control", "user_defined")
     )
 
 
-def _spaces_decoder(strip: bool) -> Decoder:
+def _spaces_decoder(strip: bool) -> decoders.Decoder:
     """Return the decoder of pieces with byte fallback."""
-    end: tuple[Decoder, ...] = (StripDecoder(" ", 1, 0),) if strip else ()
-    restore = ReplaceDecoder(Pattern(text=_SPACE), " ")
-    return SequenceDecoder((restore, ByteFallback(), Fuse(), *end))
+    end: tuple[decoders.Decoder, ...] = (decoders.StripDecoder(" ", 1, 0),) if strip else ()
+    restore = decoders.ReplaceDecoder(Pattern(text=_SPACE), " ")
+    return decoders.SequenceDecoder((restore, decoders.ByteFallback(), decoders.Fuse(), *end))
 
 
-def _cleaned(decoder: Decoder, chosen: Chosen) -> Decoder:
+def _cleaned(decoder: decoders.Decoder, chosen: Chosen) -> decoders.Decoder:
     """Return the decoder that also removes spaces before punctuation, if the folder says so."""
     if not chosen.values["clean_up_tokenization_spaces"]:
         return decoder
-    removed = ((f" {mark}", mark) for mark in (".", "?", "!", ","))
-    parts = ((f" {part}", part) for part in ("n't", "'m", "'s", "'ve", "'re"))
-    pairs = (*removed, (" ' ", "'"), *parts)
-    changes = (ReplaceDecoder(Pattern(text=written), text) for written, text in pairs)
-    return SequenceDecoder((decoder, Fuse(), *changes))
+    changes = (
+        decoders.ReplaceDecoder(Pattern(text=written.decode()), text.decode())
+        for written, text in decoders.CLEANUP
+        if written != b" do not"
+    )
+    return decoders.SequenceDecoder((decoder, decoders.Fuse(), *changes))
 
 
 def _scheme(chosen: Chosen) -> str:
     """Return which texts get a space in front."""
-    if not chosen.values["add_prefix_space"]:
-        return "never"
-    return "always" if chosen.values["legacy"] else "first"
+    with_prefix = "always" if chosen.values["legacy"] else "first"
+    return with_prefix if chosen.values["add_prefix_space"] else "never"
 
 
 def _llama(read: tuple[SentencePiece, bytes], chosen: Chosen) -> TokenizerSpec:
     model, _ = read
     prefix = chosen.values.get("add_prefix_space", True)
-    escape: Normalizer = Replace(Pattern(text=" "), _SPACE)
-    parts: dict[str, Any] = {
-        "normalizer": NormalizerSequence((*((Prepend(_SPACE),) if prefix else ()), escape))
-    }
-    if not chosen.values.get("legacy", True):
-        parts = {"pre_tokenizer": Metaspace(prepend_scheme=_scheme(chosen), split=False)}
+    if chosen.values.get("legacy", True):
+        escape = normalizers.Replace(Pattern(text=" "), _SPACE)
+        start = (normalizers.Prepend(_SPACE),) if prefix else ()
+        parts: dict[str, Any] = {"normalizer": normalizers.NormalizerSequence((*start, escape))}
+    else:
+        metaspace = pretokenizers.Metaspace(prepend_scheme=_scheme(chosen), split=False)
+        parts = {"pre_tokenizer": metaspace}
+    decoder = _spaces_decoder(prefix)
     return TokenizerSpec(
-        _of_sentencepiece(model, 0, True),
-        _known_added(model),
-        decoder=_spaces_decoder(prefix),
-        **parts,
+        _of_sentencepiece(model, 0, True), _known_added(model), decoder=decoder, **parts
     )
 
 
 def _gemma(read: tuple[SentencePiece, bytes], chosen: Chosen) -> TokenizerSpec:
     model, _ = read
-    turns = ("<start_of_turn>", "<end_of_turn>")
-    added = (
-        replace(one, special=one.special or one.content in turns) for one in _known_added(model)
-    )
     return TokenizerSpec(
         _of_sentencepiece(model, 3, True),
-        tuple(added),
-        normalizer=Replace(Pattern(text=" "), _SPACE),
-        pre_tokenizer=Split(Pattern(text=" "), "MergedWithPrevious", False),
+        _known_added(model, ("<start_of_turn>", "<end_of_turn>")),
+        normalizer=normalizers.Replace(Pattern(text=" "), _SPACE),
+        pre_tokenizer=pretokenizers.Split(Pattern(text=" "), "MergedWithPrevious", False),
         decoder=_spaces_decoder(False),
     )
 
@@ -210,14 +161,14 @@ def _t5(read: tuple[SentencePiece, bytes], chosen: Chosen) -> TokenizerSpec:
     unigram = _of_sentencepiece(model, None, False)
     assert isinstance(unigram, Unigram)
     extra = [(f"{EXTRA_ID}{n}>", 0.0) for n in reversed(range(chosen.values["extra_ids"]))]
-    changes = (Precompiled(b64encode(charsmap).decode()),) if charsmap else ()
-    spaces = Replace(Pattern(regex=" {2,}"), _SPACE)
+    changes = (normalizers.Precompiled(b64encode(charsmap).decode()),) if charsmap else ()
+    steps = (normalizers.Strip(False, True), normalizers.Replace(Pattern(regex=" {2,}"), _SPACE))
     return TokenizerSpec(
         replace(unigram, pieces=[*unigram.pieces, *extra]),
         _known_added(model),
-        normalizer=NormalizerSequence((*changes, Strip(False, True), spaces)),
-        pre_tokenizer=Metaspace(prepend_scheme=_scheme(chosen)),
-        decoder=_cleaned(MetaspaceDecoder(prepend_scheme=_scheme(chosen)), chosen),
+        normalizer=normalizers.NormalizerSequence((*changes, *steps)),
+        pre_tokenizer=pretokenizers.Metaspace(prepend_scheme=_scheme(chosen)),
+        decoder=_cleaned(decoders.MetaspaceDecoder(prepend_scheme=_scheme(chosen)), chosen),
     )
 
 
@@ -238,12 +189,12 @@ def _code_llama_listed(chosen: Chosen) -> Sequence[str]:
 
 def _byte_level(read: TokenizerSpec, chosen: Chosen) -> TokenizerSpec:
     prefix = chosen.values["add_prefix_space"]
-    return replace(read, pre_tokenizer=ByteLevelPreTokenizer(add_prefix_space=prefix))
+    return replace(read, pre_tokenizer=pretokenizers.ByteLevelPreTokenizer(add_prefix_space=prefix))
 
 
 def _qwen2(read: TokenizerSpec, chosen: Chosen) -> TokenizerSpec:
-    words = pretokenizer_from_name("qwen2", byte_level=True)
-    return replace(read, normalizer=NFC(), pre_tokenizer=words)
+    words = pretokenizers.pretokenizer_from_name("qwen2", byte_level=True)
+    return replace(read, normalizer=normalizers.NFC(), pre_tokenizer=words)
 
 
 def _bert(read: dict[str, int], chosen: Chosen) -> TokenizerSpec:
@@ -252,67 +203,47 @@ def _bert(read: dict[str, int], chosen: Chosen) -> TokenizerSpec:
         raise UsageError(f"unk_token must be in vocab.txt for this class, got {unknown}")
     return TokenizerSpec(
         WordPiece(read, unknown),
-        normalizer=BertNormalizer(
+        normalizer=normalizers.BertNormalizer(
             handle_chinese_chars=chosen.values["tokenize_chinese_chars"],
             strip_accents=chosen.values["strip_accents"],
             lowercase=chosen.values["do_lower_case"],
         ),
-        pre_tokenizer=BertPreTokenizer(),
-        decoder=_cleaned(WordPieceDecoder(), chosen),
+        pre_tokenizer=pretokenizers.BertPreTokenizer(),
+        decoder=_cleaned(decoders.WordPieceDecoder(), chosen),
     )
 
 
-def _template(
-    before: Sequence[str], after: Sequence[str], id_of: Callable[[str], int]
-) -> TemplateProcessing | None:
-    """Return a template with special tokens around each text; None: there are none."""
-    special = {name: SpecialToken(name, (id_of(name),), (name,)) for name in (*before, *after)}
-
-    def around(text: str, type_id: int) -> tuple[TemplatePiece, ...]:
-        pieces = [TemplatePiece(text=TemplateReference(text, type_id))]
-        for names, at in ((before, 0), (after, len(before) + 1)):
-            pieces[at:at] = [TemplatePiece(special=TemplateReference(n, type_id)) for n in names]
-        return tuple(pieces)
-
-    single = around("A", 0)
-    return TemplateProcessing(single, (*single, *around("B", 1)), special) if special else None
-
-
-def _bos_and_eos(chosen: Chosen, id_of: Callable[[str], int]) -> PostProcessor | None:
+def _bos_and_eos(
+    chosen: Chosen, id_of: Callable[[str], int]
+) -> postprocessors.PostProcessor | None:
     before, after = (
-        [chosen.roles[role]]
-        if chosen.values.get(f"add_{role}", False) and role in chosen.roles
-        else []
+        [chosen.roles[role]] if chosen.values.get(f"add_{role}") and role in chosen.roles else []
         for role in ("bos_token", "eos_token")
     )
-    return _template(before, after, id_of)
+    return postprocessors.template_of(before, after, id_of) if before or after else None
 
 
-def _t5_frame(chosen: Chosen, id_of: Callable[[str], int]) -> PostProcessor | None:
+def _t5_frame(chosen: Chosen, id_of: Callable[[str], int]) -> postprocessors.PostProcessor | None:
     if (eos := chosen.roles.get("eos_token")) != "</s>":
         raise UsageError(
             f"eos_token must be </s> for this class, got {eos}: transformers 4.57 ends texts with "
             "</s>, and 5 with the other one"
         )
-    return _template([], [eos], id_of)
+    return postprocessors.template_of((), (eos,), id_of)
 
 
-def _cls_and_sep(chosen: Chosen, id_of: Callable[[str], int]) -> BertProcessing:
+def _cls_and_sep(chosen: Chosen, id_of: Callable[[str], int]) -> postprocessors.BertProcessing:
     missing = [role for role in ("cls_token", "sep_token") if role not in chosen.roles]
     if missing:
         raise UsageError(f"{missing[0]} must be a token for this class, got null")
     sep, cls = (chosen.roles[role] for role in ("sep_token", "cls_token"))
-    return BertProcessing((sep, id_of(sep)), (cls, id_of(cls)))
+    return postprocessors.BertProcessing((sep, id_of(sep)), (cls, id_of(cls)))
 
 
-def _roberta_frame(chosen: Chosen, id_of: Callable[[str], int]) -> PostProcessor:
+def _roberta_frame(chosen: Chosen, id_of: Callable[[str], int]) -> postprocessors.PostProcessor:
     frame = _cls_and_sep(chosen, id_of)
     trim, prefix = chosen.values["trim_offsets"], chosen.values["add_prefix_space"]
-    return RobertaProcessing(frame.sep, frame.cls, trim, prefix)
-
-
-def _no_frame(chosen: Chosen, id_of: Callable[[str], int]) -> None:
-    return None
+    return postprocessors.RobertaProcessing(frame.sep, frame.cls, trim, prefix)
 
 
 def _roles(**tokens: str) -> dict[str, str]:
@@ -326,21 +257,11 @@ _CODE_LLAMA = {
 _LLAMA = PublishedClass(
     SENTENCEPIECE,
     (
-        *(
-            "arcee",
-            "aria",
-            "chameleon",
-            "code_llama",
-            "colpali",
-            "deepseek_v2",
-            "deepseek_v3",
-            "deepseek_vl",
-        ),
-        *("deepseek_vl_hybrid", "diffllama", "ernie4_5", "ernie4_5_moe", "idefics", "idefics2"),
-        *("idefics3", "jamba", "janus", "jetmoe", "llama", "llama4", "llama4_text", "llava"),
-        *("llava_next", "llava_next_video", "llava_onevision", "ministral", "mistral", "mistral3"),
-        *("mixtral", "mllama", "paligemma", "persimmon", "phi3", "phimoe", "video_llava"),
-        *("vipllava", "zamba", "zamba2"),
+        "arcee aria chameleon code_llama colpali deepseek_v2 deepseek_v3 deepseek_vl "
+        "deepseek_vl_hybrid diffllama ernie4_5 ernie4_5_moe idefics idefics2 idefics3 jamba "
+        "janus jetmoe llama llama4 llama4_text llava llava_next llava_next_video "
+        "llava_onevision ministral mistral mistral3 mixtral mllama paligemma persimmon phi3 "
+        "phimoe video_llava vipllava zamba zamba2"
     ),
     _roles(bos="<s>", eos="</s>", unk="<unk>"),
     {"add_bos_token": True, "add_eos_token": False, "add_prefix_space": True, "legacy": True},
@@ -349,10 +270,7 @@ _LLAMA = PublishedClass(
 )
 _T5 = PublishedClass(
     SENTENCEPIECE,
-    (
-        *("longt5", "mt5", "musicgen", "musicgen_melody", "pix2struct", "switch_transformers"),
-        *("t5", "umt5"),
-    ),
+    "longt5 mt5 musicgen musicgen_melody pix2struct switch_transformers t5 umt5",
     _roles(eos="</s>", unk="<unk>", pad="<pad>"),
     {"extra_ids": 100, "add_prefix_space": True, "legacy": True, **_CLEAN_UP},
     _t5,
@@ -363,9 +281,9 @@ _T5 = PublishedClass(
 _GPT2 = PublishedClass(
     VOCAB_AND_MERGES,
     (
-        *("blip-2", "dbrx", "emu3", "exaone4", "flex_olmo", "gpt2", "gpt_bigcode", "gpt_neo"),
-        *("gptj", "granite", "granitemoe", "granitemoehybrid", "granitemoeshared"),
-        *("instructblip", "instructblipvideo", "minimax", "olmo3", "opt", "starcoder2"),
+        "blip-2 dbrx emu3 exaone4 flex_olmo gpt2 gpt_bigcode gpt_neo gptj granite granitemoe "
+        "granitemoehybrid granitemoeshared instructblip instructblipvideo minimax olmo3 opt "
+        "starcoder2"
     ),
     _roles(bos=_END, eos=_END, unk=_END),
     {"add_prefix_space": False, "add_bos_token": False},
@@ -375,10 +293,7 @@ _GPT2 = PublishedClass(
 )
 _ROBERTA = PublishedClass(
     VOCAB_AND_MERGES,
-    (
-        *("bridgetower", "clap", "data2vec-text", "ibert", "mega", "mra", "roberta"),
-        "roberta-prelayernorm",
-    ),
+    "bridgetower clap data2vec-text ibert mega mra roberta roberta-prelayernorm",
     _roles(bos="<s>", eos="</s>", unk="<unk>", sep="</s>", pad="<pad>", cls="<s>", mask="<mask>"),
     {"add_prefix_space": False, "trim_offsets": True},
     _byte_level,
@@ -389,9 +304,8 @@ _ROBERTA = PublishedClass(
 _BERT = PublishedClass(
     VOCAB_TXT,
     (
-        *("align", "bark", "bert", "blip", "bros", "chinese_clip", "ernie", "git"),
-        *("grounding-dino", "megatron-bert", "mm-grounding-dino", "nezha", "qdqbert", "tvp"),
-        *("vilt", "visual_bert"),
+        "align bark bert blip bros chinese_clip ernie git grounding-dino megatron-bert "
+        "mm-grounding-dino nezha qdqbert tvp vilt visual_bert"
     ),
     _roles(unk="[UNK]", sep="[SEP]", pad="[PAD]", cls="[CLS]", mask="[MASK]"),
     {"do_lower_case": True, "strip_accents": None, "tokenize_chinese_chars": True, **_CLEAN_UP},
@@ -404,7 +318,7 @@ CLASSES: dict[str, PublishedClass] = {
     "LlamaTokenizer": _LLAMA,
     "CodeLlamaTokenizer": replace(
         _LLAMA,
-        model_types=(),
+        model_types="",
         settings={"add_bos_token": True, "add_eos_token": False, "fill_token": None, **_CODE_LLAMA},
         fixed={"add_prefix_space": True},
         listed=_code_llama_listed,
@@ -412,8 +326,8 @@ CLASSES: dict[str, PublishedClass] = {
     "GemmaTokenizer": PublishedClass(
         SENTENCEPIECE,
         (
-            *("gemma", "gemma2", "gemma3", "gemma3_text", "gemma3n", "gemma3n_text"),
-            *("recurrent_gemma", "shieldgemma2", "siglip2", "t5gemma"),
+            "gemma gemma2 gemma3 gemma3_text gemma3n gemma3n_text recurrent_gemma shieldgemma2 "
+            "siglip2 t5gemma"
         ),
         _roles(bos="<bos>", eos="<eos>", unk="<unk>", pad="<pad>"),
         {"add_bos_token": True, "add_eos_token": False},
@@ -423,30 +337,29 @@ CLASSES: dict[str, PublishedClass] = {
     "T5Tokenizer": _T5,
     "GPT2Tokenizer": _GPT2,
     "RobertaTokenizer": _ROBERTA,
-    "BartTokenizer": replace(_ROBERTA, model_types=("bart",)),
-    "LEDTokenizer": replace(_ROBERTA, model_types=("led",)),
-    "LongformerTokenizer": replace(_ROBERTA, model_types=("longformer",)),
+    "BartTokenizer": replace(_ROBERTA, model_types="bart"),
+    "LEDTokenizer": replace(_ROBERTA, model_types="led"),
+    "LongformerTokenizer": replace(_ROBERTA, model_types="longformer"),
     "Qwen2Tokenizer": PublishedClass(
         VOCAB_AND_MERGES,
         (
-            *("colqwen2", "internvl", "qwen2", "qwen2_5_omni", "qwen2_5_vl", "qwen2_audio"),
-            *("qwen2_moe", "qwen2_vl", "qwen3", "qwen3_moe", "qwen3_next", "qwen3_omni_moe"),
-            *("qwen3_vl", "qwen3_vl_moe"),
+            "colqwen2 internvl qwen2 qwen2_5_omni qwen2_5_vl qwen2_audio qwen2_moe qwen2_vl qwen3 "
+            "qwen3_moe qwen3_next qwen3_omni_moe qwen3_vl qwen3_vl_moe"
         ),
         _roles(eos=_END, unk=_END, pad=_END),
         {},
         _qwen2,
-        _no_frame,
+        lambda chosen, id_of: None,
         fixed={"add_prefix_space": False, **_ADD},
     ),
     "BertTokenizer": _BERT,
-    "DistilBertTokenizer": replace(_BERT, model_types=("distilbert",)),
-    "ElectraTokenizer": replace(_BERT, model_types=("electra",)),
-    "ConvBertTokenizer": replace(_BERT, model_types=("convbert",)),
-    "MobileBertTokenizer": replace(_BERT, model_types=("mobilebert",)),
+    "DistilBertTokenizer": replace(_BERT, model_types="distilbert"),
+    "ElectraTokenizer": replace(_BERT, model_types="electra"),
+    "ConvBertTokenizer": replace(_BERT, model_types="convbert"),
+    "MobileBertTokenizer": replace(_BERT, model_types="mobilebert"),
     "MPNetTokenizer": replace(
         _BERT,
-        model_types=("mpnet",),
+        model_types="mpnet",
         roles={**_ROBERTA.roles, "unk_token": "[UNK]"},
         fixed={**_ADD, "do_basic_tokenize": True},
         strips_left=("mask_token",),

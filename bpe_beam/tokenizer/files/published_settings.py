@@ -97,7 +97,8 @@ class FolderSettings:
             kind = CLASSES.get(name.string().removesuffix("Fast"))
         elif (name := model.field("model_type")).value is not None:
             model_type = name.string()
-            kind = next((one for one in CLASSES.values() if model_type in one.model_types), None)
+            of_type = (one for one in CLASSES.values() if model_type in one.model_types.split())
+            kind = next(of_type, None)
         else:
             return None if files == SENTENCEPIECE else _first_class(files)
         if kind is None or kind.files != files:

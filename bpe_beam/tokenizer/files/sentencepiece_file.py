@@ -9,7 +9,7 @@ import struct
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from itertools import count, groupby, pairwise
+from itertools import chain, count, groupby, pairwise
 from typing import Any, NoReturn, TypeAlias
 
 from msgspec import Struct
@@ -17,24 +17,9 @@ from msgspec.structs import asdict, replace
 
 from bpe_beam import _native
 from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer.components import decoders, normalizers
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
-from bpe_beam.tokenizer.components.decoders import (
-    ByteFallback,
-    Decoder,
-    Fuse,
-    ReplaceDecoder,
-    SentencePieceDecoder,
-    SequenceDecoder,
-    StripDecoder,
-)
 from bpe_beam.tokenizer.components.models import BPE, PIECE_KINDS, ErrorLocation, SentencePiece
-from bpe_beam.tokenizer.components.normalizers import (
-    Normalizer,
-    NormalizerSequence,
-    Prepend,
-    Replace,
-    SentencePieceNormalizer,
-)
 from bpe_beam.tokenizer.components.patterns import Pattern
 from bpe_beam.tokenizer.files.foreign_files import explained
 from bpe_beam.tokenizer.spec import TokenizerSpec
@@ -75,7 +60,13 @@ _PIECES = ErrorLocation(setting=lambda name: "pieces" if name == "vocab" else na
 def read(data: bytes, source: str) -> TokenizerSpec:
     """Return the tokenizer in a `.model` file."""
     with explained(data, source, ".model"):
-        return _read(data, source)
+        model, settings = _read_model(data, source)
+        try:
+            spec = _spec_of(model, settings)
+            spec.check(_PIECES)
+        except UsageError as error:
+            raise UsageError(f"{source}: {error}") from None
+    return spec
 
 
 def read_pieces(data: bytes, source: str) -> tuple[SentencePiece, bytes]:
@@ -83,17 +74,6 @@ def read_pieces(data: bytes, source: str) -> tuple[SentencePiece, bytes]:
     with explained(data, source, ".model"):
         model, settings = _read_model(data, source)
     return model, _charsmap(settings)
-
-
-def _read(data: bytes, source: str) -> TokenizerSpec:
-    """Return the tokenizer in a `.model` file, whatever other file it may be."""
-    model, settings = _read_model(data, source)
-    try:
-        spec = _spec_of(model, settings)
-        spec.check(_PIECES)
-    except UsageError as error:
-        raise UsageError(f"{source}: {error}") from None
-    return spec
 
 
 def _read_model(data: bytes, source: str) -> tuple[SentencePiece, dict[str, Any]]:
@@ -162,12 +142,12 @@ def _spec_of(model: SentencePiece, settings: dict[str, Any]) -> TokenizerSpec:
     return TokenizerSpec(
         model,
         tuple(AddedToken(token_id, token) for token, token_id in control.items()),
-        normalizer=SentencePieceNormalizer(
+        normalizer=normalizers.SentencePieceNormalizer(
             b64encode(charsmap).decode(),
             **asdict(rules),
             user_defined_symbols=tuple(model.of_kind("user_defined")),
         ),
-        decoder=SentencePieceDecoder(
+        decoder=decoders.SentencePieceDecoder(
             strip_first="all" if rules.remove_extra_whitespaces else strip,
             byte_fallback=model.byte_fallback,
             control=tuple(control),
@@ -190,24 +170,17 @@ def _hugging_face_spec(model: SentencePiece, add_dummy_prefix: bool) -> Tokenize
     if merges is None:
         return None
     special = model.of_kind("control", "unknown")
-    escape = Replace(Pattern(text=" "), ESCAPED_SPACE)
-    restore = ReplaceDecoder(Pattern(text=ESCAPED_SPACE), " ")
-    if add_dummy_prefix:
-        normalizer: Normalizer = NormalizerSequence((Prepend(ESCAPED_SPACE), escape))
-        end: tuple[Decoder, ...] = (Fuse(), StripDecoder(" ", 1, 0))
-    else:
-        normalizer, end = escape, (Fuse(),)
+    escape = normalizers.Replace(Pattern(text=" "), ESCAPED_SPACE)
+    restore = decoders.ReplaceDecoder(Pattern(text=ESCAPED_SPACE), " ")
+    normalizer = normalizers.NormalizerSequence((normalizers.Prepend(ESCAPED_SPACE), escape))
+    strip = (decoders.StripDecoder(" ", 1, 0),) if add_dummy_prefix else ()
     return TokenizerSpec(
-        BPE(
-            model.vocab,
-            merges,
-            unk_token=unknown,
-            fuse_unk=True,
-            byte_fallback=model.byte_fallback,
-        ),
+        BPE(model.vocab, merges, unknown, fuse_unk=True, byte_fallback=model.byte_fallback),
         tuple(AddedToken(token_id, token) for token, token_id in special.items()),
-        normalizer=normalizer,
-        decoder=SequenceDecoder((restore, ByteFallback(), *end)),
+        normalizer=normalizer if add_dummy_prefix else escape,
+        decoder=decoders.SequenceDecoder(
+            (restore, decoders.ByteFallback(), decoders.Fuse(), *strip)
+        ),
     )
 
 
@@ -219,7 +192,8 @@ def merges_of(model: SentencePiece) -> list[tuple[str, str]] | None:
     normal = model.of_kind("normal")
     by_falling_score = groupby(model.by_falling_score(), lambda text: model.pieces[normal[text]][1])
     groups = [list(group) for _, group in by_falling_score]
-    holders = Counter(character for piece in normal for character in _doubled(piece))
+    doubled = ({one for one, other in pairwise(piece) if one == other} for piece in normal)
+    holders = Counter(chain.from_iterable(doubled))  # pieces with a character twice in a row
     for group in groups:
         runs = set("".join(group))
         if len(group) > 1 and (len(runs) > 1 or holders[runs.pop()] > len(group)):
@@ -241,11 +215,6 @@ def merges_of(model: SentencePiece) -> list[tuple[str, str]] | None:
         elif split := splits.get(next(numbers)):
             merges.append((split[0].decode(), split[1].decode()))
     return merges
-
-
-def _doubled(piece: str) -> set[str]:
-    """Return the characters that a piece has twice in a row."""
-    return {one for one, other in pairwise(piece) if one == other}
 
 
 def _merges_of_runs(group: list[str], normal: Collection[str]) -> list[tuple[str, str]]:
@@ -280,14 +249,7 @@ def _read_piece(message: _Reader) -> tuple[str, float, str]:
 
 
 class _Reader(Struct, frozen=True):
-    """The bytes of a message or a text in a file.
-
-    Attributes:
-        data: The whole file.
-        source: The name of the file in messages.
-        start: The position of the first byte.
-        end: The position after the last one.
-    """
+    """The bytes of a message or a text, from `start` to `end` of a whole file."""
 
     data: bytes
     source: str

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import struct
 from base64 import b64decode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 from msgspec.structs import asdict
 
 from bpe_beam.errors import UsageError, require
 from bpe_beam.messages import shortened
+from bpe_beam.tokenizer.components import normalizers
 from bpe_beam.tokenizer.components.models import (
     BPE,
     PIECE_KINDS,
@@ -23,29 +24,9 @@ from bpe_beam.tokenizer.components.models import (
     SentencePiece,
     byte_token,
 )
-from bpe_beam.tokenizer.components.normalizers import (
-    Normalizer,
-    NormalizerSequence,
-    Prepend,
-    Replace,
-    SentencePieceNormalizer,
-)
 from bpe_beam.tokenizer.components.patterns import Pattern
 from bpe_beam.tokenizer.components.pretokenizers import Metaspace
-from bpe_beam.tokenizer.files.sentencepiece_file import (
-    ALGORITHMS,
-    BYTES,
-    ESCAPED_SPACE,
-    FOUR_BYTES,
-    MODEL,
-    NORMALIZER,
-    ONLY_ESCAPED,
-    PIECE,
-    TRAINER,
-    VARINT,
-    Fields,
-    merges_of,
-)
+from bpe_beam.tokenizer.files import sentencepiece_file as reading
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
 SENTENCEPIECE_FILE = "tokenizer.model"
@@ -54,17 +35,16 @@ SENTENCEPIECE_FILE = "tokenizer.model"
 ROLES = ("bos_token", "eos_token", "pad_token")
 """The roles of control symbols that a file can name."""
 
-_TRAINER: Fields = {
-    **TRAINER,
-    4: ("vocab_size", VARINT),
-    45: ("unk_piece", BYTES),
-    46: ("bos_piece", BYTES),
-    47: ("eos_piece", BYTES),
-    48: ("pad_piece", BYTES),
+_TRAINER: reading.Fields = {
+    **reading.TRAINER,
+    4: ("vocab_size", reading.VARINT),
+    45: ("unk_piece", reading.BYTES),
+    46: ("bos_piece", reading.BYTES),
+    47: ("eos_piece", reading.BYTES),
+    48: ("pad_piece", reading.BYTES),
 }
-_PREFIX = Prepend(ESCAPED_SPACE)
-_ESCAPE = Replace(Pattern(text=" "), ESCAPED_SPACE)
-_Value: TypeAlias = bool | int | float | bytes | str
+_PREFIX = normalizers.Prepend(reading.ESCAPED_SPACE)
+_ESCAPE = normalizers.Replace(Pattern(text=" "), reading.ESCAPED_SPACE)
 
 
 def write(spec: TokenizerSpec, roles: Mapping[str, str] = MappingProxyType({})) -> bytes:
@@ -92,17 +72,15 @@ def _file_as_read(spec: TokenizerSpec, model: SentencePiece, names: Mapping[str,
     control = {token.content: token.id for token in spec.added_tokens if token.special}
     kept = getattr(normalizer, "user_defined_symbols", None) == (*model.of_kind("user_defined"),)
     if (
-        not isinstance(normalizer, SentencePieceNormalizer)
+        not isinstance(normalizer, normalizers.SentencePieceNormalizer)
         or spec.pre_tokenizer is not None
         or (len(control) < len(spec.added_tokens) or control != model.of_kind("control"))
         or not kept
     ):
         _refuse("its model is one of SentencePiece, but its other parts are not")
-    rules = asdict(normalizer)
-    del rules["user_defined_symbols"]
-    charsmap = b64decode(rules.pop("precompiled_charsmap"))
+    charsmap = b64decode(normalizer.precompiled_charsmap)
     settings = {**names} if surface is None else {**names, "unk_surface": surface}
-    return _file(model, settings, {**rules, "precompiled_charsmap": charsmap})
+    return _file(model, settings, asdict(normalizer) | {"precompiled_charsmap": charsmap})
 
 
 def _file_of_merges(spec: TokenizerSpec, model: BPE, names: Mapping[str, str]) -> bytes:
@@ -114,7 +92,7 @@ def _file_of_merges(spec: TokenizerSpec, model: BPE, names: Mapping[str, str]) -
     merges = sorted(ranks, key=ranks.__getitem__)
     tokens = [*dict.fromkeys(left + right for left, right in merges)]
     if getattr(spec.pre_tokenizer, "split", False):
-        joined = next((token for token in tokens if ESCAPED_SPACE in token[1:]), None)
+        joined = next((token for token in tokens if reading.ESCAPED_SPACE in token[1:]), None)
         if joined is not None:
             _refuse(f"its pre-tokenizer splits {shortened(joined)}, and SentencePiece would not")
     pieces = _scored(spec, model, {token: -1.0 - number for number, token in enumerate(tokens)})
@@ -126,26 +104,24 @@ def _file_of_merges(spec: TokenizerSpec, model: BPE, names: Mapping[str, str]) -
         pieces = _scored(spec, model, _scores_of_runs(tokens))
         if _difference(pieces, merges) is not None:
             _refuse(why)
-    rules = asdict(ONLY_ESCAPED) | {"add_dummy_prefix": add_dummy_prefix}
+    rules = asdict(reading.ONLY_ESCAPED) | {"add_dummy_prefix": add_dummy_prefix}
     return _file(pieces, names, rules)
 
 
 def _adds_dummy_prefix(spec: TokenizerSpec) -> bool:
     """Return whether a space is added before each text; refuse all other changes of the text."""
     normalizer, splitting = spec.normalizer, spec.pre_tokenizer
-    steps: tuple[Normalizer, ...] = () if normalizer is None else (normalizer,)
-    if isinstance(normalizer, NormalizerSequence):
+    steps: tuple[normalizers.Normalizer, ...] = () if normalizer is None else (normalizer,)
+    if isinstance(normalizer, normalizers.NormalizerSequence):
         steps = normalizer.normalizers
-    if any(step not in (_PREFIX, _ESCAPE) for step in steps) or len(set(map(type, steps))) < len(
-        steps
-    ):
+    if steps not in ((), (_PREFIX,), (_ESCAPE,), (_PREFIX, _ESCAPE), (_ESCAPE, _PREFIX)):
         _refuse(
             "its normalizer must be dummy_prefix or none, since SentencePiece has replacements of "
             "its own"
         )
     if splitting is None and _ESCAPE in steps:
         return _PREFIX in steps
-    if not isinstance(splitting, Metaspace) or splitting.replacement != ESCAPED_SPACE:
+    if not isinstance(splitting, Metaspace) or splitting.replacement != reading.ESCAPED_SPACE:
         _refuse("its pre-tokenizer must be metaspace: SentencePiece writes each space as U+2581")
     if _PREFIX not in steps and splitting.prepend_scheme != "never":
         _refuse(
@@ -167,17 +143,17 @@ def _check_settings(spec: TokenizerSpec, model: BPE) -> None:
     for name in ("continuing_subword_prefix", "end_of_word_suffix", "ignore_merges"):
         if getattr(model, name):
             _refuse(f"SentencePiece has no {name}")
-    if ESCAPED_SPACE not in model.vocab:
+    if reading.ESCAPED_SPACE not in model.vocab:
         _refuse("U+2581, as which spaces are written, is not in its vocabulary")
     for token in spec.added_tokens:
+        name = f"its added token {shortened(token.content)}"
         if token.single_word or token.lstrip or token.rstrip:
-            _refuse(f"its added token {shortened(token.content)} has single_word, lstrip or rstrip")
-    plain = next((token.content for token in spec.added_tokens if not token.special), None)
-    if plain is not None:
-        _refuse(
-            f"its added token {shortened(plain)} is not special: SentencePiece normalizes the text "
-            "around such a token in another way"
-        )
+            _refuse(f"{name} has single_word, lstrip or rstrip")
+        if not token.special:
+            _refuse(
+                f"{name} is not special: SentencePiece normalizes the text around such a token in "
+                "another way"
+            )
 
 
 def _scored(spec: TokenizerSpec, model: BPE, scores: Mapping[str, float]) -> SentencePiece:
@@ -227,7 +203,7 @@ def _difference(pieces: SentencePiece, merges: list[tuple[str, str]]) -> str | N
     A token's later merges may be missing. The reader has proved that the characters of a text never
     become the two tokens of such a merge side by side, when its turn comes or later.
     """
-    pairs = merges_of(pieces)
+    pairs = reading.merges_of(pieces)
     if pairs is None:
         return "by scores, a token would be made otherwise than by its merges in some texts"
     known, made = set(pairs), set()
@@ -243,11 +219,12 @@ def _difference(pieces: SentencePiece, merges: list[tuple[str, str]]) -> str | N
     return None
 
 
-def _file(model: SentencePiece, names: Mapping[str, str], rules: Mapping[str, _Value]) -> bytes:
+def _file(model: SentencePiece, names: Mapping[str, str], rules: Mapping[str, Any]) -> bytes:
     """Return the bytes of a file."""
-    numbers = {name: number for number, name in ALGORITHMS.items()}
+    numbers = {name: number for number, name in reading.ALGORITHMS.items()}
+    kinds = {kind: number for number, kind in enumerate(PIECE_KINDS, start=1)}
     (unknown,) = model.of_kind("unknown")
-    settings: dict[str, _Value] = {
+    settings = {
         "model_type": numbers[model.algorithm],
         "vocab_size": len(model.pieces),
         "byte_fallback": model.byte_fallback,
@@ -255,42 +232,36 @@ def _file(model: SentencePiece, names: Mapping[str, str], rules: Mapping[str, _V
         **names,
         **rules,
     }
-    parts: list[tuple[str, _Value]] = [
-        ("pieces", _message(PIECE, {"piece": text, "score": score, "type": _number(kind)}))
+    pieces = [
+        _message(reading.PIECE, {"piece": text, "score": score, "type": kinds[kind]})
         for text, score, kind in model.pieces
     ]
-    parts.append(("trainer_spec", _message(_TRAINER, settings)))
-    parts.append(("normalizer_spec", _message(NORMALIZER, settings)))
-    return b"".join(_fields(MODEL, parts))
+    messages = {
+        "pieces": pieces,
+        "trainer_spec": _message(_TRAINER, settings),
+        "normalizer_spec": _message(reading.NORMALIZER, settings),
+    }
+    return _message(reading.MODEL, messages)
 
 
-def _number(kind: str) -> int:
-    return PIECE_KINDS.index(kind) + 1
+def _message(fields: reading.Fields, values: Mapping[str, Any]) -> bytes:
+    """Return a message of the values that it has fields for, in the order of the fields.
 
-
-def _message(fields: Fields, values: Mapping[str, _Value]) -> bytes:
-    """Return a message with those values that it has fields for, in the order of the fields."""
-    named = ((name, values[name]) for _, (name, _) in sorted(fields.items()) if name in values)
-    return b"".join(_fields(fields, named))
-
-
-def _fields(fields: Fields, values: Iterable[tuple[str, _Value]]) -> Iterator[bytes]:
-    """Yield the bytes of each value of a message."""
-    numbers = {name: (number, kind) for number, (name, kind) in fields.items()}
-    for name, value in values:
-        number, kind = numbers[name]
-        yield _varint(number << 3 | kind)
-        if kind == FOUR_BYTES:
-            assert isinstance(value, float)
-            yield struct.pack("<f", value)
-        elif kind == VARINT:
-            assert isinstance(value, int)
-            yield _varint(value)
-        else:
-            assert kind == BYTES
-            data = value.encode() if isinstance(value, str) else value
-            assert isinstance(data, bytes)
-            yield _varint(len(data)) + data
+    A list is a field that is repeated.
+    """
+    parts: list[bytes] = []
+    for number, (name, kind) in sorted(fields.items()):
+        value = values.get(name, [])
+        for one in value if isinstance(value, list) else [value]:
+            parts.append(_varint(number << 3 | kind))
+            if kind == reading.FOUR_BYTES:
+                parts.append(struct.pack("<f", one))
+            elif kind == reading.VARINT:
+                parts.append(_varint(one))
+            else:
+                data = one.encode() if isinstance(one, str) else one
+                parts += [_varint(len(data)), data]
+    return b"".join(parts)
 
 
 def _varint(number: int) -> bytes:

@@ -17,7 +17,7 @@ WITHOUT_EFFECT = {"fill_token"}  # of which no text is made here
 
 
 def test_no_model_type_has_two_classes() -> None:
-    counts = Counter(one for kind in CLASSES.values() for one in kind.model_types)
+    counts = Counter(one for kind in CLASSES.values() for one in kind.model_types.split())
     assert set(counts.values()) == {1}
 
 
