@@ -15,18 +15,11 @@ from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.files.json_node import MAX_FILE_BYTES
 
 FileKind: TypeAlias = Literal[
-    "tokenizer.json",
-    ".tiktoken",
-    ".model",
-    "tekken.json",
-    "vocab.json",
-    "merges.txt",
-    "vocab.txt",
-    "tokenizer_config.json",
-]
+    "tokenizer.json", ".tiktoken", ".model", "tekken.json", "vocab.json", "merges.txt",
+    "vocab.txt", "tokenizer_config.json",
+]  # fmt: skip
 
 _TIKTOKEN_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} [0-9]+\r?\n?")
-_BESIDE = "give the tokenizer.json that is published next to it"
 _GIVE = "give the tokenizer.json of the same model, or the folder that has it"
 _WEIGHTS = f"which has no tokenizer: {_GIVE}"
 _DECOMPRESS = "decompress it first"
@@ -36,10 +29,7 @@ _BY_BEGINNING = {
     b"\xfd7zXZ\0": f"this file is compressed by xz: {_DECOMPRESS}",
     b"BZh": f"this file is compressed by bzip2: {_DECOMPRESS}",
     b"GGUF": f"this is a GGUF file of llama.cpp, whose tokenizer is not read: {_GIVE}",
-    b"\x80\x02": f"this is a pickle of Python, {_WEIGHTS}",
-    b"\x80\x03": f"this is a pickle of Python, {_WEIGHTS}",
-    b"\x80\x04": f"this is a pickle of Python, {_WEIGHTS}",
-    b"\x80\x05": f"this is a pickle of Python, {_WEIGHTS}",
+    **{bytes([0x80, n]): f"this is a pickle of Python, {_WEIGHTS}" for n in range(2, 6)},
     b"\xef\xbb\xbf": "the file begins with a byte order mark: save it as UTF-8 without one",
     b"\xff\xfe": "this is UTF-16: save it as UTF-8",
     b"\xfe\xff": "this is UTF-16: save it as UTF-8",
@@ -47,6 +37,10 @@ _BY_BEGINNING = {
     b"\x89HDF": f"this is an HDF5 file, {_WEIGHTS}",
 }
 _HTML = re.compile(rb"\s*(<!--.*?-->\s*)?<(!doctype html|html)\b", re.IGNORECASE | re.DOTALL)
+_HALF = (
+    "the half of a tokenizer: read it in Python with "
+    "Tokenizer.from_vocab_and_merges(vocab, merges), and save() it as a tokenizer.json"
+)
 _REMEDIES: dict[FileKind, str] = {
     "tokenizer.json": "read it with Tokenizer.from_file(path)",
     ".tiktoken": (
@@ -55,16 +49,10 @@ _REMEDIES: dict[FileKind, str] = {
     ),
     ".model": "read it with Tokenizer.from_sentencepiece(path)",
     "tekken.json": "read it with Tokenizer.from_tekken(path)",
-    "vocab.json": (
-        "the half of a tokenizer: read it in Python with "
-        "Tokenizer.from_vocab_and_merges(vocab, merges), and save() it as a tokenizer.json"
-    ),
-    "merges.txt": (
-        "the half of a tokenizer: read it in Python with "
-        "Tokenizer.from_vocab_and_merges(vocab, merges), and save() it as a tokenizer.json"
-    ),
+    "vocab.json": _HALF,
+    "merges.txt": _HALF,
     "vocab.txt": "give its folder instead, where its settings are, too",
-    "tokenizer_config.json": _BESIDE,
+    "tokenizer_config.json": "give the tokenizer.json that is published next to it",
 }
 _NAMES: dict[FileKind, str] = {
     ".tiktoken": "a .tiktoken file",

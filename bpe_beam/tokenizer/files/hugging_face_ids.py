@@ -19,8 +19,6 @@ from bpe_beam.tokenizer.components.pretokenizers import PreTokenizer
 from bpe_beam.tokenizer.encoding.native_encoder import pipeline_of
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
-_BYTE_TOKEN = re.compile(r"<0x[0-9A-F]{2}>")
-
 
 def with_added_in_vocabulary(spec: TokenizerSpec) -> TokenizerSpec:
     """Return the same tokenizer, whose added tokens keep their ids in Hugging Face's libraries.
@@ -57,8 +55,7 @@ def file_warning(spec: TokenizerSpec) -> str | None:
             "the tokenizer.json is for bpe-beam alone: Hugging Face's libraries have no parts that "
             "encode all texts as this SentencePiece model does; give other programs the .model file"
         )
-    why = why_renumbered(spec)
-    if why is None:
+    if (why := why_renumbered(spec)) is None:
         return None
     return f"the tokenizer.json is for bpe-beam alone; read by Hugging Face's libraries, {why}"
 
@@ -96,7 +93,7 @@ def _is_unreachable(spec: TokenizerSpec, model: BPE, token: AddedToken) -> bool:
     text = token.content
     if model.continuing_subword_prefix or model.end_of_word_suffix or len(text) == 1:
         return False
-    if model.byte_fallback and _BYTE_TOKEN.fullmatch(text):
+    if model.byte_fallback and re.fullmatch(r"<0x[0-9A-F]{2}>", text):
         return False
     if not model.ignore_merges:
         return True

@@ -65,6 +65,14 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
+def decoded(data: bytes, source: str) -> str:
+    """Return the text of a file, which must be UTF-8."""
+    try:
+        return str(data, "utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{source}: byte {error.start}: not UTF-8: {error.reason}") from None
+
+
 def parse(data: bytes | str, source: str) -> Any:
     """Return the value of JSON that may be hostile."""
     if len(data) > MAX_FILE_BYTES:
@@ -74,11 +82,9 @@ def parse(data: bytes | str, source: str) -> Any:
     if value is not NotImplemented:
         return value
     # The native reader returns no reason; Python's has all, and is slow.
+    text = data if isinstance(data, str) else decoded(data, source)
     try:
-        text = data if isinstance(data, str) else str(data, "utf-8")
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant)
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{source}: byte {error.start}: not UTF-8: {error.reason}") from None
     except json.JSONDecodeError as error:
         raise UsageError(
             f"{source}: line {error.lineno}, column {error.colno}: not JSON: {error.msg}"
@@ -93,25 +99,18 @@ def parse(data: bytes | str, source: str) -> Any:
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A value in a JSON file with its path; its methods raise UsageError with both.
+    """A value in a JSON file with its path; its methods raise UsageError with both."""
 
-    Attributes:
-        source: The name of the file in messages.
-        path: The JSON path from the root.
-        value: The value; None for an optional key that the file does not have.
-    """
-
-    source: str
-    path: str
-    value: Any
+    source: str  # the name of the file in messages
+    path: str  # from the root
+    value: Any  # None for an optional key that the file does not have
 
     def refuse(self, why: str) -> NoReturn:
         """Raise UsageError for this value."""
-        path = self.path
-        if len(path) > _SHOWN_PATH:
-            path = f"{path[: _SHOWN_PATH // 2]}...{path[-_SHOWN_PATH // 2 :]}"
-        location = f"{self.source}: {path}" if path else self.source
-        raise UsageError(f"{location}: {why}")
+        path = f"{self.path}: " if self.path else ""
+        if len(self.path) > _SHOWN_PATH:
+            path = f"{self.path[: _SHOWN_PATH // 2]}...{self.path[-_SHOWN_PATH // 2 :]}: "
+        raise UsageError(f"{self.source}: {path}{why}")
 
     def refuse_malformed(self) -> None:
         """Refuse a repeated key, and a lone surrogate, which UTF-8 cannot represent."""

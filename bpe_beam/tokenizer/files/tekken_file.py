@@ -62,7 +62,6 @@ def read(data: bytes, source: str) -> TokenizerSpec:
         root = Node(source, "", parse(data, source))
         root.object()
         config_node = root.field("config")
-        config_node.object()
         config = config_node.convert(_Config)
     specials, size = config.default_num_special_tokens, config.default_vocab_size
     vocab = root.field("vocab")
@@ -92,7 +91,6 @@ def read(data: bytes, source: str) -> TokenizerSpec:
 
 def _read_token(row: Node, rank: int) -> bytes:
     """Return the bytes of a token, which must have a rank."""
-    row.object()
     token = row.convert(_Token)
     try:
         data = b64decode(token.token_bytes, validate=True)
@@ -113,16 +111,15 @@ def _special_tokens(listed: Node, number: int) -> dict[str, int]:
         texts = [_read_special(row, rank) for rank, row in enumerate(listed.items())]
     if number > _MAX_SPECIAL_TOKENS:
         listed.refuse(f"must be at most {_MAX_SPECIAL_TOKENS:,} tokens, got {number:,}")
-    listed_count = len(texts)
-    texts += (f"<SPECIAL_{rank}>" for rank in range(listed_count, number))
-    if listed_count > number or len(set(texts)) < len(texts):
-        listed.refuse(f"must be at most {number:,} different tokens, got {listed_count:,}")
-    return {text: rank for rank, text in enumerate(texts)}
+    more = [f"<SPECIAL_{rank}>" for rank in range(len(texts), number)]
+    ids = {text: rank for rank, text in enumerate([*texts, *more])}
+    if len(texts) > number or len(ids) < number:
+        listed.refuse(f"must be at most {number:,} different tokens, got {len(texts):,}")
+    return ids
 
 
 def _read_special(row: Node, rank: int) -> str:
     """Return the text of a special token, which must have a rank."""
-    row.object()
     token = row.convert(_Special)
     if token.rank != rank:
         row.refuse(f"rank must be {rank}, got {shortened(token.rank)}")

@@ -11,6 +11,7 @@ import binascii
 import hashlib
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import NoReturn
 
 from msgspec.structs import replace
 
@@ -98,27 +99,25 @@ def write(spec: TokenizerSpec) -> bytes:
     """Return a byte-level BPE tokenizer as a `.tiktoken` file, without its special tokens."""
     model = spec.model
     if not isinstance(model, BPE) or not spec.model_reads_bytes or spec.normalizer is not None:
-        raise UsageError(
-            ".tiktoken: can only represent byte-level BPE without normalizer; save this tokenizer "
-            "as tokenizer.json"
-        )
+        _refuse("can only represent byte-level BPE without normalizer")
     _check_splitting(spec.pre_tokenizer)
     _check_added_tokens(spec, model)
     added = {token.content for token in spec.added_tokens}
     vocab = {token: rank for token, rank in model.vocab.items() if token not in added}
     other = next((token for token in vocab if not byte_level.is_byte_level(token)), None)
     if other is not None:
-        raise UsageError(
-            f".tiktoken: cannot represent the token {shortened(other)}, which is not in the "
-            "byte-level alphabet"
+        _refuse(
+            f"cannot represent the token {shortened(other)}, which is not in the byte-level "
+            "alphabet"
         )
     tokens = [byte_level.to_bytes(token) for token in vocab]
     _check_merges(model, list(vocab), tokens)
-    lines = (
-        base64.b64encode(token) + b" %d\n" % rank
-        for token, rank in zip(tokens, vocab.values(), strict=True)
-    )
-    return b"".join(lines)
+    rows = zip(tokens, vocab.values(), strict=True)
+    return b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in rows)
+
+
+def _refuse(why: str) -> NoReturn:
+    raise UsageError(f".tiktoken: {why}; save this tokenizer as tokenizer.json")
 
 
 def _check_splitting(pre_tokenizer: PreTokenizer | None) -> None:
@@ -132,9 +131,9 @@ def _check_splitting(pre_tokenizer: PreTokenizer | None) -> None:
     )
     named = (pretokenizer_from_name(name, byte_level=True) for name in PRETOKENIZERS)
     if not patterns and pre_tokenizer not in named:
-        raise UsageError(
-            ".tiktoken: readers of such a file split texts by one pattern, and this tokenizer's "
-            "pre-tokenizer changes texts or is a sequence; save this tokenizer as tokenizer.json"
+        _refuse(
+            "readers of such a file split texts by one pattern, and this tokenizer's "
+            "pre-tokenizer changes texts or is a sequence"
         )
 
 
@@ -142,20 +141,17 @@ def _check_added_tokens(spec: TokenizerSpec, model: BPE) -> None:
     """Refuse added tokens that are no special tokens of tiktoken, or that the model makes too."""
     made = {left + right for left, right in model.merges}
     for token in spec.added_tokens:
-        name = f".tiktoken: cannot represent the added token {shortened(token.content)}"
+        name = f"cannot represent the added token {shortened(token.content)}"
         if not token.special or token.single_word or token.lstrip or token.rstrip:
-            raise UsageError(
+            _refuse(
                 f"{name}: to readers of such a file it would be plain text or match exactly where "
-                "it occurs; save this tokenizer as tokenizer.json"
+                "it occurs"
             )
         of_model = token.content in made or len(token.content) == 1
         if not of_model and model.ignore_merges:
             of_model = is_one_word(spec.pre_tokenizer, token.content)
         if of_model and token.content in model.vocab:
-            raise UsageError(
-                f"{name}: a token of the model has the same id; save this tokenizer as "
-                "tokenizer.json"
-            )
+            _refuse(f"{name}: a token of the model has the same id")
 
 
 def _read_lines(data: bytes, source: str) -> list[tuple[bytes, int]]:
@@ -206,22 +202,22 @@ def _check_merges(model: BPE, names: list[str], tokens: list[bytes]) -> None:
     number_of = {name: number for number, name in enumerate(names)}
     made = [number_of.get(left + right, -1) for left, right in model.merges]
     if any(later < earlier for earlier, later in pairwise(made)):
-        raise UsageError(
-            ".tiktoken: the merges are not in the order of the ids that they make, so ranks cannot "
-            "replace them; save this tokenizer as tokenizer.json"
+        _refuse(
+            "the merges are not in the order of the ids that they make, so ranks cannot replace "
+            "them"
         )
     known = set(model.merges)
     by_ranks = {(names[left], names[right]) for left, right, _ in rows}
     if not by_ranks <= known:
         left, right = min(by_ranks - known)
-        raise UsageError(
-            f".tiktoken: by ranks, {shortened(left)} and {shortened(right)} would be joined, and "
-            "there is no such merge; save this tokenizer as tokenizer.json"
+        _refuse(
+            f"by ranks, {shortened(left)} and {shortened(right)} would be joined, and there is no "
+            "such merge"
         )
     reached = {left + right for left, right in by_ranks}
     for name in names:
         if len(name) > 1 and name not in reached and not model.ignore_merges:
-            raise UsageError(
-                f".tiktoken: the token {shortened(name)} is made by no merge, but a word that is "
-                "this token would become it; save this tokenizer as tokenizer.json"
+            _refuse(
+                f"the token {shortened(name)} is made by no merge, but a word that is this token "
+                "would become it"
             )

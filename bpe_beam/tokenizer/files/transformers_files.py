@@ -14,10 +14,9 @@ from msgspec import Struct
 from bpe_beam.errors import UsageError, require, require_whole
 from bpe_beam.messages import did_you_mean, shortened
 from bpe_beam.storage.names import redact
-from bpe_beam.tokenizer.components.added_tokens import AddedToken
 from bpe_beam.tokenizer.components.models import WordPiece
 from bpe_beam.tokenizer.files.hugging_face_ids import file_warning
-from bpe_beam.tokenizer.files.json_node import Node, parse
+from bpe_beam.tokenizer.files.json_node import Node, decoded, parse
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
 if TYPE_CHECKING:
@@ -75,7 +74,8 @@ def read_chat_templates(folder: str, storage: Storage) -> dict[str, str]:
             if name.endswith(_JINJA):
                 paths[name.removesuffix(_JINJA)] = storage.join(more, name)
     if paths:
-        return {name: _text(storage.read_bytes(path), path) for name, path in paths.items()}
+        templates = {name: storage.read_bytes(path) for name, path in paths.items()}
+        return {name: decoded(data, redact(paths[name])) for name, data in templates.items()}
     if CONFIG_FILE not in names:
         return {}
     config = storage.join(folder, CONFIG_FILE)
@@ -85,26 +85,20 @@ def read_chat_templates(folder: str, storage: Storage) -> dict[str, str]:
     return {row.field("name").string(): row.field("template").string() for row in node.items()}
 
 
-def _text(data: bytes, path: str) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{redact(path)}: byte {error.start:,}: not UTF-8") from None
-
-
 def tokenizer_config(spec: TokenizerSpec, model_input: ModelInput) -> bytes:
     """Return the bytes of `tokenizer_config.json`."""
     length = model_input.max_length
     names = ["input_ids", "attention_mask"]
     if isinstance(spec.model, WordPiece):  # BERT and its like tell two texts apart
         names.insert(1, "token_type_ids")
-    pre_tokenizer = spec.pre_tokenizer
+    tokens = [msgspec.structs.asdict(token) for token in spec.added_tokens]
     by_role = _by_role(spec, model_input)
     if spec.padding is not None:  # without a role, transformers takes its token, even a new one
         by_role.setdefault("pad_token", None)
+    adds_space = getattr(spec.pre_tokenizer, "add_prefix_space", False)
     config = {
-        **({"add_prefix_space": True} if getattr(pre_tokenizer, "add_prefix_space", 0) else {}),
-        "added_tokens_decoder": {str(token.id): _settings(token) for token in spec.added_tokens},
+        **({"add_prefix_space": True} if adds_space else {}),
+        "added_tokens_decoder": {str(settings.pop("id")): settings for settings in tokens},
         "clean_up_tokenization_spaces": False,  # the decoder does all
         **({} if length is None else {"model_max_length": int(length)}),
         "model_input_names": names,
@@ -168,12 +162,6 @@ def _by_role(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, Any]:
         require(token in special, f"must be a special token, got {token!r}", role)
     others = [token for token in special if token not in roles.values()]
     return {**roles, **({"additional_special_tokens": others} if others else {})}
-
-
-def _settings(token: AddedToken) -> dict[str, Any]:
-    settings = msgspec.structs.asdict(token)
-    del settings["id"]
-    return settings
 
 
 def _written(value: dict[str, Any]) -> bytes:

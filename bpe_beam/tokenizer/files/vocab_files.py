@@ -20,12 +20,9 @@ from bpe_beam.tokenizer.components.models import (
     check_vocab,
     in_order_of_ids,
 )
-from bpe_beam.tokenizer.files.foreign_files import (
-    describe_beginning,
-    describe_foreign_file,
-    explained,
-)
-from bpe_beam.tokenizer.files.json_node import MAX_FILE_BYTES, Node, parse
+from bpe_beam.tokenizer.files import foreign_files
+from bpe_beam.tokenizer.files.foreign_files import explained
+from bpe_beam.tokenizer.files.json_node import Node, decoded, parse
 from bpe_beam.tokenizer.files.tokenizer_json import read_vocab
 from bpe_beam.tokenizer.spec import TokenizerSpec, byte_level_spec
 
@@ -53,9 +50,9 @@ def read_vocab_txt(data: bytes, source: str) -> dict[str, int]:
     A repeated token has the id of its last line; an empty line is no token, and takes an id.
     """
     # Any lines are tokens, even lines of another file.
-    if other := describe_foreign_file(data, "vocab.txt"):
+    if other := foreign_files.describe_foreign_file(data, "vocab.txt"):
         raise UsageError(f"{source}: {other}")
-    lines = _text(data, source).removesuffix("\n").split("\n")
+    lines = decoded(data, source).removesuffix("\n").split("\n")
     ids = {line.removesuffix("\r"): number for number, line in enumerate(lines)}
     ids.pop("", None)
     if not ids:
@@ -105,9 +102,9 @@ def read_vocab_and_merges(
 def _read_merges(data: bytes, source: str) -> tuple[list[tuple[str, str]], int]:
     """Return the merges, and the number of the first one's line."""
     # Two words with a space between them are a merge, even those of another file.
-    if other := describe_beginning(data[:4096], len(data)):
+    if other := foreign_files.describe_beginning(data[:4096], len(data)):
         raise UsageError(f"{source}: {other}")
-    text = _text(data, source)
+    text = decoded(data, source)
     # Not splitlines, which would also split at characters that are not line breaks here.
     lines = text.rstrip("\n").split("\n") if text.strip() else []
     first = 2 if text.startswith(_VERSION) else 1
@@ -122,13 +119,3 @@ def _read_merges(data: bytes, source: str) -> tuple[list[tuple[str, str]], int]:
             )
         pairs.append((left, right))
     return pairs, first
-
-
-def _text(data: bytes, source: str) -> str:
-    """Return the text of a file, which must be UTF-8."""
-    if len(data) > MAX_FILE_BYTES:
-        raise UsageError(f"{source}: {len(data)} bytes; a tokenizer has at most {MAX_FILE_BYTES}")
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{source}: byte {error.start}: not UTF-8: {error.reason}") from None
