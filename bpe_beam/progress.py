@@ -62,16 +62,13 @@ def forward_to(receiver: Callable[[str, dict[str, int]], None]) -> None:
 
 
 class Snapshot(NamedTuple):
-    """A stage at one moment.
+    """A stage at one moment; unknown values are None.
 
     Attributes:
-        stage: The stage's name.
         done: The amount that is done, in `unit`.
-        total: The amount in total; None if it is unknown.
-        unit: The unit of `done` and `total`.
         counters: All other counters; names that begin with an underscore are not shown.
         seconds: The seconds since the stage began.
-        eta_seconds: The estimated seconds left; None if they are unknown.
+        eta_seconds: The estimated seconds left.
         kept: The share of `done` that earlier runs have done; the other counters leave it out.
     """
 
@@ -116,21 +113,21 @@ ShareOfTime = Callable[[Snapshot], float]
 class _TimeLeft:
     """Estimates the time left of a stage by the rate of the last share of its work."""
 
-    def __init__(self, last_share: float = _LAST_SHARE) -> None:
-        self._last_share = last_share
+    def __init__(self) -> None:
         self._moments: list[tuple[float, float]] = []
 
-    def seconds(self, seconds: float, begun: float, done: float, total: float) -> float | None:
-        """Return the seconds left; None if nothing is done yet.
+    def seconds(
+        self,
+        seconds: float,
+        begun: float,
+        done: float,
+        total: float,
+        last_share: float = _LAST_SHARE,
+    ) -> float | None:
+        """Return the seconds left, from the work done before, so far and in total, in any unit.
 
-        While a long step runs, the time left falls with the clock. A step that takes longer than
-        all that was left lowers the rate.
-
-        Args:
-            seconds: The seconds since the stage began.
-            begun: The work that was done before, in any unit.
-            done: The work that is done.
-            total: All work.
+        None if nothing is done yet. While a long step runs, the time left falls with the clock. A
+        step that takes longer than all that was left lowers the rate.
         """
         moments = self._moments
         if done >= total:
@@ -146,7 +143,7 @@ class _TimeLeft:
             moments.append((seconds, done))
         reported, done = moments[-1]
         amounts = [amount for _, amount in moments]
-        position = bisect_right(amounts, done - self._last_share * (done - begun)) - 1
+        position = bisect_right(amounts, done - last_share * (done - begun)) - 1
         since, before = moments[max(0, position)]
         steps_left = (total - done) / (done - before)
         left = (reported - since) * steps_left
@@ -156,7 +153,7 @@ class _TimeLeft:
 
 
 class _Lines:
-    """Shows a stage as lines: some while it goes on, and one at its end."""
+    """Shows a stage as lines: some while it goes on, and one at its end, unless it is an error."""
 
     def __init__(
         self, stream: TextIO, line: Callable[[Snapshot, bool], str], maximum_seconds: float
@@ -167,7 +164,6 @@ class _Lines:
         self._next = _LINE_SECONDS
 
     def show(self, snapshot: Snapshot) -> None:
-        """Show the stage as it is now, unless it is too early for another line."""
         if snapshot.seconds >= self._next:
             pause = min(self._maximum_seconds, max(_LINE_SECONDS, snapshot.seconds / 20))
             # Count from now, not from when this line was due: missed lines are not made up for.
@@ -175,7 +171,6 @@ class _Lines:
             print(self._line(snapshot, False), file=self._stream, flush=True)
 
     def close(self, snapshot: Snapshot, finished: bool) -> None:
-        """Show the end of the stage; after an error, its message follows instead."""
         if finished:
             print(self._line(snapshot, True), file=self._stream, flush=True)
 
@@ -214,11 +209,9 @@ class _TerminalBar:
         self._shown = ""
 
     def show(self, snapshot: Snapshot) -> None:
-        """Show the stage as it is now."""
         self._write(snapshot, finished=False)
 
     def close(self, snapshot: Snapshot, finished: bool) -> None:
-        """Show the end of the stage, which has `finished` if there was no error."""
         self._write(snapshot, finished)
         print(file=self._stream, flush=True)
 
@@ -309,7 +302,7 @@ class Stage:
         self.share_of_time: ShareOfTime | None = None
         self._minimum: dict[str, int] = {}
         self._before = 0
-        self._time_left, self._share_left = _TimeLeft(), _TimeLeft(last_share=1.0)
+        self._time_left = _TimeLeft()
         self._stop = threading.Event()
         self._poller: threading.Thread | None = None
 
@@ -347,12 +340,12 @@ class Stage:
         now = Snapshot(self.name, done, self.total, self.unit, counters, seconds, kept=kept)
         if self.total is None:
             return now
+        work, last_share = (float(kept), float(done), float(self.total)), _LAST_SHARE
+        if self.share_of_time is not None:
+            begun = self.share_of_time(now._replace(done=kept, counters={}))
+            work, last_share = (begun, self.share_of_time(now), 1.0), 1.0
         with _lock:
-            if self.share_of_time is None:
-                left = self._time_left.seconds(seconds, kept, done, self.total)
-            else:
-                begun = self.share_of_time(now._replace(done=kept, counters={}))
-                left = self._share_left.seconds(seconds, begun, self.share_of_time(now), 1.0)
+            left = self._time_left.seconds(seconds, *work, last_share)
         return now._replace(eta_seconds=left)
 
     def __enter__(self) -> Stage:
