@@ -51,7 +51,6 @@ class _NamesParameters(Exception):
         self.args = (self.message(str),)
 
     def __reduce__(self) -> tuple[type[_NamesParameters], tuple[object, ...]]:
-        """Return the constructor and its arguments, to copy the error to another process."""
         return type(self), (self.problem, self.parameters, self.remedy, self.lines)
 
 
@@ -88,7 +87,6 @@ class TextError(DataError):
         self.reason = reason
 
     def __reduce__(self) -> tuple[type[TextError], tuple[object, ...]]:
-        """Return the constructor and its arguments, to copy the error to another process."""
         return TextError, (self.number, self.reason)
 
 

@@ -102,7 +102,6 @@ class Snapshot(NamedTuple):
 
     @property
     def shown_counters(self) -> dict[str, int]:
-        """The counters that are shown."""
         return {name: n for name, n in self.counters.items() if not name.startswith("_")}
 
 
@@ -349,7 +348,6 @@ class Stage:
         return now._replace(eta_seconds=left)
 
     def __enter__(self) -> Stage:
-        """Start the stage at zero."""
         with _lock:
             _reported[self.name] = Counter()
         self._start = _now()
@@ -359,7 +357,6 @@ class Stage:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """End the stage."""
         if self._poller is not None:
             self._stop.set()
             self._poller.join()

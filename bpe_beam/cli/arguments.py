@@ -15,13 +15,7 @@ from bpe_beam.settings.jobs import JOBS
 
 
 class Arguments(msgspec.Struct, frozen=True):
-    """The arguments of one job; flags replace the same keys of files.
-
-    Attributes:
-        job: The job.
-        values: The arguments by key.
-        runner_flags: Flags of the runner: `--name=value` or `--name`.
-    """
+    """The arguments of one job by key, and flags of the runner: `--name=value` or `--name`."""
 
     job: str
     values: Mapping[str, Argument] = {}

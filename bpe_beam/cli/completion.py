@@ -46,7 +46,6 @@ def script(arguments: list[str]) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    """Return one parser of all jobs."""
     root = argparse.ArgumentParser("bpe-beam", add_help=False)
     root.add_argument("-h", "--help", action="store_true", help="Show the jobs.")
     root.add_argument("--version", action="store_true", help="Show the version.")

@@ -77,7 +77,6 @@ class WithoutTracebacks:
         self._swallow_newline = False
 
     def write(self, text: str) -> int:
-        """Write a text, unless it is a traceback or the newline after one."""
         if text.lstrip().startswith(TRACEBACK):
             self._swallow_newline = True
         elif not (self._swallow_newline and text == "\n"):

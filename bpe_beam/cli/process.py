@@ -32,7 +32,6 @@ _RETAINED_BYTES = 32 << 20
 
 
 def run_and_exit(main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> NoReturn:
-    """Run the command and end the process."""
     open_streams()
     codes: list[int] = []
     # Registered first, so called last, after the functions that the job registers.
@@ -85,7 +84,6 @@ class _Stdout(io.FileIO):
     """Standard output, whose errors name it."""
 
     def write(self, data: Any) -> int:
-        """Write bytes; raise DataError if it is closed or full."""
         with stdout_errors():
             return super().write(data)
 

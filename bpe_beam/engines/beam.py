@@ -85,8 +85,6 @@ class _BeamEngine:
 
 
 class _RunTask(beam.DoFn):
-    """An element to the outputs of its task."""
-
     def __init__(self, function: Callable[..., TaskResult]) -> None:
         self.function = function
 
@@ -262,7 +260,6 @@ def _cached_runner(name: str, flags: tuple[str, ...]) -> PipelineRunner:
 
 
 def _flags(run: EngineSettings, workers: int) -> list[str]:
-    """Return the runner's flags."""
     if not run.in_process:
         # Ours first: the last of two flags is used.
         return [*(_DATAFLOW_FLAGS if run.is_dataflow else ()), *run.runner_options]

@@ -120,7 +120,6 @@ class LocalEngine:
         self._measured = measured
 
     def tasks(self, label: str, tasks: Iterable[str]) -> list[str]:
-        """See `Engine.tasks`."""
         return list(tasks)
 
     def run(

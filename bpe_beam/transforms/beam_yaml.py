@@ -83,7 +83,6 @@ class ReadDocuments(beam.PTransform):
         self.read = transforms.ReadDocuments(inputs, settings, rejects=rejects, max_lost=max_lost)
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
-        """Return the documents as rows."""
         fields = [("id", _Text), ("source", _Text), ("text", str)]
         return begin | "Read" >> self.read | "ToRows" >> _to_rows(fields)
 
@@ -116,7 +115,6 @@ class CountWords(beam.PTransform):
         )
 
     def expand(self, rows: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
-        """Return the counted words as rows."""
         _text_fields_with(rows, self.field)
         return (
             rows
@@ -166,7 +164,6 @@ class Tokenize(beam.PTransform):
         )
 
     def expand(self, rows: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
-        """Return the rows with their ids."""
         fields = _text_fields_with(rows, self.field)
         if self.into in dict(fields):
             raise UsageError(f"into must be a new field, got {self.into}, which the rows have")
@@ -211,7 +208,6 @@ class WriteTokens(beam.PTransform):
         )
 
     def expand(self, rows: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
-        """Return the row of the manifest."""
         _fields_with(rows, self.field)
         return (
             rows

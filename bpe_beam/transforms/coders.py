@@ -21,11 +21,9 @@ class _ArrowCoder(beam.coders.Coder):
     """The type that the coder is registered for."""
 
     def is_deterministic(self) -> bool:
-        """Return True: equal values have equal bytes."""
         return True
 
     def to_type_hint(self) -> Any:
-        """Return the type that the coder is registered for."""
         return self.kind
 
 
@@ -35,14 +33,12 @@ class RecordBatchCoder(_ArrowCoder):
     kind = pa.RecordBatch
 
     def encode(self, value: pa.RecordBatch) -> bytes:
-        """Return the batch's bytes."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, value.schema) as writer:
             writer.write_batch(value)
         return bytes(sink.getvalue())
 
     def decode(self, encoded: bytes) -> pa.RecordBatch:
-        """Return the batch, which refers to the bytes."""
         with pa.ipc.open_stream(encoded) as reader:
             return reader.read_next_batch()
 
@@ -53,11 +49,9 @@ class TokensCoder(_ArrowCoder):
     kind = pa.UInt32Array
 
     def encode(self, value: pa.UInt32Array) -> bytes:
-        """Return four bytes for each id."""
         return bytes(value.to_numpy().astype("<u4", copy=False).tobytes())
 
     def decode(self, encoded: bytes) -> pa.UInt32Array:
-        """Return the ids, which refer to the bytes."""
         buffers = [None, pa.py_buffer(encoded)]
         return pa.Array.from_buffers(pa.uint32(), len(encoded) // 4, buffers)
 
@@ -68,11 +62,9 @@ class PairCountsCoder(_ArrowCoder):
     kind = PairCounts
 
     def encode(self, value: PairCounts) -> bytes:
-        """Return the pairs, sorted."""
         return value.to_bytes()
 
     def decode(self, encoded: bytes) -> PairCounts:
-        """Return a table that pairs can be added to."""
         return PairCounts.from_bytes(encoded)
 
 

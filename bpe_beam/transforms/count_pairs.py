@@ -166,14 +166,12 @@ class _CountInTables(beam.DoFn):
     def process(
         self, element: pa.RecordBatch, window: Any = beam.DoFn.WindowParam
     ) -> Iterator[WindowedValue]:
-        """Count one batch; output all pairs when the tables have reached their limit."""
         for start in range(0, len(element), _ROWS):
             self.combiner.add_input(self.tables.table(window), element.slice(start, _ROWS))
             if self.tables.is_full:
                 yield from self.finish_bundle()
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
-        """Output the remaining pairs."""
         for window, table in self.tables.take():
             for shard, block in table.blocks(self.shards, _SHUFFLED_BYTES):
                 yield WindowedValue((shard, encode_block(block)), window.max_timestamp(), (window,))

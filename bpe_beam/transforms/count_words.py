@@ -135,13 +135,11 @@ class _CountInTables(DocumentFn):
         window: BoundedWindow = beam.DoFn.WindowParam,
         pane: PaneInfo = beam.DoFn.PaneInfoParam,
     ) -> Iterator[Any]:
-        """Count one element; output all words when the tables have reached their limit."""
         yield from self.take(Document(element, timestamp, window, pane))
         if self.tables.is_full:
             yield from self.finish_bundle()
 
     def finish_bundle(self) -> Iterator[Any]:
-        """Count the waiting documents, and output all words."""
         yield from self.take_waiting()
         for window, table in self.tables.take():
             for partition, block in table.blocks(self.partitions):
@@ -152,7 +150,6 @@ class _CountInTables(DocumentFn):
                     yield WindowedValue((partition, chunk), window.max_timestamp(), (window,))
 
     def use(self, documents: list[Document], texts: pa.Array, batch: Any = None) -> Iterable[Any]:
-        """See `DocumentFn.use`: the words are counted, and there is no output."""
         places = self._places(batch)
         table = self.tables.table(documents[0].window)
         if self.trial is None:

@@ -48,7 +48,6 @@ class Document(NamedTuple):
     pane: PaneInfo
 
     def output(self, value: Any) -> WindowedValue:
-        """Return a value with the timestamp, window and pane of the element."""
         return WindowedValue(value, self.timestamp, (self.window,), self.pane)
 
 

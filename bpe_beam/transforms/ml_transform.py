@@ -52,7 +52,6 @@ class TokenizeColumns(MLTransformProvider):
         }
 
     def get_ptransform_for_processing(self, **_: Any) -> beam.PTransform:
-        """Return the transform that is stored in the artifacts."""
         return _TokenizeColumns(self.columns, self.settings)
 
 
@@ -65,13 +64,11 @@ class _TokenizeColumns(beam.PTransform):
         self.settings = settings
 
     def expand(self, rows: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
-        """Return the rows with ids in place of texts."""
         encode = beam.Map(_encode_columns, self.columns, Encoding(**self.settings))
         return rows | "Encode" >> encode.with_output_types(JsonObject)
 
 
 def _encode_columns(row: Any, columns: list[str], encoding: Encoding) -> JsonObject:
-    """Return a row with lists of ids in some columns in place of texts."""
     if not isinstance(row, Mapping):
         raise DataError(f"a row must be a dict, got {type(row).__name__}")
     missing = [column for column in columns if row.get(column) is None]

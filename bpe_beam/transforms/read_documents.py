@@ -158,7 +158,6 @@ class _SplitReader(NamedTuple):
     max_lost: Limit
 
     def read(self, element: str) -> Iterator[Any]:
-        """Read one split."""
         task = SplitTask.from_json(element)
         boundaries: list[Boundaries] = []
         writer = None

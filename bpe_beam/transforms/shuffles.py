@@ -65,7 +65,6 @@ class CreateElements(beam.PTransform):
         self.create = beam.FlatMap(_all_of, list(elements)).with_output_types(element_type)
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
-        """Return the elements."""
         return begin | "Begin" >> beam.Impulse() | "Create" >> self.create
 
 
@@ -92,7 +91,6 @@ class SpreadTasks(beam.PTransform):
         ]
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
-        """Return the tasks."""
         return (
             begin
             | "Tasks" >> CreateElements(self.chunks, tuple[int, Chunk])
@@ -102,7 +100,6 @@ class SpreadTasks(beam.PTransform):
 
 
 def _join_chunks(element: tuple[int, Iterable[Chunk]]) -> Iterator[str]:
-    """Yield a task, joined of its chunks."""
     task, *others = from_chunks(element[1], "task")
     if others:
         raise DataError("the runner delivered a task twice")

@@ -121,8 +121,6 @@ def _with_time(
 # Beam's checks cannot read annotations that are strings, so the parameters' types are named here.
 @beam.typehints.with_input_types(Element, timestamp=ANY, window=ANY, pane=ANY, updates=ANY)
 class _Encode(DocumentFn):
-    """Encodes documents to token ids."""
-
     def __init__(
         self, encoding: Encoding, storage: Storage, text_field: str, dead_letters: bool
     ) -> None:
@@ -131,7 +129,6 @@ class _Encode(DocumentFn):
         self.storage = storage
 
     def start_bundle(self) -> None:
-        """Begin without documents and without an update."""
         super().start_bundle()
         self.updates: Any = None
         self.update: str | None = None
@@ -144,7 +141,6 @@ class _Encode(DocumentFn):
         pane: PaneInfo = beam.DoFn.PaneInfoParam,
         updates: list[tuple[int, str]] | None = None,
     ) -> Iterator[Any]:
-        """Encode an element, at once or with later ones."""
         if updates is not self.updates:
             update = max(updates)[1] if updates else None
             if update != self.update:
@@ -159,11 +155,9 @@ class _Encode(DocumentFn):
             yield from self.take(document)
 
     def finish_bundle(self) -> Iterator[Any]:
-        """Encode the waiting documents."""
         yield from self.take_waiting()
 
     def use(self, documents: list[Document], texts: pa.Array, batch: Any = None) -> Iterable[Any]:
-        """See `DocumentFn.use`: the outputs are the documents with their ids."""
         ids = self._ids(texts)
         count_tokens(ids)
         if batch is not None:

@@ -41,7 +41,6 @@ class TokenizeNewFiles(beam.PTransform):
         self.stream = stream
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
-        """Return the names of the shards."""
         return (
             begin
             | "Start" >> beam.Impulse()
@@ -66,8 +65,6 @@ class _Listings(OffsetRestrictionTracker):
 
 
 class _Endless(RestrictionProvider):
-    """A restriction without an end."""
-
     def initial_restriction(self, element: bytes) -> OffsetRange:
         return OffsetRange(0, _END)
 

@@ -61,12 +61,10 @@ class TokensFolder(NamedTuple):
     number: str
 
     def path(self, name: str) -> str:
-        """Return the URL of a file of the folder."""
         return self.storage.join(self.url, name)
 
     @property
     def vocab_size(self) -> int:
-        """One more than the greatest id."""
         return Tokenizer.from_json(self.tokenizer_json).max_id + 1
 
     def job_record(self) -> JobRecord | None:

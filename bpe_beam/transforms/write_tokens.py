@@ -168,11 +168,9 @@ class _ShardsWithTokens(beam.DoFn):
     """Chunks to the numbers of the shards with tokens, under one key; each number once a bundle."""
 
     def start_bundle(self) -> None:
-        """Begin without shards."""
         self.seen: set[int] = set()
 
     def process(self, element: tuple[int, Chunk]) -> Iterator[tuple[int, int]]:
-        """Yield the number of the chunk's shard, if it is new."""
         shard, (_, number, ids) = element
         if ids and number >= 0 and shard not in self.seen:
             self.seen.add(shard)

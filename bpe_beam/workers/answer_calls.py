@@ -57,7 +57,6 @@ def _end_with(caller: int) -> None:
 
 
 def _answer(request: bytes) -> bytes:
-    """Return the pickled result or error of a call."""
     try:
         function, args = pickle.loads(request)
         return pickle.dumps(("done", function(*args)))

@@ -40,7 +40,7 @@ class ConvertStats(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OldFiles(Struct, frozen=True):
-    """Files of one of the folders that are read, by the folder's number."""
+    """Files of one of the folders that are read."""
 
     folder: int
     files: tuple[FileInfo, ...]
@@ -59,13 +59,10 @@ class ShardSlice(Struct, frozen=True):
 
 
 class NewShard(Struct, frozen=True):
-    """A shard to be written.
+    """A shard to be written: number `index` of `count`.
 
     Attributes:
-        index: Its number, from 0.
-        count: The number of all new shards.
         tokens: The number of its tokens; about, if shards are divided.
-        slices: Its documents, in order.
         rejects: The files of rejects that are copied.
     """
 

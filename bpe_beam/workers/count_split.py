@@ -53,9 +53,8 @@ class CountStats(SplitStats, frozen=True, kw_only=True):
 
     Attributes:
         blocks: Partition, first byte and length of the blocks in its counts file.
-        sources: `documents`, `text_bytes` and `words` by source, as JSON text; None without
-            sources. The driver has all receipts in memory; parsed, this would take ten times the
-            memory.
+        sources: `documents`, `text_bytes` and `words` by source, as JSON text, which takes a tenth
+            of the memory of the parsed values, since the driver has all receipts in memory.
     """
 
     words: Count
@@ -64,18 +63,15 @@ class CountStats(SplitStats, frozen=True, kw_only=True):
 
 
 class PartStats(CountsPart, frozen=True, kw_only=True):
-    """The receipt's facts about a part of the counts.
+    """The receipt's facts about a part of the counts, which is valid only with its splits.
 
-    Attributes:
-        made_of: See `made_of`: a part is valid only together with its splits. None: it was restored
-            from the manifest of finished counts.
+    `made_of` is None if the part was restored from the manifest of finished counts.
     """
 
     made_of: str | None = None
 
     @staticmethod
     def of(part: CountsPart, made_of: str | None = None) -> PartStats:
-        """Return the stats of a part."""
         return PartStats(**asdict(part), made_of=made_of)
 
     @property
@@ -155,11 +151,7 @@ def made_of(blocks: Iterable[BlocksReference]) -> str:
 
 
 class WordsFile:
-    """A counts file while it is written: the words of tables, one after another, by partition.
-
-    Attributes:
-        references: See `CountStats.blocks`.
-    """
+    """A counts file while it is written; for `references` see `CountStats.blocks`."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = HashingFile(file)
@@ -167,7 +159,6 @@ class WordsFile:
         self.references: list[list[int]] = []
 
     def write(self, words: SourceBlocks) -> None:
-        """Write the words of all tables."""
         partitions: dict[int, list[tuple[str, pa.RecordBatch]]] = {}
         for source, blocks in words.items():
             for partition, block in blocks:

@@ -31,12 +31,9 @@ class DocumentRules(Struct, frozen=True):
 
 
 class RuledDocuments(NamedTuple):
-    """Documents after the rules.
+    """Documents after the rules, with the ids around each.
 
-    Attributes:
-        batch: Their rows. The first part of a split document has its text, the others none.
-        ids: Their ids, with those around each document.
-        changes: What was changed, and how many documents have a token around them twice.
+    The first part of a split document has its text, the others none.
     """
 
     batch: pa.RecordBatch
@@ -51,11 +48,7 @@ def apply_rules(
     before: list[int],
     after: list[int],
 ) -> RuledDocuments:
-    """Apply the rules to a batch of documents, and put ids around each.
-
-    Returns:
-        The documents that are left.
-    """
+    """Apply the rules to a batch of documents, and put ids around each."""
     dropped = cut = split = 0
     if rules.empty_documents == "drop":
         kept = np.flatnonzero(_lengths(ids))
@@ -76,8 +69,7 @@ def apply_rules(
 
 
 def _lengths(ids: pa.LargeListArray) -> NDArray[np.int64]:
-    lengths: NDArray[np.int64] = np.diff(ids.offsets.to_numpy())
-    return lengths
+    return np.diff(ids.offsets.to_numpy())  # type: ignore[no-any-return]
 
 
 def _doubled(ids: pa.LargeListArray, before: list[int], after: list[int]) -> int:

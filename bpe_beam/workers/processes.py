@@ -46,11 +46,9 @@ class WorkerProcesses:
             self._idle.put(worker)
 
     def __enter__(self) -> WorkerProcesses:
-        """Return the pool."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """End all processes; calls that run fail."""
         self._end("the job has ended")
 
     def call(self, function: Callable[..., T], *args: Any) -> T:

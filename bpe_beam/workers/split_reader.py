@@ -30,8 +30,7 @@ class SplitReading(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         slices: (file's number, start, end) of each slice, in bytes.
-        tags: The tag of each slice's file; None if the split was restored from a manifest, which
-            has no tags.
+        tags: The tag of each slice's file; None if the split was restored from a manifest.
         boundaries: The begins and ends of the records of slices with speculative boundaries; None
             if the split was restored: a finished job has proven its slices contiguous.
     """
@@ -42,7 +41,6 @@ class SplitReading(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @staticmethod
     def of(plan: Plan, split: Split, boundaries: Iterable[Boundaries]) -> SplitReading:
-        """Return the reading of a split."""
         tags = tuple(plan.files[slice_.file].tag for slice_ in split.slices)
         return SplitReading(slices=_slices_of(split), tags=tags, boundaries=tuple(boundaries))
 
@@ -58,12 +56,7 @@ class SplitReading(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SplitStats(SplitReading, frozen=True, kw_only=True):
-    """The facts about a split that was read.
-
-    Attributes:
-        text_bytes: Their text in bytes of UTF-8.
-        rejects: The number of rejected records by reason, sorted by reason.
-    """
+    """The facts about a split that was read, with its rejects by reason, sorted."""
 
     documents: Count
     text_bytes: Count
@@ -102,17 +95,11 @@ class CorpusTask:
 
     @property
     def by_source(self) -> bool:
-        """Whether documents are counted by source."""
         return self.reading.names_sources
 
 
 class SplitReader:
-    """Reads the texts of a split.
-
-    Attributes:
-        rejects: The writer of its rejects, to be entered while batches are read.
-        text_bytes: The size of the added texts in bytes of UTF-8.
-    """
+    """Reads the texts of a split; `rejects` is to be entered while batches are read."""
 
     def __init__(self, corpus: CorpusTask, element: str) -> None:
         self._started = time.monotonic()
@@ -129,7 +116,6 @@ class SplitReader:
     def batches(
         self, *, labelled: bool = False, batch_bytes: int = BATCH_BYTES
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the documents in batches."""
         corpus = self._corpus
         return read_split(
             corpus.folder.storage,

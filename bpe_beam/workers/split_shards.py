@@ -120,7 +120,6 @@ class SplitShards:
         start: int,
         stop: int,
     ) -> None:
-        """Write some documents of a batch to the shard."""
         if stop - start < batch.num_rows:
             batch = batch.slice(start, stop - start)
             offsets = offsets[start : stop + 1]

@@ -38,13 +38,7 @@ Metric = Literal[
 
 
 class TaskResult(NamedTuple):
-    """The result of a task.
-
-    Attributes:
-        outputs: The elements for the next step.
-        counts: Amounts to add to counters, by name.
-        values: One value for each distribution over splits, by name.
-    """
+    """The elements for the next step, amounts for counters, a value for each distribution."""
 
     outputs: list[Any]
     counts: Mapping[Metric, int] = {}
@@ -52,34 +46,24 @@ class TaskResult(NamedTuple):
 
 
 class MetricSums:
-    """Sums of metrics.
-
-    Attributes:
-        counters: Sums by name.
-        distributions: `count`, `sum`, `min` and `max` by name.
-    """
+    """Sums of metrics by name: of a distribution, `count`, `sum`, `min` and `max`."""
 
     def __init__(self) -> None:
         self.counters: Counter[str] = Counter()
         self.distributions: dict[str, dict[str, int]] = {}
 
     def record(self, result: TaskResult) -> None:
-        """Add the metrics of one task."""
         self.counters.update(result.counts)
         for name, value in result.values.items():
             self.add_values(name, count=1, total=value, minimum=value, maximum=value)
 
     def add_values(self, name: str, *, count: int, total: int, minimum: int, maximum: int) -> None:
-        """Add values to a distribution."""
-        before = self.distributions.get(
-            name, {"count": 0, "sum": 0, "min": minimum, "max": maximum}
-        )
-        self.distributions[name] = {
-            "count": before["count"] + count,
-            "sum": before["sum"] + total,
-            "min": min(before["min"], minimum),
-            "max": max(before["max"], maximum),
-        }
+        values = {"count": 0, "sum": 0, "min": minimum, "max": maximum}
+        values = self.distributions.setdefault(name, values)
+        values["count"] += count
+        values["sum"] += total
+        values["min"] = min(values["min"], minimum)
+        values["max"] = max(values["max"], maximum)
 
     def rate(self, name: Metric, seconds: float) -> int | None:
         """Return a counter's sum per second; None without the counter or the time."""
@@ -87,10 +71,7 @@ class MetricSums:
         return round(total / seconds) if total and seconds > 0 else None
 
     def to_json(self) -> JsonObject:
-        """Return both for a summary, sorted by name; None without any.
-
-        Counters of 0 are left out, since Prism reports none.
-        """
+        """Return both for a summary, but counters of 0, which Prism does not report."""
         return {
             "counters": dict(sorted((+self.counters).items())) or None,
             "distributions": dict(sorted(self.distributions.items())) or None,

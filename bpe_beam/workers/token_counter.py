@@ -71,8 +71,6 @@ def id_columns(tokenizer: Tokenizer) -> IdColumns:
 
 
 class TokenCounter:
-    """Counts the tokens of a split."""
-
     def __init__(
         self, columns: IdColumns, by_source: bool, *, table_bytes: int | None = None
     ) -> None:
@@ -89,7 +87,6 @@ class TokenCounter:
         self._new_table()
 
     def add(self, batch: pa.RecordBatch, ids: pa.LargeListArray) -> None:
-        """Add the tokens of documents."""
         values = self._columns.of(ids.values.to_numpy())
         offsets = ids.offsets.to_numpy()
         if not self._by_source:

@@ -218,7 +218,6 @@ def _of_shards(shards: Sequence[ShardSums]) -> Mapping[str, Any]:
 
 
 def _writer(task: TokenizeTask, name: str) -> ShardWriter:
-    """Return the writer of a shard."""
     folder, tokenizer = task.folder, task.encoding.tokenizer()
     target = folder.storage, folder.path(WORK), name, tokenizer.max_id + 1
     origin = replace(origin_of(task.encoding, task.columns), hashes=task.hashes)

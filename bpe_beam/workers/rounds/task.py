@@ -64,12 +64,9 @@ class RoundTask:
     """The settings of a round for its workers; plain and picklable.
 
     Attributes:
-        folder: The run's folder.
-        counts: The counts folder, which the first round reads.
-        manifest: The manifest of the counts, without its inputs.
+        counts: The counts folder, which the first round reads; its manifest has no inputs here.
         factors: The factor of the counts of each source; None: 1 for all.
         start: URL and SHA-256 of the file of the `InitialVocabulary`.
-        round_file_sha256: SHA-256 of the run's `ROUND_FILE`.
         floor: The minimum count of a frequent pair.
         divisor: See `training.merges.rounds.threshold`.
         room: The limits of the driver's trainer: words that fit are not segmented.
@@ -100,12 +97,10 @@ class Element(Struct, frozen=True):
     """An element that travels between the workers of a round, as text."""
 
     def to_json(self) -> str:
-        """Return the text."""
         return json.dumps(msgspec.to_builtins(self))  # a file's name may have lone surrogates
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read the text that `to_json` returned."""
         return json_structs.convert(json.loads(text), cls)
 
 
@@ -135,17 +130,13 @@ class WordBatch(Element, frozen=True, kw_only=True):
     """A word batch as a round has written it.
 
     Attributes:
-        words: The number of its words.
-        symbols: The number of their symbols.
-        width: The characters that they cover, if these are limited; else their symbols.
-        weight: Their symbols, each weighted by the count of its word.
+        width: The characters that its symbols cover, if these are limited; else the symbols.
+        weight: Its symbols, each weighted by the count of its word.
         singles: Words dropped because they are one symbol now, weighted by their counts.
         all_words: In the first round, the words of the counts, weighted by their counts.
         all_bytes: In the first round, the bytes of these words.
         blocks: The number of the blocks of pairs that were counted in it.
         name: The name of its file in the run's folder; in an element that travels, the file's URL.
-        bytes: The size of the file.
-        sha256: The SHA-256 of the file.
     """
 
     words: int
@@ -162,7 +153,6 @@ class WordBatch(Element, frozen=True, kw_only=True):
 
     @property
     def file(self) -> FileInfo:
-        """The file of the word batch."""
         return FileInfo(self.name, self.bytes, self.sha256)
 
 
@@ -170,10 +160,8 @@ class PairShard(Element, frozen=True):
     """A shard of pairs, as its receipt has it, and as it travels to the workers.
 
     Attributes:
-        frequent: The file of frequent pairs.
-        floor: The minimum count of the pairs in the file of frequent pairs, which has all of them.
+        frequent: The file of all pairs that count at least `floor`.
         best_count: The count of the best pair; 0 without pairs.
-        pairs: The number of pairs.
         blocks: The number of the blocks that were added up.
     """
 
@@ -191,14 +179,7 @@ class SegmentedStats(Struct, frozen=True):
 
 
 class SegmentStats(Struct, frozen=True):
-    """The stats of a shard of segments.
-
-    Attributes:
-        words: The number of segments.
-        symbols: The number of their symbols.
-        width: See `WordBatch`.
-        blocks: The number of the blocks that were added up.
-    """
+    """The stats of a shard of segments, its words, and of the blocks that were added up."""
 
     words: int
     symbols: int
@@ -228,12 +209,10 @@ class RoundFile(Struct, frozen=True):
     max_length: int | None
 
     def to_bytes(self) -> bytes:
-        """Return the file's content, as JSON."""
         return msgspec.json.encode(self, enc_hook=np.ndarray.tolist)
 
     @staticmethod
     def from_bytes(data: bytes) -> RoundFile:
-        """Read the content that `to_bytes` returned."""
         return json_structs.decode(data, RoundFile, lambda _, ids: np.array(ids, np.uint32))
 
 
