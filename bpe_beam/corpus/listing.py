@@ -26,6 +26,7 @@ from bpe_beam.storage.names import (
     is_local,
     join,
     local_path,
+    one_spelling,
     protocol_of,
 )
 from bpe_beam.storage.stored_file import LinkReport
@@ -149,8 +150,7 @@ class RealNames:
                 self._folders[output] = os.path.realpath(local_path(output))
             whole = self._folders[output]
         else:
-            rest = output.partition("://")[2].rstrip("/")
-            whole = f"{protocol_of(output)}://{rest}"
+            whole = one_spelling(output).rstrip("/")
         return any(f"{name}/".startswith(f"{whole}/") for name in self.names(url))
 
     def without_links(self, files: dict[str, StoredFile]) -> dict[str, str]:

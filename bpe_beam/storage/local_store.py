@@ -83,7 +83,7 @@ class LocalStore:
             if is_outlet(path):
                 outlet = cast(BinaryIO, path.open("ab", buffering=0))
                 return write_attempt(outlet, url, publish=lambda: None, remove=lambda: None)
-            raw = open_new(attempt)
+            raw = cast(BinaryIO, attempt.open("xb", buffering=0))
         publish = partial(attempt.replace, path)
         return write_attempt(raw, url, publish=publish, remove=attempt.unlink, synced=synced)
 
@@ -92,7 +92,7 @@ class LocalStore:
         path = local_path(url)
         if not is_outlet(path):
             attempt = Path(attempt_name(str(path)))
-            open_new(attempt).close()
+            attempt.touch(exist_ok=False)
             attempt.unlink()
 
     def move(self, source: str, target: str) -> None:
@@ -124,11 +124,6 @@ class LocalStore:
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
                 raise
-
-
-def open_new(path: Path) -> BinaryIO:
-    """Open a file that must not exist yet for writing, without a buffer."""
-    return cast(BinaryIO, path.open("xb", buffering=0))
 
 
 class _Walk:

@@ -35,7 +35,7 @@ def attempt_name(name: str) -> str:
 def attempted_name(name: str) -> str | None:
     """Return the final name of the file whose attempt has this name; None if it is no attempt."""
     match = _ATTEMPT.fullmatch(name)
-    return None if match is None else match[1]
+    return match and match[1]
 
 
 def path_name(path: PathName, parameter: str = "path") -> str:
@@ -66,6 +66,12 @@ def redact(url: str) -> str:
     return head + (address if secret else host) + slash + path
 
 
+def one_spelling(url: str) -> str:
+    """Return a URL with its protocol in one spelling; a path as it is."""
+    scheme = SCHEME.match(url)
+    return f"{protocol_of(url)}://{url[scheme.end() :]}" if scheme else url
+
+
 def is_local(url: str) -> bool:
     """Return whether a URL is a path, or has the protocol `file`."""
     return protocol_of(url) == "file"
@@ -83,17 +89,13 @@ def local_path(url: str) -> Path:
         return path
     # the name before ".." may be a link
     below = len(path.parts) - path.parts[::-1].index("..")
-    return _without_links(Path(*path.parts[:below])).joinpath(*path.parts[below:])
+    return Path(os.path.realpath(Path(*path.parts[:below]))).joinpath(*path.parts[below:])
 
 
 def real_path(url: str) -> Path:
     """Return the path of a local file without links, as far as they lead somewhere."""
-    return _without_links(local_path(url))
-
-
-def _without_links(path: Path) -> Path:
     # `Path.resolve` raises RuntimeError for a link to itself, in Python before 3.13.
-    return Path(os.path.realpath(path))
+    return Path(os.path.realpath(local_path(url)))
 
 
 def _without_tilde(name: str) -> str:

@@ -20,6 +20,7 @@ from bpe_beam.storage.names import (
     WEB,
     attempt_name,
     escape_existing,
+    one_spelling,
     protocol_of,
     redact,
 )
@@ -243,11 +244,9 @@ def _url_of(fs: Any, pattern: str, stripped: str, listed: str) -> str:
 
     It has the protocol and the host of the pattern. `stripped` is the pattern without them.
     """
-    pattern = pattern.rstrip("/")
+    pattern = one_spelling(pattern.rstrip("/"))
     if pattern.endswith(stripped):
-        head = pattern[: len(pattern) - len(stripped)]
-        scheme = SCHEME.match(head)
-        return (f"{protocol_of(head)}://{head[scheme.end() :]}" if scheme else head) + listed
+        return pattern.removesuffix(stripped) + listed
     scheme = SCHEME.match(pattern)
     host = pattern[scheme.end() :].partition("/")[0] if scheme else ""
     if "@" in host:  # CONTAINER@ACCOUNT, where the container is the first part of the name

@@ -114,7 +114,10 @@ class _WebReader:
                     f"it ends before byte {start}, and had {self.file.size} bytes"
                 )
             _raise_for(answer)
-            self._check_same(answer)
+            info = {"size": self.file.size, **_tag(answer.headers)}
+            tag = stored_file(self._url, info).tag
+            if tag and self.file.tag and tag != self.file.tag:
+                raise FileChangedError("the file was changed while it was read")
             if answer.status == 206:
                 first = re.match(r"bytes (\d+)-", answer.headers.get("Content-Range", ""))
                 if first is None or int(first[1]) != start:
@@ -125,12 +128,6 @@ class _WebReader:
             if answer is not None:
                 answer.close()
         return await self._read_stream(start, end)
-
-    def _check_same(self, answer: Any) -> None:
-        info = {"size": self.file.size, **_tag(answer.headers)}
-        tag = stored_file(self._url, info).tag
-        if tag and self.file.tag and tag != self.file.tag:
-            raise FileChangedError("the file was changed while it was read")
 
     async def _read_stream(self, start: int, end: int) -> bytes:
         try:
