@@ -57,9 +57,8 @@ class RestoredTask(Struct, frozen=True):
 class RestoredFolder(Struct, frozen=True):
     """A finished folder, as its final file describes it.
 
-    Attributes:
-        job: The fingerprint of the job that wrote it; None if the file does not have it.
-        tasks: The job's tasks by name; also files of no task, as tasks without stats.
+    `job` is the fingerprint of its job, None if the file does not have it. `tasks` are the job's
+    tasks by name; files of no task are in tasks without stats.
     """
 
     job: str | None
@@ -67,11 +66,9 @@ class RestoredFolder(Struct, frozen=True):
 
 
 Restore = Callable[[bytes], RestoredFolder]
-"""Reads a finished folder from the bytes of its final file; raises DataError if they are damaged.
-"""
+"""Reads a finished folder from its final file; raises DataError if that is damaged."""
 
 Warn = Callable[[str], None]
-"""Shows a warning to the user."""
 
 
 class OutputFolder(JobFolder):
@@ -84,7 +81,6 @@ class OutputFolder(JobFolder):
         kept: The receipts of finished tasks whose files match, by task.
         recorded_names: The names in `__job` as it is now.
         names_before: The names of the files that existed when the folder was claimed.
-        lock: The lock of a folder on a local disk.
     """
 
     def __init__(
@@ -129,7 +125,6 @@ class OutputFolder(JobFolder):
 
     def require_whole(self, receipts: Iterable[Receipt]) -> None:
         """Check that the files of all tasks exist with their sizes."""
-
         files = [file for receipt in receipts for file in receipt.files]
         for file, whole in zip(files, self.request_each(self.has_size, files), strict=True):
             if not whole:

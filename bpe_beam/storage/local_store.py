@@ -83,7 +83,7 @@ class LocalStore:
             if is_outlet(path):
                 outlet = cast(BinaryIO, path.open("ab", buffering=0))
                 return write_attempt(outlet, url, publish=lambda: None, remove=lambda: None)
-            raw = cast(BinaryIO, attempt.open("xb", buffering=0))
+            raw = open_new(attempt)
         publish = partial(attempt.replace, path)
         return write_attempt(raw, url, publish=publish, remove=attempt.unlink, synced=synced)
 
@@ -124,6 +124,11 @@ class LocalStore:
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
                 raise
+
+
+def open_new(path: Path) -> BinaryIO:
+    """Open a file that must not exist yet for writing, without a buffer."""
+    return cast(BinaryIO, path.open("xb", buffering=0))
 
 
 class _Walk:
