@@ -53,7 +53,6 @@ def integers(values: np.ndarray[Any, Any]) -> pa.Array:
 
 
 def join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return batches of one schema as one."""
     if len(batches) == 1:
         return batches[0]
     return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]

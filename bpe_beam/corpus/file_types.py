@@ -140,7 +140,6 @@ def first_bytes(read_head: Callable[[int], bytes], name: str, size: int) -> tupl
 
 
 def format_of(name: str, head: bytes, compression: str, input_format: str) -> str:
-    """Return the format of a file."""
     _refuse_unread(name, head, compression, input_format)
     named = None if input_format == "auto" else format_named(input_format)
     known = [format_named(each) for each in INPUT_FORMATS]
@@ -290,7 +289,6 @@ _ABOUT_DATA = re.compile(
 
 
 def is_auxiliary(names: Iterable[str]) -> bool:
-    """Return whether a file is passed over."""
     *folders, name = names
     hidden = any(each.startswith(HIDDEN) for each in (*folders, name) if each not in (".", ".."))
     return hidden or _ABOUT_DATA.fullmatch(name) is not None

@@ -130,7 +130,6 @@ class Plan:
         )
 
     def url(self, file: int) -> str:
-        """Return the path or URL of a file by its number."""
         return Storage().join(self.root, self.files[file].name)
 
     def to_json(self) -> JsonObject:
@@ -160,8 +159,6 @@ class Plan:
 
 
 class _PlanRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A plan in JSON."""
-
     version: Literal[1]
     files: tuple[InputFile, ...]
     splits: tuple[tuple[Slice, ...], ...]

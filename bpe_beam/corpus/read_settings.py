@@ -106,7 +106,6 @@ class ReadSettings:
 
     @property
     def names_sources(self) -> bool:
-        """Whether the settings define sources."""
         return self.source_field is not None or bool(self.sources)
 
     def of_file(self, file: str) -> ReadSettings:

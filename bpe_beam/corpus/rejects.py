@@ -69,7 +69,6 @@ class Limit:
         return Limit(numerator, denominator)
 
     def exceeded(self, count: int, total: int) -> bool:
-        """Return whether a number exceeds the limit."""
         if not self.denominator:
             return count > self.numerator
         return count * self.denominator > total * self.numerator
@@ -167,7 +166,6 @@ class Reject(msgspec.Struct, frozen=True, omit_defaults=True, rename={"data": "b
         return f"byte {self.offset:,}{base}" if self.offset is not None else "the whole file"
 
     def to_json(self) -> JsonObject:
-        """Return the row of a rejects file."""
         row: JsonObject = msgspec.to_builtins(self)
         row.pop("lost_records", None)
         return row
@@ -230,16 +228,13 @@ class RejectWriter(contextlib.ExitStack):
 
     @property
     def total(self) -> int:
-        """The number of rejects."""
         return self.counts.total()
 
     @property
     def losses(self) -> tuple[FileLoss, ...]:
-        """The losses, one entry a file."""
         return add_losses(self._losses)
 
     def add(self, reject: Reject) -> None:
-        """Write one reject."""
         if self._stream is None:
             self._stream = self.enter_context(self._storage.create(self._url))
         if self._kept + len(reject.data) > KEPT_BYTES:

@@ -71,12 +71,10 @@ class SliceRequest:
 
     @property
     def whole(self) -> bool:
-        """Whether the slice is all of its file."""
         return self.start == 0 and self.end == self.file.size
 
     @property
     def plain(self) -> bool:
-        """Whether the file is not compressed."""
         return self.file.compression == "none"
 
     @property
@@ -108,6 +106,5 @@ class SliceRequest:
         return source
 
     def open_stored(self, start: int = 0) -> Stored:
-        """Open the file's stored bytes from a position on."""
         file = self.file
         return Stored(self.storage, self.url, file.size, start, file.tag, self.on_read)

@@ -22,7 +22,6 @@ class FileInfo(Struct, frozen=True, forbid_unknown_fields=True):
 
     @staticmethod
     def of(name: str, data: builtins.bytes) -> FileInfo:
-        """Return the description of a file."""
         return FileInfo(name, len(data), hashlib.sha256(data).hexdigest())
 
     @staticmethod

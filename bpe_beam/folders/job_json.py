@@ -48,7 +48,6 @@ class NumberedNames(Struct, frozen=True, forbid_unknown_fields=True):
     count: Annotated[int, Meta(ge=0, le=MAX_NAMES)]
 
     def names(self) -> list[str]:
-        """Return the names."""
         numbers = range(self.first, self.first + self.count)
         return [f"{self.before}{number:0{self.digits}d}{self.after}" for number in numbers]
 

@@ -77,7 +77,6 @@ class TaskFolder:
     fingerprint: str
 
     def path(self, name: str) -> str:
-        """Return the URL of a file of the folder."""
         return self.storage.join(self.url, *name.split("/"))
 
     def write_receipt(self, task: str, files: Iterable[FileInfo], stats: object) -> None:
@@ -112,7 +111,6 @@ class TaskFolder:
         return sorted(task for name in names if (task := task_of(name)) is not None)
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files of the folder."""
         self.request_each(lambda name: self.storage.remove(self.path(name)), names)
 
     def request_each(self, call: Callable[[S], T], items: Iterable[S]) -> list[T]:
@@ -174,7 +172,6 @@ def require_files(storage: Storage, folder: str, files: Iterable[FileInfo]) -> N
 
 
 def receipt_name(task: str) -> str:
-    """Return the name of a task's receipt in its folder."""
     return f"{WORK}/{task}.json"
 
 

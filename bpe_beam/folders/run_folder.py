@@ -121,7 +121,6 @@ class JobFolder(RunFolder):
         return run
 
     def run(self, name: str) -> RunFolder:
-        """Return the folder of the run with this name."""
         return RunFolder(self.storage, self.path(f"{WORK}/{name}"), self.record)
 
     def runs(self) -> list[RunFolder]:

@@ -156,7 +156,6 @@ def absolute(url: str) -> str:
 
 
 def parent(url: str) -> str:
-    """Return the folder of a file, as a path or URL."""
     return str(local_path(url).parent) if is_local(url) else url.rpartition("/")[0]
 
 

@@ -115,12 +115,10 @@ class ParquetFile:
         self.write(footer + len(footer).to_bytes(4, "little") + _MAGIC)
 
     def write(self, data: bytes | memoryview) -> None:
-        """Write a page."""
         self.position += len(data)
         self._sink.write(data)
 
     def add(self, table: pa.Table) -> None:
-        """Write a row group of flat columns."""
         self.end_group(self.write_flat(table), table.num_rows)
 
     def write_flat(self, table: pa.Table) -> list[Struct]:

@@ -43,12 +43,10 @@ Struct = dict[int, Value]
 
 
 def int32(value: int) -> Value:
-    """Return a number of 32 bits."""
     return Value(Kind.INT32, value)
 
 
 def int64(value: int) -> Value:
-    """Return a number of 64 bits."""
     return Value(Kind.INT64, value)
 
 
@@ -58,7 +56,6 @@ def struct(value: Struct) -> Value:
 
 
 def listed(kind: Kind, items: Sequence[Any]) -> Value:
-    """Return a list."""
     return Value(Kind.LIST, Items(kind, items))
 
 
@@ -73,7 +70,6 @@ def varint(number: int) -> bytes:
 
 
 def encode(fields: Struct) -> bytes:
-    """Return the bytes of a struct."""
     out = bytearray()
     before = 0
     for number, value in sorted(fields.items()):
@@ -90,7 +86,6 @@ def encode(fields: Struct) -> bytes:
 
 
 def decode(data: bytes) -> Struct:
-    """Return the struct that some bytes begin with."""
     return _Decoder(data).struct()
 
 

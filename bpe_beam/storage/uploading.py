@@ -76,7 +76,6 @@ class Upload:
         return stored.digest() == self._hash.digest()
 
     def discard(self) -> None:
-        """Discard the parts that were sent."""
         file = self._file
         with contextlib.suppress(Exception):
             file.discard()

@@ -88,14 +88,12 @@ class _Destination(io.RawIOBase):
         return True
 
     def write(self, data: Any, /) -> int:
-        """Write bytes to the file."""
         if self.discarded:
             return memoryview(data).nbytes
         with named_errors("write", self._url, self._secrets):
             return self._stream.write(data)
 
     def close(self) -> None:
-        """Close the file."""
         if not self.closed:
             super().close()
             with named_errors("write", self._url, self._secrets):

@@ -36,7 +36,6 @@ _LONG_LINE = 1 << 10
 
 
 def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
-    """Yield the documents that begin in a slice of a JSON Lines file; see `read_split`."""
     paths = request.settings.paths
     return read_records(
         request,

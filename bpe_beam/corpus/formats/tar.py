@@ -113,8 +113,6 @@ class _Member(tarfile.TarInfo):
 
 
 class _Reader:
-    """The reader of one archive."""
-
     def __init__(self, request: SliceRequest, stream: _Stream) -> None:
         self.request = request
         self.stream = stream

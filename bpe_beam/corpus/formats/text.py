@@ -28,7 +28,6 @@ _MAX_FIRST_LINE = 16 << 20
 
 
 def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
-    """Yield the documents that begin in a slice of a text file; see `read_split`."""
     separator = request.settings.document_separator.encode()
     if request.settings.document_separator == WHOLE_FILE:
         separator = b""

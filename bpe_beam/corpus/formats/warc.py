@@ -46,11 +46,6 @@ _LENGTH = re.compile(r"[0-9]{1,18}")
 _DEFAULTS = ReadSettings()
 
 
-def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
-    """Yield the documents that begin in a slice of a WARC or WET file."""
-    yield from _WarcReader(request).read()
-
-
 def _check_head(head: bytes) -> None:
     if version := _OLD_VERSION.match(head):
         raise UsageError(
@@ -98,13 +93,10 @@ class _Headers:
         )
 
     def get(self, name: str) -> str | None:
-        """Return the value of a header; None without it."""
         return self._values.get(name.lower())
 
 
 class _WarcReader(SliceReader):
-    """The reader of the records of one slice."""
-
     def __init__(self, request: SliceRequest) -> None:
         super().__init__(request, request.start if request.plain else 0, overlap=0)
         self._gatherer = Gatherer(request)
@@ -282,7 +274,7 @@ class _WarcReader(SliceReader):
 
 FORMAT = InputFormat(
     name="warc",
-    read=_read,
+    read=lambda request: _WarcReader(request).read(),
     endings=(".warc", ".wet"),
     recognises=lambda head: head.startswith(_MAGIC) or bool(_OLD_VERSION.match(head)),
     check_head=_check_head,

@@ -45,7 +45,6 @@ def _json_hint(record: memoryview, position: int) -> str:
 def read_records(
     request: SliceRequest, separator: bytes, split_buffer: SplitBuffer
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records that begin in a slice."""
     start = request.start if request.plain else 0
     base = _search_start(request, separator) if start else 0
     reader = RecordReader(request, base, separator, split_buffer, overlap=0 if request.plain else 1)
@@ -173,7 +172,6 @@ class RecordReader(SliceReader):
         return self._batch(columns, base, starts), passed, base + search
 
     def _detail(self, reason: RejectReason, position: int) -> str:
-        """Return more about an unusable record."""
         if reason is RejectReason.FIELD_MISSING:
             return f"no {self.request.settings.text_field!r}"
         if reason is RejectReason.TOO_LONG:

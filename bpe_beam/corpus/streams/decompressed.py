@@ -72,7 +72,6 @@ class Decompressed(ABC):
         return count
 
     def close(self) -> None:
-        """Close the file."""
         self._stored.close()
 
     @abstractmethod

@@ -77,18 +77,15 @@ class Stored:
         return data if len(data) == count else data + self.read(count - len(data))
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> None:
-        """See `io.IOBase.seek`."""
         position = offset + (0, self.position, self.size)[whence]
         with named_errors("read", self._url):
             self._file.seek(position)
         self.position = position
 
     def tell(self) -> int:
-        """Return the position of the next byte."""
         return self.position
 
     def close(self) -> None:
-        """Close the file."""
         self.closed = True
         self._file.close()
 
