@@ -150,8 +150,9 @@ class RealNames:
                 self._folders[output] = os.path.realpath(local_path(output))
             whole = self._folders[output]
         else:
-            whole = one_spelling(output).rstrip("/")
-        return any(f"{name}/".startswith(f"{whole}/") for name in self.names(url))
+            whole = one_spelling(output)
+        whole = f"{whole.rstrip('/')}/"
+        return any(f"{name.rstrip('/')}/".startswith(whole) for name in self.names(url))
 
     def without_links(self, files: dict[str, StoredFile]) -> dict[str, str]:
         """Remove all but one name of each file; return the removed names with the one that stays.

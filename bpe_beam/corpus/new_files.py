@@ -36,13 +36,13 @@ class Watched:
         patterns: Paths, URLs or globs.
         folders: Folders whose files are watched, except hidden and auxiliary ones.
         exclude: Paths, URLs or globs of files to leave out.
-        outputs: The prefixes of the names of files in the output folder.
+        output: The folder whose files are left out.
     """
 
     root: str
     patterns: tuple[str, ...]
     exclude: tuple[str, ...] = ()
-    outputs: tuple[str, ...] = ()
+    output: str | None = None
     folders: tuple[str, ...] = ()
 
     @staticmethod
@@ -66,20 +66,19 @@ class Watched:
         starts = {p: _parts(p) if p in whole else _fixed_folder(p) for p in patterns}
         urls = {pattern: _url(*parts) for pattern, parts in starts.items()}
         root = _url(_parts(patterns[0])[0], shared_parts(path for _, path in starts.values()))
-        outputs: tuple[str, ...] = ()
         if output is not None:
+            real = RealNames()
             for pattern, url in urls.items():
-                if any(names_below(output, url)):
+                if real.is_below(url, output):
                     raise UsageError(
                         f"input {redact(pattern)} is in the output folder {redact(output)}; give "
                         "an output folder elsewhere"
                     )
-            outputs = tuple(sorted(set(names_below(root, output))))
         return Watched(
             root,
             patterns=tuple(absolute_glob(p) for p in patterns if p not in whole),
             exclude=tuple(absolute(p) if p in whole else absolute_glob(p) for p in exclude),
-            outputs=outputs,
+            output=None if output is None else absolute(output),
             folders=tuple(urls[p] for p in patterns if p in whole),
         )
 
@@ -109,7 +108,7 @@ class Watched:
         left_out = real.excluded(storage, self.exclude)
         length = len(self.root.rstrip("/")) + 1
         for file in self._listed(storage):
-            is_output = file.url.startswith(self.outputs, length)
+            is_output = self.output is not None and real.is_below(file.url, self.output)
             if file.size and not is_output and left_out.isdisjoint(real.names(file.url)):
                 yield file.url[length:], file
 
@@ -118,23 +117,6 @@ class Watched:
             yield from without_job_folders(storage.expand(pattern), pattern)
         for folder in self.folders:
             yield from visible_below(storage, folder)
-
-
-def names_below(folder: str, other: str) -> Iterator[str]:
-    """Yield the names, with a slash at the end, of a folder that is at or below another."""
-    for above in _spellings(folder):
-        for below in _spellings(other):
-            if below.startswith(above):
-                yield below[len(above) :] or "/"
-
-
-def _spellings(folder: str) -> set[str]:
-    """Return a folder's URL with a slash at the end; for a local one also without links."""
-    if is_local(folder):
-        path = local_path(folder)
-        return {f"{str(each).rstrip('/')}/" for each in (path, os.path.realpath(path))}
-    scheme, parts = _parts(folder)
-    return {f"{scheme}{'/'.join(parts)}/"}
 
 
 def _parts(url: str) -> tuple[str, list[str]]:

@@ -173,11 +173,22 @@ def test_what_looks_in_the_output_folder_only_is_refused(tmp_path: Path) -> None
     for pattern in (f"{tmp_path}/*", f"{tmp_path}/in/*"):
         with pytest.raises(UsageError, match="is in the output folder"):
             watch(f"{tmp_path}/*", pattern, output=f"{tmp_path}/")
-    assert watch(f"{tmp_path}/*", output=f"{tmp_path}/out").outputs == ("out/",)
-    assert watch(f"{tmp_path}/*", output=f"{tmp_path}-out").outputs == ()
-    assert watch("/*", output="/out").outputs == ("out/",)
-    assert watch("memory://a/in/*", "memory://a/*", output="memory://a/out/").outputs == ("out/",)
-    assert watch("memory://a/*", output=f"{tmp_path}").outputs == ()
+        with pytest.raises(UsageError, match="is in the output folder"):
+            watch(pattern, output="/")
+    for patterns, output in [
+        (("/*",), "/out"),
+        ((f"{tmp_path}/*",), f"{tmp_path}-out"),
+        (("memory://a/in/*", "memory://a/*"), "memory://a/out/"),
+        (("memory://a/*",), str(tmp_path)),
+    ]:
+        assert watch(*patterns, output=output).output == output
+
+
+def test_files_of_an_output_in_a_store_are_left_out() -> None:
+    for name in ("a/x", "a/out/y", "a/out2/z"):
+        STORAGE.write_bytes(f"memory://left-out/{name}", b"text")
+    watched = Watched.of(STORAGE, ["memory://left-out/a/**/*"], [], "memory://left-out/a/out/")
+    assert sorted(name for name, _ in watched.look(STORAGE)) == ["out2/z", "x"]
 
 
 # ---- what travels ----
