@@ -31,10 +31,6 @@ class Stream:
     Attributes:
         fingerprint: The stream's fingerprint; its windows carry it.
         settings: The settings of reading and encoding, as manifests have them.
-        range_bytes: The size of a split in stored bytes; None: the default.
-        max_rejects: Maximum rejects of a window: a number, or a share of its records.
-        max_lost: Maximum lost stored bytes of a window: a number, or a share.
-        poll_seconds: The time between two looks.
         window_seconds: The time between a window's first file and the window.
         until_idle_seconds: The idle time after which the watcher ends; None: it never ends.
     """
@@ -56,11 +52,9 @@ class Stream:
 
 
 class WindowTask(NamedTuple):
-    """The task of tokenizing a split of a window; travels as the JSON of this tuple.
+    """The task of tokenizing a split of a window, an element of `split_tasks`.
 
-    Attributes:
-        folder: The name of the window's folder.
-        split: The split, see `split_tasks`.
+    It travels as the JSON of this tuple. `folder` is the name of the window's folder.
     """
 
     folder: str
@@ -78,7 +72,8 @@ def tokenize_window_split(stream: Stream, element: str) -> TaskResult | None:
     require_visible(stream.storage, stream.output)
     url = stream.storage.join(stream.output, window.folder)
     folder = WindowFolder(stream.storage, url, window.fingerprint)
-    if folder.is_done(shard_name(split_task.split.index, split_task.splits)):
+    shard = shard_name(split_task.split.index, split_task.splits)
+    if folder.is_finished() or folder.read_receipt(shard) is not None:
         return None
     folder.prepare()
     task = TokenizeTask(

@@ -104,8 +104,10 @@ class Watcher:
         return fresh
 
     def _steady(self, fresh: dict[str, StoredFile]) -> dict[str, StoredFile]:
-        """Return the complete files: unchanged since the last look, or in a store that shows whole
-        files only."""
+        """Return the complete files: files that have not changed since the last look.
+
+        Some stores show complete files only.
+        """
         before, self._before = self._before, fresh
         if self.stream.watched.appears_whole:
             return fresh
@@ -116,13 +118,9 @@ class Watcher:
         if not steady or now - min(self._ready_since.values()) < self.stream.window_seconds:
             return
         stream = self.stream
-        names = sorted(steady)[:MAX_WINDOW_FILES]
+        chosen = sorted(steady.items())[:MAX_WINDOW_FILES]
         try:
-            files = described(
-                stream.storage,
-                [(name, steady[name]) for name in names],
-                stream.reading.input_format,
-            )
+            files = described(stream.storage, chosen, stream.reading.input_format)
         except NotFoundError:
             return  # a file was removed since it was listed
         plan = plan_of_files(
@@ -170,12 +168,9 @@ class Watcher:
     def _publish(self, window: Window, folder: WindowFolder, results: list[Publication]) -> None:
         stream = self.stream
         receipts = [result.receipt for result in results]
+        tokenizer = stream.encoding.tokenizer()
         manifest = manifest_of(
-            window.plan,
-            receipts,
-            stream.encoding.tokenizer(),
-            stream.settings,
-            stream.shard_format,
+            window.plan, receipts, tokenizer, stream.settings, stream.shard_format
         )
         totals = CorpusTotals(
             manifest.totals.documents, manifest.rejects.by_reason, manifest.rejects.lost
@@ -190,8 +185,8 @@ class Watcher:
             reading=stream.reading,
             window=True,
         )
-        tokenizer = stream.encoding.tokenizer().json_bytes
-        small = small_files(manifest, tokenizer)
-        manifest = with_files(manifest, tokenizer, FileInfo.of(WINDOW_FILE, window.record))
+        data = tokenizer.json_bytes
+        small = small_files(manifest, data)
+        manifest = with_files(manifest, data, FileInfo.of(WINDOW_FILE, window.record))
         folder.finish(results, manifest.to_bytes(), small)
         self.counts["windows_finished"] += 1

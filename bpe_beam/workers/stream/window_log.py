@@ -28,13 +28,7 @@ from bpe_beam.folders.artifact_names import (
     WINDOW_FILE,
 )
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.folders.receipts import (
-    WORK,
-    Publication,
-    TaskFolder,
-    receipt_name,
-    side_by_side,
-)
+from bpe_beam.folders.receipts import WORK, Publication, TaskFolder, receipt_name, side_by_side
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage import Storage, StoredFile, redact
 from bpe_beam.storage.create_exclusive import write_once
@@ -44,7 +38,6 @@ from bpe_beam.storage.json_file import (
     JsonObject,
     OtherVersionError,
     Sha256,
-    json_bytes,
     read_signed,
     to_struct,
     with_checksum,
@@ -70,10 +63,6 @@ class WindowFolder(TaskFolder):
         """Make the folders that a shard's writer needs."""
         for name in (WORK, REJECTS):
             self.storage.make_folder(self.path(name))
-
-    def is_done(self, task: str) -> bool:
-        """Return whether a task has a receipt of this window, or the window is finished."""
-        return self.is_finished() or self.read_receipt(task) is not None
 
     def is_finished(self) -> bool:
         """Return whether the window has its manifest."""
@@ -203,18 +192,20 @@ def require_root(storage: Storage, output: str, watched: Watched) -> None:
     Below another root a new file of the same name would be taken for one that was read.
     """
     row = {"version": VERSION, "root_sha256": watched.root_fingerprint}
-    data = json_bytes(row, indent=1)
+    data = with_checksum(row, indent=1)
     url = storage.join(output, INPUT_FILE)
     if write_once(storage, url, data):
         return
     if not window_numbers(storage, output):
         storage.write_bytes(url, data)  # nothing was read from the other root
         return
-    if storage.read_bytes(url) != data and not _is_root(storage.read_bytes(url)):
+    try:
+        read_signed(storage.read_bytes(url), redact(url))
+    except DataError as error:
         raise DataError(
             f"{redact(url)} is damaged",
             remedy="if {inputs} are the same as before, remove it and run this again",
-        )
+        ) from error
     raise UsageError(
         f"{redact(output)} has windows of files below another folder than {redact(watched.root)}: "
         "windows name files relative to that folder, so a new file of the same name would not be "
@@ -222,13 +213,6 @@ def require_root(storage: Storage, output: str, watched: Watched) -> None:
         remedy="give the same {inputs} as before, or another {output}; if it is the same folder "
         f"under another name, delete {INPUT_FILE} in the output folder first",
     )
-
-
-def _is_root(data: bytes) -> bool:
-    """Return whether these are the bytes of a file with the hash of a root."""
-    match = re.search(rb'"root_sha256": "([0-9a-f]{64})"', data)
-    row = {"version": VERSION, "root_sha256": match[1].decode()} if match else {}
-    return data == json_bytes(row, indent=1)
 
 
 class WindowLog:
@@ -264,8 +248,13 @@ class WindowLog:
                 for number, (window, is_open) in zip(
                     numbers, pool.map(self._read, numbers), strict=True
                 ):
-                    self._refuse_lost(number, window)
-                    self._add(window, is_open)
+                    url = self._storage.join(self._output, window_name(number))
+                    if window is not None:
+                        self._add(window, is_open)
+                    elif MANIFEST_FILE in self._storage.list_names(url):
+                        # New files would be taken for the files of this finished window.
+                        missing = redact(self._storage.join(url, WINDOW_FILE))
+                        raise DataError(f"{missing} is missing", remedy=REMOVE_WINDOW)
             self._next = self._next or 0
         while True:
             window, is_open = self._read(self._next)
@@ -304,13 +293,6 @@ class WindowLog:
             self.folder(window).clear(of_watchers=True)  # the watcher that finished it was killed
         return window, MANIFEST_FILE not in names
 
-    def _refuse_lost(self, number: int, window: Window | None) -> None:
-        """Refuse a finished window without a record: new files would be taken for its files."""
-        url = self._storage.join(self._output, window_name(number))
-        if window is None and MANIFEST_FILE in self._storage.list_names(url):
-            missing = redact(self._storage.join(url, WINDOW_FILE))
-            raise DataError(f"{missing} is missing", remedy=REMOVE_WINDOW)
-
     def _window(self, data: bytes, number: int, source: str) -> Window:
         """Return the window in the bytes of its `__window`."""
         file = _read_record(data, source)
@@ -327,9 +309,7 @@ class WindowLog:
         )
         return Window(number, replace(plan, files=files), data)
 
-    def _add(self, window: Window | None, is_open: bool) -> None:
-        if window is None:
-            return
+    def _add(self, window: Window, is_open: bool) -> None:
         if is_open:
             self.open[window.number] = window
         for file in window.plan.files:
@@ -341,9 +321,9 @@ def _read_record(data: bytes, source: str) -> _WindowFile:
     """Return the content of a `__window`."""
     try:
         values = read_signed(data, source)
-    except OtherVersionError:
-        raise
     except DataError as error:
+        if isinstance(error, OtherVersionError):
+            raise
         raise DataError(error.problem, remedy=REMOVE_WINDOW) from error
     return to_struct(values, _WindowFile, source)
 
