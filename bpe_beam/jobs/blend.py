@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 from msgspec import Struct
@@ -16,9 +16,6 @@ from bpe_beam.settings.blend import BlendSettings
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.storage import Storage, redact
-
-_LEFT_OUT = Fraction(0)
-"""The weight of a folder whose shards are not in the list."""
 
 
 class BlendSummary(Struct, frozen=True):
@@ -40,25 +37,27 @@ def run(settings: BlendSettings, _progress: Progress) -> BlendSummary:
     manifests = [_megatron_manifest(storage, folder) for folder in settings.folders]
     weights = _weights(settings, manifests)
     rows = [
-        row for row in zip(settings.folders, manifests, weights, strict=True) if row[2] != _LEFT_OUT
+        (folder, manifest, weight)
+        for folder, manifest, weight in zip(settings.folders, manifests, weights, strict=True)
+        if weight != 0  # the shards of a folder with the weight 0 are not in the list
     ]
-    _refuse_other_tokens(
-        [(folder, manifest) for folder, manifest, _ in rows if manifest.totals.tokens]
-    )
+    _refuse_other_tokens([row[:2] for row in rows if row[1].totals.tokens])
     lines: list[str] = []
     sequences: dict[str, tuple[int, int]] = {}
     for folder, manifest, weight in rows:
-        for shard, share in _shares(manifest, weight):
-            prefix = storage.join(folder, shard)
+        for shard in manifest.shards:
+            prefix = storage.join(folder, shard.name)
             if len(prefix.split()) > 1:
                 raise UsageError(
                     f"must have no spaces, which Megatron's list cannot have, got {folder}",
                     ("folders",),
                 )
-            lines.append(prefix if share is None else f"{share} {prefix}")
-        for row in manifest.shards:
+            if weight is not None:
+                lines.append(f"{float(weight * shard.tokens / manifest.totals.tokens)} {prefix}")
+            else:
+                lines.append(prefix)
             # A document is a sequence, and the document index has an entry for the end.
-            sequences[storage.join(folder, row.name)] = row.documents, row.documents + 1
+            sequences[prefix] = shard.documents, shard.documents + 1
     write_stdout("".join(f"{line}\n" for line in lines).encode())
     if settings.sequences is not None:
         write_json(sequences, settings.sequences, settings.run.storage_options)
@@ -88,21 +87,17 @@ def _megatron_manifest(storage: Storage, folder: str) -> Manifest:
 
 def _refuse_other_tokens(folders: Sequence[tuple[str, Manifest]]) -> None:
     """Refuse shards whose ids mean other tokens, are of another type, or are framed differently."""
+    kinds: list[dict[str, object]] = []
+    for _, manifest in folders:
+        shard = manifest.shards[0]
+        width = shard.files[0].bytes // shard.tokens
+        kinds.append({**kind_of_tokens(manifest), "bytes_of_an_id": width})
     refuse_unlike(
         [folder for folder, _ in folders],
-        [
-            {**kind_of_tokens(manifest), "bytes_of_an_id": _bytes_of_an_id(manifest)}
-            for _, manifest in folders
-        ],
+        kinds,
         "these shards cannot be blended",
         "tokenize with the same settings, or leave a folder out",
     )
-
-
-def _bytes_of_an_id(manifest: Manifest) -> int:
-    """Return the width of an id."""
-    shard = manifest.shards[0]
-    return shard.files[0].bytes // shard.tokens
 
 
 def _weights(settings: BlendSettings, manifests: Sequence[Manifest]) -> Sequence[Fraction | None]:
@@ -126,10 +121,3 @@ def _weights(settings: BlendSettings, manifests: Sequence[Manifest]) -> Sequence
             remedy="leave the folder out, or give it the weight 0",
         )
     return [weight / total for weight in weights]
-
-
-def _shares(manifest: Manifest, weight: Fraction | None) -> Iterator[tuple[str, float | None]]:
-    """Yield the name of each shard, and its share of the folder's weight by its tokens."""
-    for shard in manifest.shards:
-        share = None if weight is None else weight * shard.tokens / manifest.totals.tokens
-        yield shard.name, None if share is None else float(share)

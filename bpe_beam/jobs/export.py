@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from msgspec import Struct
 
 from bpe_beam.jobs.output import write_stdout
@@ -29,44 +27,28 @@ def run(settings: ExportSettings, _progress: Progress) -> ExportSummary:
 
     Files that exist are replaced, each atomically.
     """
-    storage = Storage(settings.run.storage_options)
+    storage, format_name = Storage(settings.run.storage_options), settings.format
     tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
-    files = _WRITERS[settings.format](tokenizer)
-    if settings.format == "transformers":
+    if format_name == "transformers":
+        files = tokenizer.pretrained_files()
         files = transformers_files.write_folder(settings.output, files, storage)
     else:
-        (data,) = files.values()
+        data = _file(tokenizer, format_name)
         storage.write_bytes(settings.output, data)
         files = {settings.output: data}
     write_stdout("".join(f"{path}\n" for path in files).encode())
     sizes = {path: len(data) for path, data in files.items()}
-    warning = tokenizer.file_warning if settings.format == "tokenizer_json" else None
-    return ExportSummary("export", settings.format, sizes, [warning] if warning else None)
+    warning = tokenizer.file_warning if format_name == "tokenizer_json" else None
+    return ExportSummary("export", format_name, sizes, [warning] if warning else None)
 
 
-def _tokenizer_json(tokenizer: Tokenizer) -> dict[str, bytes]:
+def _file(tokenizer: Tokenizer, format_name: str) -> bytes:
+    """Return the content of the one file of a format."""
+    if format_name == "tiktoken":
+        return tiktoken_file.write(tokenizer.spec)
+    if format_name == "sentencepiece":
+        named = tokenizer.roles
+        roles = {role: named[role] for role in sentencepiece_writing.ROLES if role in named}
+        return sentencepiece_writing.write(tokenizer.spec, roles)
     check_ids(tokenizer.spec)
-    return {transformers_files.TOKENIZER_FILE: tokenizer.json_bytes}
-
-
-def _transformers(tokenizer: Tokenizer) -> dict[str, bytes]:
-    return tokenizer.pretrained_files()
-
-
-def _sentencepiece(tokenizer: Tokenizer) -> dict[str, bytes]:
-    named = tokenizer.roles
-    roles = {role: named[role] for role in sentencepiece_writing.ROLES if role in named}
-    data = sentencepiece_writing.write(tokenizer.spec, roles)
-    return {sentencepiece_writing.SENTENCEPIECE_FILE: data}
-
-
-def _tiktoken(tokenizer: Tokenizer) -> dict[str, bytes]:
-    return {".tiktoken": tiktoken_file.write(tokenizer.spec)}
-
-
-_WRITERS: dict[str, Callable[[Tokenizer], dict[str, bytes]]] = {
-    "tokenizer_json": _tokenizer_json,
-    "transformers": _transformers,
-    "sentencepiece": _sentencepiece,
-    "tiktoken": _tiktoken,
-}
+    return tokenizer.json_bytes

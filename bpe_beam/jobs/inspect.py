@@ -6,7 +6,7 @@ import heapq
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, json, to_builtins
+from msgspec import json, to_builtins
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import (
@@ -51,10 +51,10 @@ def _figures(storage: Storage, path: str) -> Figures:
         return _tokenizer_figures(Tokenizer.from_file(path, storage=storage))
     names = set(storage.list_names(path))
     kind = kind_of(storage, path)
-    if JOB_FILE not in names and has_tokenizer(names) and MANIFEST_FILE not in names:
-        return _folder_figures(storage, path)
     if MANIFEST_FILE in names:
         return (_counts_figures if kind == COUNTS else _shards_figures)(storage, path)
+    if JOB_FILE not in names and has_tokenizer(names):
+        return _folder_figures(storage, path)
     if kind in (SHARDS, None):
         from bpe_beam.shards.manifest import refuse_no_shards
 
@@ -86,8 +86,8 @@ def _folder_figures(storage: Storage, path: str) -> Figures:
     }
     figures = _tokenizer_figures(tokenizer)
     if SUMMARY_FILE in storage.list_names(path) and (changed := _changed_files(storage, path)):
-        warnings = [str(figures[name]) for name in ("warning",) if name in figures]
-        figures["warning"] = "; ".join([*warnings, changed])
+        warning = figures.get("warning")
+        figures["warning"] = f"{warning}; {changed}" if warning else changed
     return {**figures, **{name: value for name, value in more.items() if value is not None}}
 
 
@@ -108,10 +108,13 @@ def _tokenizer_figures(tokenizer: Tokenizer) -> Figures:
     special = tokenizer.special_tokens
     in_bytes = spec.model_reads_bytes
     texts = [text_of(token, in_bytes) for token in tokenizer.vocab if token not in special]
-    warnings = list(
-        filter(None, [spec.warning, tokenizer.file_warning, _reachable_specials(tokenizer)])
-    )
+    warnings = [spec.warning, tokenizer.file_warning, _reachable_specials(tokenizer)]
+    warning = "; ".join(filter(None, warnings))
     lengths = Counter(len(text) for text in texts if isinstance(text, str))
+
+    def in_characters(text: str | bytes) -> int:
+        return len(text) if isinstance(text, str) else 0  # a part of a character
+
     merges = tokenizer.merges
     shown = merges if len(merges) <= 2 * _FEW else [*merges[:_FEW], None, *merges[-_FEW:]]
     return {
@@ -124,20 +127,16 @@ def _tokenizer_figures(tokenizer: Tokenizer) -> Figures:
         "pre_tokenizer": describe(spec.pre_tokenizer),
         "post_processor": describe(spec.post_processor),
         "decoder": describe(spec.decoder),
-        "truncation": _as_json(spec.truncation),
-        "padding": _as_json(spec.padding),
+        "truncation": spec.truncation and json.encode(spec.truncation).decode(),
+        "padding": spec.padding and json.encode(spec.padding).decode(),
         "special_tokens": [f"{token_id} {token}" for token, token_id in special.items()],
         "tokens_by_characters": {str(length): lengths[length] for length in sorted(lengths)},
         "parts_of_characters": sum(isinstance(text, bytes) for text in texts) or None,
-        "longest_tokens": list(map(repr, heapq.nlargest(_FEW, texts, key=_length))),
+        "longest_tokens": list(map(repr, heapq.nlargest(_FEW, texts, key=in_characters))),
         "merges_first_and_last": [_merge(merge, in_bytes) for merge in shown],
         "fingerprint": tokenizer.fingerprint,
-        **({"warning": "; ".join(warnings)} if warnings else {}),
+        **({"warning": warning} if warning else {}),
     }
-
-
-def _as_json(settings: Struct | None) -> str | None:
-    return None if settings is None else json.encode(settings).decode()
 
 
 def _reachable_specials(tokenizer: Tokenizer) -> str | None:
@@ -168,11 +167,6 @@ def _merge(merge: tuple[str, str] | None, in_bytes: bool) -> str:
         return "..."
     left, right, joined = (repr(text_of(each, in_bytes)) for each in (*merge, "".join(merge)))
     return f"{left} + {right} = {joined}" if in_bytes else f"{left} + {right}"
-
-
-def _length(text: str | bytes) -> int:
-    """Return the number of characters of a token; a part of a character counts 0."""
-    return len(text) if isinstance(text, str) else 0
 
 
 def _counts_figures(storage: Storage, path: str) -> Figures:
@@ -225,25 +219,25 @@ def _shards_figures(storage: Storage, path: str) -> Figures:
     """Return the settings, the totals and the first documents of a folder of shards."""
     from bpe_beam.folders.receipts import require_files, to_hash
     from bpe_beam.jobs.corpus.summary import losses_summary, source_figures
-    from bpe_beam.shards.formats import shard_format
+    from bpe_beam.shards.dataset import open_dataset
     from bpe_beam.shards.manifest import read_manifest
 
     manifest = read_manifest(storage, path)
     files = [*manifest.files, *(file for shard in manifest.shards for file in shard.files)]
     require_files(storage, path, to_hash(files) if is_local(path) else manifest.files)
     tokenizer = Tokenizer.from_file(storage.join(path, SHARDS_TOKENIZER_FILE), storage=storage)
-    documents: list[str] = []
-    for shard in manifest.shards:
-        if len(documents) == _DOCUMENTS:
-            break
-        if shard.documents == 0:
-            continue
-        with shard_format(manifest.format).reader(storage, path, shard.name) as reader:
-            for index in range(min(len(reader), _DOCUMENTS - len(documents))):
-                length = int(reader.lengths(index, index + 1)[0])
-                ids = reader.document(index)[:_DOCUMENT_TOKENS]
-                more = " ..." if length > len(ids) else ""
-                documents.append(f"{length:,} tokens: {tokenizer.decode(ids)!r}{more}")
+    dataset = open_dataset(storage, path)
+    number = min(_DOCUMENTS, len(dataset))
+    kind = "document" if manifest.sequences is None else "sequence"
+
+    def shown(index: int) -> str:
+        ids = dataset[index]
+        text = tokenizer.decode(ids[:_DOCUMENT_TOKENS].tolist())
+        more = " ..." if len(ids) > _DOCUMENT_TOKENS else ""
+        return f"{len(ids):,} tokens: {text!r}{more}"
+
+    # At equal distances from one another.
+    sample = [len(dataset) * (2 * each + 1) // (2 * number) for each in range(number)]
     totals, texts = manifest.totals, manifest.texts_by_source
     # The text of ids that the transform WriteTokens has written is unknown.
     text_bytes = sum(each.text_bytes for each in texts.values()) or None
@@ -256,7 +250,7 @@ def _shards_figures(storage: Storage, path: str) -> Figures:
         "documents": manifest.documents,
         "tokens": totals.tokens,
         "text_bytes": text_bytes,
-        "bytes_per_token": _ratio(text_bytes, tokens),
+        "bytes_per_token": text_bytes / tokens if text_bytes and tokens else None,
         "sources": source_figures(manifest.sources_of_texts),
         "rejects": totals.rejects,
         "rejects_by_reason": manifest.rejects.by_reason,
@@ -266,28 +260,11 @@ def _shards_figures(storage: Storage, path: str) -> Figures:
         "columns": list(manifest.columns or ()) or None,
         "vocab_size": manifest.tokenizer.vocab_size,
         "shards_bytes": sum(file.bytes for shard in manifest.shards for file in shard.files),
-        "first_documents" if manifest.sequences is None else "first_sequences": documents,
-        "sample": _sample(storage, path, manifest, tokenizer) or None,
+        f"first_{kind}s": [shown(index) for index in range(number)],
+        "sample": [f"{kind} {index:,}, {shown(index)}" for index in sample] or None,
         "tokenizer_fingerprint": manifest.tokenizer.fingerprint,
         "plan_fingerprint": manifest.plan["fingerprint"],
     }
-
-
-def _sample(storage: Storage, path: str, manifest: Manifest, tokenizer: Tokenizer) -> list[str]:
-    """Return a few documents, or sequences, at equal distances from one another."""
-    from bpe_beam.shards.dataset import open_dataset
-
-    dataset = open_dataset(storage, path)
-    number = min(_DOCUMENTS, len(dataset))
-    kind = "document" if manifest.sequences is None else "sequence"
-    sample = []
-    for each in range(number):
-        index = len(dataset) * (2 * each + 1) // (2 * number)
-        ids = dataset[index]
-        more = " ..." if len(ids) > _DOCUMENT_TOKENS else ""
-        text = tokenizer.decode(ids[:_DOCUMENT_TOKENS].tolist())
-        sample.append(f"{kind} {index:,}, {len(ids):,} tokens: {text!r}{more}")
-    return sample
 
 
 def _arranged(manifest: Manifest) -> Figures | None:
@@ -297,7 +274,3 @@ def _arranged(manifest: Manifest) -> Figures | None:
         return None
     figures = {name: getattr(arranged, name) for name in ("documents", "tokens", "padding")}
     return {**to_builtins(arranged.settings), **figures, "part": arranged.part or None}
-
-
-def _ratio(text_bytes: int | None, tokens: int) -> float | None:
-    return text_bytes / tokens if text_bytes is not None and tokens else None
