@@ -128,7 +128,7 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
         tokens=manifest.totals.tokens,
         sources=source_figures(manifest.sources),
         shards=manifest.totals.shards,
-        shards_bytes=sum(file.bytes for shard in manifest.shards for file in shard.files),
+        shards_bytes=manifest.shards_bytes,
         seconds=round(time.monotonic() - started, 3),
         next=[command("verify", settings.output), command("inspect", settings.output)],
         **run_summary(settings.run, len(conversion.new)),

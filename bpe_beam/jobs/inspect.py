@@ -259,7 +259,7 @@ def _shards_figures(storage: Storage, path: str) -> Figures:
         "arranged": _arranged(manifest),
         "columns": list(manifest.columns or ()) or None,
         "vocab_size": manifest.tokenizer.vocab_size,
-        "shards_bytes": sum(file.bytes for shard in manifest.shards for file in shard.files),
+        "shards_bytes": manifest.shards_bytes,
         f"first_{kind}s": [shown(index) for index in range(number)],
         "sample": [f"{kind} {index:,}, {shown(index)}" for index in sample] or None,
         "tokenizer_fingerprint": manifest.tokenizer.fingerprint,

@@ -170,6 +170,11 @@ class Manifest(
         return next((file for file in self.files if file.name == TOKEN_COUNTS_FILE), None)
 
     @property
+    def shards_bytes(self) -> int:
+        """The size of the files of all shards."""
+        return sum(file.bytes for shard in self.shards for file in shard.files)
+
+    @property
     def row_kind(self) -> str:
         """The kind of the rows in words; see `Arrangement.rows`."""
         return (self.arranged.settings if self.arranged else Arrangement()).rows

@@ -36,7 +36,7 @@ from bpe_beam.jobs.corpus.job import CorpusResult
 from bpe_beam.jobs.corpus.summary import source_figures
 from bpe_beam.jobs.input_folders import inside, restored_files, write_small_files
 from bpe_beam.jobs.tokenize.arrange_steps import ArrangeSteps, files_inside
-from bpe_beam.jobs.tokenize.documents import TokenizeJob, TokenizeSummary, shards_bytes
+from bpe_beam.jobs.tokenize.documents import TokenizeJob, TokenizeSummary
 from bpe_beam.jobs.tokenize.inputs import (
     TokenizeInputs,
     doubled_warnings,
@@ -113,7 +113,7 @@ def tokenize_arranged(inputs: TokenizeInputs, progress: Progress) -> ArrangedSum
         rows = steps.measure()
         if settings.arranging.dry_run:
             parts = [steps.described_part(number) for number in range(len(rows))]
-            again, size = ["the same without --dry-run"], shards_bytes([tokenized])
+            again, size = ["the same without --dry-run"], tokenized.shards_bytes
             return summary(result, parts, rows, next=again, temporary_bytes=size)
         plans = steps.plans(rows)
         kept = steps.write(plans)
@@ -124,7 +124,7 @@ def tokenize_arranged(inputs: TokenizeInputs, progress: Progress) -> ArrangedSum
         [each.totals.documents for each in manifests],
         shards_kept_from_before=kept or None,
         shards=sum(len(manifest.shards) for manifest in manifests),
-        shards_bytes=shards_bytes(manifests),
+        shards_bytes=sum(manifest.shards_bytes for manifest in manifests),
     )
 
 

@@ -96,14 +96,7 @@ def tokenize_documents(
         sources=source_figures(manifest.sources),
         documents_changed=to_builtins(manifest.changes) or UNSET,
         shards=totals.shards,
-        shards_bytes=shards_bytes([manifest]),
-    )
-
-
-def shards_bytes(manifests: Sequence[Manifest]) -> int:
-    """Return the size of all shards."""
-    return sum(
-        file.bytes for manifest in manifests for shard in manifest.shards for file in shard.files
+        shards_bytes=manifest.shards_bytes,
     )
 
 
