@@ -32,7 +32,7 @@ from runners import KINDS, WAYS, Sampler, measure, runner
 LOCAL = "local"
 PLAIN = "plain"
 STEPS = {
-    "bpe_beam.jobs.train.rounds": {
+    "bpe_beam.workers.rounds.merge_steps": {
         "see_part": "see the symbols",
         "apply_merges": "rewrite, count pairs",
         "sum_pairs": "sum pairs",

@@ -16,23 +16,10 @@ from bpe_beam.corpus.read_settings import FieldOfFiles
 from bpe_beam.corpus.rejects import Limit
 from bpe_beam.errors import require
 from bpe_beam.progress import MODES as PROGRESS_MODES
+from bpe_beam.settings import parsing
 from bpe_beam.settings.dataflow import is_dataflow, require_no_secrets
 from bpe_beam.settings.field import MAIN, Option, Settings, option
-from bpe_beam.settings.parsing import (
-    BadValueError,
-    check_field,
-    check_not_empty,
-    check_storage_options,
-    check_text,
-    parse_allowed_special,
-    parse_columns,
-    parse_field,
-    parse_pairs,
-    parse_separator,
-    parse_share_or_size,
-    parse_size,
-    parse_storage_options,
-)
+from bpe_beam.settings.parsing import BadValueError
 from bpe_beam.shards.formats import TRAINER_COLUMNS
 from bpe_beam.tokenizer.components.normalizers import NORMALIZERS, normalizer_from_name
 from bpe_beam.tokenizer.components.pretokenizers import PRETOKENIZERS, pretokenizer_from_name
@@ -82,17 +69,17 @@ CONFIG = Option(
 
 
 def _check_normalizer(name: str) -> None:
-    check_text(name)
+    parsing.check_text(name)
     normalizer_from_name(name)
 
 
 def _check_pretokenizer(name: str) -> None:
-    check_text(name)
+    parsing.check_text(name)
     pretokenizer_from_name(name)
 
 
 def _check_special_tokens(tokens: tuple[str, ...]) -> None:
-    check_text(tokens)
+    parsing.check_text(tokens)
     repeated = sorted({token for token in tokens if tokens.count(token) > 1})
     if repeated:
         raise BadValueError(f"must not repeat {', '.join(map(repr, repeated))}")
@@ -100,7 +87,7 @@ def _check_special_tokens(tokens: tuple[str, ...]) -> None:
 
 def _check_sources(sources: tuple[tuple[str, str], ...]) -> None:
     for pair in sources:
-        check_text(pair)
+        parsing.check_text(pair)
     names = len({source for source, _ in sources})
     if names >= 1000:
         raise BadValueError(f"must name at most 999 sources, got {names:,}")
@@ -154,8 +141,8 @@ class RunSettings(Settings):
         help='Options of storage clients by protocol, as JSON or @FILE, such as {"s3": '
         '{"endpoint_url": ...}}. Not needed if the usual environment variables of the cloud are '
         "set.",
-        parse=parse_storage_options,
-        check=check_storage_options,
+        parse=parsing.parse_storage_options,
+        check=parsing.check_storage_options,
     )
 
     def check(self) -> None:
@@ -233,7 +220,7 @@ class InputSettings(Settings):
         help="Input files: paths, URLs, folders, globs ('data/**/*.jsonl.zst'), or @FILE, a file "
         "that lists them, one per line.",
         group=MAIN,
-        check=check_not_empty,
+        check=parsing.check_not_empty,
     )
     input_format: str = option(
         "auto",
@@ -251,8 +238,8 @@ class InputSettings(Settings):
         r"meta.body, and \. for a dot in a name. NAME=FIELD applies only to files that "
         "NAME means: a source (see --source), a folder or a glob, such as code=content; repeat for "
         "more.",
-        parse=parse_field,
-        check=check_field,
+        parse=parsing.parse_field,
+        check=parsing.check_field,
         identity="always",
     )
     id_field: FieldOfFiles = option(
@@ -260,8 +247,8 @@ class InputSettings(Settings):
         metavar="[NAME=]FIELD",
         kind="pairs",
         help="Field or column that contains the document's id, written like --text-field.",
-        parse=parse_field,
-        check=check_field,
+        parse=parsing.parse_field,
+        check=parsing.check_field,
         identity="always",
     )
     document_separator: str = option(
@@ -269,7 +256,7 @@ class InputSettings(Settings):
         metavar="S",
         help=r"End of a document in text files. Write \n \t \r \\ \xNN for characters that a shell "
         "cannot pass. The word file makes each file one document.",
-        parse=parse_separator,
+        parse=parsing.parse_separator,
         default_help=r"\n, a newline",
         identity="always",
     )
@@ -279,7 +266,7 @@ class InputSettings(Settings):
         help="Maximum size of a split, the input of one task, such as 64MB. Output files depend "
         "on this size and on the input, never on the workers (default: the size of the corpus "
         "over 1,000, from 16MiB to 1GiB).",
-        parse=parse_size,
+        parse=parsing.parse_size,
         between=(1, MAX_RANGE_BYTES),
     )
     max_rejects: str = option(
@@ -294,7 +281,7 @@ class InputSettings(Settings):
         metavar="N|P%",
         help="Maximum number of stored bytes that damaged files may lose: a size such as 10MB, or "
         "a share of all bytes. The job fails if more are lost.",
-        parse=parse_share_or_size,
+        parse=parsing.parse_share_or_size,
         check=partial(Limit.parse, name="max_lost"),
     )
     exclude: tuple[str, ...] = option(
@@ -302,7 +289,7 @@ class InputSettings(Settings):
         metavar="P",
         kind="many",
         help="Input files to skip, written like --input.",
-        check=check_not_empty,
+        check=parsing.check_not_empty,
     )
     source_field: FieldOfFiles | None = option(
         None,
@@ -310,8 +297,8 @@ class InputSettings(Settings):
         kind="pairs",
         help="Field or column that contains the document's source, for counts by source, written "
         "like --text-field. Cannot be used with --source.",
-        parse=parse_field,
-        check=check_field,
+        parse=parsing.parse_field,
+        check=parsing.check_field,
         identity="if set",
     )
     sources: tuple[tuple[str, str], ...] = option(
@@ -321,7 +308,7 @@ class InputSettings(Settings):
         kind="pairs",
         help="Source of the documents in files whose name matches GLOB, for counts by source. The "
         "first match decides; documents without a match have the source other. Repeat for more.",
-        parse=parse_pairs,
+        parse=parsing.parse_pairs,
         check=_check_sources,
         identity="if set",
     )
@@ -415,7 +402,7 @@ def allowed_special_option(**more: Any) -> Any:
         kind="list",
         help=r"Special tokens to recognise in the text; all others are plain text. Write \, for a "
         r"comma in a token, and \none for a token named none.",
-        parse=parse_allowed_special,
+        parse=parsing.parse_allowed_special,
         check=_check_allowed_special,
         **more,
     )
@@ -429,13 +416,13 @@ def columns_option(default: Any, help: str, **more: Any) -> Any:
         kind="list",
         help=help,
         choices=TRAINER_COLUMNS,
-        parse=parse_columns,
+        parse=parsing.parse_columns,
         **more,
     )
 
 
 def _check_allowed_special(allowed: AllowedSpecial) -> None:
     if isinstance(allowed, tuple):
-        check_text(allowed)
+        parsing.check_text(allowed)
     elif allowed not in ("none", "all"):
         raise BadValueError(f"must be one of none, all, got {allowed!r}")

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bpe_beam.settings.common import (
-    DEFAULT_NORMALIZER,
-    DEFAULT_PRETOKENIZER,
-    InputSettings,
-    RunSettings,
-    dry_run_option,
-    normalizer_option,
-    output_option,
-    pretokenizer_option,
-    special_tokens_option,
-)
+from bpe_beam.settings import common
+from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import Settings, option, part
 from bpe_beam.training.recipe import DEFAULT_TIE_BREAK, TIE_BREAKS
@@ -24,9 +15,9 @@ from bpe_beam.training.recipe import DEFAULT_TIE_BREAK, TIE_BREAKS
 class WordSettings(Settings):
     """Settings of counting that say how texts become words."""
 
-    normalizer: str = normalizer_option(DEFAULT_NORMALIZER, identity="always")
-    pretokenizer: str = pretokenizer_option(DEFAULT_PRETOKENIZER, identity="always")
-    special_tokens: tuple[str, ...] = special_tokens_option(
+    normalizer: str = common.normalizer_option(common.DEFAULT_NORMALIZER, identity="always")
+    pretokenizer: str = common.pretokenizer_option(common.DEFAULT_PRETOKENIZER, identity="always")
+    special_tokens: tuple[str, ...] = common.special_tokens_option(
         "Special token: it is extracted from the text, and never counted or merged.",
         identity="always",
     )
@@ -48,9 +39,9 @@ class CountSettings(WordSettings):
     """Settings of `count`: a corpus to word counts."""
 
     input: InputSettings = part(InputSettings)
-    output: str = output_option("counts")
+    output: str = common.output_option("counts")
     run: RunSettings = part(RunSettings, RunSettings())
-    dry_run: bool = dry_run_option()
+    dry_run: bool = common.dry_run_option()
 
     def check(self) -> None:
         """Refuse paths that the workers cannot reach."""

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bpe_beam.settings.common import (
-    MESSAGES,
-    AllowedSpecial,
-    RunSettings,
-    allowed_special_option,
-    tokenizer_option,
-)
+from bpe_beam.settings import common
+from bpe_beam.settings.common import MESSAGES, AllowedSpecial, RunSettings
 from bpe_beam.settings.field import Settings, option, part
 from bpe_beam.settings.parsing import check_utf8
 
@@ -19,7 +14,7 @@ from bpe_beam.settings.parsing import check_utf8
 class EncodeSettings(Settings):
     """Settings of `encode`: a text to ids."""
 
-    tokenizer: str = tokenizer_option()
+    tokenizer: str = common.tokenizer_option()
     text: str | None = option(
         None,
         flag="text",
@@ -28,7 +23,7 @@ class EncodeSettings(Settings):
         "is read as UTF-8, without one newline at its end.",
         check=check_utf8,
     )
-    allowed_special: AllowedSpecial = allowed_special_option()
+    allowed_special: AllowedSpecial = common.allowed_special_option()
     add_special_tokens: bool = option(
         False,
         help="Insert the special tokens of the tokenizer's post-processor, such as [CLS] and "

@@ -6,15 +6,8 @@ from dataclasses import dataclass
 
 from bpe_beam.corpus.rejects import Limit
 from bpe_beam.errors import require
-from bpe_beam.settings.common import (
-    AllowedSpecial,
-    InputSettings,
-    RunSettings,
-    allowed_special_option,
-    columns_option,
-    output_option,
-    tokenizer_option,
-)
+from bpe_beam.settings import common
+from bpe_beam.settings.common import AllowedSpecial, InputSettings, RunSettings
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import Settings, option, part
 from bpe_beam.settings.parsing import BadValueError, parse_length
@@ -134,8 +127,8 @@ class TokenizeSettings(Settings):
     """Settings of `tokenize`: a corpus and a tokenizer to token shards."""
 
     input: InputSettings = part(InputSettings)
-    tokenizer: str = tokenizer_option()
-    output: str = output_option("shards")
+    tokenizer: str = common.tokenizer_option()
+    output: str = common.output_option("shards")
     run: RunSettings = part(RunSettings, RunSettings())
     formats: tuple[str, ...] = option(
         (DEFAULT_SHARD_FORMAT,),
@@ -146,7 +139,7 @@ class TokenizeSettings(Settings):
         "output, and the text is tokenized once.",
         default_help=DEFAULT_SHARD_FORMAT,
     )
-    columns: tuple[str, ...] = columns_option(
+    columns: tuple[str, ...] = common.columns_option(
         (),
         "Columns for trainers, as lists, in Parquet and Arrow shards: attention_mask and labels; "
         "for sequences also position_ids, loss_mask and seq_start_id.",
@@ -159,7 +152,7 @@ class TokenizeSettings(Settings):
     prepend: str | None = option(
         None, metavar="TOKEN", help="Token to put before each document.", identity="always"
     )
-    allowed_special: AllowedSpecial = allowed_special_option(identity="always")
+    allowed_special: AllowedSpecial = common.allowed_special_option(identity="always")
     add_special_tokens: bool = option(
         False,
         help="Put the special tokens of the tokenizer's post-processor, such as <s>, around each "

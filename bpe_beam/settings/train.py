@@ -8,17 +8,8 @@ from typing import Any
 
 from bpe_beam.counts.weights import parse_temperature, parse_weight
 from bpe_beam.errors import UsageError, require
-from bpe_beam.settings.common import (
-    DEFAULT_NORMALIZER,
-    DEFAULT_PRETOKENIZER,
-    InputSettings,
-    RunSettings,
-    dry_run_option,
-    normalizer_option,
-    output_option,
-    pretokenizer_option,
-    special_tokens_option,
-)
+from bpe_beam.settings import common
+from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import MAX_INT64, Settings, option, own_options, part
 from bpe_beam.settings.parsing import parse_length, parse_size, parse_weights
@@ -220,12 +211,12 @@ class TrainingSettings(Settings):
         "Requires the same normalizer and pre-tokenizer.",
         models=("bpe",),
     )
-    special_tokens: tuple[str, ...] = special_tokens_option(
+    special_tokens: tuple[str, ...] = common.special_tokens_option(
         "Special token: it is extracted from the text, and comes first in the vocabulary. With "
         "--counts, these tokens are added to the ones that count extracted."
     )
-    normalizer: str | None = normalizer_option(None)
-    pretokenizer: str | None = pretokenizer_option(None)
+    normalizer: str | None = common.normalizer_option(None)
+    pretokenizer: str | None = common.pretokenizer_option(None)
     driver_memory: int = _training(
         8 * 10**9,
         metavar="SIZE",
@@ -243,7 +234,7 @@ class TrainingSettings(Settings):
         default_help="auto, which depends on --driver-memory",
     )
 
-    dry_run: bool = dry_run_option()
+    dry_run: bool = common.dry_run_option()
 
     @property
     def folder(self) -> str:
@@ -265,12 +256,12 @@ class TrainingSettings(Settings):
     @property
     def corpus_normalizer(self) -> str:
         """The normalizer of a corpus that is counted."""
-        return self.normalizer or DEFAULT_NORMALIZER
+        return self.normalizer or common.DEFAULT_NORMALIZER
 
     @property
     def corpus_pretokenizer(self) -> str:
         """The pre-tokenizer of a corpus that is counted."""
-        return self.pretokenizer or DEFAULT_PRETOKENIZER
+        return self.pretokenizer or common.DEFAULT_PRETOKENIZER
 
     @property
     def only_estimates(self) -> bool:
@@ -314,7 +305,7 @@ class TrainingSettings(Settings):
 class TrainSettings(TrainingSettings):
     """Settings of `train`: word counts, or a corpus, to a folder with a tokenizer."""
 
-    output: str = output_option("tokenizer")
+    output: str = common.output_option("tokenizer")
 
     def check(self) -> None:
         """Refuse settings that name neither counts nor a corpus, or both."""

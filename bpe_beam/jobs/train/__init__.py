@@ -17,13 +17,7 @@ from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import SUMMARY_FILE
 from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.output_folder import COUNTS, OutputFolder, RestoredFolder, RestoredTask
-from bpe_beam.jobs.corpus.summary import (
-    Rows,
-    loss_warnings,
-    losses_summary,
-    source_figures,
-    source_warnings,
-)
+from bpe_beam.jobs.corpus.summary import Rows
 from bpe_beam.jobs.input_folders import same_folder
 from bpe_beam.jobs.train.commits import holds_merges, remove_rounds
 from bpe_beam.jobs.train.plan import ROUNDS, TrainingPlan, plan_training
@@ -32,25 +26,20 @@ from bpe_beam.jobs.train.summary import (
     OF_INPUT_FILES,
     OF_THE_FILE,
     TrainSummary,
-    bytes_per_token,
-    last_count,
     measured_rows,
     next_commands,
     read_summary,
-    tokens_by_source,
+    summary_of,
 )
-from bpe_beam.jobs.train.tokenizer_files import file_names, model_input_of, write_files
+from bpe_beam.jobs.train.tokenizer_files import file_names, learned_tokenizer, write_files
 from bpe_beam.jobs.train.trainer import Trainer
-from bpe_beam.jobs.train.warnings import added_token_warnings, result_warnings
+from bpe_beam.jobs.train.warnings import training_warnings
 from bpe_beam.progress import Progress
 from bpe_beam.settings.train import TrainingSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import with_checksum
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.merges.continue_training import continued
 from bpe_beam.training.merges.native_trainer import TrainingResult
-from bpe_beam.training.recipe import BpeRecipe
-from bpe_beam.training.tokenizer_parts import tokenizer_of
 
 
 def run(
@@ -67,15 +56,26 @@ def run(
     if plan.counts is None:
         folder, counting = _count_corpus(plan, progress)
     else:
-        folder, counting = _claim_beside_counts(plan, plan.counts.sha256, progress), {}
+        # The trainer may refuse the settings. It must do so before the folder is claimed, since
+        # overwriting removes what is in the folder; a finished folder needs no trainer.
+        finished = plan.storage.exists(plan.storage.join(settings.folder, SUMMARY_FILE))
+        if settings.run.overwrite or not finished:
+            Trainer(plan)
+        folder = _claim(plan, {"counts_manifest": plan.counts.sha256}, progress)
+        counting = {}
     if folder.finished:
         return _finished_before(plan, folder, started)
     counted = time.monotonic()
     trainer, learned = _train(plan, folder, progress)
-    summary = _publish(trainer, learned, folder, counting)
+    tokenizer = learned_tokenizer(trainer.plan, learned)
+    warnings = training_warnings(trainer.plan, tokenizer, learned)
+    files = write_files(trainer.plan, folder, tokenizer, warnings)
+    summary = summary_of(trainer, learned, tokenizer, warnings, counting)
     ended = time.monotonic()
     summary = msgspec.structs.replace(
         summary,
+        files=files,
+        job_fingerprint=folder.fingerprint,
         counting_seconds=None if settings.counts else round(counted - started, 3),
         learning_seconds=round(ended - counted, 3),
         seconds=round(ended - started, 3),
@@ -96,22 +96,8 @@ def train_in_memory(
     """
     trainer = Trainer(plan_training(settings, Storage(settings.run.storage_options), counts))
     learned = trainer.train(progress)
-    tokenizer = _tokenizer_of(trainer.plan, learned)
-    recipe = trainer.plan.recipe
-    tokenizer = Tokenizer(tokenizer.spec, model_input_of(trainer.plan))
-    warnings = result_warnings(settings, counts.manifest, recipe, tokenizer, learned)
-    return tokenizer, [*added_token_warnings(trainer.plan), *warnings]
-
-
-def _claim_beside_counts(
-    plan: TrainingPlan, counts_sha256: str, progress: Progress
-) -> OutputFolder:
-    # The trainer may refuse the settings. It must do so before the folder is claimed, since
-    # overwriting removes what is in the folder; a finished folder needs no trainer.
-    finished = plan.storage.exists(plan.storage.join(plan.settings.folder, SUMMARY_FILE))
-    if plan.settings.run.overwrite or not finished:
-        Trainer(plan)
-    return _claim(plan, {"counts_manifest": counts_sha256}, progress)
+    tokenizer = learned_tokenizer(trainer.plan, learned)
+    return tokenizer, training_warnings(trainer.plan, tokenizer, learned)
 
 
 def _train(
@@ -134,67 +120,10 @@ def _train(
         raise
 
 
-def _tokenizer_of(plan: TrainingPlan, learned: TrainingResult) -> Tokenizer:
-    recipe, base, counts = plan.recipe, plan.base_tokenizer, plan.counts
-    assert counts is not None
-    if base is not None and isinstance(recipe, BpeRecipe):
-        return continued(base, learned, recipe)
-    names = (counts.manifest.normalizer, counts.manifest.pretokenizer)
-    return tokenizer_of(learned, recipe, *names)
-
-
-def _publish(
-    trainer: Trainer, learned: TrainingResult, folder: OutputFolder, counting: Rows
-) -> TrainSummary:
-    """Write the tokenizer's files, and return the summary without times and what was measured."""
-    plan = trainer.plan
-    settings, recipe, counts = plan.settings, plan.recipe, plan.counts
-    assert counts is not None
-    manifest, weights = counts.manifest, counts.weights
-    tokenizer = _tokenizer_of(plan, learned)
-    warnings = added_token_warnings(plan)
-    warnings += result_warnings(settings, manifest, recipe, tokenizer, learned)
-    if settings.input is not None:
-        warnings += source_warnings(settings.input, manifest.sources)
-    warnings += loss_warnings(manifest.lost, sum(size for _, size in manifest.inputs))
-    tokens = tokens_by_source(plan, tokenizer)
-    files = write_files(plan, folder, tokenizer, warnings)
-    return TrainSummary(
-        output=settings.folder,
-        counts=counts.folder,
-        warnings=warnings or None,
-        **{name: value for name, value in counting.items() if name not in MEASURED},
-        documents=manifest.documents,
-        text_bytes=manifest.text_bytes,
-        words=manifest.words,
-        unique_words=manifest.unique_words,
-        sources=source_figures(manifest.sources, tokens),
-        weights=weights.summary(
-            {name: totals.text_bytes for name, totals in (manifest.sources or {}).items()}
-        )
-        if weights
-        else None,
-        rejects=sum(manifest.rejects.values()),
-        lost=losses_summary(manifest.lost),
-        model=settings.model,
-        vocab_size=tokenizer.vocab_size,
-        merges=len(learned.merges),
-        last_merge_count=last_count(learned, weights),
-        bytes_per_token=bytes_per_token(learned) if weights is None else UNSET,
-        weighted_bytes_per_token=UNSET if weights is None else bytes_per_token(learned),
-        fingerprint=tokenizer.fingerprint,
-        **trainer.summary,
-        next=next_commands(settings),
-        files=files,
-        job_fingerprint=folder.fingerprint,
-    )
-
-
 def _finished_before(plan: TrainingPlan, folder: OutputFolder, started: float) -> TrainSummary:
     """Return the summary of a folder that an earlier run finished."""
     remove_rounds(plan.storage, plan.rounds)
-    data = plan.storage.read_bytes(folder.path(SUMMARY_FILE))
-    before = read_summary(data)
+    before = read_summary(plan.storage.read_bytes(folder.path(SUMMARY_FILE)))
     of_the_run = (*OF_THE_FILE, "jobs", "counting_seconds", "learning_seconds", *MEASURED)
     return msgspec.structs.replace(
         before,
@@ -209,8 +138,8 @@ def _finished_before(plan: TrainingPlan, folder: OutputFolder, started: float) -
 def _restore(summary: bytes) -> RestoredFolder:
     """Return a finished folder; if a file is missing or damaged, the job trains again."""
     before = read_summary(summary)
-    files = tuple(before.files or ())
-    return RestoredFolder(before.job_fingerprint or None, {"tokenizer": RestoredTask(files, None)})
+    task = RestoredTask(tuple(before.files or ()), None)
+    return RestoredFolder(before.job_fingerprint or None, {"tokenizer": task})
 
 
 def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder, Rows]:

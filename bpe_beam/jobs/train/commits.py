@@ -53,18 +53,14 @@ class Commit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     Attributes:
         number: The round's number, from 1; 0 before the first round.
-        run: The name of the run that wrote the words. The merges of this round are not applied to
-            them yet.
-        word_batches: The words as the run wrote them; empty before the first round.
-        rows: All merges so far.
+        run: The name of the run that wrote the word batches. The merges of this round are not
+            applied to them yet.
         counts: How often each pair occurred when it was merged.
         known: The number of ids before this round's merges.
         applied: The number of merges that are applied to the words.
         floor: The minimum count of the pairs that the next round looks for.
         divisor: The divisor of the next round, see `training.merges.rounds.threshold`.
-        done: Whether nothing more can be learned.
         text_full: Whether training ended at `native_trainer.MAX_TEXT`.
-        totals: The totals of the words; None before the first round.
         singles: The words that were dropped as one symbol, each weighted by its count.
         history: A row for each round, for the summary.
         start: The SHA-256 of the file of the initial vocabulary.

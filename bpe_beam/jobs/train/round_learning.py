@@ -96,12 +96,7 @@ class RoundResult:
 
 @dataclass(frozen=True)
 class RoundLearner:
-    """Learns from the results of rounds.
-
-    Attributes:
-        manifest: The manifest of the counts.
-        memory: The bytes that one round may hold.
-    """
+    """Learns from the results of rounds, each within some bytes of `memory`."""
 
     recipe: BpeRecipe | WordPieceRecipe
     manifest: CountsManifest

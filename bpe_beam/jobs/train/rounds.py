@@ -41,14 +41,8 @@ from bpe_beam.training.merges.native_trainer import TrainingResult, Vocabulary, 
 from bpe_beam.training.merges.rounds import DIVISOR, batches_of, next_divisor
 from bpe_beam.training.merges.seen_symbols import SeenSymbols, ambiguous_tokens
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.workers.rounds.merge_steps import (
-    Applied,
-    add_segments,
-    apply_merges,
-    see_part,
-    segment_words,
-    sum_pairs,
-)
+from bpe_beam.workers.rounds import merge_steps
+from bpe_beam.workers.rounds.merge_steps import Applied
 from bpe_beam.workers.rounds.task import (
     ROUND_FILE,
     BlockReference,
@@ -72,10 +66,6 @@ class RoundsJob:
     """A training in rounds.
 
     Attributes:
-        run: How the steps of a round run.
-        folder: The folder of words and commits.
-        counts: The counts folder.
-        base_tokenizer: The tokenizer to continue, if any.
         memory: The bytes that one round may hold.
         measured: Gets the metrics of the rounds.
         jobs: The number of pipelines that were launched.
@@ -302,30 +292,29 @@ def merge_round(engine: Engine, task: RoundTask, tasks: Iterable[WordBatchTask])
     sums of all segments at its end. Everything is written to the run's folder, with receipts.
     Returns the last tasks of the round, as texts.
     """
-    texts = [word_batch.to_json() for word_batch in tasks]
-    applied = engine.run(
-        "ApplyMerges", partial(apply_merges, task), engine.tasks("WordBatches", texts), Applied
-    )
+    texts = engine.tasks("WordBatches", [word_batch.to_json() for word_batch in tasks])
+    apply_merges = partial(merge_steps.apply_merges, task)
+    applied = engine.run("ApplyMerges", apply_merges, texts, Applied)
     word_batches = engine.run("WordBatch", _word_batch, applied, tuple[int, str])
     pairs = engine.run("PairBlocks", _pair_blocks, applied, tuple[int, BlockReference])
     gathered = engine.gather("GatherPairs", pairs)
-    shards = engine.run("SumPairs", partial(sum_pairs, task), gathered, str)
+    shards = engine.run("SumPairs", partial(merge_steps.sum_pairs, task), gathered, str)
     segments = engine.run(
         "SegmentWords",
-        partial(segment_words, task),
+        partial(merge_steps.segment_words, task),
         engine.gather("SpreadWordBatches", word_batches),
         tuple[int, BlockReference],
         word_batches,
         shards,
     )
     gathered = engine.gather("GatherSegments", segments)
-    return engine.run("AddSegments", partial(add_segments, task), gathered, str)
+    return engine.run("AddSegments", partial(merge_steps.add_segments, task), gathered, str)
 
 
 def see_parts(engine: Engine, task: RoundTask, recipe: BpeRecipe | WordPieceRecipe) -> Collection:
     """Find the symbols of the words of each part of the counts; return the parts' numbers."""
     parts = engine.tasks("Parts", map(str, range(len(task.manifest.parts))))
-    return engine.run("See", partial(see_part, task, recipe), parts, str)
+    return engine.run("See", partial(merge_steps.see_part, task, recipe), parts, str)
 
 
 def _word_batch(element: Applied) -> TaskResult:

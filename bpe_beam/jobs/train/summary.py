@@ -11,12 +11,12 @@ from msgspec import UNSET, UnsetType
 
 from bpe_beam import _native
 from bpe_beam.counts.artifact import read_part
-from bpe_beam.counts.weights import Weights
 from bpe_beam.counts.word_table import string_buffers
 from bpe_beam.folders.artifact_names import SUMMARY_FILE
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.jobs.corpus.summary import Rows
+from bpe_beam.jobs.corpus.summary import Rows, losses_summary, source_figures
 from bpe_beam.jobs.train.plan import TrainingPlan
+from bpe_beam.jobs.train.trainer import Trainer
 from bpe_beam.messages import command
 from bpe_beam.settings.field import typed_options
 from bpe_beam.settings.train import TrainingSettings
@@ -98,6 +98,46 @@ class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
     job_fingerprint: Sha256 | UnsetType = UNSET
 
 
+def summary_of(
+    trainer: Trainer,
+    learned: TrainingResult,
+    tokenizer: Tokenizer,
+    warnings: list[str],
+    counting: Rows,
+) -> TrainSummary:
+    """Return the summary without files, times and what was measured."""
+    settings, counts = trainer.plan.settings, trainer.plan.counts
+    assert counts is not None
+    manifest, weights = counts.manifest, counts.weights
+    sizes = {name: totals.text_bytes for name, totals in (manifest.sources or {}).items()}
+    unit = 1 if weights is None else weights.unit
+    last = int(learned.counts[-1]) if len(learned.counts) else None
+    mean = bytes_per_token(learned)
+    return TrainSummary(
+        output=settings.folder,
+        counts=counts.folder,
+        warnings=warnings or None,
+        **{name: value for name, value in counting.items() if name not in MEASURED},
+        documents=manifest.documents,
+        text_bytes=manifest.text_bytes,
+        words=manifest.words,
+        unique_words=manifest.unique_words,
+        sources=source_figures(manifest.sources, _tokens_by_source(trainer.plan, tokenizer)),
+        weights=None if weights is None else weights.summary(sizes),
+        rejects=sum(manifest.rejects.values()),
+        lost=losses_summary(manifest.lost),
+        model=settings.model,
+        vocab_size=tokenizer.vocab_size,
+        merges=len(learned.merges),
+        last_merge_count=last if last is None or unit == 1 else last / unit,
+        bytes_per_token=mean if weights is None else UNSET,
+        weighted_bytes_per_token=UNSET if weights is None else mean,
+        fingerprint=tokenizer.fingerprint,
+        **trainer.summary,
+        next=next_commands(settings),
+    )
+
+
 def measured_rows(counting: Rows, training: Rows) -> Rows:
     """Return the rows about the pipelines of counting and of training; their names differ."""
     measured = {name: counting[name] for name in MEASURED if name in counting} | {**training}
@@ -115,14 +155,6 @@ def bytes_per_token(learned: TrainingResult) -> float | None:
     """Return the bytes of the counted words over the number of their tokens."""
     mean = None if learned.totals is None else learned.totals.bytes_per_token
     return None if mean is None else round(mean, 4)
-
-
-def last_count(learned: TrainingResult, weights: Weights | None) -> int | float | None:
-    """Return how often the last merged pair occurs; with weights maybe a fraction."""
-    if not len(learned.counts):
-        return None
-    count, unit = int(learned.counts[-1]), 1 if weights is None else weights.unit
-    return count if unit == 1 else count / unit
 
 
 def next_commands(settings: TrainingSettings) -> list[str]:
@@ -144,7 +176,7 @@ def next_commands(settings: TrainingSettings) -> list[str]:
     ]
 
 
-def tokens_by_source(plan: TrainingPlan, tokenizer: Tokenizer) -> dict[str, int | None] | None:
+def _tokens_by_source(plan: TrainingPlan, tokenizer: Tokenizer) -> dict[str, int | None] | None:
     """Return the number of tokens that the counted words of each source become.
 
     Special tokens in the text aside, its documents have so many. Each unique word is encoded once.

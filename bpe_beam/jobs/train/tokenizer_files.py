@@ -1,4 +1,4 @@
-"""The files of a trained tokenizer: their names and contents."""
+"""A trained tokenizer, and the names and contents of its files."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ from bpe_beam.tokenizer.files.transformers_files import (
 )
 from bpe_beam.tokenizer.files.vocab_files import vocab_txt
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.training.merges.continue_training import continued
+from bpe_beam.training.merges.native_trainer import TrainingResult
+from bpe_beam.training.recipe import BpeRecipe
+from bpe_beam.training.tokenizer_parts import tokenizer_of
 
 _FILES = {
     "bpe": ("vocab.json", "merges.txt", TOKENIZER_FILE),
@@ -40,25 +44,33 @@ def file_names(plan: TrainingPlan) -> tuple[str, ...]:
     return (*_FILES[plan.settings.model], *sentencepiece, *_FOR_TRANSFORMERS, *template)
 
 
-def model_input_of(plan: TrainingPlan) -> ModelInput:
+def learned_tokenizer(plan: TrainingPlan, learned: TrainingResult) -> Tokenizer:
+    """Return the trained tokenizer."""
+    settings, recipe, base, counts = plan.settings, plan.recipe, plan.base_tokenizer, plan.counts
+    assert counts is not None
+    if base is not None and isinstance(recipe, BpeRecipe):
+        tokenizer = continued(base, learned, recipe)
+    else:
+        manifest = counts.manifest
+        tokenizer = tokenizer_of(learned, recipe, manifest.normalizer, manifest.pretokenizer)
     template = plan.chat_template
     templates = {} if template is None else {"default": template.decode()}
-    return ModelInput(plan.settings.roles, plan.settings.model_max_length, templates)
+    model_input = ModelInput(settings.roles, settings.model_max_length, templates)
+    return Tokenizer(tokenizer.spec, model_input)
 
 
 def write_files(
     plan: TrainingPlan, folder: OutputFolder, tokenizer: Tokenizer, warnings: list[str]
 ) -> list[FileInfo]:
     """Write the tokenizer's files, except those whose format cannot represent its tokens."""
-    spec, settings = tokenizer.spec, plan.settings
-    model_input = model_input_of(plan)
+    spec, roles, model_input = tokenizer.spec, plan.settings.roles, tokenizer.model_input
     contents: dict[str, Callable[[], bytes]] = {
         "vocab.json": tokenizer.vocab_json,
         "vocab.txt": lambda: vocab_txt(spec.model),
         "merges.txt": tokenizer.merges_txt,
         TOKENIZER_FILE: lambda: tokenizer.json_bytes,
         SENTENCEPIECE_FILE: lambda: sentencepiece_writing.write(
-            spec, {role: settings.roles[role] for role in ROLES if role in settings.roles}
+            spec, {role: roles[role] for role in ROLES if role in roles}
         ),
         CONFIG_FILE: lambda: tokenizer_config(spec, model_input),
         SPECIAL_TOKENS_FILE: lambda: special_tokens_map(spec, model_input),

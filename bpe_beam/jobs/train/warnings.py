@@ -6,15 +6,13 @@ import numpy as np
 import pyarrow as pa
 
 from bpe_beam import _native
-from bpe_beam.counts.manifest import CountsManifest
-from bpe_beam.jobs.train.plan import TrainingPlan
+from bpe_beam.jobs.corpus.summary import loss_warnings, source_warnings
+from bpe_beam.jobs.train.plan import PlannedCounts, TrainingPlan
 from bpe_beam.jobs.train.summary import bytes_per_token
 from bpe_beam.messages import shortened
-from bpe_beam.settings.train import TrainingSettings
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.learn import is_nearly_characters
 from bpe_beam.training.merges.native_trainer import MAX_TEXT, TrainingResult
-from bpe_beam.training.recipe import Recipe
 
 _LONG_TOKEN = 1_000
 """A token of more characters than this is worth a warning."""
@@ -23,15 +21,13 @@ _SEPARATOR = b"\xff"
 """Follows each word where many are searched at once; no token has this byte."""
 
 
-def added_token_warnings(plan: TrainingPlan) -> list[str]:
+def _added_token_warnings(plan: TrainingPlan, counts: PlannedCounts) -> list[str]:
     """Return a warning if words of the counts have added tokens of the base tokenizer.
 
     A word that has one is divided there when text is encoded, so that merges over it are of no
     use. An added token that the pre-tokenizer divides is not in one word, and is named without a
     number.
     """
-    counts = plan.counts
-    assert counts is not None
     added = (token.content for token in plan.added_tokens)
     tokens = [token for token in added if token not in counts.manifest.special_tokens]
     if not tokens:
@@ -63,16 +59,14 @@ def added_token_warnings(plan: TrainingPlan) -> list[str]:
     ]
 
 
-def result_warnings(
-    settings: TrainingSettings,
-    manifest: CountsManifest,
-    recipe: Recipe,
-    tokenizer: Tokenizer,
-    learned: TrainingResult,
+def training_warnings(
+    plan: TrainingPlan, tokenizer: Tokenizer, learned: TrainingResult
 ) -> list[str]:
-    """Return the warnings about the result."""
-    warnings = []
-    added = [t for t in recipe.special_tokens if t not in manifest.special_tokens]
+    """Return the warnings about the words that were counted, and about the result."""
+    settings, recipe, counts = plan.settings, plan.recipe, plan.counts
+    assert counts is not None
+    warnings = _added_token_warnings(plan, counts)
+    added = [t for t in recipe.special_tokens if t not in counts.manifest.special_tokens]
     if added:
         warnings.append(
             f"{', '.join(added)}: not extracted when the text was counted; where the corpus has "
@@ -103,4 +97,8 @@ def result_warnings(
             f"the vocabulary has {tokenizer.vocab_size:,} entries, not {settings.vocab_size:,}: "
             f"no other {noun} is frequent enough"
         )
-    return warnings
+    if settings.input is not None:
+        warnings += source_warnings(settings.input, counts.manifest.sources)
+    return warnings + loss_warnings(
+        counts.manifest.lost, sum(size for _, size in counts.manifest.inputs)
+    )

@@ -19,7 +19,6 @@ from bpe_beam.counts.artifact import iter_words
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.receipts import TaskFolder
-from bpe_beam.jobs.train import rounds as merge_rounds
 from bpe_beam.jobs.train.commits import remove_rounds
 from bpe_beam.jobs.train.rounds import _rounds_left
 from bpe_beam.progress import Progress
@@ -28,6 +27,7 @@ from bpe_beam.training.merges import native_trainer as learning
 from bpe_beam.training.merges.native_trainer import TrainingResult
 from bpe_beam.training.merges.words import gather_words
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
+from bpe_beam.workers.rounds import merge_steps
 from bpe_beam.workers.rounds import task as round_tasks
 
 EVERYTHING = 10**9
@@ -415,7 +415,7 @@ class TestRunnersThatLose:
     ) -> None:
         counts = counts_folder(tmp_path / "counts", made_words(5))
         rounds = tmp_path / "rounds"
-        add = getattr(merge_rounds, step)
+        add = getattr(merge_steps, step)
         left = [1]
 
         def disturbed(task: Any, element: tuple[int, list[Any]]) -> Any:
@@ -424,7 +424,7 @@ class TestRunnersThatLose:
                 places = places[1:] if what == "lost" else [*places, places[0]]
             return add(task, (shard, places))
 
-        monkeypatch.setattr(merge_rounds, step, disturbed)
+        monkeypatch.setattr(merge_steps, step, disturbed)
         with pytest.raises(DataError, match=r"the runner returned"):
             learn_by_hand(job_of(rounds, counts, BpeRecipe(330), 6_000))
         assert not left
