@@ -43,7 +43,6 @@ ELSEWHERE = {
     "jobs/counts/shared.py": "jobs/counts/test_merge.py",
     "shards/arrangement.py": "jobs/tokenize/test_arrange.py",
     "shards/folder_reader.py": "shards/test_dataset.py",
-    "shards/layouts.py": "jobs/tokenize/test_arrange.py",
     "shards/stored_shard.py": "shards/test_dataset.py",
     "shards/torch_dataset.py": "differential/test_dataset_vs_loaders.py",
     "shards/formats/": "shards/formats/test_megatron.py",

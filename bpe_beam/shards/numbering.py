@@ -32,12 +32,17 @@ def number_shards(receipts: Sequence[Receipt], tokens: Iterable[int]) -> list[Pu
         shards_of(receipt) if count else [] for receipt, count in zip(receipts, tokens, strict=True)
     ]
     total = sum(map(len, shards))
-    first = 0
+    names = (shard_name(index, total) for index in range(total))
     publications = []
     for receipt, of_split in zip(receipts, shards, strict=True):
-        names = [shard_name(first + index, total) for index in range(len(of_split))]
-        publications.append(_publication(receipt, of_split, names))
-        first += len(of_split)
+        named: list[FileInfo] = []
+        moves = []
+        for files, name in zip(of_split, names, strict=False):
+            for file in files:
+                named.append(replace(file, name=f"{name}.{_suffix_of(file.name)}"))
+                moves.append((file.name, named[-1].name))
+        others = filter(_is_other, receipt.files)
+        publications.append(Publication(replace(receipt, files=(*named, *others)), tuple(moves)))
     return publications
 
 
@@ -50,7 +55,7 @@ def shards_of(receipt: Receipt) -> list[tuple[FileInfo, ...]]:
     """Return the files of each shard of a receipt: none of a split without files of a shard."""
     shards: list[dict[str, FileInfo]] = []
     for file in shard_files(receipt):
-        suffix = suffix_of(file.name)
+        suffix = _suffix_of(file.name)
         if not shards or suffix in shards[-1]:
             shards.append({})
         shards[-1][suffix] = file
@@ -73,20 +78,6 @@ def _is_other(file: FileInfo) -> bool:
     return file.name.startswith(_REJECTS) or file.name.endswith(TOKEN_COUNTS_SUFFIX)
 
 
-def suffix_of(name: str) -> str:
+def _suffix_of(name: str) -> str:
     """Return the suffix of a file: what follows the first dot of its name."""
     return name.rpartition("/")[2].partition(".")[2]
-
-
-def _publication(
-    receipt: Receipt, shards: Sequence[tuple[FileInfo, ...]], names: Sequence[str]
-) -> Publication:
-    files = tuple(file for shard in shards for file in shard)
-    named = [
-        replace(file, name=f"{name}.{suffix_of(file.name)}")
-        for shard, name in zip(shards, names, strict=True)
-        for file in shard
-    ]
-    others = filter(_is_other, receipt.files)
-    moves = tuple((file.name, final.name) for file, final in zip(files, named, strict=True))
-    return Publication(replace(receipt, files=(*named, *others)), moves)

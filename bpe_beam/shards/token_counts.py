@@ -11,6 +11,8 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -101,17 +103,10 @@ def joined_token_counts(
     parts: Iterable[Iterable[SourceCounts]], *, by_source: bool
 ) -> Iterator[SourceCounts]:
     """Yield how often each id occurs in several tokens folders together."""
-    total: SourceCounts | None = None
-    for each in heapq.merge(*parts, key=lambda counts: counts.source or ""):
-        source = each.source if by_source else None
-        if total is not None and total.source == source:
-            total = total._replace(counts=total.counts + each.counts)
-            continue
-        if total is not None:
-            yield total
-        total = each._replace(source=source)
-    if total is not None:
-        yield total
+    merged = heapq.merge(*parts, key=lambda counts: counts.source or "")
+    for source, same in groupby(merged, lambda counts: counts.source if by_source else None):
+        total = reduce(lambda one, other: one._replace(counts=one.counts + other.counts), same)
+        yield total._replace(source=source)
 
 
 def _read_sources(

@@ -344,7 +344,7 @@ class _FolderCheck:
     def _columns(self, shard: Shard, reader: ShardReader) -> Iterator[str]:
         """Yield a problem if a table has other columns for trainers than the manifest says."""
         expected = self._manifest.columns or ()
-        if self._format.labelled_writer is not None:
+        if self._format.labelled:
             columns = cast(LabelledReader, reader).columns
             if columns != expected:
                 yield (

@@ -133,7 +133,7 @@ class WriteTokens(beam.PTransform):
             self.format,
             secrets.token_hex(16),
         )
-        with_labels = shard_format(self.format).labelled_writer is not None
+        with_labels = shard_format(self.format).labelled
         split = beam.FlatMap(chunks_of, self.shards, with_labels)
         split = split.with_output_types(tuple[int, Chunk])
         chunks = tokens | "SplitToChunks" >> split

@@ -175,7 +175,7 @@ def convert_shard(task: ConvertTask, checked: list[str], element: str) -> TaskRe
     require_visible(folder.storage, folder.url)
     format_ = shard_format(task.shard_format)
     target = folder.storage, folder.path(WORK), new.name, task.vocab_size
-    with format_.open_writer(*target, task.origin) as writer:
+    with format_.writer(*target, task.origin) as writer:
         for shard_slice in new.slices:
             _write_slice(task, writer, shard_slice)
     shard = writer.result()

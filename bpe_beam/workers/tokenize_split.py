@@ -184,7 +184,7 @@ def _write_documents(
 ) -> DocumentChanges:
     """Write the ids of a split's documents to its shards, and return what the rules changed."""
     format_ = shard_format(task.shard_format)
-    labelled = format_.labelled_writer is not None
+    labelled = format_.labelled
     batches = split.batches(labelled=labelled, batch_bytes=ENCODED_BYTES)
     if task.hashes:
         # An import that other shards do not need.
@@ -221,7 +221,7 @@ def _writer(task: TokenizeTask, name: str) -> ShardWriter:
     folder, tokenizer = task.folder, task.encoding.tokenizer()
     target = folder.storage, folder.path(WORK), name, tokenizer.max_id + 1
     origin = replace(origin_of(task.encoding, task.columns), hashes=task.hashes)
-    return shard_format(task.shard_format).open_writer(*target, origin)
+    return shard_format(task.shard_format).writer(*target, origin)
 
 
 def origin_of(encoding: Encoding, columns: tuple[str, ...] = ()) -> ShardOrigin:

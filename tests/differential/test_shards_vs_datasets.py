@@ -96,8 +96,7 @@ def write(folder: Path, format_name: str, documents: Columns, vocab_size: int) -
     format_ = shard_format(format_name)
     origin = ShardOrigin("0" * 64, (), (("<|endoftext|>", 0),))
     rows = len(documents["id"])
-    assert format_.labelled_writer is not None
-    with format_.labelled_writer(Storage(), str(folder), NAME, vocab_size, origin) as writer:
+    with format_.writer(Storage(), str(folder), NAME, vocab_size, origin) as writer:
         for start in range(0, rows, 100):
             part = slice(start, start + 100)
             lengths = documents["length"][part]

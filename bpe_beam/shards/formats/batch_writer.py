@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.document_batches import DocumentBatch
-from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFiles
+from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFiles, ShardOrigin
 from bpe_beam.shards.formats.spool import Spool
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile
@@ -41,7 +41,14 @@ class BatchWriter(ABC):
     suffixes: tuple[str, ...]
     dtypes: ClassVar[tuple[np.dtype[Any], ...]] = (np.dtype("<i4"),)
 
-    def __init__(self, storage: Storage, folder: str, name: str, vocab_size: int) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        folder: str,
+        name: str,
+        vocab_size: int,
+        origin: ShardOrigin | None = None,
+    ) -> None:
         self.name = name
         self.vocab_size = vocab_size
         self.dtype = self.dtype_for(vocab_size)

@@ -29,7 +29,7 @@ from bpe_beam.shards.formats.id_stream import (
     StreamAccess,
     check_documents,
 )
-from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFormat
+from bpe_beam.shards.formats.interface import ShardFormat
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.storage.hashing import HashingFile
 
@@ -126,7 +126,6 @@ def _access(shard: StoredShard) -> StreamAccess:
 FORMAT = ShardFormat(
     name="datatrove",
     suffixes=DatatroveWriter.suffixes,
-    max_document_tokens=MAX_DOCUMENT_TOKENS,
     writer=DatatroveWriter,
     reader=DatatroveReader,
     check=partial(IdStreamCheck, writer=DatatroveWriter, width_at=f"{_METADATA}: byte 0"),

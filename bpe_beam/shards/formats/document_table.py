@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from bpe_beam.errors import DataError, lacks_memory
 from bpe_beam.shards.document_batches import check_range, groups_of_documents, ranges_between
 from bpe_beam.shards.formats.id_check import IdCheck
-from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFormat, ShardReader
+from bpe_beam.shards.formats.interface import ShardFormat, ShardReader
 from bpe_beam.shards.formats.table_schema import (
     IDS,
     LENGTH,
@@ -316,15 +316,13 @@ def table_format(
     name: str, suffix: str, open_writer: OpenWriter, open_reader: OpenTable, *, maps: bool = False
 ) -> ShardFormat:
     """Return the format of shards that are files of one kind."""
-    writer = partial(TableWriter, suffix=suffix, open_file=open_writer)
     return ShardFormat(
         name=name,
         suffixes=(suffix,),
-        max_document_tokens=MAX_DOCUMENT_TOKENS,
-        writer=writer,
+        writer=partial(TableWriter, suffix=suffix, open_file=open_writer),
         reader=partial(TableReader, suffix=suffix, open_file=open_reader),
         check=partial(TableCheck, suffix=suffix),
-        labelled_writer=writer,
+        labelled=True,
         access=partial(TableAccess, suffix=suffix, open_file=open_reader, maps=maps),
     )
 

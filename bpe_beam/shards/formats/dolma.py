@@ -196,7 +196,6 @@ def _table_of_ends(rows: ShardFile) -> Iterator[NDArray[np.int64]]:
 FORMAT = ShardFormat(
     name="dolma",
     suffixes=DolmaWriter.suffixes,
-    max_document_tokens=MAX_DOCUMENT_TOKENS,
     writer=DolmaWriter,
     reader=DolmaReader,
     check=partial(IdStreamCheck, writer=DolmaWriter),

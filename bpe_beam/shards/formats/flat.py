@@ -27,7 +27,7 @@ from bpe_beam.shards.formats.id_stream import (
     check_documents,
     fitting_width,
 )
-from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFormat
+from bpe_beam.shards.formats.interface import ShardFormat
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.storage.hashing import HashingFile
 
@@ -126,7 +126,6 @@ def _npy_header(entries: int) -> bytes:
 FORMAT = ShardFormat(
     name="flat",
     suffixes=FlatWriter.suffixes,
-    max_document_tokens=MAX_DOCUMENT_TOKENS,
     writer=FlatWriter,
     reader=FlatReader,
     check=partial(IdStreamCheck, writer=FlatWriter),

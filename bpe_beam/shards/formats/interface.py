@@ -200,18 +200,18 @@ class ShardFormat(Struct, frozen=True):
         name: What `--format` and manifests call it; also the name of its module.
         suffixes: The ends of the names of a shard's files, in the order in which they become
             visible: one or several.
-        max_document_tokens: The maximum tokens that a document may have.
         writer: Opens a writer: storage, URL of an existing folder, the shard's name without a
-            suffix, and the size of the vocabulary, 1 to MAX_VOCAB_SIZE.
+            suffix, the size of the vocabulary, 1 to MAX_VOCAB_SIZE, and the origin of the tokens,
+            a ShardOrigin, or None if it is unknown.
         reader: Opens a reader and checks the layout: storage, URL of the folder, the shard's name.
             Raises DataError if a file is missing or breaks the layout.
         access: Opens a finished shard for reading at any position, without reading all of it.
         check: Makes a check of a shard: its name, and the size of the vocabulary.
+        max_document_tokens: The maximum tokens that a document may have.
         needs_prepend: Whether its readers recognize a document by its first token, so that the
             setting `prepend` is required.
-        labelled_writer: Opens a writer that stores labels and the origin of the tokens too: the
-            arguments of `writer`, and the origin. None if the format has no place for them. Readers
-            of a format that has one are `LabelledReader`s.
+        labelled: Whether writers store labels and the origin of the tokens; readers are
+            `LabelledReader`s then.
         megatron_pairs: Whether the shards are pairs that Megatron-LM reads.
         max_shard_tokens: The maximum tokens that a shard may have; None: any number. Where
             documents have more, another shard is begun.
@@ -222,41 +222,17 @@ class ShardFormat(Struct, frozen=True):
 
     name: str
     suffixes: tuple[str, ...]
-    max_document_tokens: int
-    writer: Callable[[Storage, str, str, int], ShardWriter]
+    writer: Callable[..., ShardWriter]
     reader: Callable[[Storage, str, str], ShardReader]
     access: Callable[[StoredShard], ShardAccess]
     check: Callable[[str, int], ShardCheck]
+    max_document_tokens: int = MAX_DOCUMENT_TOKENS
     needs_prepend: bool = False
-    labelled_writer: Callable[[Storage, str, str, int, ShardOrigin], ShardWriter] | None = None
+    labelled: bool = False
     megatron_pairs: bool = False
     max_shard_tokens: int | None = None
     document_weight: int = 0
     index: Callable[[Sequence[Shard]], bytes] | None = None
-
-    @property
-    def labelled(self) -> bool:
-        """True if the format has a place for labels."""
-        return self.labelled_writer is not None
-
-    def open_writer(
-        self, storage: Storage, folder: str, name: str, vocab_size: int, origin: ShardOrigin
-    ) -> ShardWriter:
-        """Open a writer: one that stores labels and the origin, if the format has a place for them.
-
-        Args:
-            storage: The storage client.
-            folder: Path or URL of an existing folder.
-            name: The shard's name, without a suffix.
-            vocab_size: The size of the vocabulary, 1 to MAX_VOCAB_SIZE.
-            origin: What makes the tokens.
-
-        Returns:
-            The writer, open.
-        """
-        if self.labelled_writer is None:
-            return self.writer(storage, folder, name, vocab_size)
-        return self.labelled_writer(storage, folder, name, vocab_size, origin)
 
 
 def limit_of(formats: Iterable[ShardFormat]) -> ShardLimit | None:

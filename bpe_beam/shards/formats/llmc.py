@@ -28,7 +28,7 @@ from bpe_beam.shards.document_batches import DocumentBatch
 from bpe_beam.shards.formats.batch_writer import full_shard
 from bpe_beam.shards.formats.flat import FlatReader, FlatWriter, offsets_of
 from bpe_beam.shards.formats.id_stream import IdStreamCheck, StreamAccess
-from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFormat
+from bpe_beam.shards.formats.interface import ShardFormat
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.storage.hashing import HashingFile
 
@@ -131,7 +131,6 @@ def _header(dtype: np.dtype[Any], tokens: int) -> bytes:
 FORMAT = ShardFormat(
     name="llmc",
     suffixes=LlmcWriter.suffixes,
-    max_document_tokens=MAX_DOCUMENT_TOKENS,
     writer=LlmcWriter,
     reader=LlmcReader,
     check=partial(IdStreamCheck, writer=LlmcWriter, ids_at=_HEADER_BYTES, width_at=".bin: byte 0"),

@@ -36,7 +36,7 @@ from bpe_beam.shards.formats.id_stream import (
     StreamAccess,
     check_documents,
 )
-from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFormat
+from bpe_beam.shards.formats.interface import ShardFormat
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile
@@ -201,7 +201,6 @@ def _access(shard: StoredShard) -> StreamAccess:
 FORMAT = ShardFormat(
     name="megatron",
     suffixes=MegatronWriter.suffixes,
-    max_document_tokens=MAX_DOCUMENT_TOKENS,
     writer=MegatronWriter,
     reader=MegatronReader,
     check=partial(IdStreamCheck, writer=MegatronWriter, width_at=WIDTH_AT),

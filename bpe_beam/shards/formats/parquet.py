@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from bpe_beam import _native
+from bpe_beam.shards.document_batches import bounds_of
 from bpe_beam.shards.formats.document_table import table_format
 from bpe_beam.storage.parquet_file import ZSTD_LEVEL, Column, ParquetFile
 from bpe_beam.storage.thrift_compact import (
@@ -135,9 +136,8 @@ class _ListPages:
         Args:
             lengths: int32[n], the number of each row's values; -1 for a null in place of a list.
         """
-        values = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.maximum(lengths, 1))))
-        filled = np.maximum(lengths, 0)
-        bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(filled, dtype=np.int64)))
+        values = bounds_of(np.maximum(lengths, 1))
+        bounds = bounds_of(np.maximum(lengths, 0))
         row = 0
         while row < lengths.size:
             room = PAGE_VALUES - self._filled

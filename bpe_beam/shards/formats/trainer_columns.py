@@ -20,6 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bpe_beam.errors import require
+from bpe_beam.shards.document_batches import bounds_of
 from bpe_beam.shards.formats import DOCUMENT_COLUMNS, TRAINER_COLUMNS, shard_format
 
 IGNORED = -100
@@ -37,7 +38,7 @@ _TYPES = {
 def require_columns(columns: Sequence[str], format_name: str, *, sequences: bool) -> None:
     """Refuse columns for which shards have no place."""
     require(
-        not columns or shard_format(format_name).labelled_writer is not None,
+        not columns or shard_format(format_name).labelled,
         f"must not be given for shards of {format_name}, which have none",
         "columns",
         remedy="write parquet or arrow",
@@ -102,9 +103,9 @@ class _Rows:
             counts = np.diff(documents.offsets.to_numpy()).astype(np.int64)
             sizes = documents.flatten().to_numpy().astype(np.int64)
         self._ids = ids
-        self._bounds = _bounds(lengths)
-        self._documents = _bounds(counts)
-        before = _bounds(sizes)
+        self._bounds = bounds_of(lengths)
+        self._documents = bounds_of(counts)
+        before = bounds_of(sizes)
         # Tokens before each row, as far as documents have them.
         used_before = before[self._documents]
         self._used = np.diff(used_before)
@@ -146,8 +147,3 @@ class _Rows:
         """Return bool[tokens]: which tokens are of documents, not padding."""
         ends = np.repeat(self._bounds[:-1] + self._used, self._lengths)
         return np.arange(self._ids.size) < ends
-
-
-def _bounds(sizes: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return where parts of some sizes begin, and the end of the last."""
-    return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)))

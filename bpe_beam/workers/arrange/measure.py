@@ -16,7 +16,7 @@ from bpe_beam.folders.receipts import WORK
 from bpe_beam.shards.document_batches import DocumentBatch, document_batches
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.table_schema import ID_HASH, TEXT_BYTES, TEXT_HASH
-from bpe_beam.shards.layouts import slices_of
+from bpe_beam.shards.packing import slices_of
 from bpe_beam.shards.shard_rows import PartTexts, SourceTotals
 from bpe_beam.workers.arrange.task import (
     BLOCK_TOKENS,

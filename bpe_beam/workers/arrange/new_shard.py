@@ -50,7 +50,7 @@ def write_new_shard(
     del table
     format_ = shard_format(task.shard_format)
     target = folder.storage, folder.path(WORK), name, task.vocab_size
-    with format_.open_writer(*target, task.origin) as writer:
+    with format_.writer(*target, task.origin) as writer:
         padding = _write_rows(task, writer, new_rows)
     shard = writer.result()
     files_written = [replace(file, name=f"{WORK}/{file.name}") for file in shard.files]

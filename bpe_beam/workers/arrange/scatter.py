@@ -13,8 +13,15 @@ from bpe_beam import json_structs, progress
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import WORK
 from bpe_beam.shards.formats.range_file import RangeFile
-from bpe_beam.shards.layouts import BestFit, Concatenated, Layout, WholeDocuments, shuffled
-from bpe_beam.shards.packing import PackingPlan, plan_best_fit
+from bpe_beam.shards.packing import (
+    BestFit,
+    Concatenated,
+    Layout,
+    PackingPlan,
+    WholeDocuments,
+    plan_best_fit,
+    shuffled,
+)
 from bpe_beam.workers.arrange.block_file import BlockFileWriter, id_column
 from bpe_beam.workers.arrange.measure import divided, read_documents
 from bpe_beam.workers.arrange.task import (

@@ -87,8 +87,7 @@ def labels_of(ids: Sequence[str | None], sources: Sequence[str | None]) -> pa.Re
 
 
 def open_labelled(format_: ShardFormat, folder: Path):
-    assert format_.labelled_writer is not None
-    return format_.labelled_writer(STORAGE, str(folder), NAME, 300, ORIGIN)
+    return format_.writer(STORAGE, str(folder), NAME, 300, ORIGIN)
 
 
 def test_a_row_is_a_document_with_its_labels(format_: ShardFormat, tmp_path: Path) -> None:
@@ -374,8 +373,7 @@ GOLDEN_DOCUMENTS = [[1, 65_536, 2, 0], [], [70_000], [0]]
 
 
 def write_golden(format_: ShardFormat, folder: Path) -> None:
-    assert format_.labelled_writer is not None
-    with format_.labelled_writer(STORAGE, str(folder), NAME, 100_000, GOLDEN_ORIGIN) as writer:
+    with format_.writer(STORAGE, str(folder), NAME, 100_000, GOLDEN_ORIGIN) as writer:
         labels = labels_of(["a.jsonl:0", None, "文", "4"], ["web", "web", "books", None])
         writer.write_documents(*pack(GOLDEN_DOCUMENTS), labels)
 
@@ -391,8 +389,7 @@ def test_what_is_written_is_what_others_have_read(format_: ShardFormat, tmp_path
 def test_several_tokens_around_documents_are_a_list(tmp_path: Path) -> None:
     format_ = shard_format("arrow")
     origin = ShardOrigin("0" * 64, (("<s>", 1), ("<en>", 7)), ())
-    assert format_.labelled_writer is not None
-    with format_.labelled_writer(STORAGE, str(tmp_path), NAME, 9, origin) as writer:
+    with format_.writer(STORAGE, str(tmp_path), NAME, 9, origin) as writer:
         writer.write_documents(np.array([1, 7], np.uint32), np.array([0, 2]))
     schema = pa.ipc.open_file(tmp_path / f"{NAME}.arrow").schema
     metadata = json.loads(schema.metadata[b"bpe_beam"])

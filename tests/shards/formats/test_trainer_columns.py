@@ -110,7 +110,7 @@ def test_tables_alone_have_them() -> None:
 def test_groups_of_rows_stay_small(tmp_path: Path, format_name: str) -> None:
     """Their bytes count with the ids: neither a writer nor a reader has more in memory."""
     origin = ShardOrigin("0" * 64, (), (), sequence_length=1000, columns=TRAINER_COLUMNS)
-    writer = shard_format(format_name).labelled_writer
+    writer = shard_format(format_name).writer
     assert writer is not None
     rows, lengths = 4000, pa.array([[400, 600]] * 4000, pa.list_(pa.int32()))
     with writer(Storage(), str(tmp_path), "shard-00000-of-00001", 300, origin) as file:
