@@ -133,14 +133,7 @@ class Terminal:
         """Return a command as lines that fit the terminal and that a shell reads as one."""
         if self.columns is None or "\n" in command:
             return [indent + command]
-        line, lines = indent, []
-        for word in re.split(r" (?=--)", command):
-            if line.strip() and width_of(line) + width_of(word) + 3 > self.columns:
-                lines.append(f"{line} \\")
-                line = f"{indent}    {word}"
-            else:
-                line += f" {word}" if line.strip() else word
-        return [*lines, line]
+        return wrapped_command(indent + command, self.columns)
 
     def flow(self, texts: Iterable[tuple[str, str]]) -> list[str]:
         """Return styled texts one after another, on lines that fit the terminal."""
@@ -155,6 +148,20 @@ class Terminal:
             lines[-1] += self.paint(text, style)
             room = None if room is None else room - width_of(text)
         return lines
+
+
+def wrapped_command(command: str, columns: int) -> list[str]:
+    """Return a command, maybe indented, as lines of at most so many columns."""
+    line, *options = re.split(r" (?=--)", command)
+    later = " " * (len(command) - len(command.lstrip()) + 4)
+    lines = [line]
+    for option in options:
+        if lines[-1].strip() and width_of(lines[-1]) + width_of(option) + 3 > columns:
+            lines[-1] += " \\"
+            lines.append(later + option)
+        else:
+            lines[-1] += f" {option}"
+    return lines
 
 
 def _can_encode(text: str, encoding: str) -> bool:

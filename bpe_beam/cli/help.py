@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import textwrap
 from collections.abc import Mapping
 
 from bpe_beam.settings.jobs import JOBS
+from bpe_beam.terminal import wrapped_command
 
 COMMAND = "completion"
 """The command that is no job: it has no settings."""
@@ -53,17 +55,8 @@ def job_lines(summaries: Mapping[str, str], before: str = "") -> str:
 
 def commands(example: str) -> str:
     """Return an example, indented; a long command continues after a backslash."""
-    lines: list[str] = []
-    for line in f"  {example}".splitlines():
-        first, *options = line.replace(" --", "\0--").split("\0")
-        lines.append(first)
-        for option in options:
-            if len(lines[-1]) + len(option) + 3 <= help_columns():
-                lines[-1] += f" {option}"
-            else:
-                lines[-1] += " \\"
-                lines.append(f"      {option}")
-    return "\n".join(lines)
+    lines = [wrapped_command(line, help_columns()) for line in f"  {example}".splitlines()]
+    return "\n".join(itertools.chain(*lines))
 
 
 def first_steps() -> str:
