@@ -16,11 +16,7 @@ from bpe_beam.terminal import Terminal
 def report(
     command: str, error: Exception, name_of: Callable[[str], str], *, debug: bool = False
 ) -> int:
-    """Show an error on stderr.
-
-    Returns:
-        The exit code: 2 for wrong usage, else 1.
-    """
+    """Show an error on stderr, and return the exit code: 2 for wrong usage, else 1."""
     if debug:
         traceback.print_exception(error)
     ours = our_error(error)
@@ -28,21 +24,18 @@ def report(
         code = 2 if isinstance(ours, UsageError) else 1
         return write_message(f"{command}: {ours.message(name_of)}", code)
     if is_out_of_memory(error):
-        return write_message(
-            f"{command}: not enough memory ({describe(error)}); try fewer workers, smaller inputs, "
-            "or a higher memory limit of the process (ulimit -v) or container",
-            1,
+        problem = (
+            f"not enough memory ({describe(error)}); try fewer workers, smaller inputs, or a "
+            "higher memory limit of the process (ulimit -v) or container"
         )
-    hint = "" if debug else "; run with --debug for more"
-    return write_message(f"{command}: failed unexpectedly: {describe(error)}{hint}", 1)
+    else:
+        problem = f"failed unexpectedly: {describe(error)}"
+        problem += "" if debug else "; run with --debug for more"
+    return write_message(f"{command}: {problem}", 1)
 
 
 def write_message(message: str, code: int = 0) -> int:
-    """Write a message to stderr, in lines that fit a terminal, unless stderr is closed.
-
-    Returns:
-        The exit code.
-    """
+    """Write a message to stderr in lines that fit a terminal, and return the exit code."""
     write_text(Terminal(sys.stderr).wrap_message(message))
     return code
 

@@ -30,7 +30,7 @@ def end_by_exception() -> None:
 
 
 def exit_code() -> int:
-    """Return the code of a process that a signal ended, as in shells: 130 or 143."""
+    """Return the code of a process that a signal ended: 130 or 143, as in shells."""
     return 128 + (_received[0] if _received else signal.SIGINT)
 
 

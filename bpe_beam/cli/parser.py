@@ -20,10 +20,6 @@ JsonObject: TypeAlias = dict[str, Any]
 Value: TypeAlias = list[str] | bool | JsonObject
 """Texts; true or false of a switch; or, for a key that is a mapping, the mapping."""
 
-# By kind of option, for flags; positional arguments differ.
-_NARGS = {"many": "+"}
-_ACTIONS: dict[str, str | type[argparse.Action]] = {"many": "extend"}
-
 
 class Argument(msgspec.Struct, frozen=True):
     """The value of one option as it was written.
@@ -60,7 +56,8 @@ class _StoreListOnce(_StoreOnce):
     remedy = "separate its values by commas"
 
 
-_ACTIONS |= {"one": _StoreOnce, "mapping": _StoreOnce, "list": _StoreListOnce}
+# By kind of option, for flags.
+_ACTIONS = {"one": _StoreOnce, "mapping": _StoreOnce, "list": _StoreListOnce}
 
 
 class _HelpFormatter(argparse.HelpFormatter):
@@ -140,11 +137,12 @@ def _add_option(section: argparse._ArgumentGroup, option: Option) -> None:
     if option.choices and len(f"  {option.flag} {metavar}") > help_columns():
         help_text = f"One of {', '.join(option.choices)}. {help_text}"
         metavar = option.key.rpartition("_")[2].upper()
-    nargs = _NARGS.get(option.kind)
-    action = _ACTIONS.get(option.kind, "append")
+    arguments: dict[str, Any] = {"action": _ACTIONS.get(option.kind, "append")}
     if option.positional:
-        nargs, action = ("?" if option.kind == "one" else "*"), "store"
-    section.add_argument(option.flag, metavar=metavar, nargs=nargs, action=action, help=help_text)
+        arguments = {"action": "store", "nargs": "?" if option.kind == "one" else "*"}
+    elif option.kind == "many":
+        arguments = {"action": "extend", "nargs": "+"}
+    section.add_argument(option.flag, metavar=metavar, help=help_text, **arguments)
 
 
 def split_arguments(job: str, argv: Sequence[str]) -> tuple[list[str], list[str]]:

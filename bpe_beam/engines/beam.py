@@ -107,8 +107,9 @@ def run_pipeline(
     if not run.debug:
         logging.getLogger("apache_beam").setLevel(logging.ERROR)
         _quiet_threads()
-    options = PipelineOptions(_flags(run, workers), pipeline_type_check=True)
-    pipeline = beam.Pipeline(runner=_runner(run), options=options)
+    runner, flags = _runner(run, workers)
+    options = PipelineOptions(flags, pipeline_type_check=True)
+    pipeline = beam.Pipeline(runner=runner, options=options)
     with _watching(run, watch), _interrupts(run.debug):
         pipeline | label >> transform
         result = pipeline.run()
@@ -223,13 +224,19 @@ def _watching(run: EngineSettings, watch: Callable[[], None]) -> Iterator[None]:
         watch()
 
 
-def _runner(run: EngineSettings) -> PipelineRunner:
+def _runner(run: EngineSettings, workers: int) -> tuple[PipelineRunner, list[str]]:
+    """Return the runner, and its flags."""
     if not run.in_process:
-        return _cached_runner(str(run.runner), run.runner_options)
+        # Ours first: the last of two flags is used.
+        flags = [*(_DATAFLOW_FLAGS if run.is_dataflow else ()), *run.runner_options]
+        return _cached_runner(str(run.runner), run.runner_options), flags
     # By class, never by the alias DirectRunner, which tries to download another runner first.
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
-    return FnApiRunner()
+    mode = "multi_threading" if workers > 1 else "in_memory"
+    ours = {"--direct_num_workers": str(workers), "--direct_running_mode": mode}
+    missing = [f"{name}={value}" for name, value in ours.items() if run.runner_flag(name) is None]
+    return FnApiRunner(), [*run.runner_options, *missing]
 
 
 @functools.lru_cache(maxsize=1)
@@ -257,13 +264,3 @@ def _cached_runner(name: str, flags: tuple[str, ...]) -> PipelineRunner:
 
         runner.default_job_server = server
     return runner
-
-
-def _flags(run: EngineSettings, workers: int) -> list[str]:
-    if not run.in_process:
-        # Ours first: the last of two flags is used.
-        return [*(_DATAFLOW_FLAGS if run.is_dataflow else ()), *run.runner_options]
-    mode = "multi_threading" if workers > 1 else "in_memory"
-    ours = {"--direct_num_workers": str(workers), "--direct_running_mode": mode}
-    missing = [f"{name}={value}" for name, value in ours.items() if run.runner_flag(name) is None]
-    return [*run.runner_options, *missing]

@@ -108,10 +108,6 @@ def scattered(count: int) -> list[int]:
     return sorted(range(count), key=lambda number: number * _GOLDEN % 1)
 
 
-def _first(pair: tuple[int, TaskResult]) -> int:
-    return pair[0]
-
-
 class LocalEngine:
     """Runs each step of a job as soon as it is described; a collection is a list. An `Engine`."""
 
@@ -135,7 +131,8 @@ class LocalEngine:
         # if those that run first are from everywhere.
         order = scattered(len(elements))
         unordered = self._workers.map(partial(function, *whole), [elements[i] for i in order])
-        results = [result for _, result in sorted(zip(order, unordered, strict=True), key=_first)]
+        by_number = dict(zip(order, unordered, strict=True))
+        results = [by_number[i] for i in range(len(elements))]
         for result in results:
             self._measured.record(result)
         return [output for result in results for output in result.outputs]

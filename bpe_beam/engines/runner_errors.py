@@ -47,17 +47,14 @@ def our_error(error: BaseException) -> UsageError | DataError | None:
         if isinstance(each, UsageError | DataError):
             text = STEP.sub("", str(each))
             return each if text == str(each) else type(each)(text)
-    for each in chain:
-        match = _OURS.search(str(each))
-        if match is not None:
-            return _KINDS[match[1]](match[2].strip())
-    for each in chain:
-        match = _FETCH.search(str(each))
-        if match is not None:
-            return DataError(
-                f"the runner's {match[1]} cannot be fetched from {match[2]} ({match[3]}): "
-                "python scripts/runners.py get builds it, and docs/runners.md says how to name it"
-            )
+    texts = [str(each) for each in chain]
+    for match in filter(None, map(_OURS.search, texts)):
+        return _KINDS[match[1]](match[2].strip())
+    for match in filter(None, map(_FETCH.search, texts)):
+        return DataError(
+            f"the runner's {match[1]} cannot be fetched from {match[2]} ({match[3]}): "
+            "python scripts/runners.py get builds it, and docs/runners.md says how to name it"
+        )
     return None
 
 

@@ -31,7 +31,7 @@ def test_a_look_that_fails_fails_nothing() -> None:
 
 def flags(*flag_text: str, workers: int = 9) -> list[str]:
     run = RunSettings(runner="FnApiRunner", runner_options=flag_text)
-    return running._flags(run, workers)
+    return running._runner(run, workers)[1]
 
 
 def test_threads_of_a_runner_in_process() -> None:

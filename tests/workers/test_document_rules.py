@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.shards.shard_rows import DocumentChanges
-from bpe_beam.workers.document_rules import DocumentRules, apply_rules
+from bpe_beam.workers.document_encoding import DocumentRules, apply_rules
 
 Row = tuple[int, str, list[int]]
 """A document's number, its text, and its ids."""
