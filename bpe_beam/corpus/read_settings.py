@@ -7,7 +7,7 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from bpe_beam import _native
 from bpe_beam.corpus.formats import INPUT_FORMAT_CHOICES
@@ -94,15 +94,13 @@ class ReadSettings:
 
     @property
     def paths(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        """The paths of text, id and source, see `field_path`.
+        """The paths of text, id and source in one file's settings, see `field_path`.
 
-        The path of the source is empty if no field names it. For the settings of one file only.
+        The path of the source is empty if no field names it.
         """
-        text, name, source = self.text_field, self.id_field, self.source_field
-        assert isinstance(text, str)
-        assert isinstance(name, str)
-        assert isinstance(source, str | None)
-        return field_path(text), field_path(name), () if source is None else field_path(source)
+        names = (cast("str | None", getattr(self, field)) for field in FIELDS)
+        text, name, source = (() if each is None else field_path(each) for each in names)
+        return text, name, source
 
     @property
     def names_sources(self) -> bool:

@@ -118,9 +118,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 def _is_name(kind: pa.DataType) -> bool:
     """Return whether the values of a type can be ids and sources."""
-    if pa.types.is_dictionary(_storage_type(kind)):
-        return _is_name(_storage_type(kind).value_type)
-    if _is_bytes(kind) or _is_uuid(kind) or pa.types.is_integer(kind):
+    if _is_bytes(kind) or _is_uuid(kind):
         return True
     try:
         _as_text(pa.nulls(0, _storage_type(kind)))
@@ -133,7 +131,8 @@ def names_in(column: pa.Array) -> pa.Array | None:
     """Return the ids or sources in a column as text, large_string."""
     if not _is_name(column.type):
         return None
-    names = _names(_resolve(_checked(column)) if _is_bytes(column.type) else _as_text(column))
+    names = _resolve(_checked(column) if _is_bytes(column.type) else _as_text(column))
+    names = names.view(pa.large_string())
     names.validate(full=True)
     return names
 
@@ -156,7 +155,7 @@ def lose_file(request: SliceRequest, file: Stored, reason: RejectReason, error: 
 def checked_rows(request: SliceRequest, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return the columns of text, id and source, whose memory is safe to read.
 
-    They have bytes, dictionaries of bytes, or integers; a column that the file lacks is null.
+    They have bytes or dictionaries of bytes; a column that the file lacks is null.
     """
     rows.validate()
     columns = [_column(rows, path) for path in request.settings.paths]
@@ -177,7 +176,7 @@ def documents_of(
         places = np.arange(place + start, place + stop, dtype=np.uint64)
         places |= np.uint64(request.number << PLACE_BITS)
         columns = [
-            _names(ids),
+            ids.view(pa.large_string()),
             _sources(request, sources),
             pa.array(places),
             texts.view(pa.large_string()),
@@ -207,8 +206,7 @@ def _flaws(
         (ids, settings.id_field),
         (texts, settings.text_field),
     ):
-        if pa.types.is_large_binary(column.type):
-            flaws.update(_bad_utf8(column, str(name)))
+        flaws.update(_bad_utf8(column, str(name)))
     if texts.null_count:
         detail = f"{settings.text_field!r} is null"
         for row in np.flatnonzero(texts.is_null().to_numpy(zero_copy_only=False)).tolist():
@@ -223,7 +221,7 @@ def _sources(request: SliceRequest, column: pa.Array) -> pa.Array:
         return pa.repeat(pa.scalar(request.source, pa.large_string()), len(column))
     import pyarrow.compute as pc
 
-    names = _names(column)
+    names = column.view(pa.large_string())
     return pc.if_else(pc.equal(names, "").fill_null(True), OTHER_SOURCE, names)
 
 
@@ -238,12 +236,6 @@ def _bad_utf8(column: pa.Array, name: str) -> Iterator[tuple[int, _Flaw]]:
                 data.decode()
             except UnicodeDecodeError as error:
                 yield row, (RejectReason.INVALID_UTF8, f"at byte {error.start} of {name!r}", data)
-
-
-def _names(column: pa.Array) -> pa.Array:
-    if pa.types.is_integer(column.type):
-        return column.cast(pa.large_string())
-    return column.view(pa.large_string())
 
 
 def _column(rows: pa.RecordBatch, path: Sequence[str]) -> pa.Array | None:
@@ -271,7 +263,7 @@ def _storage(column: pa.Array) -> pa.Array:
 
 
 def _as_text(column: pa.Array) -> pa.Array:
-    """Return the texts of values that are not stored as text; integers as they are."""
+    """Return the texts of values that are not stored as text, as large_binary."""
     if _is_uuid(column.type):
         values = _storage(column).to_pylist()
         texts = [None if value is None else str(UUID(bytes=value)) for value in values]
@@ -279,8 +271,6 @@ def _as_text(column: pa.Array) -> pa.Array:
     column = _storage(column)
     if pa.types.is_dictionary(column.type):
         return _as_text(column.dictionary.take(column.indices))
-    if pa.types.is_integer(column.type):
-        return column
     if pa.types.is_timestamp(column.type) and column.type.tz is not None:
         import pyarrow.compute as pc
 
@@ -301,11 +291,9 @@ def _checked(column: pa.Array) -> pa.Array:
 
 
 def _lengths(column: pa.Array) -> np.ndarray[Any, Any]:
-    """Return the bytes of each value, `int64[n]`; 0 for integers."""
+    """Return the bytes of each value, `int64[n]`."""
     import pyarrow.compute as pc
 
-    if pa.types.is_integer(column.type):
-        return np.zeros(len(column), np.int64)
     if pa.types.is_dictionary(column.type):
         lengths = pc.binary_length(column.dictionary).take(column.indices)
     else:
