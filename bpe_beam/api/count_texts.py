@@ -22,7 +22,7 @@ from bpe_beam.api.text_batches import Batch, batches_of
 from bpe_beam.counts.manifest import check_sources
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.counts.word_counts import CountedSource, WordCounts
-from bpe_beam.counts.word_table import Blocks, WordTable, schema_of
+from bpe_beam.counts.word_table import Blocks, WordTable, schema_of, string_bytes
 from bpe_beam.errors import DataError
 from bpe_beam.progress import Stage
 from bpe_beam.workers.processes import WorkerProcesses
@@ -46,84 +46,69 @@ def count_texts(
     counted: dict[str | None, CountedSource] = {}
     first = 0
     for name, texts in sources.items():
-        source = _Source(rules, first, stage)
-        counted[name] = source.count(batches_of(texts), workers)
-        first = source.documents
+        counted[name] = _count_source(rules, batches_of(texts), first, workers, stage)
+        first += counted[name].documents
     if first == 0:
         raise DataError("there is no text to count: the texts are empty")
     return WordCounts.of(rules, counted)
 
 
-class _Source:
-    """The words of one source while its texts are counted.
+def _count_source(
+    rules: WordRules, batches: Iterator[Batch], first: int, workers: int, stage: Stage
+) -> CountedSource:
+    """Return the words of one source; its first text has the number `first`."""
+    all_words = WordTable(with_places=rules.with_places)
+    idle: queue.LifoQueue[WordCounter] = queue.LifoQueue()
+    documents = total = text_bytes = 0
 
-    Attributes:
-        documents: The number of texts taken so far, including earlier sources.
-    """
+    def keep(blocks: Blocks) -> None:
+        for _, block in blocks:
+            all_words.add_block(block)
 
-    def __init__(self, rules: WordRules, first: int, stage: Stage) -> None:
-        self.documents = self._first = first
-        self._rules = rules
-        self._stage = stage
-        self._all = WordTable(with_places=rules.with_places)
-        self._idle: queue.LifoQueue[WordCounter] = queue.LifoQueue()
-        self._words = self._bytes = 0
-
-    def count(self, batches: Iterator[Batch], workers: int) -> CountedSource:
-        """Count batches on threads, and return their words."""
-        begun = list(itertools.islice(batches, 2))
-        with ExitStack() as stack:
-            processes = None
-            if self._rules.hold_gil and workers > 1 and len(begun) > 1:
-                processes = stack.enter_context(WorkerProcesses(workers))
-            threads = ThreadPoolExecutor(workers, "count")
-            stack.callback(threads.shutdown, cancel_futures=True)
-            waiting: deque[Future[tuple[int, int]]] = deque()
-            for batch in itertools.chain(begun, batches):
-                if len(waiting) >= _WAITING * workers:
-                    self._add(*waiting.popleft().result())
-                waiting.append(threads.submit(self._count, batch, self.documents, processes))
-                self.documents += len(batch)
-            begun.clear()
-            for each in waiting:
-                self._add(*each.result())
-        return CountedSource(self._table(), self.documents - self._first, self._bytes, self._words)
-
-    def _count(
-        self, batch: Batch, first: int, processes: WorkerProcesses | None
-    ) -> tuple[int, int]:
-        """Count a batch; return its words and bytes."""
+    def count(batch: Batch, first: int, processes: WorkerProcesses | None) -> tuple[int, int]:
         if processes is not None:
             texts = batch.to_pylist() if isinstance(batch, pa.Array) else batch
-            blocks, words, size = processes.call(count_elsewhere, self._rules, texts, first)
-            for block in blocks:
-                self._all.add_block(block)
+            blocks, words, size = processes.call(count_elsewhere, rules, texts, first)
+            keep((0, block) for block in blocks)
         else:
             try:
-                counter = self._idle.get_nowait()
+                counter = idle.get_nowait()
             except queue.Empty:
-                counter = WordCounter(self._rules)
-            words, size = count_batch(counter, batch, first, self._keep)
-            self._idle.put(counter)
-        self._stage.advance(len(batch), bytes=size)
+                counter = WordCounter(rules)
+            words, size = count_batch(counter, batch, first, keep)
+            idle.put(counter)
+        stage.advance(len(batch), bytes=size)
         return words, size
 
-    def _keep(self, blocks: Blocks) -> None:
-        for _, block in blocks:
-            self._all.add_block(block)
+    begun = list(itertools.islice(batches, 2))
+    with ExitStack() as stack:
+        processes = None
+        if rules.hold_gil and workers > 1 and len(begun) > 1:
+            processes = stack.enter_context(WorkerProcesses(workers))
+        threads = ThreadPoolExecutor(workers, "count")
+        stack.callback(threads.shutdown, cancel_futures=True)
+        waiting: deque[Future[tuple[int, int]]] = deque()
 
-    def _add(self, words: int, size: int) -> None:
-        self._words += words
-        self._bytes += size
+        def add_first() -> None:
+            nonlocal total, text_bytes
+            words, size = waiting.popleft().result()
+            total += words
+            text_bytes += size
 
-    def _table(self) -> pa.Table:
-        """Return all words, sorted by their bytes."""
-        tables: list[WordTable] = [self._all, *self._idle.queue]
-        whole, *others = sorted(tables, key=len, reverse=True)
-        for other in others:
-            whole.add(other)
-            other.clear()
-        return pa.Table.from_batches(whole.drain(), schema_of(self._rules.with_places))
+        for batch in itertools.chain(begun, batches):
+            if len(waiting) >= _WAITING * workers:
+                add_first()
+            waiting.append(threads.submit(count, batch, first + documents, processes))
+            documents += len(batch)
+        begun.clear()
+        while waiting:
+            add_first()
+    whole, *others = sorted([all_words, *idle.queue], key=len, reverse=True)
+    for other in others:
+        whole.add(other)
+        other.clear()
+    table = pa.Table.from_batches(whole.drain(), schema_of(rules.with_places))
+    return CountedSource(table, documents, text_bytes, total)
 
 
 def count_batch(
@@ -142,11 +127,7 @@ def count_batch(
         import numpy as np
 
         places = pa.array(np.arange(first, first + len(batch), dtype=np.uint64))
-    size = batch.buffers()[1]
-    offsets = memoryview(size).cast("q") if size is not None else None
-    begin, end = batch.offset, batch.offset + len(batch)
-    size = 0 if offsets is None else offsets[end] - offsets[begin]
-    return counter.add_texts(batch, places, **limit), size
+    return counter.add_texts(batch, places, **limit), string_bytes(batch)
 
 
 def count_elsewhere(

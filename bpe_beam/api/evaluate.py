@@ -8,7 +8,7 @@ texts, and two integers for each token of such a tokenizer and each source.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar, overload
 
 import msgspec
@@ -19,7 +19,6 @@ from bpe_beam.api.count_texts import count_texts
 from bpe_beam.api.inputs import files_in, number_of_texts, refuse_reading_options, sources_of
 from bpe_beam.api.job_calls import run_of, show_warnings, temporary_folder
 from bpe_beam.api.text_batches import Batch, batches_of
-from bpe_beam.counts.manifest import read_manifest
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.engines.local import default_workers
@@ -28,7 +27,7 @@ from bpe_beam.evaluation.counted import CountedParts, tallies_of_counts
 from bpe_beam.evaluation.report import check_parallel, report_of
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.evaluation.word_encoding import WordEncoder, is_exact
+from bpe_beam.evaluation.word_encoding import is_exact
 from bpe_beam.folders.folder_kind import COUNTS, kind_of
 from bpe_beam.messages import shortened
 from bpe_beam.progress import Progress
@@ -109,44 +108,32 @@ def evaluate(
         TypeError: An argument is not an option.
     """
     names, each = _several(tokenizers)
-    values = _checked({**options, "vocab_sizes": vocab_sizes})
+    values = values_of(
+        "evaluate",
+        EvaluateSettings,
+        {**options, "vocab_sizes": vocab_sizes},
+        without=_OF_THE_COMMAND,
+    )
+    named = next((one for one in values.get("vocab_sizes", ()) if not isinstance(one, int)), None)
+    require(named is None, f"must be sizes without names, got {named!r}", "vocab_sizes")
     run, shown = run_of("evaluate", workers, progress, values)
-    reports, messages = _reports(names, each, texts_or_counts, values, run, shown)
+    files, messages = None, None
+    if texts_or_counts is not None or "inputs" not in values:
+        files = files_in(texts_or_counts, values, _FIRST)
+    words = _counts_of(texts_or_counts, files, values, Storage(run.storage_options))
+    if words is not None:
+        reports = _on_counts(names, each, words, values)
+    elif texts_or_counts is not None and files is None:
+        reports = _on_texts(names, each, texts_or_counts, values, run, shown)
+    else:
+        inputs = values if files is None else {**values, "inputs": files}
+        reports, messages = _on_files(names, each, inputs, run, shown)
     show_warnings(messages)
     if isinstance(tokenizers, Tokenizer):
         return reports[0]
     if isinstance(tokenizers, Mapping):
         return dict(zip(tokenizers, reports, strict=True))
     return reports
-
-
-def _checked(options: Values) -> Values:
-    """Return the values of options; refuse sizes of one tokenizer, which only the command has."""
-    values = values_of("evaluate", EvaluateSettings, options, without=_OF_THE_COMMAND)
-    named = next((one for one in values.get("vocab_sizes", ()) if not isinstance(one, int)), None)
-    require(named is None, f"must be sizes without names, got {named!r}", "vocab_sizes")
-    return values
-
-
-def _reports(
-    names: Sequence[str],
-    tokenizers: Sequence[Tokenizer],
-    texts_or_counts: object,
-    values: Values,
-    run: RunSettings,
-    shown: Progress,
-) -> tuple[list[Figures], list[str] | None]:
-    """Return the report of each tokenizer, and warnings."""
-    files = None
-    if texts_or_counts is not None or "inputs" not in values:
-        files = files_in(texts_or_counts, values, _FIRST)
-    words = _counts_of(texts_or_counts, files, values, Storage(run.storage_options))
-    if words is not None:
-        return _on_counts(names, tokenizers, words, values), None
-    if texts_or_counts is not None and files is None:
-        return _on_texts(names, tokenizers, texts_or_counts, values, run, shown), None
-    inputs = values if files is None else {**values, "inputs": files}
-    return _on_files(names, tokenizers, inputs, run, shown)
 
 
 def _several(tokenizers: object) -> tuple[list[str], list[Tokenizer]]:
@@ -168,22 +155,23 @@ def _several(tokenizers: object) -> tuple[list[str], list[Tokenizer]]:
 
 
 def _counts_of(
-    argument: object, files: tuple[str, ...] | None, values: Mapping[str, Any], storage: Storage
+    argument: object, files: tuple[str, ...] | None, values: Values, storage: Storage
 ) -> CountedParts | None:
     """Return the words of counts in memory or in a folder; None of texts and files."""
     if isinstance(argument, WordCounts):
         words = CountedParts.in_memory(argument)
-    elif files is not None and len(files) == 1 and _is_counts_folder(storage, files[0]):
-        words = CountedParts.of_folder(storage, files[0], read_manifest(storage, files[0]))
+    elif (
+        files is not None
+        and len(files) == 1
+        and storage.is_folder(files[0])
+        and kind_of(storage, files[0]) == COUNTS
+    ):
+        words = CountedParts.of_folder(storage, files[0])
         refuse_reading_options(values)
     else:
         return None
     require("pretokenizer" not in values, "has no effect on counts", "pretokenizer")
     return words
-
-
-def _is_counts_folder(storage: Storage, path: str) -> bool:
-    return storage.is_folder(path) and kind_of(storage, path) == COUNTS
 
 
 def _on_counts(
@@ -196,27 +184,23 @@ def _on_counts(
     """Return the report of each tokenizer on counted words; on texts with their own tokens."""
     sizes, parallel = values.get("vocab_sizes", ()), values.get("parallel")
     check_parallel(parallel, words.manifest.sources)
-    rules = words.manifest.normalizer, words.manifest.pretokenizer
-    reports = []
-    for number, (name, tokenizer) in enumerate(zip(names, tokenizers, strict=True)):
+
+    def report(number: int, name: str, tokenizer: Tokenizer) -> Figures:
         vocabulary = Vocabulary(tokenizer)
-        encoder = WordEncoder(tokenizer, *rules)
-        of_texts = None if tokens is None or encoder.exact else tokens[number]
-        tallies = tallies_of_counts(words, vocabulary, encoder, with_tokens=of_texts is None)
-        if of_texts is not None:
-            tallies = _with_tokens(tallies, of_texts)
-        exact = encoder.exact or of_texts is not None
-        report = report_of(name, vocabulary, tallies, sizes, exact=exact, parallel=parallel)
-        reports.append(msgspec.to_builtins(report))
-    return reports
+        of_texts = (tokens or {}).get(number)
 
+        def tallies() -> Iterator[tuple[str | None, Tally]]:
+            for source, tally in tallies_of_counts(words, vocabulary, with_tokens=of_texts is None):
+                if of_texts is not None:
+                    tally.tokens += of_texts[source].tokens
+                yield source, tally
 
-def _with_tokens(
-    tallies: Iterable[tuple[str | None, Tally]], of_texts: Mapping[str | None, Tally]
-) -> Iterator[tuple[str | None, Tally]]:
-    for source, tally in tallies:
-        tally.tokens += of_texts[source].tokens
-        yield source, tally
+        exact = of_texts is not None or is_exact(tokenizer, *words.rules)
+        made, _ = report_of(name, vocabulary, tallies(), sizes, exact=exact, parallel=parallel)
+        figures: Figures = msgspec.to_builtins(made)
+        return figures
+
+    return [report(*row) for row in zip(range(len(names)), names, tokenizers, strict=True)]
 
 
 def _on_texts(
@@ -236,11 +220,12 @@ def _on_texts(
         for number, tokenizer in enumerate(tokenizers)
         if not is_exact(tokenizer, rules.normalizer, rules.pretokenizer)
     }
-    tokens: TokensOfTexts = {number: {} for number in inexact}
+    tokens: TokensOfTexts = {
+        number: {source: Tally.empty(len(vocabulary)) for source in sources}
+        for number, vocabulary in inexact.items()
+    }
 
     def encoded_too(source: str | None) -> Iterator[Batch]:
-        for number, vocabulary in inexact.items():
-            tokens[number][source] = Tally.empty(len(vocabulary))
         for batch in batches_of(sources[source]):
             array = _as_arrow(batch) if inexact else batch
             for number, vocabulary in inexact.items():
@@ -267,7 +252,7 @@ def _as_arrow(batch: Batch) -> pa.Array:
 def _on_files(
     names: Sequence[str],
     tokenizers: Sequence[Tokenizer],
-    values: Mapping[str, Any],
+    values: Values,
     run: RunSettings,
     shown: Progress,
 ) -> tuple[list[Figures], list[str] | None]:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from bpe_beam import _native
 from bpe_beam.counts.manifest import CountsManifest, CountsPart
-from bpe_beam.counts.word_table import WordTable, schema_of, string_buffers
+from bpe_beam.counts.word_table import WordTable, schema_of, string_buffers, string_bytes
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage import Storage
@@ -49,7 +49,7 @@ def write_part(
         for source in sorted(words, key=str):
             for block in words[source]:
                 if source is None:
-                    word_bytes += _word_bytes(block)
+                    word_bytes += string_bytes(block.column("word"))
                     yield block
                 else:
                     rows[source] += block.num_rows
@@ -59,7 +59,7 @@ def write_part(
     unique_words, file = _write(storage, folder, name, blocks(), schema_of(with_places, by_source))
     if by_source:
         unique_words = len(every)
-        word_bytes = sum(_word_bytes(block) for block in every.drain())
+        word_bytes = sum(string_bytes(block.column("word")) for block in every.drain())
     sources = dict(rows) if by_source else None
     return CountsPart(name, unique_words, word_bytes, file.bytes, file.sha256, sources)
 
@@ -93,11 +93,6 @@ def _write(
                 writer.add(table)
                 rows += table.num_rows
     return rows, FileInfo.written(name, hashing)
-
-
-def _word_bytes(block: pa.RecordBatch) -> int:
-    _, offsets = string_buffers(block.column("word"))
-    return int(offsets[-1] - offsets[0])
 
 
 def _row_groups(blocks: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from bpe_beam.counts.artifact import added_up, read_part
 from bpe_beam.counts.manifest import CountsManifest, SourceTotals, read_manifest
 from bpe_beam.counts.word_counter import WordRules
-from bpe_beam.counts.word_table import schema_of, string_buffers
+from bpe_beam.counts.word_table import schema_of, string_bytes
 from bpe_beam.storage import PathName, Storage, path_name
 
 
@@ -74,7 +74,7 @@ class WordCounts:
             text_bytes=sum(source.text_bytes for source in sources.values()),
             words=sum(source.total for source in sources.values()),
             unique_words=len(every),
-            word_bytes=sum(map(_bytes_of, every.chunks)),
+            word_bytes=sum(map(string_bytes, every.chunks)),
             rejects={},
             inputs=(),
             parts=(),
@@ -143,8 +143,3 @@ class WordCounts:
             f"<WordCounts: {manifest.unique_words:,} words, {manifest.words:,} occurrences, "
             f"{manifest.documents:,} texts, pretokenizer {manifest.pretokenizer}{sources}>"
         )
-
-
-def _bytes_of(words: pa.Array) -> int:
-    _, offsets = string_buffers(words)
-    return int(offsets[-1] - offsets[0])

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError
@@ -153,6 +154,18 @@ def string_buffers(texts: pa.Array) -> tuple[pa.Buffer, np.ndarray]:
         return pa.py_buffer(b""), np.zeros(len(texts) + 1, np.int64)
     start = texts.offset
     return data, np.frombuffer(offsets, np.int64)[start : start + len(texts) + 1]
+
+
+def string_bytes(texts: pa.Array) -> int:
+    """Return the bytes of UTF-8 of a string array."""
+    _, offsets = string_buffers(texts)
+    return int(offsets[-1] - offsets[0])
+
+
+def weighted_total(sizes: NDArray[np.int64], counts: NDArray[np.int64]) -> int:
+    """Return the sum of sizes, each weighted by its count, beyond 64 bits too."""
+    # In halves, whose sums stay within 64 bits.
+    return (int(np.dot(sizes, counts >> 32)) << 32) + int(np.dot(sizes, counts & 0xFFFFFFFF))
 
 
 @contextmanager

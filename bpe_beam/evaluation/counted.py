@@ -8,31 +8,38 @@ reads all parts, and encodes its own words.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
+from typing import TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
+from bpe_beam import _native
 from bpe_beam.counts.artifact import added_up, read_part
-from bpe_beam.counts.manifest import CountsManifest
+from bpe_beam.counts.manifest import CountsManifest, read_manifest
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import DataError, TextError
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
-from bpe_beam.evaluation.whole_words import WholeWords, whole_words
 from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.storage import Storage
+from bpe_beam.tokenizer.components import byte_level
+from bpe_beam.tokenizer.components.models import BPE
+from bpe_beam.tokenizer.components.pretokenizers import ByteLevelPreTokenizer, Digits, Split, flat
+from bpe_beam.tokenizer.spec import TokenizerSpec
+from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 _ROWS = 1 << 16
 """Words that are encoded at once."""
 
 TALLY_BYTES = 256_000_000
-"""The most bytes of the tallies of a group of sources, but for a single one."""
+"""The maximum bytes of the tallies of a group of sources; a single source may have more."""
 
-_TOKEN_BYTES = 16
-"""The bytes of a token in a tally."""
+_TOKEN_BYTES = 16  # of a tally
 
 
 def source_groups(manifest: CountsManifest, vocab_size: int) -> list[tuple[str | None, ...]]:
@@ -44,30 +51,34 @@ def source_groups(manifest: CountsManifest, vocab_size: int) -> list[tuple[str |
     return [sources[start : start + at_once] for start in range(0, len(sources), at_once)]
 
 
+ReadPart: TypeAlias = Callable[[], Mapping[str | None, pa.Table]]
+"""Returns the words of a part by source; without sources, of None."""
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+
 @dataclass(frozen=True)
 class CountedParts:
     """Counted words in parts, each of which is read when it is needed.
 
     Attributes:
-        manifest: The manifest of the counts.
-        parts: Each returns the words of a part by source; without sources, of None.
         added_up: Each returns words of all sources; no word is in two of these tables.
         workers: The number of threads that read them.
     """
 
     manifest: CountsManifest
-    parts: Sequence[Callable[[], Mapping[str | None, pa.Table]]]
+    parts: Sequence[ReadPart]
     added_up: Sequence[Callable[[], pa.Table]]
     workers: int = 1
 
     @staticmethod
-    def of_folder(
-        storage: Storage, folder: str, manifest: CountsManifest, workers: int = 1
-    ) -> CountedParts:
+    def of_folder(storage: Storage, folder: str, workers: int = 1) -> CountedParts:
         """Return the words of a counts folder."""
+        manifest = read_manifest(storage, folder)
         parts = [partial(read_part, storage, folder, manifest, part) for part in manifest.parts]
 
-        def all_sources(read: Callable[[], Mapping[str | None, pa.Table]]) -> pa.Table:
+        def all_sources(read: ReadPart) -> pa.Table:
             return added_up(read(), manifest.with_places)
 
         return CountedParts(manifest, parts, [partial(all_sources, one) for one in parts], workers)
@@ -76,99 +87,88 @@ class CountedParts:
     def in_memory(counts: WordCounts, workers: int = 1) -> CountedParts:
         """Return words in memory."""
 
-        def slice_of(words: pa.Table, start: int) -> pa.Table:
-            return words.slice(start, _ROWS)
-
         def part_of(source: str | None, words: pa.Table, start: int) -> dict[str | None, pa.Table]:
-            return {source: slice_of(words, start)}
+            return {source: words.slice(start, _ROWS)}
 
         parts = [
             partial(part_of, source, words, start)
             for source, words in counts.tables.items()
             for start in range(0, words.num_rows, _ROWS)
         ]
-        every = [lambda: counts.words]
+        every: list[Callable[[], pa.Table]] = [lambda: counts.words]
         if counts.manifest.sources is None:
             words = counts.tables[None]
-            every = [partial(slice_of, words, at) for at in range(0, words.num_rows, _ROWS)]
+            every = [partial(words.slice, at, _ROWS) for at in range(0, words.num_rows, _ROWS)]
         return CountedParts(counts.manifest, parts, every, workers)
+
+    @property
+    def rules(self) -> tuple[str, str]:
+        """The normalizer and the pre-tokenizer of the words, by name."""
+        return self.manifest.normalizer, self.manifest.pretokenizer
+
+    def encoder(self, tokenizer: Tokenizer) -> WordEncoder:
+        """Return the encoder of the words by a tokenizer."""
+        return WordEncoder(tokenizer, *self.rules)
+
+    def on_threads(self, do: Callable[[Part], Result], parts: Sequence[Part]) -> Iterator[Result]:
+        """Yield what a function returns for each of `parts` or `added_up`, in their order."""
+        if self.workers == 1:
+            yield from map(do, parts)
+            return
+        with ThreadPoolExecutor(self.workers) as pool:
+            yield from pool.map(do, parts)
 
 
 def tallies_of_counts(
     words: CountedParts,
     vocabulary: Vocabulary,
-    encoder: WordEncoder,
     *,
     on_part: Callable[[], None] = lambda: None,
     go_on: Callable[[], None] = lambda: None,
     with_tokens: bool = True,
 ) -> Iterator[tuple[str | None, Tally]]:
-    """Yield each source of counted words with its tally; without sources, the only one is None."""
+    """Yield each source of counted words with its tally; without sources, the only one is None.
+
+    Args:
+        words: The words.
+        vocabulary: The tokens of the tokenizer that encodes them.
+        on_part: Called after each part.
+        go_on: Called before more words are encoded; an error from it ends the evaluation.
+        with_tokens: Whether to count tokens; if false, only words.
+    """
+    encoder = words.encoder(vocabulary.tokenizer)
     # Fewer words are encoded in less time than the vocabulary.
-    find = not with_tokens and words.manifest.unique_words > len(vocabulary)
-    whole = whole_words(vocabulary, encoder) if find else None
-    add_words = _adder_of_words(vocabulary, encoder, whole, with_tokens, go_on)
-    for group in source_groups(words.manifest, len(vocabulary)):
-        tallies = {source: Tally.empty(len(vocabulary)) for source in group}
-        _add_parts(words, tallies, add_words, on_part)
-        if whole is not None:
-            whole.settle(tallies.values())
-        yield from tallies.items()
+    by_text = not with_tokens and words.manifest.unique_words > len(vocabulary)
+    whole = whole_words(vocabulary, encoder) if by_text else None
+    lock = threading.Lock()
 
-
-_AddWords = Callable[[Tally, pa.Table, threading.Lock], None]
-"""Adds words to a tally, which is changed with the lock."""
-
-
-def _adder_of_words(
-    vocabulary: Vocabulary,
-    encoder: WordEncoder,
-    whole: WholeWords | None,
-    with_tokens: bool,
-    go_on: Callable[[], None],
-) -> _AddWords:
-    """Return what adds words; see `tallies_of_counts`."""
-
-    def add_encoded(tally: Tally, words: pa.Table, lock: threading.Lock) -> None:
+    def add(tally: Tally, table: pa.Table) -> None:
         go_on()
-        for texts, counts, encoded in encoded_words(words, encoder):
-            go_on()
-            with lock:
-                tally.add_words(vocabulary, texts, counts, encoded, with_tokens=with_tokens)
-
-    def add_found(tally: Tally, words: pa.Table, lock: threading.Lock) -> None:
-        assert whole is not None
-        for batch in _batches(words):
+        if whole is None:
+            for texts, counts, encoded in encoded_words(table, encoder):
+                go_on()
+                with lock:
+                    tally.add_words(vocabulary, texts, counts, encoded, with_tokens=with_tokens)
+            return
+        for batch in _batches(table):
             go_on()
             with lock:
                 texts = encoder.texts_of(batch.column("word"))
                 whole.add(tally, texts, batch.column("count").to_numpy())
 
-    return add_encoded if whole is None else add_found
-
-
-def _add_parts(
-    words: CountedParts,
-    tallies: Mapping[str | None, Tally],
-    add_words: _AddWords,
-    on_part: Callable[[], None],
-) -> None:
-    """Add the words of some sources to their tallies."""
-    lock = threading.Lock()
-
-    def add_part(read: Callable[[], Mapping[str | None, pa.Table]]) -> None:
-        for source, own in read().items():
+    def add_part(tallies: Mapping[str | None, Tally], read: ReadPart) -> None:
+        for source, table in read().items():
             if source in tallies:
-                add_words(tallies[source], own, lock)
+                add(tallies[source], table)
         on_part()
 
-    if words.workers == 1:
-        for part in words.parts:
-            add_part(part)
-        return
-    with ThreadPoolExecutor(words.workers) as pool:
-        for _ in pool.map(add_part, words.parts):
+    for group in source_groups(words.manifest, len(vocabulary)):
+        tallies = {source: Tally.empty(len(vocabulary)) for source in group}
+        for _ in words.on_threads(partial(add_part, tallies), words.parts):
             pass
+        if whole is not None:
+            whole.settle(tallies.values())
+        yield from tallies.items()
 
 
 def _batches(words: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -187,3 +187,84 @@ def encoded_words(
         except TextError as error:
             raise DataError(f"the word {own[error.number].as_py()!r}: {error.reason}") from None
         yield encoder.texts_of(own), batch.column("count").to_numpy(), encoded
+
+
+# ---- words that are one token, found by their texts ----
+
+
+class WholeWords:
+    """Adds words to tallies without their tokens, and finds those that are one token.
+
+    Where the tokens of every word are together the bytes of the word, a word that is one token has
+    the text of that token, and a word with any other text has two or more tokens. Words with the
+    text of a token are counted as that token; at the end each of these texts is encoded once, which
+    tells whether it is one token.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, encoder: WordEncoder) -> None:
+        self._vocabulary = vocabulary
+        self._encoder = encoder
+        whole = ~vocabulary.partial
+        texts = b"".join(compress(vocabulary.token_bytes, whole.tolist()))
+        offsets = np.concatenate(([0], np.cumsum(np.where(whole, vocabulary.sizes, 0))))
+        self._native = _native.WholeWords(texts, offsets)
+
+    def add(self, tally: Tally, texts: pa.Array, counts: Integers) -> None:
+        """Add words to a tally; `settle` must follow."""
+        tally.add_whole_words(self._native, texts, counts)
+
+    def settle(self, tallies: Collection[Tally]) -> None:
+        """Find out which of the words with the text of a token are one token.
+
+        Cost: the encoding of these texts, each as a word.
+        """
+        found = np.flatnonzero(np.any([tally.whole > 0 for tally in tallies], axis=0))
+        texts = [self._vocabulary.texts[position] for position in found.tolist()]
+        encoded = self._encoder.encode(pa.array(texts, pa.large_string()))
+        ends = encoded.offsets.to_numpy()
+        is_one = np.diff(ends) == 1
+        positions = self._vocabulary.positions(encoded.values.to_numpy()[ends[:-1][is_one]])
+        for tally in tallies:
+            times = tally.whole[found]
+            tally.whole[found] = 0
+            tally.whole[positions] = times[is_one]
+            tally.continued += int(times[~is_one].sum())
+
+
+def whole_words(vocabulary: Vocabulary, encoder: WordEncoder) -> WholeWords | None:
+    """Return what adds words by their texts; None if these do not tell which are one token."""
+    if not _are_their_bytes(encoder.spec):
+        return None
+    unknown = vocabulary.unknown
+    if unknown is not None and (text := vocabulary.texts[unknown]):
+        ids = encoder.encode(pa.array([text], pa.large_string())).values.to_pylist()
+        if ids == [int(vocabulary.ids[unknown])]:
+            return None  # such a word is one token, but not kept whole
+    return WholeWords(vocabulary, encoder)
+
+
+def _are_their_bytes(spec: TokenizerSpec) -> bool:
+    """Return whether the tokens of a text make up its bytes, and the bytes of `Vocabulary.texts`.
+
+    Then a text that is not empty has a token, and none is unknown.
+    """
+    model = spec.model
+    if spec.normalizer is not None or not isinstance(model, BPE) or not spec.model_reads_bytes:
+        return False
+    alphabet = byte_level.CHAR_TO_BYTE.keys()
+    # Special tokens are plain text, and none of them is a token that merges make of other bytes.
+    plain = all(
+        token.special and (token.content.isascii() or not alphabet >= set(token.content))
+        for token in spec.added_tokens
+    )
+    *steps, last = flat(spec.pre_tokenizer)
+    return (
+        plain
+        and model.vocab.keys() >= alphabet
+        and isinstance(last, ByteLevelPreTokenizer)
+        and not last.add_prefix_space
+        and all(
+            isinstance(step, Digits) or (isinstance(step, Split) and step.behavior != "Removed")
+            for step in steps
+        )
+    )

@@ -21,19 +21,12 @@ import numpy as np
 from bpe_beam import _native
 from bpe_beam.errors import UsageError
 from bpe_beam.evaluation.tally import Tally
-from bpe_beam.evaluation.vocabulary import Flags, Integers, Vocabulary
+from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
 from bpe_beam.tokenizer.components.models import BPE
 
 
 class Made(NamedTuple):
-    """How a token is made; all tokens by their positions.
-
-    Attributes:
-        token: The token.
-        left: The left token of its merge.
-        right: The right token.
-        rank: The rank of the merge.
-    """
+    """A token, the left and right token of its merge, all by their positions, and its rank."""
 
     token: int
     left: int
@@ -48,12 +41,15 @@ class Derivations:
         model = vocabulary.tokenizer.spec.model
         assert isinstance(model, BPE)
         self._size = len(vocabulary)
-        self._merges = _merges_of(model, vocabulary)
+        merges: Integers = vocabulary.positions(model.merge_ids.ids()).astype(np.int64)
+        self._merges = merges.reshape(-1, 3)
         """int64[merges, 3]: the left token, the right token and their merge, by rank."""
         self._no_rank = len(self._merges)
         self._symbols: dict[int, list[int]] = {}
         left, right, merged = self._merges.T
-        ranks = _last_of_equal(left * self._size + right)
+        # The last of equal pairs counts.
+        _, from_end = np.unique((left * self._size + right)[::-1], return_index=True)
+        ranks = np.sort(self._no_rank - 1 - from_end)
         # The right token may be no more than the mark that is dropped.
         ranks = ranks[(merged[ranks] != left[ranks]) & (merged[ranks] != right[ranks])]
         tokens, first, makers = np.unique(merged[ranks], return_index=True, return_counts=True)
@@ -66,8 +62,7 @@ class Derivations:
     @cached_property
     def _ranks(self) -> dict[tuple[int, int], int]:
         """Rank by pair; a pair listed twice has its last rank."""
-        left, right, _ = self._columns
-        return {pair: rank for rank, pair in enumerate(zip(left, right, strict=True))}
+        return {pair: rank for rank, pair in enumerate(zip(*self._columns[:2], strict=True))}
 
     @cached_property
     def _columns(self) -> tuple[list[int], list[int], list[int]]:
@@ -150,7 +145,7 @@ class Derivations:
     # ---- smaller vocabularies ----
 
     @property
-    def least_size(self) -> int:
+    def minimum_size(self) -> int:
         """The size of the vocabulary without any merge."""
         return self._size - len(self._ranks_in_use)
 
@@ -174,7 +169,7 @@ class Derivations:
         kept = len(self.order)
         by_size = {}
         for size in sorted(set(sizes), reverse=True):
-            while kept > size - self.least_size:
+            while kept > size - self.minimum_size:
                 kept -= 1
                 one = self.order[kept]
                 if times := counts[one.token]:
@@ -193,21 +188,3 @@ class Derivations:
                 tally.characters,
             )
         return by_size
-
-    def within(self, size: int) -> Flags:
-        """Return which tokens a smaller vocabulary has."""
-        flags = np.ones(self._size, np.bool_)
-        flags[[one.token for one in self.order[size - self.least_size :]]] = False
-        return flags
-
-
-def _merges_of(model: BPE, vocabulary: Vocabulary) -> Integers:
-    """Return the merges of a model as positions: int64[merges, 3], left, right and joined."""
-    merges: Integers = vocabulary.positions(model.merge_ids.ids()).astype(np.int64)
-    return merges.reshape(-1, 3)
-
-
-def _last_of_equal(keys: Integers) -> Integers:
-    """Return the positions of keys without an equal one after them, ascending."""
-    _, from_end = np.unique(keys[::-1], return_index=True)
-    return np.sort(len(keys) - 1 - from_end)

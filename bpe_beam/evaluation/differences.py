@@ -50,14 +50,7 @@ class Rows(Sequence[Row]):
 
 
 class Compared(Struct, frozen=True):
-    """One of the two tokenizers.
-
-    Attributes:
-        name: Its name, such as the folder's.
-        vocab_size: The number of its tokens.
-        merges: The number of its merges.
-        fingerprint: Its fingerprint.
-    """
+    """One of the two tokenizers; its name may be its folder's."""
 
     name: str
     vocab_size: int
@@ -88,8 +81,6 @@ class TokenDifferences(Struct, frozen=True):
             are equal. Bytes are compared if only one of the models reads bytes, since then the two
             write the same token differently.
         common: The number of tokens of A that B has, too.
-        only_a: The tokens that only A has.
-        only_b: The tokens that only B has.
     """
 
     compared_by: Literal["token", "bytes"]
@@ -121,8 +112,6 @@ class MergeDifferences(Struct, frozen=True):
         equal_first: The number of first merges that are equal, rank by rank.
         common: The number of merges that both have, whatever their ranks.
         same_order: Whether those are in the same order in both.
-        only_a: The merges that only A has.
-        only_b: The merges that only B has.
     """
 
     equal_first: int
@@ -136,14 +125,9 @@ class Differences(Struct, frozen=True):
     """What differs between two tokenizers, apart from words; `as_json` has the values of JSON.
 
     Attributes:
-        version: The version of this object.
-        a: The first tokenizer.
-        b: The second tokenizer.
         parts: The parts that differ, and the settings of added tokens that do.
-        tokens: Tokens that only one of them has.
         ids: Tokens of both with two ids.
         other_scores: The number of common tokens whose scores differ, of Unigram.
-        merges: The merges.
     """
 
     version: int
@@ -179,15 +163,16 @@ class Pair:
         self.compared_by: Literal["token", "bytes"] = (
             "token" if in_bytes[0] == in_bytes[1] else "bytes"
         )
+        both: list[Sequence[str | bytes]] = [
+            one.tokens if self.compared_by == "token" else one.token_bytes
+            for one in self.vocabularies
+        ]
         numbers: dict[str | bytes, int] = {}
         self.numbers: tuple[Integers, ...] = tuple(
             np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
-            for keys in map(self._keys, self.vocabularies)
+            for keys in both
         )
         """The number of each token, by position; equal tokens of both have one number."""
-
-    def _keys(self, vocabulary: Vocabulary) -> Sequence[str | bytes]:
-        return vocabulary.tokens if self.compared_by == "token" else vocabulary.token_bytes
 
 
 ADDED_TOKEN = "added token "
@@ -197,20 +182,20 @@ ADDED_TOKEN = "added token "
 def differences(pair: Pair) -> Differences:
     """Return what differs between two tokenizers."""
     a, b = pair.tokenizers
+    compared = [
+        Compared(name, one.vocab_size, len(_merges_of(one)), one.fingerprint)
+        for name, one in zip(pair.names, pair.tokenizers, strict=True)
+    ]
     return Differences(
         version=VERSION,
-        a=_facts(a, pair.names[0]),
-        b=_facts(b, pair.names[1]),
-        parts=[*_parts(a, b), *_added_tokens(a, b)],
+        a=compared[0],
+        b=compared[1],
+        parts=[*_parts(a, b)],
         tokens=_tokens(pair),
         ids=_ids(pair),
         other_scores=_other_scores(a, b),
         merges=_merges(a, b),
     )
-
-
-def _facts(tokenizer: Tokenizer, name: str) -> Compared:
-    return Compared(name, tokenizer.vocab_size, len(_merges_of(tokenizer)), tokenizer.fingerprint)
 
 
 def shown(token: str, in_bytes: bool) -> str:
@@ -223,6 +208,7 @@ def shown(token: str, in_bytes: bool) -> str:
 
 
 def _parts(a: Tokenizer, b: Tokenizer) -> Iterator[PartDifference]:
+    """Yield the parts that differ, then the added tokens that do."""
     models = [model_in_words(one.spec) for one in (a, b)]
     if models[0] != models[1]:
         yield PartDifference("model", *models)
@@ -231,21 +217,17 @@ def _parts(a: Tokenizer, b: Tokenizer) -> Iterator[PartDifference]:
         if one != other:
             words = _settings if name in ("truncation", "padding") else describe
             yield PartDifference(name, words(one), words(other))
+    added = [{token.content: token for token in each.spec.added_tokens} for each in (a, b)]
+    for content in dict.fromkeys((*added[0], *added[1])):
+        in_words = [_added_in_words(each.get(content)) for each in added]
+        if in_words[0] != in_words[1]:
+            yield PartDifference(f"{ADDED_TOKEN}{shortened(content)}", *in_words)
 
 
 def _settings(settings: Struct | None) -> str:
     if settings is None:
         return "none"
     return ", ".join(f"{name} {value}" for name, value in structs.asdict(settings).items())
-
-
-def _added_tokens(a: Tokenizer, b: Tokenizer) -> Iterator[PartDifference]:
-    """Yield the added tokens that only one tokenizer has, or whose settings differ."""
-    one, other = ({t.content: t for t in each.spec.added_tokens} for each in (a, b))
-    for content in dict.fromkeys((*one, *other)):
-        words = [_added_in_words(each.get(content)) for each in (one, other)]
-        if words[0] != words[1]:
-            yield PartDifference(f"{ADDED_TOKEN}{shortened(content)}", *words)
 
 
 def _added_in_words(token: AddedToken | None) -> str:
@@ -264,12 +246,12 @@ def _tokens(pair: Pair) -> TokenDifferences:
     return TokenDifferences(
         pair.compared_by,
         int(common.sum()),
-        _rows(pair.vocabularies[0], np.flatnonzero(~common)),
-        _rows(pair.vocabularies[1], np.flatnonzero(~np.isin(in_b, in_a))),
+        _token_rows(pair.vocabularies[0], np.flatnonzero(~common)),
+        _token_rows(pair.vocabularies[1], np.flatnonzero(~np.isin(in_b, in_a))),
     )
 
 
-def _rows(vocabulary: Vocabulary, positions: Integers) -> Rows[TokenRow]:
+def _token_rows(vocabulary: Vocabulary, positions: Integers) -> Rows[TokenRow]:
     in_bytes = vocabulary.tokenizer.spec.model_reads_bytes
 
     def row(at: int) -> TokenRow:
@@ -311,14 +293,13 @@ def _merges(a: Tokenizer, b: Tokenizer) -> MergeDifferences:
     one, other = _numbered(a, numbers), _numbered(b, numbers)
     ranks_one = {merge: rank for rank, merge in enumerate(one)}
     ranks_other = {merge: rank for rank, merge in enumerate(other)}
-    common = [merge for merge in ranks_one if merge in ranks_other]
-    there = [ranks_other[merge] for merge in common]
+    common = [ranks_other[merge] for merge in ranks_one if merge in ranks_other]
     pairs = enumerate(zip(one, other, strict=False))
     equal = next((rank for rank, (x, y) in pairs if x != y), min(len(one), len(other)))
     return MergeDifferences(
         equal_first=equal,
         common=len(common),
-        same_order=all(x < y for x, y in pairwise(there)),
+        same_order=all(x < y for x, y in pairwise(common)),
         only_a=_merge_rows(a, [r for merge, r in ranks_one.items() if merge not in ranks_other]),
         only_b=_merge_rows(b, [r for merge, r in ranks_other.items() if merge not in ranks_one]),
     )

@@ -19,18 +19,13 @@ RARE_BELOW = 100
 
 
 class Metrics(Struct, frozen=True):
-    """What a tokenizer does to one source; a ratio is None where an amount is 0 or unknown.
+    """The figures of a tokenizer on one source; a ratio is None where an amount is 0 or unknown.
 
     Of tokens without their text, words and characters are unknown: they are 0.
 
     Attributes:
         words: Words, each occurrence counted.
-        bytes: UTF-8 bytes of the words.
         characters: Characters (code points) of the words.
-        tokens: Tokens of the words.
-        bytes_per_token: The compression in bytes.
-        characters_per_token: The compression in characters.
-        words_per_token: The compression in words.
         tokens_per_word: The fertility.
         words_kept_whole: The share of words that are one token, not the unknown one (STRR).
         continued_words: The share of words of two or more tokens.
@@ -126,9 +121,7 @@ class Fairness(Struct, frozen=True):
 
     Attributes:
         gini: The Gini coefficient: 0 if all costs are equal, near 1 if one source has all.
-        worst_to_best: The greatest cost over the least.
-        worst: The source of the greatest cost.
-        best: The source of the least cost.
+        worst_to_best: The greatest cost over the smallest.
     """
 
     gini: float

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import msgspec
@@ -23,16 +23,19 @@ from bpe_beam.tokenizer.components.models import BPE
 VERSION = 1
 """The version of the report's JSON."""
 
-COSTS = ("tokens_per_word", "tokens_per_character", "tokens_per_byte")
-"""The costs whose fairness is in a report; of translations of one text `tokens` is one, too."""
+COSTS: dict[str, Callable[[Metrics], int]] = {
+    "tokens_per_word": lambda metrics: metrics.words,
+    "tokens_per_character": lambda metrics: metrics.characters,
+    "tokens_per_byte": lambda metrics: metrics.bytes,
+    "tokens": lambda metrics: 1,
+}
+"""The divisors of the costs whose fairness is in a report; `tokens` only of translations."""
 
 
 class Figures(Struct, frozen=True):
     """The figures of one vocabulary.
 
     Attributes:
-        vocab_size: The number of its tokens.
-        total: The figures of all words.
         sources: The figures of each source, sorted by name; None without sources.
         fairness: By cost, how unequal it is over the sources; None without two sources. If the
             sources are translations of one text, `tokens` is among them: the parity of languages.
@@ -51,13 +54,8 @@ class TokenizerReport(Struct, frozen=True):
     """The report of one tokenizer.
 
     Attributes:
-        name: Its name.
         fingerprint: The SHA-256 of its file.
-        model: The type of its model.
         exact: Whether the tokens equal the corpus's: see `WordEncoder`.
-        figures: The figures of the whole vocabulary.
-        tokens_by_script: The number of tokens of each script.
-        unused: Tokens that the vocabulary could do without.
         curve: The figures of smaller vocabularies, in the order of their sizes.
     """
 
@@ -72,15 +70,7 @@ class TokenizerReport(Struct, frozen=True):
 
 
 class WordsSummary(Struct, frozen=True):
-    """The words of a report.
-
-    Attributes:
-        normalizer: Their normalizer by name.
-        pretokenizer: Their pre-tokenizer by name.
-        documents: The number of documents.
-        words: The number of words, each occurrence counted.
-        unique_words: The number of words, each counted once.
-    """
+    """The words of a report: their rules by name, and how many there are."""
 
     normalizer: str
     pretokenizer: str
@@ -90,13 +80,7 @@ class WordsSummary(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """The report of an evaluation.
-
-    Attributes:
-        version: The version of this form.
-        words: The words; None of tokens without their text.
-        tokenizers: A report of each tokenizer.
-    """
+    """The report of an evaluation; `words` is None of tokens without their text."""
 
     version: int
     words: WordsSummary | None
@@ -104,12 +88,7 @@ class Report(Struct, frozen=True):
 
 
 class VocabularySummary(NamedTuple):
-    """What a report needs of a vocabulary, whatever the words are.
-
-    Attributes:
-        derivations: Its merges; None if the model is not BPE.
-        tokens_by_script: See `TokenizerReport`.
-    """
+    """What a report needs of a vocabulary; `derivations` is None if the model is not BPE."""
 
     derivations: Derivations | None
     tokens_by_script: dict[str, int]
@@ -133,23 +112,21 @@ def report_of(
     exact: bool,
     parallel: str | None = None,
     summary: Callable[[], VocabularySummary] | None = None,
-) -> TokenizerReport:
-    """Return the report of a tokenizer."""
-    summary = summary or partial(summarize, vocabulary)
-    known = None
+) -> tuple[TokenizerReport, Tally]:
+    """Return the report of a tokenizer, and the tally of all sources."""
+    summary = summary or cache(lambda: summarize(vocabulary))
     if vocab_sizes:
-        known = summary()
-        check_sizes(vocabulary, known.derivations, vocab_sizes)
+        check_sizes(vocabulary, summary().derivations, vocab_sizes)
     whole = _Sources(vocabulary, len(vocabulary))
     sizes = sorted(set(vocab_sizes) - {len(vocabulary)})  # that size is the tokenizer itself
     smaller = {size: _Sources(vocabulary, size) for size in sizes}
     for source, tally in tallies:
         whole.add(source, tally)
-        if known is not None and known.derivations is not None and sizes:
-            for size, shrunk in known.derivations.shrunk(tally, sizes).items():
+        if sizes and (merges := summary().derivations) is not None:
+            for size, shrunk in merges.shrunk(tally, sizes).items():
                 smaller[size].add(source, shrunk)
-    derivations, scripts = known or summary()
-    return TokenizerReport(
+    derivations, scripts = summary()
+    report = TokenizerReport(
         name=name,
         fingerprint=vocabulary.tokenizer.fingerprint,
         model=vocabulary.tokenizer.spec.model.json_type,
@@ -159,6 +136,7 @@ def report_of(
         unused=unused_tokens(vocabulary, whole.total.tokens, derivations),
         curve=[smaller[size].figures(parallel) for size in sizes],
     )
+    return report, whole.total
 
 
 def derivations_of(vocabulary: Vocabulary) -> Derivations | None:
@@ -176,12 +154,12 @@ def check_sizes(
             "must not be set for a tokenizer that is not BPE: only merges have an order",
             ("vocab_sizes",),
         )
-    least, most = derivations.least_size, len(vocabulary)
+    minimum, maximum = derivations.minimum_size, len(vocabulary)
     for size in sizes:
         require(
-            least <= size <= most,
-            f"must be from {least:,}, the size without merges, to {most:,}, the tokenizer's size, "
-            f"got {size:,}",
+            minimum <= size <= maximum,
+            f"must be from {minimum:,}, the size without merges, to {maximum:,}, the tokenizer's "
+            f"size, got {size:,}",
             "vocab_sizes",
         )
     derivations.check_order()
@@ -195,11 +173,7 @@ def check_parallel(parallel: str | None, sources: Collection[str] | None) -> Non
 
 
 class _Sources:
-    """The figures of a vocabulary, while sources are added.
-
-    Attributes:
-        total: The tally of all sources.
-    """
+    """The figures of a vocabulary, while sources are added; `total` is the tally of all."""
 
     def __init__(self, vocabulary: Vocabulary, size: int) -> None:
         self._vocabulary = vocabulary
@@ -219,32 +193,19 @@ class _Sources:
             return Figures(self._size, total, None, None)
         sources = {str(source): self._metrics[source] for source in sorted(self._metrics, key=str)}
         costs = {
-            cost: fairness({source: cost_of(cost, one) for source, one in sources.items()})
-            for cost in (COSTS if parallel is None else (*COSTS, "tokens"))
+            cost: fairness({source: ratio(one.tokens, of(one)) for source, one in sources.items()})
+            for cost, of in COSTS.items()
+            if cost != "tokens" or parallel is not None
         }
-        premiums = None if parallel is None else _premiums(sources, parallel)
+        premiums = None
+        if parallel is not None:
+            base = sources[parallel].tokens
+            premiums = {source: ratio(one.tokens, base) for source, one in sources.items()}
         return Figures(self._size, total, sources, costs, premiums)
 
     def _metrics_of(self, tally: Tally) -> Metrics:
         tokens = self._vocabulary
         return metrics_of(tally, self._size, tokens.single_byte, tokens.partial, tokens.unknown)
-
-
-def _premiums(sources: Mapping[str, Metrics], parallel: str) -> dict[str, float | None]:
-    """Return the tokens of each source over the tokens of one."""
-    base = sources[parallel].tokens
-    return {source: ratio(one.tokens, base) for source, one in sources.items()}
-
-
-def cost_of(cost: str, metrics: Metrics) -> float | None:
-    """Return a cost of a source."""
-    divisors = {
-        "tokens": 1,
-        "tokens_per_word": metrics.words,
-        "tokens_per_character": metrics.characters,
-        "tokens_per_byte": metrics.bytes,
-    }
-    return metrics.tokens / divisors[cost] if divisors[cost] else None
 
 
 def to_csv(report: Report) -> bytes:
@@ -257,14 +218,9 @@ def to_csv(report: Report) -> bytes:
     names = [each.name for each in msgspec.structs.fields(Metrics)]
     writer.writerow(["tokenizer", "vocab_size", "source", *names, "exact"])
     for tokenizer in report.tokenizers:
+        exact = "true" if tokenizer.exact else "false"
         for figures in (*tokenizer.curve, tokenizer.figures):
-            for source, metrics in _rows(figures):
+            for source, metrics in {"": figures.total, **(figures.sources or {})}.items():
                 values = msgspec.structs.astuple(metrics)
-                exact = "true" if tokenizer.exact else "false"
                 writer.writerow([tokenizer.name, figures.vocab_size, source, *values, exact])
     return file.getvalue().encode()
-
-
-def _rows(figures: Figures) -> Iterator[tuple[str, Metrics]]:
-    yield "", figures.total
-    yield from (figures.sources or {}).items()

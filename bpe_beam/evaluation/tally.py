@@ -12,7 +12,7 @@ from bpe_beam.counts.word_table import string_buffers
 from bpe_beam.errors import DataError
 from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
 
-_MOST = 2.0**62
+_MAXIMUM = 2.0**62
 """Sums stay below this, so that none is beyond 64 bits."""
 
 
@@ -25,7 +25,7 @@ class Tally:
         whole: int64[tokens of the vocabulary], how often each is a whole word; the unknown token
             never is.
         words: The number of words, each occurrence counted.
-        continued: The number of words of two or more tokens.
+        continued: The number of words of two or more tokens, likewise.
         bytes: UTF-8 bytes of the words.
         characters: Characters (code points) of the words.
     """
@@ -53,10 +53,8 @@ class Tally:
         with_tokens: bool = True,
     ) -> None:
         """Add words."""
-        data, offsets = string_buffers(texts)
         amounts = _native.add_word_tokens(
-            data,
-            offsets,
+            *string_buffers(texts),
             counts,
             encoded.values.to_numpy(),
             encoded.offsets.to_numpy(),
@@ -71,8 +69,7 @@ class Tally:
 
     def add_whole_words(self, whole: _native.WholeWords, texts: pa.Array, counts: Integers) -> None:
         """Add words without tokens; one with the text of a token as if it were that token."""
-        data, offsets = string_buffers(texts)
-        self._add_amounts(*whole.add(data, offsets, counts, self.whole))
+        self._add_amounts(*whole.add(*string_buffers(texts), counts, self.whole))
 
     def _add_amounts(
         self, words: int, continued: int, byte_count: int, characters: int, bound: float
@@ -96,5 +93,5 @@ class Tally:
 
     def _add_bound(self, bound: float) -> None:
         self._bound += bound
-        if self._bound >= _MOST:
+        if self._bound >= _MAXIMUM:
             raise DataError("the counts are too large to be evaluated: their sums need 64 bits")

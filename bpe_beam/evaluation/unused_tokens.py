@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import compress
+
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
@@ -24,12 +26,7 @@ _AT_ONCE = 65_536
 
 
 class ListedToken(Struct, frozen=True):
-    """A token in a list.
-
-    Attributes:
-        id: Its id.
-        token: Its text, quoted; its bytes if these are not whole characters.
-    """
+    """A token in a list: its text quoted, or its bytes if these are not whole characters."""
 
     id: int
     token: str
@@ -61,9 +58,6 @@ class UnusedTokens(Struct, frozen=True):
             bytes are no part of UTF-8, is certain.
         inside_longer_ones: The number of tokens that occur, but at most once for 100 times that
             encoding made them; None if the model is not BPE.
-        never_used_tokens: Tokens that do not occur.
-        unreachable_tokens: Tokens that no text gives.
-        tokens_inside_longer_ones: Tokens that are used almost only inside longer ones.
     """
 
     never_used: int
@@ -78,91 +72,87 @@ def unused_tokens(
     vocabulary: Vocabulary, tokens: Integers, derivations: Derivations | None
 ) -> UnusedTokens:
     """Return the tokens that a vocabulary could do without."""
-    never = np.flatnonzero((tokens == 0) & ~vocabulary.added).tolist()
+
+    def listed(positions: list[int]) -> list[ListedToken]:
+        return [
+            ListedToken(int(vocabulary.ids[position]), vocabulary.shown(position))
+            for position in positions[:MOST_LISTED]
+        ]
+
+    never = never_used(vocabulary, tokens)
     unreachable = unreachable_tokens(vocabulary, never, derivations)
-    steps = None if derivations is None else _steps(vocabulary, tokens, derivations)
+    steps = None if derivations is None else steps_of(vocabulary, tokens, derivations)
     return UnusedTokens(
         never_used=len(never),
         unreachable=len(unreachable),
         inside_longer_ones=None if steps is None else len(steps),
-        never_used_tokens=_listed(vocabulary, never),
-        unreachable_tokens=_listed(vocabulary, unreachable),
-        tokens_inside_longer_ones=None if steps is None else steps[:MOST_LISTED],
+        never_used_tokens=listed(never),
+        unreachable_tokens=listed(unreachable),
+        tokens_inside_longer_ones=None
+        if steps is None
+        else [
+            StepToken(
+                int(vocabulary.ids[at]), vocabulary.shown(at), int(tokens[at]), -negative_times
+            )
+            for negative_times, at in sorted(steps)[:MOST_LISTED]
+        ],
     )
 
 
-def _listed(vocabulary: Vocabulary, positions: list[int]) -> list[ListedToken]:
-    return [
-        ListedToken(int(vocabulary.ids[position]), vocabulary.shown(position))
-        for position in positions[:MOST_LISTED]
-    ]
+def never_used(vocabulary: Vocabulary, tokens: Integers) -> list[int]:
+    """Return the positions of tokens that do not occur, without added tokens."""
+    positions: list[int] = np.flatnonzero((tokens == 0) & ~vocabulary.added).tolist()
+    return positions
 
 
-def _steps(vocabulary: Vocabulary, tokens: Integers, derivations: Derivations) -> list[StepToken]:
-    """Return the tokens that are used almost only inside longer ones, those made most first."""
+def steps_of(
+    vocabulary: Vocabulary, tokens: Integers, derivations: Derivations
+) -> list[tuple[int, int]]:
+    """Return the tokens that are used almost only inside longer ones.
+
+    Each is (-number of times that encoding made it, position).
+    """
     made, used = derivations.times_made(tokens), tokens.tolist()
-    rows = [
-        (made[position], position)
+    return [
+        (-made[position], position)
         for position in np.flatnonzero((tokens > 0) & ~vocabulary.added).tolist()
         if used[position] * STEP_SHARE <= made[position]
-    ]
-    rows.sort(key=lambda row: (-row[0], row[1]))
-    return [
-        StepToken(
-            int(vocabulary.ids[position]), vocabulary.shown(position), int(tokens[position]), times
-        )
-        for times, position in rows
     ]
 
 
 def unreachable_tokens(
     vocabulary: Vocabulary, candidates: list[int], derivations: Derivations | None
 ) -> list[int]:
-    """Return the tokens that no text gives, as far as is known; see `UnusedTokens`."""
+    """Return the positions of tokens that no text gives, as far as is known."""
+    model = vocabulary.tokenizer.spec.model
+    if isinstance(model, BPE) and model.ignore_merges:
+        derivations = None  # a whole word may be any token
     positions = np.array(candidates, np.int64)
     partial = vocabulary.partial[positions]
     unreachable = [
         position
         for position in positions[partial].tolist()
-        if not _reachable_bytes(vocabulary, position, derivations)
+        if not is_within_utf8(vocabulary.token_bytes[position])
+        or (derivations is not None and not derivations.is_made(position))
     ]
-    left: list[int] = positions[~partial].tolist()
+    remaining: list[int] = positions[~partial].tolist()
     for context in CONTEXTS:
-        left = _not_given(vocabulary, left, context)
-    return sorted([*unreachable, *left])
+        remaining = _not_given(vocabulary, remaining, context.encode())
+    return sorted([*unreachable, *remaining])
 
 
-def _reachable_bytes(
-    vocabulary: Vocabulary, position: int, derivations: Derivations | None
-) -> bool:
-    """Return whether a text may give a token of bytes that are not whole characters."""
-    if not is_within_utf8(vocabulary.token_bytes[position]):
-        return False
-    model = vocabulary.tokenizer.spec.model
-    whole_words = isinstance(model, BPE) and model.ignore_merges
-    return derivations is None or whole_words or derivations.is_made(position)
-
-
-def _not_given(vocabulary: Vocabulary, positions: list[int], context: str) -> list[int]:
+def _not_given(vocabulary: Vocabulary, positions: list[int], context: bytes) -> list[int]:
     """Return the tokens that do not occur in their own text after a context."""
     missing: list[int] = []
     for start in range(0, len(positions), _AT_ONCE):
         batch = positions[start : start + _AT_ONCE]
-        texts = _texts_after(context.encode(), vocabulary, batch)
-        given = _given(vocabulary, texts, vocabulary.ids[batch]).tolist()
-        missing += [
-            position for position, is_given in zip(batch, given, strict=True) if not is_given
-        ]
+        data = context.join([b"", *map(vocabulary.token_bytes.__getitem__, batch)])
+        ends = np.cumsum(vocabulary.sizes[batch] + len(context))
+        offsets = pa.py_buffer(np.concatenate(([0], ends)).astype(np.int64))
+        texts = pa.LargeStringArray.from_buffers(len(batch), offsets, pa.py_buffer(data))
+        given = _given(vocabulary, texts, vocabulary.ids[batch])
+        missing += compress(batch, (~given).tolist())
     return missing
-
-
-def _texts_after(context: bytes, vocabulary: Vocabulary, positions: list[int]) -> pa.Array:
-    """Return the texts of tokens, each after a context, as large_string."""
-    data = context.join([b"", *map(vocabulary.token_bytes.__getitem__, positions)])
-    ends = np.cumsum(vocabulary.sizes[positions] + len(context))
-    offsets = np.concatenate(([0], ends)).astype(np.int64)
-    buffers = pa.py_buffer(offsets), pa.py_buffer(data)
-    return pa.LargeStringArray.from_buffers(len(positions), *buffers)
 
 
 def _given(vocabulary: Vocabulary, texts: pa.Array, ids: Integers) -> Flags:
@@ -174,12 +164,9 @@ def _given(vocabulary: Vocabulary, texts: pa.Array, ids: Integers) -> Flags:
     try:
         encoded = tokenizer.encode_batch(texts, output="arrow")
     except DataError:
+        pairs = zip(texts.to_pylist(), ids.tolist(), strict=True)
         return np.array(
-            [
-                token_id in _ids_or_none(vocabulary, text)
-                for text, token_id in zip(texts.to_pylist(), ids.tolist(), strict=True)
-            ],
-            np.bool_,
+            [token_id in _ids_or_none(vocabulary, text) for text, token_id in pairs], bool
         )
     ends = encoded.offsets.to_numpy()
     equal = encoded.values.to_numpy() == np.repeat(ids, np.diff(ends))

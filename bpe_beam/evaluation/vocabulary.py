@@ -1,11 +1,11 @@
-"""What the tokens of a tokenizer are: their bytes, scripts, positions in arrays."""
+"""The tokens of a tokenizer: their bytes, scripts, positions in arrays."""
 
 from __future__ import annotations
 
 import codecs
 import re
 from functools import cached_property
-from itertools import pairwise
+from itertools import compress, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,6 @@ SCRIPTS = (
     "Tifinagh", "Nko", "Coptic", "Yi", "Javanese", "Balinese", "Ol_Chiki", "Vai",
 )  # fmt: skip
 """The scripts that are named; letters of any other are of the script "other"."""
-
-_NOT_OF_ONE = ("none", "several")
 
 _ALPHABET_END = 0x200
 """A code point after all characters of the byte-level alphabet."""
@@ -83,7 +81,6 @@ class Vocabulary:
     def unknown(self) -> int | None:
         """The position of the unknown token; None if the model has none."""
         model = self.tokenizer.spec.model
-        token = None
         if isinstance(model, Unigram):
             token = None if model.unk_id is None else self.tokenizer.id_to_token(model.unk_id)
         elif isinstance(model, SentencePiece):
@@ -195,33 +192,29 @@ def tokens_by_script(vocabulary: Vocabulary) -> dict[str, int]:
     """
     import regex  # slow to import
 
-    texts = [
-        text
-        for text, added in zip(vocabulary.texts, vocabulary.added.tolist(), strict=True)
-        if not added
-    ]
+    texts = [*compress(vocabulary.texts, (~vocabulary.added).tolist())]
     whole = [text for text in texts if text is not None]
     # A character that is no letter ends each, so that none is empty.
     points = _code_points(["\0".join(whole), "\0"] if whole else [])
-    kinds = [*_NOT_OF_ONE, *SCRIPTS, "other"]
+    kinds = ["none", "several", *SCRIPTS, "other"]
     kind_of = np.zeros(int(points.max(initial=0)) + 1, np.uint8)
     letters = "".join(filter(str.isalpha, map(chr, np.flatnonzero(np.bincount(points)).tolist())))
     kind_of[_code_points([letters])] = kinds.index("other")
-    shared = regex.compile(r"\p{Script=Common}").findall(letters)
-    kind_of[_code_points(shared)] = 0
-    for script in SCRIPTS:
+    for kind in ("none", *SCRIPTS):
+        script = "Common" if kind == "none" else kind
         own = regex.compile(rf"\p{{Script={script}}}").findall(letters)
-        kind_of[_code_points(own)] = kinds.index(script)
+        kind_of[_code_points(own)] = kinds.index(kind)
     of_letters = kind_of[points]
     lengths = np.fromiter(map(len, whole), np.int64, len(whole)) + 1
     starts = np.cumsum(lengths) - lengths
     greatest = np.maximum.reduceat(of_letters, starts)
-    # Of no letter less than 0 is the greatest number.
-    least = np.minimum.reduceat(of_letters - np.uint8(1), starts) + np.uint8(1)
-    kind_numbers = np.where(least < greatest, kinds.index("several"), greatest)
-    numbers = dict(
-        zip(kinds, np.bincount(kind_numbers, minlength=len(kinds)).tolist(), strict=True)
-    )
-    numbers["partial_character"] = len(texts) - len(whole)
+    # 0, which is no letter, becomes the greatest number.
+    smallest = np.minimum.reduceat(of_letters - np.uint8(1), starts) + np.uint8(1)
+    kind_numbers = np.where(smallest < greatest, kinds.index("several"), greatest)
+    counts = np.bincount(kind_numbers, minlength=len(kinds)).tolist()
+    numbers = {
+        **dict(zip(kinds, counts, strict=True)),
+        "partial_character": len(texts) - len(whole),
+    }
     rows = [(kind, number) for kind, number in numbers.items() if number]
     return dict(sorted(rows, key=lambda row: (-row[1], row[0])))

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat, starmap
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
+from bpe_beam.counts.word_table import weighted_total
 from bpe_beam.errors import DataError
 from bpe_beam.evaluation.counted import CountedParts, encoded_words
 from bpe_beam.evaluation.differences import Pair, shown
@@ -25,14 +26,7 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 
 class WordDifference(Struct, frozen=True):
-    """A word that the tokenizers encode differently.
-
-    Attributes:
-        word: The word.
-        count: How often it occurs.
-        a: Its tokens by A, as people read them.
-        b: Its tokens by B.
-    """
+    """A word that the tokenizers encode differently, and its tokens by both as people read them."""
 
     word: str
     count: int
@@ -73,24 +67,18 @@ class ComparedWords(NamedTuple):
     """Sums of some words for `WordDifferences`; `most_frequent` are (-count, word)."""
 
     words: int = 0
-    unique: int = 0
+    unique_words: int = 0
     other_words: int = 0
-    other_unique: int = 0
+    other_unique_words: int = 0
     tokens_a: int = 0
     tokens_b: int = 0
     most_frequent: Sequence[tuple[int, str]] = ()
 
     def plus(self, other: ComparedWords, top: int) -> ComparedWords:
         """Return the sum of two."""
-        return ComparedWords(
-            self.words + other.words,
-            self.unique + other.unique,
-            self.other_words + other.other_words,
-            self.other_unique + other.other_unique,
-            self.tokens_a + other.tokens_a,
-            self.tokens_b + other.tokens_b,
-            heapq.nsmallest(top, (*self.most_frequent, *other.most_frequent)),
-        )
+        most_frequent = heapq.nsmallest(top, (*self.most_frequent, *other.most_frequent))
+        sums = map(add, self[:-1], other[:-1])
+        return ComparedWords(*sums)._replace(most_frequent=most_frequent)
 
 
 def word_differences(
@@ -101,8 +89,7 @@ def word_differences(
     on_part: Callable[[], None] = lambda: None,
 ) -> WordDifferences:
     """Return how two tokenizers encode counted words."""
-    rules = counted.manifest.normalizer, counted.manifest.pretokenizer
-    encoders = [WordEncoder(each, *rules) for each in pair.tokenizers]
+    encoders = [counted.encoder(each) for each in pair.tokenizers]
     comparison = WordComparison(pair, encoders, top)
 
     def compare(read: Callable[[], pa.Table]) -> ComparedWords:
@@ -113,9 +100,8 @@ def word_differences(
         return total
 
     total = ComparedWords()
-    with ThreadPoolExecutor(counted.workers) as pool:
-        for partition in pool.map(compare, counted.added_up):
-            total = total.plus(partition, top)
+    for partition in counted.on_threads(compare, counted.added_up):
+        total = total.plus(partition, top)
     return comparison.result(total)
 
 
@@ -153,16 +139,22 @@ class WordComparison:
 
     def result(self, compared: ComparedWords) -> WordDifferences:
         """Return the differences of all words."""
+        words = pa.array([word for _, word in compared.most_frequent], pa.large_string())
+        tokens = [
+            [
+                [_shown_by_id(tokenizer, number) for number in ids]
+                for ids in encoder.encode(words).to_pylist()
+            ]
+            for tokenizer, encoder in zip(self._pair.tokenizers, self._encoders, strict=True)
+        ]
         return WordDifferences(
             self._encoders[0].exact,
             self._encoders[1].exact,
-            compared.words,
-            compared.unique,
-            compared.other_words,
-            compared.other_unique,
-            compared.tokens_a,
-            compared.tokens_b,
-            _encoded_both(self._pair, self._encoders, compared),
+            *compared[:-1],
+            [
+                WordDifference(word, -count, a, b)
+                for (count, word), a, b in zip(compared.most_frequent, *tokens, strict=True)
+            ],
         )
 
 
@@ -206,35 +198,9 @@ def _unequal(pair: Pair, by_a: pa.LargeListArray, by_b: pa.LargeListArray) -> Fl
 
 
 def _tokens_of(encoded: pa.LargeListArray, counts: Integers) -> int:
-    """Return the number of tokens of all occurrences; exact beyond 64 bits."""
-    lengths = np.diff(encoded.offsets.to_numpy())
-    high = int(np.dot(counts >> 32, lengths))
-    return (high << 32) + int(np.dot(counts & 0xFFFFFFFF, lengths))
+    """Return the number of tokens of all occurrences."""
+    return weighted_total(np.diff(encoded.offsets.to_numpy()), counts)
 
 
-def _encoded_both(
-    pair: Pair, encoders: Sequence[WordEncoder], compared: ComparedWords
-) -> list[WordDifference]:
-    """Return the most frequent words with their tokens."""
-    words = pa.array([word for _, word in compared.most_frequent], pa.large_string())
-    tokens = [
-        [[shown_of[number] for number in ids] for ids in encoder.encode(words).to_pylist()]
-        for encoder, shown_of in zip(encoders, map(_ShownById, pair.tokenizers), strict=True)
-    ]
-    return [
-        WordDifference(word, -count, a, b)
-        for (count, word), a, b in zip(compared.most_frequent, *tokens, strict=True)
-    ]
-
-
-class _ShownById(dict[int, str]):
-    """The tokens of a tokenizer as people read them, by id; each is made when it is needed."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        super().__init__()
-        self._tokenizer = tokenizer
-
-    def __missing__(self, number: int) -> str:
-        in_bytes = self._tokenizer.spec.model_reads_bytes
-        self[number] = shown(str(self._tokenizer.id_to_token(number)), in_bytes)
-        return self[number]
+def _shown_by_id(tokenizer: Tokenizer, number: int) -> str:
+    return shown(str(tokenizer.id_to_token(number)), tokenizer.spec.model_reads_bytes)

@@ -76,25 +76,23 @@ class WordEncoder:
         self.exact = is_exact(tokenizer, normalizer, pretokenizer)
         if self.exact:
             whole = ByteLevelPreTokenizer(use_regex=False)
-            words = replace(
+            self.spec = replace(
                 spec,
                 added_tokens=(),
                 normalizer=None,
                 pre_tokenizer=whole if ends_in_bytes(spec.pre_tokenizer) else None,
                 post_processor=None,
             )
-            self._whole = tokenizer.words_encoder(words)
-            self.spec = words
+            self._whole = tokenizer.words_encoder(self.spec)
         else:
-            words = replace(
+            self.spec = replace(
                 spec,
                 normalizer=_unprefixed_normalizer(spec.normalizer),
                 pre_tokenizer=_unprefixed(spec.pre_tokenizer),
             )
-            equal = (words.normalizer, words.pre_tokenizer) == (spec.normalizer, spec.pre_tokenizer)
+            parts = [(one.normalizer, one.pre_tokenizer) for one in (spec, self.spec)]
             # The tokenizer at hand may have its native encoder.
-            self._words = tokenizer if equal else Tokenizer(words)
-            self.spec = words
+            self._words = tokenizer if parts[0] == parts[1] else Tokenizer(self.spec)
         self._marks_spaces = pretokenizer == "metaspace"
 
     def encode(self, words: pa.Array) -> pa.LargeListArray:

@@ -10,13 +10,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from bpe_beam.html_report.visible import visible
+from bpe_beam.html_report.figures import colour_of, visible
 
 WIDTH, HEIGHT = 330, 190
 """The size of the plot without its axes, in pixels: legible on a telephone."""
-
-COLOURS = 8
-"""The colours of series; further series begin again."""
 
 _LEFT, _TOP, _RIGHT, _BOTTOM = 46, 10, 14, 44
 _CHARACTER = 6.7
@@ -188,7 +185,7 @@ def _labels_below(labels: Mapping[float, str], axis: Axis) -> Iterable[str]:
 
 
 def _colour(series: int) -> str:
-    return f"var(--s{series % COLOURS + 1})"
+    return f"var(--s{colour_of(series)})"
 
 
 def _mark(point: Point, path: str) -> str:

@@ -1,14 +1,14 @@
-"""Figures as the page shows them: titles, the best value of a row, cells with bars."""
+"""Values as the page shows them: text without hidden characters, figures, cells with bars."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from bpe_beam.evaluation.metrics import RARE_BELOW
+from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.html_report import charts
-from bpe_beam.html_report.visible import visible_bytes
 
 Variables: TypeAlias = dict[str, Any]
 """Variables of the page's template, by name."""
@@ -50,6 +50,51 @@ SHARES = {
 NOTHING = "\u2013"
 """A figure that does not exist."""
 
+_COLOURS = 8
+"""The colours of tokenizers and sources in the style sheet; the ninth has the first colour."""
+
+_HIDDEN = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
+"""Categories of characters that draw nothing, or that change how others are drawn."""
+
+
+class Evaluated(NamedTuple):
+    """The tokens of a tokenizer of the report, and the tally of all sources."""
+
+    vocabulary: Vocabulary
+    total: Tally
+
+
+def visible(text: str) -> str:
+    """Return a text without control characters, bidi marks and the like: they are `<U+202E>`.
+
+    A line break is `⏎`. A combining mark at the start has a circle to stand on.
+    """
+    shown = "".join(
+        "\u23ce"
+        if character == "\n"
+        else f"<U+{ord(character):04X}>"
+        if unicodedata.category(character) in _HIDDEN
+        else character
+        for character in text
+    )
+    return f"\u25cc{shown}" if text and unicodedata.combining(text[0]) else shown
+
+
+def visible_bytes(data: bytes) -> str:
+    """Return bytes as a page shows them: as text, or in hex if they are not whole characters."""
+    try:
+        return visible(data.decode())
+    except UnicodeDecodeError:
+        return f"<{data.hex(' ').upper()}>"
+
+
+def token_texts(
+    vocabulary: Vocabulary, tokens: Iterable[int], *, breaks: bool = False
+) -> list[tuple[int, str]]:
+    """Return tokens with their text as a page shows it, with line breaks or only their sign."""
+    shown = [(int(at), visible_bytes(vocabulary.token_bytes[at])) for at in tokens]
+    return [(at, text.replace("\u23ce", "\u23ce\n")) for at, text in shown] if breaks else shown
+
 
 def as_text(key: str, value: float | None) -> str:
     """Return a figure as people read it."""
@@ -58,11 +103,6 @@ def as_text(key: str, value: float | None) -> str:
     if key in SHARES:
         return f"{100 * value:.1f} %"
     return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
-
-
-def rounded(value: float | None) -> float | None:
-    """Return a figure with six digits, for the page's script."""
-    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def marked(key: str, values: Sequence[float | None]) -> list[tuple[str, bool]]:
@@ -80,12 +120,10 @@ def marked(key: str, values: Sequence[float | None]) -> list[tuple[str, bool]]:
 
 
 def bars(
-    values: Sequence[Sequence[float | None]],
-    colours: Sequence[int],
-    shown: Callable[[Any], str],
+    rows: Sequence[Sequence[float | None]], colours: Sequence[int], shown: Callable[[Any], str]
 ) -> list[list[Variables]]:
-    """Return the cells of bars, by column: widths in percent of the greatest value."""
-    greatest = max((value for column in values for value in column if value is not None), default=0)
+    """Return cells with bars, whose widths are in percent of the greatest value of all rows."""
+    greatest = max((value for row in rows for value in row if value is not None), default=0)
     return [
         [
             {
@@ -94,27 +132,12 @@ def bars(
                 "width": f"{100 * value / greatest:.1f}" if greatest and value else "0",
                 "colour": colour,
             }
-            for value in column
+            for value, colour in zip(row, colours, strict=True)
         ]
-        for colour, column in zip(colours, values, strict=True)
+        for row in rows
     ]
 
 
 def colour_of(number: int) -> int:
-    """Return the number of a tokenizer's colour in the style sheet."""
-    return number % charts.COLOURS + 1
-
-
-def markup(svg: str) -> Any:
-    """Return SVG that the template does not escape."""
-    from markupsafe import Markup
-
-    return Markup(svg)
-
-
-def token_texts(
-    vocabulary: Vocabulary, tokens: Iterable[int], *, breaks: bool = False
-) -> list[tuple[int, str]]:
-    """Return tokens with their text as a page shows it, with line breaks or only their sign."""
-    shown = [(int(at), visible_bytes(vocabulary.token_bytes[at])) for at in tokens]
-    return [(at, text.replace("\u23ce", "\u23ce\n")) for at, text in shown] if breaks else shown
+    """Return the number in the style sheet of the colour of a tokenizer, or of a source."""
+    return number % _COLOURS + 1

@@ -17,33 +17,29 @@ from typing import Any
 
 from bpe_beam.evaluation.counted import CountedParts
 from bpe_beam.evaluation.differences import Pair
-from bpe_beam.evaluation.metrics import RARE_BELOW
-from bpe_beam.html_report.costs import (
-    COST_HEADINGS,
-    EMBEDDING,
-    WIDTH,
-    cost_rows,
-    shown_vocabularies,
-    source_rows,
-    source_sizes,
-)
-from bpe_beam.html_report.evaluated import Evaluated
 from bpe_beam.html_report.figures import (
     FIGURES,
-    NOTHING,
+    Evaluated,
     Variables,
-    as_text,
     colour_of,
     marked,
     token_texts,
+    visible,
 )
 from bpe_beam.html_report.pair_differences import pair_differences
+from bpe_beam.html_report.report_charts import size_curves, vocabulary_charts
 from bpe_beam.html_report.samples import tokens_of
-from bpe_beam.html_report.size_curves import size_curves
-from bpe_beam.html_report.source_figures import fairness_rows, largest, source_table
+from bpe_beam.html_report.tables import (
+    cost_tables,
+    fairness_rows,
+    largest,
+    script_rows,
+    shown_vocabularies,
+    source_sizes,
+    source_table,
+    unused_rows,
+)
 from bpe_beam.html_report.token_table import KINDS, token_table
-from bpe_beam.html_report.visible import visible
-from bpe_beam.html_report.vocabulary_charts import script_rows, unused_rows, vocabulary_charts
 from bpe_beam.html_report.words import CostlyWord, WordLists, word_lists
 
 MOST_WORDS = 100
@@ -52,13 +48,10 @@ MOST_WORDS = 100
 MOST_CELLS = 4_000
 """The most figures of sources in a table: with more, only the largest sources are in it."""
 
+MOST_TOKENS = 200
+"""The maximum length of a list of tokens of one tokenizer only; the table of tokens has all."""
+
 _CARDS = ("bytes_per_token", "tokens_per_word", "words_kept_whole", "rare_vocabulary_share")
-_COST_FIGURES = (
-    "bytes_per_token",
-    "words_kept_whole",
-    "vocabulary_used_share",
-    "rare_vocabulary_share",
-)
 
 
 def page(
@@ -79,6 +72,7 @@ def page(
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters |= {"number": "{:,}".format, "visible": visible}
     template = environment.from_string(_resource("page.html"))
     context = _Page(report, tokenizers, samples, words, on_step).context()
     html = template.render(context).encode()
@@ -114,8 +108,6 @@ class _Page:
         self._tokenizers = tokenizers
         id_spaces = [one.vocabulary.tokenizer.max_id + 1 for one in tokenizers]
         self._shown = shown_vocabularies(self._rows, self._names, id_spaces)
-        most = max(1, MOST_CELLS // len(self._shown))
-        self._sources_shown, self._sources_note = largest(source_sizes(self._shown), most)
         self._samples = samples
         first, *others = (one.vocabulary for one in tokenizers)
         self._pairs = [
@@ -137,28 +129,30 @@ class _Page:
 
     def context(self) -> Variables:
         """Return all variables of the template."""
-        from markupsafe import Markup
-
         script = _resource("page.js")
-        sources, by_source = source_table(self._shown, self._sources_shown, self._sources_note)
+        limit = max(1, MOST_CELLS // len(self._shown))
+        shown_sources, sources_note = largest(source_sizes(self._shown), limit)
+        sources, by_source = source_table(self._shown, shown_sources)
         different = list(self._differences())
         words = [
             {w.text: w.tokens for w in costly if w.is_whole and w.text == visible(w.text)}
             for costly in self._words
         ]
         listed = list(dict.fromkeys(text for of_one in words for text in of_one))
+        several = len(self._shown) > 1
         return {
-            "style": Markup(_resource("page.css")),
-            "script": Markup(script),
+            "style": _resource("page.css"),
+            "script": script,
             "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
             "subtitle": self._subtitle(),
             "sections": list(self._sections(sources is not None, different)),
             "tokenizers": [self._tokenizer(number) for number in range(len(self._rows))],
             "figures": list(self._figures()),
             "vocabularies": self._shown,
-            "costs": self._costs() if len(self._shown) > 1 else None,
+            "costs": cost_tables(self._shown, shown_sources) if several else None,
             "curves": list(size_curves(self._rows, self._names)),
             "sources": sources,
+            "sources_note": sources_note,
             "fairness": list(fairness_rows(self._shown)),
             "histograms": list(vocabulary_charts(self._tokenizers, self._names)),
             "unused": list(unused_rows(self._rows)),
@@ -167,6 +161,7 @@ class _Page:
             "with_words": any(self._words),
             "listed_words": listed[:MOST_WORDS],
             "differences": different,
+            "most_tokens": MOST_TOKENS,
             "tables": list(self._tables()),
             "data": {
                 "kinds": list(KINDS.values()),
@@ -180,18 +175,12 @@ class _Page:
         words = self._report["words"]
         if not words:
             return ""
-        amounts = [
-            f"{words[key]:,} {title}"
-            for key, title in (
-                ("words", "words"),
-                ("unique_words", "different ones"),
-                ("documents", "documents"),
-            )
-            if words.get(key) is not None
-        ]
-        rules = [words.get("normalizer"), words.get("pretokenizer")]
-        named = "+".join(visible(rule) for rule in rules if rule and rule != "none")
-        return ", ".join(amounts) + (f"; divided by {named}" if named else "")
+        rules = [words["normalizer"], words["pretokenizer"]]
+        named = "+".join(visible(rule) for rule in rules if rule != "none")
+        return (
+            f"{words['words']:,} words, {words['unique_words']:,} different ones, "
+            f"{words['documents']:,} documents{f'; divided by {named}' if named else ''}"
+        )
 
     def _sections(
         self, sources: bool, different: Sequence[Mapping[str, Any]]
@@ -207,17 +196,14 @@ class _Page:
             yield "words", "Words"
         yield "tokens", "Tokens"
         yield "merges", "Merges"
-        for number, one in enumerate(different):
-            yield (
-                f"differences{number + 1}",
-                "Differences" if len(different) == 1 else f"{one['a']} and {one['b']}",
-            )
+        for number, one in enumerate(different, 1):
+            title = "Differences" if len(different) == 1 else f"{one['a']} and {one['b']}"
+            yield f"differences{number}", title
         yield "about", "About"
 
     def _tokenizer(self, number: int) -> Variables:
-        row, one = self._rows[number], self._tokenizers[number]
+        row, vocabulary = self._rows[number], self._tokenizers[number].vocabulary
         totals = [each["figures"]["total"] for each in self._rows]
-        cards = [(key, marked(key, [total.get(key) for total in totals])) for key in _CARDS]
         return {
             "name": self._names[number],
             "colour": colour_of(number),
@@ -226,55 +212,32 @@ class _Page:
             "fingerprint": row["fingerprint"],
             "vocab_size": f"{row['figures']['vocab_size']:,}",
             "cards": [
-                (FIGURES[key][0], *values[number])
-                for key, values in cards
-                if totals[number].get(key) is not None
+                (FIGURES[key][0], *marked(key, [total[key] for total in totals])[number])
+                for key in _CARDS
+                if totals[number][key] is not None
             ],
-            "samples": [self._sample(one, title, text) for title, text in self._samples.items()],
-            "words": [
-                {
-                    "text": word.text,
-                    "count": word.occurrences,
-                    "cost": -word.cost,
-                    "tokens": token_texts(one.vocabulary, word.tokens),
-                    "all_tokens": word.all_tokens,
-                }
-                for word in self._words[number]
-            ],
+            "samples": [self._sample(number, *sample) for sample in self._samples.items()],
+            "words": [(word, token_texts(vocabulary, word.tokens)) for word in self._words[number]],
         }
 
-    def _sample(self, one: Evaluated, title: str, text: str) -> Variables:
-        tokens = tokens_of(one.vocabulary, text)
-        note = f"{len(text):,} characters"
-        if tokens is not None:
-            ratio = len(text) / max(len(tokens), 1)
-            note = f"{len(tokens):,} tokens, {ratio:.2f} characters a token"
-        shown = None if tokens is None else token_texts(one.vocabulary, tokens, breaks=True)
-        return {"title": visible(title), "note": note, "tokens": shown}
+    def _sample(self, number: int, title: str, text: str) -> Variables:
+        vocabulary = self._tokenizers[number].vocabulary
+        tokens = tokens_of(vocabulary, text)
+        if tokens is None:
+            return {"title": visible(title), "note": f"{len(text):,} characters", "tokens": None}
+        ratio = len(text) / max(len(tokens), 1)
+        return {
+            "title": visible(title),
+            "note": f"{len(tokens):,} tokens, {ratio:.2f} characters a token",
+            "tokens": token_texts(vocabulary, tokens, breaks=True),
+        }
 
     def _figures(self) -> Iterator[Variables]:
         unknown = () if self._report["words"] else ("words", "characters")  # of tokens alone
         for key, (title, better) in FIGURES.items():
-            values = [one.figures["total"].get(key) for one in self._shown]
+            values = [one.figures["total"][key] for one in self._shown]
             if key not in unknown and any(value is not None for value in values):
                 yield {"title": title, "values": marked(key, values), "better": better}
-
-    def _costs(self) -> Variables:
-        """Return the tables of the cost of each vocabulary, in total and by source."""
-        figures = [
-            [as_text(key, one.figures["total"].get(key)) for key in _COST_FIGURES]
-            for one in self._shown
-        ]
-        by_source = source_rows(self._shown, self._sources_shown, NOTHING)
-        return {
-            "head": [*COST_HEADINGS, *(FIGURES[key][0] for key in _COST_FIGURES)],
-            "rows": [a + b for a, b in zip(cost_rows(self._shown), figures, strict=True)],
-            "source_rows": [[visible(name), *cells] for name, *cells in by_source],
-            "note": self._sources_note,
-            "embedding": EMBEDDING,
-            "width": WIDTH,
-            "rare_below": RARE_BELOW,
-        }
 
     def _tables(self) -> Iterator[str]:
         for one in self._tokenizers:

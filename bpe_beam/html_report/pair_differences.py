@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from bpe_beam.evaluation.differences import ADDED_TOKEN, Pair, PartDifference, differences
-from bpe_beam.html_report.figures import Variables, as_text, token_texts
-from bpe_beam.html_report.visible import visible
-from bpe_beam.html_report.words import MOST_TOKENS as MOST_WORD_TOKENS
-from bpe_beam.html_report.words import WordLists, shown_text
-
-MOST_TOKENS = 200
-"""The maximum length of a list of tokens of one tokenizer only; the table of tokens has all."""
+from bpe_beam.html_report.figures import Variables, as_text, token_texts, visible
+from bpe_beam.html_report.words import MOST_TOKENS, WordLists, shown_text
 
 MOST_ADDED_TOKENS = 5
 """The most added tokens with equal settings that have a row each where they differ."""
@@ -23,21 +17,13 @@ MOST_ADDED_TOKENS = 5
 
 def pair_differences(pair: Pair, second: int, lists: WordLists | None) -> Variables:
     """Return what differs between the first tokenizer and the one of number `second`."""
-    names = pair.names
     different = differences(pair)
     return {
-        "a": names[0],
-        "b": names[1],
-        "common": f"{different.tokens.common:,}",
-        "ids": f"{len(different.ids):,}",
-        "only_a": _only(names[0], different.tokens.only_a),
-        "only_b": _only(names[1], different.tokens.only_b),
-        "merges": {
-            "common": f"{different.merges.common:,}",
-            "equal_first": f"{different.merges.equal_first:,}",
-            "only_a": f"{len(different.merges.only_a):,}",
-            "only_b": f"{len(different.merges.only_b):,}",
-        },
+        "a": pair.names[0],
+        "b": pair.names[1],
+        "tokens": different.tokens,
+        "ids": different.ids,
+        "merges": different.merges,
         "parts": list(_folded(different.parts)),
         "second": second,
         "words": None if lists is None else _other_words(lists, pair, second),
@@ -53,15 +39,15 @@ def _other_words(lists: WordLists, pair: Pair, second: int) -> Variables:
         pair.vocabularies, (lists.encoders[0], lists.encoders[second]), strict=True
     ):
         encoded = encoder.encode(words)
-        first = (one.values[:MOST_WORD_TOKENS].to_numpy() for one in encoded)
+        first = (one.values[:MOST_TOKENS].to_numpy() for one in encoded)
         lengths = np.diff(encoded.offsets.to_numpy()).tolist()
         tokens = (token_texts(vocabulary, vocabulary.positions(ids)) for ids in first)
         by_both.append([*zip(tokens, lengths, strict=True)])
     return {
-        "other_unique": f"{compared.other_unique_words:,}",
-        "other": as_text("unknown_tokens", compared.other_words / max(compared.words, 1)),
+        "unique": compared.other_unique_words,
+        "share": as_text("unknown_tokens", compared.other_words / max(compared.words, 1)),
         "rows": [
-            {"text": visible(shown_text(word.word)), "count": word.count, "a": a, "b": b}
+            {"text": shown_text(word.word), "count": word.count, "a": a, "b": b}
             for word, a, b in zip(compared.most_frequent, *by_both, strict=True)
         ],
     }
@@ -83,13 +69,3 @@ def _folded(parts: Sequence[PartDifference]) -> Iterator[tuple[str, str, str, li
         elif part.part == ADDED_TOKEN + tokens[0]:
             names = [visible(token) for token in tokens]
             yield f"{len(tokens):,} added tokens", visible(part.a), visible(part.b), names
-
-
-def _only(name: str, rows: Sequence[Any]) -> Variables:
-    """Return the tokens that only the tokenizer of a name has."""
-    return {
-        "name": name,
-        "count": f"{len(rows):,}",
-        "more": len(rows) > MOST_TOKENS,
-        "tokens": [(row.id, visible(row.token)) for row in rows[:MOST_TOKENS]],
-    }

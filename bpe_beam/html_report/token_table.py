@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 
 from bpe_beam.evaluation.derivations import Derivations
-from bpe_beam.evaluation.unused_tokens import STEP_SHARE, unreachable_tokens
-from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
+from bpe_beam.evaluation.unused_tokens import never_used, steps_of, unreachable_tokens
+from bpe_beam.evaluation.vocabulary import Flags, Integers, Vocabulary
 from bpe_beam.tokenizer.components.models import BPE
 
 KINDS = {
@@ -28,7 +28,6 @@ KINDS = {
     "single": "of one byte",
 }
 """The kinds of tokens that can be chosen; a token's kinds are the bits of a number, in order."""
-
 
 _LEVEL = 6
 """The level of compression: the highest one takes eight times as long for 3 % less."""
@@ -58,26 +57,21 @@ def token_table(vocabulary: Vocabulary, counts: Integers) -> str:
 
 
 def _kinds(vocabulary: Vocabulary, counts: Integers, derivations: Derivations | None) -> list[int]:
-    never = (counts == 0) & ~vocabulary.added
-    unreachable = np.zeros(len(counts), np.bool_)
-    candidates = np.flatnonzero(never).tolist()
-    unreachable[unreachable_tokens(vocabulary, candidates, derivations)] = True
-    steps = np.zeros(len(counts), np.bool_)
-    if derivations is not None:
-        both = zip(counts.tolist(), derivations.times_made(counts), strict=True)
-        steps = np.array([0 < used * STEP_SHARE <= made for used, made in both], np.bool_)
-        steps &= ~vocabulary.added
-    flags = {
+    """Return the kinds of each token as the bits of a number."""
+    never = never_used(vocabulary, counts)
+    steps = [] if derivations is None else steps_of(vocabulary, counts, derivations)
+    chosen: dict[str, Flags | list[int]] = {
         "added": vocabulary.added,
         "never": never,
-        "unreachable": unreachable,
-        "step": steps,
+        "unreachable": unreachable_tokens(vocabulary, never, derivations),
+        "step": [position for _, position in steps],
         "partial": vocabulary.partial,
         "single": vocabulary.single_byte,
     }
-    bits = [flags[kind].astype(np.int64) << bit for bit, kind in enumerate(KINDS)]
-    kinds: list[int] = np.sum(bits, axis=0).tolist()
-    return kinds
+    kinds = np.zeros(len(counts), np.int64)
+    for bit, kind in enumerate(KINDS):
+        kinds[chosen[kind]] |= 1 << bit
+    return [*kinds.tolist()]
 
 
 def _merges(vocabulary: Vocabulary, derivations: Derivations) -> dict[str, Any]:

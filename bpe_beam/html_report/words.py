@@ -1,7 +1,7 @@
-"""The words of counts that the page lists: those that cost most, and those encoded otherwise.
+"""The words of counts that the page lists: the most costly ones, and those encoded differently.
 
-The words that cost most are those whose tokens are the most, as often as they occur. Each tokenizer
-encodes each word once. Memory: one part of the counts for each thread, and the words that are kept.
+A word costs the tokens beyond one for each occurrence. Each tokenizer encodes each word once.
+Memory: one part of the counts for each thread, and the words that are kept.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -63,17 +63,15 @@ def shown_text(text: str) -> str:
 
 
 class WordLists(NamedTuple):
-    """The words of a page.
-
-    Attributes:
-        encoders: The encoders of the tokenizers.
-        costly: The words that cost most in each tokenizer.
-        differences: How the tokenizers of each pair encode the words.
-    """
+    """The encoder of each tokenizer, its most costly words, and the differences of each pair."""
 
     encoders: list[WordEncoder]
     costly: list[list[CostlyWord]]
     differences: list[WordDifferences]
+
+
+_Lists: TypeAlias = tuple[list[list[CostlyWord]], list[ComparedWords]]
+"""The most costly words of each tokenizer, and the sums of each pair, of some words."""
 
 
 def word_lists(
@@ -85,39 +83,39 @@ def word_lists(
     pairs: Sequence[Pair] = (),
     on_part: Callable[[], None] = lambda: None,
 ) -> WordLists:
-    """Return the words that cost most in each tokenizer, and those that two encode otherwise."""
-    rules = words.manifest.normalizer, words.manifest.pretokenizer
-    encoders = [WordEncoder(one.tokenizer, *rules) for one in vocabularies]
+    """Return the most costly words of each tokenizer, and those that two encode differently."""
+    encoders = [words.encoder(one.tokenizer) for one in vocabularies]
     comparisons = [
         WordComparison(pair, (encoders[0], encoder), most)
         for pair, encoder in zip(pairs, encoders[1:], strict=False)
     ]
 
-    def of_part(read: Callable[[], pa.Table]) -> tuple[list[list[CostlyWord]], list[ComparedWords]]:
-        table = read()
-        costly: list[list[CostlyWord]] = [[] for _ in vocabularies]
-        compared = [ComparedWords() for _ in comparisons]
-        for own, counts, ids in encoded_by_all(names, encoders, table):
-            for at, vocabulary in enumerate(vocabularies):
-                new = _costs(vocabulary, encoders[at].texts_of(own), counts, ids[at], most)
-                costly[at] = heapq.nsmallest(most, [*costly[at], *new])
-            for at, comparison in enumerate(comparisons):
-                batch = comparison.of_batch(own, counts, ids[0], ids[at + 1])
-                compared[at] = compared[at].plus(batch, most)
-        on_part()
-        return costly, compared
+    def added(lists: _Lists, more: _Lists) -> _Lists:
+        costly = [heapq.nsmallest(most, [*a, *b]) for a, b in zip(lists[0], more[0], strict=True)]
+        return costly, [a.plus(b, most) for a, b in zip(lists[1], more[1], strict=True)]
 
-    costly: list[list[CostlyWord]] = [[] for _ in vocabularies]
-    compared = [ComparedWords() for _ in comparisons]
-    with ThreadPoolExecutor(words.workers) as pool:
-        for costly_of_part, found_of_part in pool.map(of_part, words.added_up):
-            both = zip(costly, costly_of_part, strict=True)
-            costly = [heapq.nsmallest(most, [*own, *new]) for own, new in both]
-            compared = [
-                own.plus(new, most) for own, new in zip(compared, found_of_part, strict=True)
+    def of_part(read: Callable[[], pa.Table]) -> _Lists:
+        lists = nothing
+        for own, counts, ids in encoded_by_all(names, encoders, read()):
+            costly = [
+                [*_costs(vocabulary, encoder.texts_of(own), counts, encoded, most)]
+                for vocabulary, encoder, encoded in zip(vocabularies, encoders, ids, strict=True)
             ]
-    results = zip(comparisons, compared, strict=True)
-    return WordLists(encoders, costly, [one.result(own) for one, own in results])
+            compared = [
+                comparison.of_batch(own, counts, ids[0], encoded)
+                for comparison, encoded in zip(comparisons, ids[1:], strict=False)
+            ]
+            lists = added(lists, (costly, compared))
+        on_part()
+        return lists
+
+    nothing: _Lists = [[] for _ in vocabularies], [ComparedWords() for _ in comparisons]
+    lists = nothing
+    with ThreadPoolExecutor(words.workers) as pool:
+        for more in pool.map(of_part, words.added_up):
+            lists = added(lists, more)
+    results = zip(comparisons, lists[1], strict=True)
+    return WordLists(encoders, lists[0], [one.result(own) for one, own in results])
 
 
 def _costs(

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
-from bpe_beam.counts.manifest import read_manifest
 from bpe_beam.engines.run import workers_of
 from bpe_beam.evaluation.counted import CountedParts
 from bpe_beam.evaluation.differences import Differences, Pair, PartDifference, differences
@@ -68,11 +67,8 @@ def run(settings: DiffSettings, progress: Progress) -> DiffSummary:
     result = differences(pair)
     words = None
     if settings.counts is not None:
-        manifest = read_manifest(storage, settings.counts)
-        with progress.stage("diff", len(manifest.parts), "parts") as stage:
-            counted = CountedParts.of_folder(
-                storage, settings.counts, manifest, workers_of(settings.run)
-            )
+        counted = CountedParts.of_folder(storage, settings.counts, workers_of(settings.run))
+        with progress.stage("diff", len(counted.parts), "parts") as stage:
             words = word_differences(
                 pair, counted, top=settings.top, on_part=lambda: stage.advance(1)
             )

@@ -17,7 +17,6 @@ from bpe_beam.evaluation.counted import CountedParts, tallies_of_counts
 from bpe_beam.evaluation.metrics import metrics_of
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.components.models import WordLevel
 from bpe_beam.tokenizer.spec import TokenizerSpec
@@ -31,12 +30,11 @@ def words_of_the_folder() -> Counter[str]:
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_metrics_against_the_reference(tmp_path: Path, workers: int) -> None:
-    manifest = write_folder(tmp_path)
+    write_folder(tmp_path)
     tokenizer = learn("bytes", ("<s>",), 120)
     vocabulary = Vocabulary(tokenizer)
-    encoder = WordEncoder(tokenizer, "none", "gpt2")
-    words = CountedParts.of_folder(STORAGE, str(tmp_path), manifest, workers)
-    found = tallies_of_counts(words, vocabulary, encoder)
+    words = CountedParts.of_folder(STORAGE, str(tmp_path), workers)
+    found = tallies_of_counts(words, vocabulary)
     tally = dict(found)[None]
 
     def encode(word: str) -> list[str]:
@@ -53,12 +51,11 @@ def test_metrics_against_the_reference(tmp_path: Path, workers: int) -> None:
 
 
 def test_unknown_words_are_not_whole(tmp_path: Path) -> None:
-    manifest = write_folder(tmp_path)
+    write_folder(tmp_path)
     vocab = {"<unk>": 0, " the": 1, " 12": 2}
     vocabulary = Vocabulary(Tokenizer(TokenizerSpec(WordLevel(vocab))))
-    encoder = WordEncoder(vocabulary.tokenizer, "none", "gpt2")
-    counted = CountedParts.of_folder(STORAGE, str(tmp_path), manifest)
-    tally = dict(tallies_of_counts(counted, vocabulary, encoder))[None]
+    counted = CountedParts.of_folder(STORAGE, str(tmp_path))
+    tally = dict(tallies_of_counts(counted, vocabulary))[None]
     words = words_of_the_folder()
     known = [words[" the"], words[" 12"]]
     assert tally.tokens.tolist() == [words.total() - sum(known), *known]
@@ -74,12 +71,11 @@ def test_unknown_words_are_not_whole(tmp_path: Path) -> None:
 
 
 def test_a_symbol_that_the_vocabulary_lacks_is_named_with_its_word(tmp_path: Path) -> None:
-    manifest = write_folder(tmp_path)
+    write_folder(tmp_path)
     vocabulary = Vocabulary(Tokenizer.from_learned(["a", "b"], []))
-    encoder = WordEncoder(vocabulary.tokenizer, "none", "gpt2")
-    words = CountedParts.of_folder(STORAGE, str(tmp_path), manifest)
+    words = CountedParts.of_folder(STORAGE, str(tmp_path))
     with pytest.raises(DataError, match=r"the word '.*': .*not in the vocabulary"):
-        list(tallies_of_counts(words, vocabulary, encoder))
+        list(tallies_of_counts(words, vocabulary))
 
 
 def test_sums_beyond_64_bits_are_refused() -> None:

@@ -41,10 +41,8 @@ def test_a_tokenizer_does_not_differ_from_itself(tmp_path: Path) -> None:
     assert found.same
     assert found.tokens.common == LARGE.vocab_size
     assert found.merges.equal_first == found.merges.common == 120
-    manifest = write_folder(tmp_path)
-    words = word_differences(
-        pair_of(LARGE, again), CountedParts.of_folder(STORAGE, str(tmp_path), manifest)
-    )
+    write_folder(tmp_path)
+    words = word_differences(pair_of(LARGE, again), CountedParts.of_folder(STORAGE, str(tmp_path)))
     assert (words.other_words, words.other_unique_words, words.most_frequent) == (0, 0, [])
     assert words.tokens_a == words.tokens_b > words.words == words_of_the_folder().total()
 
@@ -113,11 +111,9 @@ def test_scores() -> None:
 )
 @pytest.mark.parametrize("workers", [1, 3])
 def test_words(tmp_path: Path, a: Tokenizer, b: Tokenizer, workers: int) -> None:
-    manifest = write_folder(tmp_path)
+    write_folder(tmp_path)
     pair = pair_of(a, b)
-    found = word_differences(
-        pair, CountedParts.of_folder(STORAGE, str(tmp_path), manifest, workers), top=5
-    )
+    found = word_differences(pair, CountedParts.of_folder(STORAGE, str(tmp_path), workers), top=5)
     words = words_of_the_folder()
 
     def tokens(tokenizer: Tokenizer, word: str) -> list[bytes]:
@@ -150,10 +146,10 @@ def test_counts_beyond_32_bits_are_added_exactly(tmp_path: Path) -> None:
 
 
 def test_a_vocabulary_that_lacks_a_symbol_is_named(tmp_path: Path) -> None:
-    manifest = write_folder(tmp_path)
+    write_folder(tmp_path)
     lacking = Tokenizer(TokenizerSpec(Unigram([("a", -1.0)])))
     with pytest.raises(DataError, match=r"^new: the word"):
         word_differences(
             Pair(Vocabulary(LARGE), Vocabulary(lacking), ("old", "new")),
-            CountedParts.of_folder(STORAGE, str(tmp_path), manifest),
+            CountedParts.of_folder(STORAGE, str(tmp_path)),
         )

@@ -13,10 +13,9 @@ from small_tokenizers import SAMPLE, SPECIAL_TOKENS, learn
 
 import bpe_beam
 from bpe_beam.counts.word_counter import WordCounter, WordRules
-from bpe_beam.evaluation.counted import CountedParts, tallies_of_counts
+from bpe_beam.evaluation.counted import CountedParts, tallies_of_counts, whole_words
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.evaluation.whole_words import whole_words
 from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
 from bpe_beam.tokenizer.components.models import BPE, WordPiece
@@ -141,22 +140,21 @@ def test_many_words_are_found_and_few_encoded(texts: int, monkeypatch: pytest.Mo
     numbers = " ".join(str(7919 * i % 100_003) for i in range(texts))
     counts = bpe_beam.count([f"{SAMPLE} {numbers}"], pretokenizer="gpt2")
     vocabulary = Vocabulary(Tokenizer(with_pattern("o200k")))
-    encoder = WordEncoder(vocabulary.tokenizer, "none", "gpt2")
     words = CountedParts.in_memory(counts)
     encoded: list[int] = []
-    encode = encoder.encode
+    encode = WordEncoder.encode
 
-    def noted(own: pa.Array) -> pa.LargeListArray:
+    def noted(encoder: WordEncoder, own: pa.Array) -> pa.LargeListArray:
         encoded.append(len(own))
-        return encode(own)
+        return encode(encoder, own)
 
     with monkeypatch.context() as patched:
-        patched.setattr(encoder, "encode", noted)
-        ((_, found),) = tallies_of_counts(words, vocabulary, encoder, with_tokens=False)
+        patched.setattr(WordEncoder, "encode", noted)
+        ((_, found),) = tallies_of_counts(words, vocabulary, with_tokens=False)
     is_many = counts.manifest.unique_words > len(vocabulary)
     assert is_many == (texts == 400)
     assert (sum(encoded) == counts.manifest.unique_words) != is_many
-    ((_, expected),) = tallies_of_counts(words, vocabulary, encoder)
+    ((_, expected),) = tallies_of_counts(words, vocabulary)
     assert not found.tokens.any()
     assert np.array_equal(found.whole, expected.whole)
     assert (found.words, found.continued) == (expected.words, expected.continued)

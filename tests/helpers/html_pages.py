@@ -14,10 +14,8 @@ from small_tokenizers import learn
 import bpe_beam
 from bpe_beam.evaluation.counted import CountedParts, tallies_of_counts
 from bpe_beam.evaluation.report import VERSION, Report, WordsSummary, report_of
-from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.evaluation.word_encoding import WordEncoder
-from bpe_beam.html_report.evaluated import Evaluated
+from bpe_beam.html_report.figures import Evaluated
 from bpe_beam.html_report.page import page
 from bpe_beam.html_report.samples import SAMPLES
 from bpe_beam.tokenizer.components.models import WordLevel
@@ -53,7 +51,7 @@ def html_page(folder: Path, names: Sequence[str] = ("bytes", HOSTILE[0])) -> byt
         folder: A folder for counts.
         names: The names of the tokenizers.
     """
-    manifest = write_folder(folder)
+    write_folder(folder)
     texts = {
         "a<b>": ["It's what they'll say, <the> theory of the weather 12 12"] * 9,
         "zh": ["\u4f60\u597d \u4e16\u754c the"] * 5,
@@ -62,18 +60,15 @@ def html_page(folder: Path, names: Sequence[str] = ("bytes", HOSTILE[0])) -> byt
     counts = bpe_beam.count(texts)
     reports, evaluated = [], []
     for name, vocabulary in zip(names, tokenizers(), strict=True):
-        encoder = WordEncoder(vocabulary.tokenizer, "none", "gpt2")
-        tallies = dict(tallies_of_counts(CountedParts.in_memory(counts), vocabulary, encoder))
-        total = Tally.empty(len(vocabulary))
-        for tally in tallies.values():
-            total.add(tally)
+        tallies = tallies_of_counts(CountedParts.in_memory(counts), vocabulary)
         sizes = SIZES if name == names[0] else ()
-        reports.append(report_of(name, vocabulary, tallies.items(), sizes, exact=name == names[0]))
+        report, total = report_of(name, vocabulary, tallies, sizes, exact=name == names[0])
+        reports.append(report)
         evaluated.append(Evaluated(vocabulary, total))
-    report = Report(VERSION, WordsSummary("none", "gpt2", 15, 100, 40), reports)
+    whole = Report(VERSION, WordsSummary("none", "gpt2", 15, 100, 40), reports)
     samples = {**SAMPLES, HOSTILE[1]: "".join(HOSTILE)}
-    words = CountedParts.of_folder(STORAGE, str(folder), manifest)
-    return page(msgspec.to_builtins(report), evaluated, samples, words)
+    words = CountedParts.of_folder(STORAGE, str(folder))
+    return page(msgspec.to_builtins(whole), evaluated, samples, words)
 
 
 class Elements(HTMLParser):

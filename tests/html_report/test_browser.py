@@ -17,10 +17,9 @@ from html_pages import HOSTILE, SIZES, html_page, tokenizers
 from bpe_beam.evaluation.report import VERSION, Report, report_of
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.html_report.evaluated import Evaluated
+from bpe_beam.html_report.figures import Evaluated, visible
 from bpe_beam.html_report.page import page
 from bpe_beam.html_report.samples import SAMPLES
-from bpe_beam.html_report.visible import visible
 from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
@@ -228,7 +227,7 @@ def test_128_thousand_tokens_are_small_and_found(browser: Any, tmp_path: Path) -
     vocabulary = many_tokens(128_000)
     tally = Tally.empty(len(vocabulary))
     tally.tokens += np.random.default_rng(1).zipf(1.3, len(vocabulary)) % 10_000_000
-    report = report_of("many", vocabulary, [(None, tally)], (), exact=True)
+    report, _ = report_of("many", vocabulary, [(None, tally)], (), exact=True)
     values = msgspec.to_builtins(Report(VERSION, None, [report]))
     data = page(values, [Evaluated(vocabulary, tally)], SAMPLES)
     assert len(data) < MOST_BYTES

@@ -13,8 +13,7 @@ from html_pages import HOSTILE, Elements, attribute_names, html_page, urls
 
 from bpe_beam.evaluation.differences import ADDED_TOKEN, PartDifference
 from bpe_beam.html_report import pair_differences
-from bpe_beam.html_report.figures import marked
-from bpe_beam.html_report.visible import visible
+from bpe_beam.html_report.figures import marked, visible
 
 
 @pytest.fixture(scope="module")

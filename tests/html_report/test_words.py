@@ -19,13 +19,13 @@ from bpe_beam.html_report.words import word_lists
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_words_against_encoding_each(tmp_path: Path, workers: int) -> None:
-    manifest = write_folder(tmp_path)
+    write_folder(tmp_path)
     first, second = tokenizers()
     words = {r["word"]: r["count"] for block in some_counts().drain() for r in block.to_pylist()}
     encoded = {word: tuple(first.tokenizer.encode(word)) for word in words}
     rows = [(-words[w] * (len(ids) - 1), w, words[w], ids) for w, ids in encoded.items()]
     expected = sorted(row for row in rows if len(row[3]) > 1)[:12]
-    counted = CountedParts.of_folder(STORAGE, str(tmp_path), manifest, workers)
+    counted = CountedParts.of_folder(STORAGE, str(tmp_path), workers)
     found, of_words = word_lists(counted, (first, second), "ab", 12).costly
     assert found == expected
     assert of_words == []  # each word is one token
@@ -34,7 +34,7 @@ def test_words_against_encoding_each(tmp_path: Path, workers: int) -> None:
 def test_words_encoded_otherwise_are_those_of_each_pair(tmp_path: Path) -> None:
     manifest = write_folder(tmp_path)
     first, second = tokenizers()
-    counted = CountedParts.of_folder(STORAGE, str(tmp_path), manifest, 2)
+    counted = CountedParts.of_folder(STORAGE, str(tmp_path), 2)
     pairs = [Pair(first, second, ("a", "b")), Pair(first, first, ("a", "c"))]
     steps: list[None] = []
     found = word_lists(

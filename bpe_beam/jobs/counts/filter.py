@@ -19,13 +19,13 @@ from bpe_beam.counts.manifest import (
     part_name,
     read_hashed_manifest,
 )
+from bpe_beam.counts.word_table import weighted_total
 from bpe_beam.jobs.counts import shared
 from bpe_beam.jobs.input_folders import refuse_own_folder
 from bpe_beam.progress import Progress
 from bpe_beam.settings.counts.filter import FilterCountsSettings
 from bpe_beam.settings.field import identity_of
 from bpe_beam.storage import Storage
-from bpe_beam.training.merges.words import weighted_total
 
 
 def run(settings: FilterCountsSettings, progress: Progress) -> shared.NewCountsSummary:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpe_beam.training.merges.words import weighted_total
+from bpe_beam.counts.word_table import weighted_total
 
 _TENS = 10 ** np.arange(19, dtype=np.int64)
 """The minimum counts of the rows of `by_count`."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 
 from msgspec import UNSET, Struct, UnsetType
 
-from bpe_beam.counts.manifest import read_manifest
 from bpe_beam.engines.run import workers_of
 from bpe_beam.errors import DataError
 from bpe_beam.evaluation.counted import CountedParts
@@ -29,7 +28,6 @@ from bpe_beam.evaluation.report import (
     report_of,
     summarize,
 )
-from bpe_beam.evaluation.summaries import Summaries
 from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import is_exact
@@ -48,6 +46,17 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 _AT_ONCE = 2
 """The maximum of tokenizers at once: one encodes words while the other looks at its vocabulary."""
 
+_SHOWN = (
+    "tokens",
+    "bytes_per_token",
+    "tokens_per_word",
+    "words_kept_whole",
+    "vocabulary_used_share",
+    "rare_vocabulary_share",
+    "renyi_efficiency",
+)
+"""The figures of the summary."""
+
 _INEXACT = (
     "its figures are not exact, and cannot be compared with exact ones: it splits text differently "
     "than the counts, so each counted word is encoded as a separate text; --input has exact figures"
@@ -55,12 +64,7 @@ _INEXACT = (
 
 
 class EvaluateSummary(Struct, frozen=True):
-    """The summary of `evaluate`: a few figures of each tokenizer, and of each vocabulary size.
-
-    Attributes:
-        bytes_per_token_by_source: The bytes per token of each tokenizer and size, by source, the
-            largest first; None without sources.
-    """
+    """The summary of `evaluate`: a few figures of each tokenizer, and of each vocabulary size."""
 
     job: str
     counts: str | None
@@ -118,49 +122,72 @@ def _of_words(
     )
     workers = workers_of(settings.run)
     at_once = min(_AT_ONCE, workers, len(tokenizers))
+    stopped = threading.Event()
+
+    def go_on() -> None:
+        if stopped.is_set():
+            raise CancelledError
+
     with ExitStack() as stack:
         summaries = stack.enter_context(Summaries(tokenizers, at_once if workers > 1 else 0))
         sizes = sizes_of(settings.vocab_sizes, names, settings.tokenizers, storage)
-        words = _words(
-            storage, settings, dict(zip(names, tokenizers, strict=True)), sizes, stack, progress
-        )
-        check_parallel(settings.parallel, words.manifest.sources)
-        stopped = threading.Event()
-
-        def go_on() -> None:
-            if stopped.is_set():
-                raise CancelledError
-
-        passes = [words.pass_over_texts(tokenizer) for tokenizer in tokenizers]
-        rules = words.manifest.normalizer, words.manifest.pretokenizer
+        named = dict(zip(names, tokenizers, strict=True))
+        words = _words(storage, settings, named, sizes, stack, progress)
+        manifest = words.manifest
+        check_parallel(settings.parallel, manifest.sources)
+        tokens_of_texts = [words.tokens_of_texts(tokenizer) for tokenizer in tokenizers]
         with progress.stage("evaluate", sum(map(words.steps, tokenizers)), "parts") as stage:
 
             def report(number: int) -> TokenizerReport:
-                name = names[number]
+                name, of_texts = names[number], tokens_of_texts[number]
                 vocabulary, summary = summaries.take(number)
-                of_texts = passes[number] or words.tokens_by_rules(vocabulary, go_on)
                 # Words by other rules are looked up by the texts of tokens.
                 if of_texts is not None or workers == 1:
                     summary.result()
                 tallies = words.tallies(vocabulary, of_texts, partial(stage.advance, 1), go_on)
-                exact = of_texts is not None or is_exact(vocabulary.tokenizer, *rules)
-                shown = output.seen(name, vocabulary, tallies)
-                return _report(
-                    settings, name, vocabulary, shown, sizes[name], summary.result, exact=exact
-                )
+                exact = of_texts is not None or is_exact(vocabulary.tokenizer, *words.parts.rules)
+                parts = vocabulary, tallies, sizes[name], summary.result
+                return _report(settings, output, name, *parts, exact=exact)
 
             with _threads(at_once, stopped) as pool:
                 reports = [*pool.map(report, range(len(tokenizers)))]
-        manifest = words.manifest
         figures = WordsSummary(
-            manifest.normalizer,
-            manifest.pretokenizer,
-            manifest.documents,
-            manifest.words,
-            manifest.unique_words,
+            *(getattr(manifest, name) for name in WordsSummary.__struct_fields__)
         )
         output.write(Report(VERSION, figures, reports), words.parts)
     return figures, reports
+
+
+class Summaries:
+    """The vocabularies of tokenizers with their summaries, the first of them begun at once.
+
+    Memory: about 1,000 bytes for each token of a vocabulary that is begun.
+    """
+
+    def __init__(self, tokenizers: Sequence[Tokenizer], threads: int) -> None:
+        self._tokenizers = tokenizers
+        self._threads = ThreadPoolExecutor(max(1, threads), "vocabulary")
+        self._begun = {number: self._begin(number) for number in range(threads)}
+
+    def take(self, number: int) -> tuple[Vocabulary, Future[VocabularySummary]]:
+        """Return a vocabulary, and its summary when it is there; each once."""
+        if number not in self._begun:
+            self._begun[number] = self._begin(number)
+        vocabulary, summary = self._begun.pop(number)
+        return vocabulary.result(), summary
+
+    def _begin(self, number: int) -> tuple[Future[Vocabulary], Future[VocabularySummary]]:
+        vocabulary = self._threads.submit(Vocabulary, self._tokenizers[number])
+        # Threads begin calls in their order, so no thread waits for a call that none runs.
+        return vocabulary, self._threads.submit(lambda: summarize(vocabulary.result()))
+
+    def __enter__(self) -> Summaries:
+        """Return the object itself."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End the threads; running calls are not waited for."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 @contextmanager
@@ -191,9 +218,8 @@ def _words(
 ) -> CountedWords:
     """Return the words of the counts, or of the texts; the stack removes temporary files."""
     if settings.counts is not None:
-        manifest = read_manifest(storage, settings.counts)
         workers = workers_of(settings.run)
-        return CountedWords(CountedParts.of_folder(storage, settings.counts, manifest, workers))
+        return CountedWords(CountedParts.of_folder(storage, settings.counts, workers))
     # Counts need none of its imports.
     from bpe_beam.jobs.evaluate.texts import Texts, folder_for_texts
 
@@ -222,37 +248,33 @@ def _of_tokens(
         for name, folder in zip(names, folders, strict=True):
             check_parallel(settings.parallel, folder.manifest.sources)
             vocabulary = Vocabulary(folder.tokenizer)
-            shown = output.seen(name, vocabulary, folder.tallies(stage.advance))
-            summary = partial(summarize, vocabulary)
-            row = _report(settings, name, vocabulary, shown, sizes[name], summary, exact=True)
-            reports.append(row)
+            parts = vocabulary, folder.tallies(stage.advance), sizes[name], None
+            reports.append(_report(settings, output, name, *parts, exact=True))
     output.write(Report(VERSION, None, reports), None)
     return reports
 
 
 def _report(
     settings: EvaluateSettings,
+    output: ReportOutput,
     name: str,
     vocabulary: Vocabulary,
     tallies: Iterable[tuple[str | None, Tally]],
     sizes: Sequence[int],
-    summary: Callable[[], VocabularySummary],
+    summary: Callable[[], VocabularySummary] | None,
     *,
     exact: bool,
 ) -> TokenizerReport:
-    """Return the report of one tokenizer; errors name it."""
+    """Return the report of one tokenizer, and keep what the output needs; errors name it."""
+    parallel = settings.parallel
     try:
-        return report_of(
-            name,
-            vocabulary,
-            tallies,
-            sizes,
-            exact=exact,
-            parallel=settings.parallel,
-            summary=summary,
+        report, total = report_of(
+            name, vocabulary, tallies, sizes, exact=exact, parallel=parallel, summary=summary
         )
     except DataError as error:
         raise DataError(f"{name}: {error}") from None
+    output.keep(name, vocabulary, total)
+    return report
 
 
 def _labelled(report: TokenizerReport) -> Iterator[tuple[str, Figures]]:
@@ -265,7 +287,12 @@ def _labelled(report: TokenizerReport) -> Iterator[tuple[str, Figures]]:
 def _rows(report: TokenizerReport) -> Iterator[tuple[str, dict[str, object]]]:
     """Yield the lines of a tokenizer for people."""
     for label, figures in _labelled(report):
-        row = _few(figures)
+        row: dict[str, object] = {"vocab_size": figures.vocab_size}
+        row |= {name: getattr(figures.total, name) for name in _SHOWN}
+        of_translations = (figures.fairness or {}).get("tokens")
+        if of_translations is not None:
+            row["worst_to_best_source"] = of_translations.worst_to_best
+            row["worst_source"] = of_translations.worst
         if figures is report.figures:
             row["never_used"] = report.unused.never_used
         if not report.exact:
@@ -283,22 +310,3 @@ def _by_source(reports: Sequence[TokenizerReport]) -> dict[str, dict[str, float 
                 by_source.setdefault(source, {})[label] = metrics.bytes_per_token
                 sizes[source] = metrics.bytes
     return {source: by_source[source] for source in sorted(by_source, key=lambda s: (-sizes[s], s))}
-
-
-def _few(figures: Figures) -> dict[str, object]:
-    total = figures.total
-    row: dict[str, object] = {
-        "vocab_size": figures.vocab_size,
-        "tokens": total.tokens,
-        "bytes_per_token": total.bytes_per_token,
-        "tokens_per_word": total.tokens_per_word,
-        "words_kept_whole": total.words_kept_whole,
-        "vocabulary_used_share": total.vocabulary_used_share,
-        "rare_vocabulary_share": total.rare_vocabulary_share,
-        "renyi_efficiency": total.renyi_efficiency,
-    }
-    of_translations = (figures.fairness or {}).get("tokens")
-    if of_translations is not None:
-        row["worst_to_best_source"] = of_translations.worst_to_best
-        row["worst_source"] = of_translations.worst
-    return row

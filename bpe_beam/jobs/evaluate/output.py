@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,7 +23,7 @@ from bpe_beam.terminal import Terminal
 
 if TYPE_CHECKING:
     from bpe_beam.evaluation.counted import CountedParts
-    from bpe_beam.html_report.evaluated import Evaluated
+    from bpe_beam.html_report.figures import Evaluated
 
 _COLUMNS = {
     "bytes_per_token": "bytes/token",
@@ -55,20 +55,12 @@ class ReportOutput:
         # A wrong name is refused before any work, too.
         prepare_file(storage, settings.file or STDOUT, "output")
 
-    def seen(
-        self, name: str, vocabulary: Vocabulary, tallies: Iterable[tuple[str | None, Tally]]
-    ) -> Iterator[tuple[str | None, Tally]]:
-        """Yield the sources of a tokenizer with their tallies, and keep what a page needs."""
-        if not self._in_html:
-            yield from tallies
-            return
-        from bpe_beam.html_report.evaluated import Evaluated
+    def keep(self, name: str, vocabulary: Vocabulary, total: Tally) -> None:
+        """Keep what a page needs of a tokenizer."""
+        if self._in_html:
+            from bpe_beam.html_report.figures import Evaluated
 
-        total = Tally.empty(len(vocabulary))
-        self._evaluated[name] = Evaluated(vocabulary, total)
-        for source, tally in tallies:
-            total.add(tally)
-            yield source, tally
+            self._evaluated[name] = Evaluated(vocabulary, total)
 
     def write(self, report: Report, words: CountedParts | None) -> None:
         """Write the report to the output, or to stdout without one."""

@@ -1,35 +1,25 @@
 """The texts of a corpus: counts of their words and of their tokens.
 
-The words are counted first, by `count`: in memory if they are few, else into a folder. In memory,
-the words by the rules of other tokenizers are counted in the same pass. The tokens of a tokenizer
-whose rules have no name, or whose words are too many for memory, need another pass over the texts:
-`tokenize` without shards. Its folder has `__token_counts` and a small manifest. A killed job
-resumes from the folders.
-
-Counting in memory saves a quarter of the time of `evaluate --input` (64 MB of English, two
-tokenizers with different rules: 3.8 s instead of 5.0 s).
+The words are counted first, by `count`: in memory if they are few (`in_memory.py`), else into a
+folder. In memory, the words by the rules of other tokenizers are counted in the same pass. The
+tokens of a tokenizer whose rules have no name, or whose words are too many for memory, need another
+pass over the texts: `tokenize` without shards. Its folder has `__token_counts` and a small
+manifest. A killed job resumes from the folders.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
 
-import pyarrow as pa
 from msgspec import Struct, structs
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.rejects import FileLoss
-from bpe_beam.counts.manifest import CountsManifest, read_manifest
-from bpe_beam.counts.word_counter import WordRules
-from bpe_beam.counts.word_counts import WordCounts
-from bpe_beam.counts.word_table import WordTable
 from bpe_beam.engines.run import workers_of
 from bpe_beam.engines.steps import Steps
 from bpe_beam.errors import parameter_renamed
@@ -41,9 +31,10 @@ from bpe_beam.folders.output_folder import COUNTS, RestoredFolder, RestoredTask
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.jobs import count
 from bpe_beam.jobs.corpus import input as corpus_input
-from bpe_beam.jobs.corpus.job import CorpusJob, Receipts, RemainingSplits
+from bpe_beam.jobs.corpus.job import CorpusJob, RemainingSplits
+from bpe_beam.jobs.evaluate.in_memory import words_in_memory
 from bpe_beam.jobs.evaluate.words import CountedWords
-from bpe_beam.progress import Progress, ShareOfTime
+from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
@@ -53,7 +44,6 @@ from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import Count, Sha256, read_signed, to_struct, with_checksum
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers.corpus_totals import CorpusTotals
-from bpe_beam.workers.count_in_memory import NotInMemoryError, WordsInMemory, count_in_memory
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.split_reader import lost_files, reject_reasons
 from bpe_beam.workers.split_task import task_name
@@ -64,13 +54,6 @@ from bpe_beam.workers.tokenize_split import (
     TokenizeTask,
     count_tokens,
 )
-
-MAX_STORED_BYTES = 1 << 29
-"""The maximum of stored bytes of a corpus that is counted in memory, so that
-little is read twice if its words take too much."""
-
-TABLE_BYTES = 400_000_000
-"""The maximum memory of the words."""
 
 
 @contextmanager
@@ -88,11 +71,6 @@ class Texts:
     """The texts of a corpus, and the folder for their counts.
 
     Attributes:
-        storage: The storage client.
-        input: Where the texts are.
-        run: How their jobs run.
-        folder: The folder.
-        progress: Shows the progress of the jobs.
         in_memory: Whether words may be counted in memory, so that no later run can reuse them.
     """
 
@@ -113,124 +91,43 @@ class Texts:
         settings = CountSettings(
             input=self.input, output=output, run=self.run, pretokenizer=pretokenizer
         )
-        in_memory = None
         if self.in_memory:
-            others = _other_rules(tokenizers, pretokenizer)
+            rules = (
+                rules_of_words(one) for one in tokenizers if not is_exact(one, "none", pretokenizer)
+            )
+            others = [*dict.fromkeys(one for one in rules if one is not None)]
             scratch = replace(settings, output=self.storage.join(self.folder, "in-memory"))
             in_memory = words_in_memory(scratch, others, self.storage, self.progress)
-        if in_memory is not None:
-            parts, *rest = [CountedParts.in_memory(counts, workers) for counts in in_memory]
-            return CountedWords(parts, self.tokens, rest)
+            if in_memory is not None:
+                parts, *rest = [CountedParts.in_memory(counts, workers) for counts in in_memory]
+                return CountedWords(parts, self.tokens, rest)
         with parameter_renamed("output", "work"):
             count.run(settings, self.progress)
-        manifest = read_manifest(self.storage, output)
-        parts = CountedParts.of_folder(self.storage, output, manifest, workers)
-        return CountedWords(parts, self.tokens)
+        return CountedWords(CountedParts.of_folder(self.storage, output, workers), self.tokens)
 
     def tokens(self, tokenizer: Tokenizer) -> Iterator[SourceCounts]:
         """Return how often each id occurs in each source, by a pass over the texts."""
         output = self.storage.join(self.folder, f"tokens-{tokenizer.fingerprint[:16]}")
         tokenizer_file = self.storage.join(output, SHARDS_TOKENIZER_FILE)
         settings = TokenizeSettings(self.input, tokenizer_file, output, self.run)
+        outputs = (output, self.run.summary_file)
+        plan = corpus_input.plan_of(self.storage, self.input, outputs=outputs)
         with parameter_renamed("output", "work"):
-            return token_counts(settings, self.storage, tokenizer, self.progress)
-
-
-def _other_rules(tokenizers: Sequence[Tokenizer], pretokenizer: str) -> list[WordRules]:
-    """Return the known rules of tokenizers that split texts differently."""
-    others = (rules_of_words(one) for one in tokenizers if not is_exact(one, "none", pretokenizer))
-    return [*dict.fromkeys(rules for rules in others if rules is not None)]
-
-
-# ---- words in memory ----
-
-
-def words_in_memory(
-    settings: CountSettings, others: Sequence[WordRules], storage: Storage, progress: Progress
-) -> list[WordCounts] | None:
-    """Return the words of a corpus, or None if they should be counted into a folder."""
-    rules = [count.rules_of(settings), *others]
-    if not settings.run.is_local or any(one.hold_gil for one in rules):
-        return None
-    plan = corpus_input.plan_of(
-        storage, settings.input, outputs=(settings.output, settings.run.summary_file)
-    )
-    if plan.size > MAX_STORED_BYTES:
-        return None
-    words = WordsInMemory(rules, TABLE_BYTES)
-    job = _CountInMemoryJob(settings, storage, plan)
-    job.words = words
-    try:
-        manifest = job.run(progress).manifest
-    except NotInMemoryError:
-        return None
-    with ThreadPoolExecutor(workers_of(settings.run)) as pool:
-        numbers = range(len(rules))
-        return [*pool.map(lambda one: _counts(manifest, rules[one], words.take(one)), numbers)]
-
-
-def _counts(manifest: CountsManifest, rules: WordRules, tables: dict[str, WordTable]) -> WordCounts:
-    """Return the counts by one of the rules; empties the tables."""
-    unique = WordTable()
-    for table in tables.values() if len(tables) > 1 else ():
-        unique.add(table)
-    words: dict[str | None, pa.Table] = {}
-    sizes = {source: len(table) for source, table in tables.items()}
-    for source in sorted(tables):
-        table = tables.pop(source)
-        name = None if manifest.sources is None else source
-        words[name] = pa.Table.from_batches([table.unsorted()])
-    totals = None
-    if manifest.sources is not None:
-        totals = {
-            name: structs.replace(row, unique_words=sizes.get(name, 0))
-            for name, row in manifest.sources.items()
-        }
-    number = len(unique) or max(sizes.values(), default=0)
-    by_rules = structs.replace(manifest, **rules.of_counts, unique_words=number, sources=totals)
-    return WordCounts(by_rules, words)
-
-
-class _CountInMemoryJob(count.CountJob):
-    """Counts each split into tables in memory.
-
-    Attributes:
-        words: Gets the words.
-    """
-
-    merged: ClassVar[Sequence[str]] = ()
-    words: WordsInMemory
-
-    def steps(self, remaining: RemainingSplits) -> Steps | None:
-        if not remaining.tasks:
-            return None
-        run = partial(count_in_memory, self.task(remaining), self.words)
-        return lambda engine: engine.run(
-            "CountSplit", run, engine.tasks("Splits", remaining.tasks), str
-        )
-
-    def share_of_time(self, remaining: RemainingSplits) -> ShareOfTime | None:
-        return None
-
-    def stale(self, receipts: Receipts) -> list[str]:
-        return []
+            counted = (
+                _CountTokensJob(settings, self.storage, plan, tokenizer).run(self.progress).manifest
+            )
+        assert counted.file is not None
+        tokens: dict[str | None, int] = {None: counted.tokens}
+        if counted.sources is not None:
+            tokens = dict(counted.sources.items())
+        return read_token_counts(self.storage, output, tokenizer.fingerprint, tokens, counted.file)
 
 
 # ---- tokens ----
 
 
 class CorpusTokens(Struct, frozen=True):
-    """The manifest of the tokens of a corpus.
-
-    Attributes:
-        documents: The number of documents.
-        rejects: The number of rejected records by reason.
-        lost: What is lost of damaged files.
-        tokens: The number of tokens.
-        sources: The number of tokens of each source, sorted by name; None without sources.
-        job_fingerprint: The fingerprint of the job in `__job`.
-        file: The token counts.
-    """
+    """The manifest of the tokens of a corpus; `sources` has the tokens of each, sorted by name."""
 
     documents: Count
     rejects: dict[str, Count]
@@ -240,26 +137,10 @@ class CorpusTokens(Struct, frozen=True):
     job_fingerprint: Sha256
     file: FileInfo | None = None
 
-    @property
-    def tokens_by_source(self) -> Mapping[str | None, int]:
-        """The number of tokens of each source; without sources, of None."""
-        if self.sources is None:
-            return {None: self.tokens}
-        return dict(self.sources.items())
-
-
-def token_counts(
-    settings: TokenizeSettings, storage: Storage, tokenizer: Tokenizer, progress: Progress
-) -> Iterator[SourceCounts]:
-    """Return how often each id occurs in each source of a corpus; without sources, of None."""
-    plan = corpus_input.plan_of(
-        storage, settings.input, outputs=(settings.output, settings.run.summary_file)
-    )
-    job = _CountTokensJob(settings, storage, plan, tokenizer)
-    counted = job.run(progress).manifest
-    assert counted.file is not None
-    tokens = counted.tokens_by_source
-    return read_token_counts(storage, settings.output, tokenizer.fingerprint, tokens, counted.file)
+    @staticmethod
+    def from_bytes(data: bytes) -> CorpusTokens:
+        """Return the manifest in the bytes of its file."""
+        return to_struct(read_signed(data, MANIFEST_FILE), CorpusTokens, MANIFEST_FILE)
 
 
 class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
@@ -282,7 +163,7 @@ class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
 
     @staticmethod
     def restore(manifest: bytes) -> RestoredFolder:
-        counts = _manifest_of(manifest)
+        counts = CorpusTokens.from_bytes(manifest)
         files = () if counts.file is None else (counts.file,)
         return RestoredFolder(counts.job_fingerprint, {COUNT_KIND: RestoredTask(files, None)})
 
@@ -337,11 +218,7 @@ class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
         return with_checksum(structs.replace(manifest, file=file))
 
     def read_manifest(self, data: bytes) -> CorpusTokens:
-        return _manifest_of(data)
+        return CorpusTokens.from_bytes(data)
 
     def totals(self, manifest: CorpusTokens) -> CorpusTotals:
         return CorpusTotals(manifest.documents, manifest.rejects, manifest.lost, manifest.sources)
-
-
-def _manifest_of(data: bytes) -> CorpusTokens:
-    return to_struct(read_signed(data, MANIFEST_FILE), CorpusTokens, MANIFEST_FILE)

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from bpe_beam import _native
 from bpe_beam.counts.artifact import read_part
-from bpe_beam.counts.word_table import string_buffers
+from bpe_beam.counts.word_table import string_buffers, weighted_total
 from bpe_beam.folders.artifact_names import SUMMARY_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.jobs.corpus.summary import Rows, losses_summary, source_figures
@@ -24,7 +24,6 @@ from bpe_beam.storage.json_file import Sha256, read_signed, to_struct
 from bpe_beam.tokenizer.encoding.native_encoder import make_model
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.merges.native_trainer import TrainingResult
-from bpe_beam.training.merges.words import weighted_total
 from bpe_beam.training.recipe import BpeRecipe
 
 _SHOWN_INPUTS = 3

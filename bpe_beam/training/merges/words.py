@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bpe_beam.counts.word_table import string_buffers
+from bpe_beam.counts.word_table import string_buffers, weighted_total
 from bpe_beam.errors import UsageError
 
 # The most that natural text and random bytes take, with vocabularies of 32,000 to 1,000,000: most
@@ -52,17 +52,6 @@ class Words:
     def total_bytes(self) -> int:
         """Bytes of all words, each weighted by its count."""
         return weighted_total(np.diff(self.offsets), self.counts)
-
-
-def weighted_total(sizes: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> int:
-    """Return the sum of sizes, each weighted by its count, beyond 64 bits too.
-
-    Args:
-        sizes: int64[n].
-        counts: int64[n].
-    """
-    # In halves, whose sums stay within 64 bits.
-    return (int(np.dot(sizes, counts >> 32)) << 32) + int(np.dot(sizes, counts & 0xFFFFFFFF))
 
 
 def memory_needed(word_bytes: int, unique_words: int, vocab_size: int = 0) -> int:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from bpe_beam.html_report.costs import (
+from bpe_beam.html_report.figures import NOTHING
+from bpe_beam.html_report.tables import (
     COST_HEADINGS,
     cost_rows,
     shown_vocabularies,
@@ -101,9 +102,9 @@ def test_tokens_of_each_source() -> None:
     shown = shown_vocabularies(rows, ["a", "b"], [20, 30])
     assert [one.label for one in shown] == ["a at 10", "a at 20", "b"]
     assert source_sizes(shown) == {"de": 500, "en": 500, "zh": 500}
-    assert source_rows(shown, ["de", "en", "zh"], "none") == [
-        ["de", "200", "150 (-25.0 %)", "none"],
+    assert source_rows(shown, ["de", "en", "zh"]) == [
+        ["de", "200", "150 (-25.0 %)", NOTHING],
         ["en", "100", "99 (-1.0 %)", "50"],
-        ["zh", "none", "none", "70"],
+        ["zh", NOTHING, NOTHING, "70"],
     ]
     assert source_sizes(shown_vocabularies([tokenizer(figures(1, 1))], ["a"], [1])) == {}

@@ -7,10 +7,10 @@ import threading
 import pytest
 
 from bpe_beam import Tokenizer
-from bpe_beam.evaluation import summaries
 from bpe_beam.evaluation.report import VocabularySummary, summarize
-from bpe_beam.evaluation.summaries import Summaries
 from bpe_beam.evaluation.vocabulary import Vocabulary
+from bpe_beam.jobs import evaluate
+from bpe_beam.jobs.evaluate import Summaries
 from bpe_beam.tokenizer.components.models import BPE
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
@@ -40,7 +40,7 @@ def test_only_some_are_begun_before_they_are_taken(monkeypatch: pytest.MonkeyPat
         seen.release()
         return summarize(vocabulary)
 
-    monkeypatch.setattr(summaries, "summarize", noted)
+    monkeypatch.setattr(evaluate, "summarize", noted)
     with Summaries(TOKENIZERS, 1) as ahead:
         assert seen.acquire(timeout=60)
         assert begun == [1]

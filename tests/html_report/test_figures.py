@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bpe_beam.html_report.visible import visible, visible_bytes
+from bpe_beam.html_report.figures import visible, visible_bytes
 
 
 @pytest.mark.parametrize(
