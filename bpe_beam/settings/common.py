@@ -235,9 +235,8 @@ class InputSettings(Settings):
         metavar="[NAME=]FIELD",
         kind="pairs",
         help="Field or column that contains the text. Use dots for nested fields, as in "
-        r"meta.body, and \. for a dot in a name. NAME=FIELD applies only to files that "
-        "NAME means: a source (see --source), a folder or a glob, such as code=content; repeat for "
-        "more.",
+        r"meta.body, and \. for a dot in a name. NAME=FIELD, such as code=content, applies only to "
+        "the files of NAME: a source (see --source), a folder or a glob. Repeat for more.",
         parse=parsing.parse_field,
         check=parsing.check_field,
         identity="always",
@@ -255,7 +254,7 @@ class InputSettings(Settings):
         "\n",
         metavar="S",
         help=r"End of a document in text files. Write \n \t \r \\ \xNN for characters that a shell "
-        "cannot pass. The word file makes each file one document.",
+        "cannot pass. If S is the word file, each file is one document.",
         parse=parsing.parse_separator,
         default_help=r"\n, a newline",
         identity="always",
@@ -264,8 +263,8 @@ class InputSettings(Settings):
         None,
         metavar="SIZE",
         help="Maximum size of a split, the input of one task, such as 64MB. Output files depend "
-        "on this size and on the input, never on the workers (default: the size of the corpus "
-        "over 1,000, from 16MiB to 1GiB).",
+        "on this size and on the input, never on the workers (default: a thousandth of the corpus, "
+        "but at least 16MiB and at most 1GiB).",
         parse=parsing.parse_size,
         between=(1, MAX_RANGE_BYTES),
     )
@@ -307,7 +306,7 @@ class InputSettings(Settings):
         metavar="NAME=GLOB",
         kind="pairs",
         help="Source of the documents in files whose name matches GLOB, for counts by source. The "
-        "first match decides; documents without a match have the source other. Repeat for more.",
+        "first match decides; without a match the source is named other. Repeat for more.",
         parse=parsing.parse_pairs,
         check=_check_sources,
         identity="if set",

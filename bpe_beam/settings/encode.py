@@ -20,7 +20,7 @@ class EncodeSettings(Settings):
         flag="text",
         metavar="TEXT",
         help="Text to encode. Put -- before a text that begins with a dash. Without TEXT, stdin "
-        "is read as UTF-8, without one newline at its end.",
+        "is read as UTF-8; one newline at its end is removed.",
         check=check_utf8,
     )
     allowed_special: AllowedSpecial = common.allowed_special_option()

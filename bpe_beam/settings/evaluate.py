@@ -62,7 +62,7 @@ class EvaluateSettings(Settings):
         flag="--tiktoken-pretokenizer",
         metavar="[NAME=]P",
         kind="many",
-        help="Pre-tokenizer of .tiktoken files, which do not contain one, with the values of "
+        help="Pre-tokenizer for .tiktoken files, which do not contain one: a value of train's "
         "--pretokenizer. NAME= limits it to one tokenizer. OpenAI's files need none.",
     )
     counts: str | None = option(
@@ -99,8 +99,8 @@ class EvaluateSettings(Settings):
     parallel: str | None = option(
         None,
         metavar="SOURCE",
-        help="Source to compare with, if all sources are translations of one text: show the "
-        "tokens of each source divided by the tokens of this one.",
+        help="If all sources are translations of one text: show the number of tokens of each "
+        "source divided by the number of tokens of SOURCE.",
     )
     output: str | None = option(
         None,
@@ -113,7 +113,7 @@ class EvaluateSettings(Settings):
         metavar="FORMAT",
         help="Format of the report. html: one page for a browser. json: all figures. csv: a row "
         "for each tokenizer, size and source. text: a few figures of each tokenizer.",
-        default_help="the ending of --output decides; on stdout text for a terminal, else json",
+        default_help="by the ending of --output; on stdout, text on a terminal and json elsewhere",
         choices=FORMATS,
     )
     samples: tuple[str, ...] = option(

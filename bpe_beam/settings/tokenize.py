@@ -64,8 +64,8 @@ class ArrangementSettings(Settings):
     validation_share: str | None = option(
         None,
         metavar="P%",
-        help="Approximate share of the documents to write to the folder validation in the output; "
-        "the others go to train. A hash of the document's text or id decides.",
+        help="Write about this share of the documents to the folder validation in the output, and "
+        "the others to the folder train. A hash of the document's text or id decides.",
         check=_check_share,
     )
     validation_by: str | None = option(
@@ -79,7 +79,7 @@ class ArrangementSettings(Settings):
     shard_tokens: int = option(
         SHARD_TOKENS,
         help="With sequences, a seed or a validation share: approximate maximum number of tokens "
-        "in a shard. A worker needs about 10 bytes of memory for each.",
+        "in a shard. A worker needs about 10 bytes of memory for each token.",
         between=(1, 1 << 30),
     )
     dry_run: bool = option(
@@ -87,8 +87,8 @@ class ArrangementSettings(Settings):
         help="Write no shards. Show what would be read, and estimate time, memory and storage by "
         "running the job on a sample. With sequences, a seed or a validation share: tokenize into "
         "the folder work in the output, and show the number of sequences and their padding. The "
-        "same command without --dry-run continues from there, even if it changes other options of "
-        "this group.",
+        "same command without --dry-run continues from that folder; other options of this group "
+        "may then be different.",
     )
 
     @property

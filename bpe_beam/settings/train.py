@@ -180,8 +180,8 @@ class TrainingSettings(Settings):
     template: str | None = _training(
         None,
         metavar="'T $A T'",
-        help="Special tokens around a text, $A, such as '[CLS] $A [SEP]'. Encoding adds them only "
-        "with add_special_tokens.",
+        help="Special tokens around a text, such as '[CLS] $A [SEP]', where $A is the text. "
+        "Encoding adds them only with add_special_tokens.",
         default_help="none",
         base_decides=True,
     )
@@ -230,7 +230,7 @@ class TrainingSettings(Settings):
         "auto",
         choices=MERGE_ROUNDS,
         help="Where merges are learned. local: in this process. distributed: in rounds on the "
-        "workers. The merges are the same.",
+        "workers. Both learn the same merges.",
         default_help="auto, which depends on --driver-memory",
     )
 
