@@ -10,15 +10,8 @@ import re
 
 from msgspec import Struct
 
-from bpe_beam.tokenizer.regex.escapes import (
-    NOT_WORD,
-    WORD_ITEMS,
-    CharacterSet,
-    read_character,
-    read_set,
-    spelled,
-)
-from bpe_beam.tokenizer.regex.folding import letters_of_range, variants
+from bpe_beam.tokenizer.regex import escapes, fragment
+from bpe_beam.tokenizer.regex.escapes import NOT_WORD, WORD_ITEMS, CharacterSet, spelled
 from bpe_beam.tokenizer.regex.fragment import (
     NOT_SUPPORTED,
     READ_OTHERWISE,
@@ -27,7 +20,6 @@ from bpe_beam.tokenizer.regex.fragment import (
     Fragment,
     Reader,
 )
-from bpe_beam.tokenizer.regex.properties import WITHOUT_CASE
 
 _OPERATORS: dict[Dialect, tuple[str, ...]] = {
     "regex": ("&&", "||", "--", "~~"),
@@ -35,21 +27,12 @@ _OPERATORS: dict[Dialect, tuple[str, ...]] = {
 }
 _POSIX = re.compile(r"\[:(\^?)([a-z]+):\]")
 _SAME_POSIX = ("alpha", "ascii", "blank", "cntrl", "graph", "lower", "print", "space", "upper")
-_JOINERS = r"\u200c\u200d"
-# The spellings for `regex` and for Oniguruma, in brackets.
-_POSIX_SETS: dict[Dialect, dict[str, tuple[str, str]]] = {
-    "regex": {
-        "digit": ("0-9", "0-9"),
-        "alnum": ("[:alpha:]0-9", "[:alpha:]0-9"),
-        "xdigit": ("0-9a-fA-F", "0-9a-fA-F"),
-        "word": (r"\w", rf"\w{_JOINERS}"),
-    },
+# What the other names mean to an engine, in spellings that both read alike; `word` is `\w`.
+_POSIX_SETS: dict[Dialect, dict[str, str]] = {
+    "regex": {"digit": "0-9", "alnum": "[:alpha:]0-9", "xdigit": "0-9a-fA-F"},
     "oniguruma": {
-        "digit": (r"\d", r"\d"),
-        "alnum": (r"[:alpha:]\d", r"[:alpha:]\d"),
-        "xdigit": ("0-9a-fA-F", "0-9a-fA-F"),
-        "word": (rf"[\w--[{_JOINERS}]]", r"\w"),
-        "punct": (r"\p{P}\p{S}", r"\p{P}\p{S}"),
+        **{"digit": r"\d", "alnum": r"[:alpha:]\d", "xdigit": "0-9a-fA-F"},
+        "punct": r"\p{P}\p{S}",
     },
 }
 _SPECIAL = frozenset("[]\\^-&~|#")
@@ -83,21 +66,19 @@ class ClassReader:
         """Read the class."""
         start = self.reader.at - 1
         regex, oniguruma = self._read_set(start, depth=0)
-        is_cased = any(item.letters for item in self.items)
-        if any("i" in item.letters for item in self.items) or (is_cased and self.is_combined):
+        letters = "".join(item.letters for item in self.items)
+        if "i" in letters or (letters and self.is_combined):
             self.items, self.spells_out, self.reader.at = [], True, start + 1
             regex, oniguruma = self._read_set(start, depth=0)
             regex, oniguruma = f"(?-i:{regex})", f"(?-i:{oniguruma})"
-        if any(item.folds_with_marks for item in self.items) and (
-            len(self.items) < 2 or self.spells_out or self.is_combined
-        ):
-            self.reader.refuse(start, f"{READ_OTHERWISE} under (?i", _IN_PART)
+        folds_with_marks = any(item.folds_with_marks for item in self.items)
+        is_alone = len(self.items) < 2 or self.spells_out or self.is_combined
         # Oniguruma finds ss for the ß in a class; named sets have no letters of the text.
         is_wide = not regex.startswith(("[^", "(?-i:[^")) and any(
             item.regex.startswith(("\\w", "\\W", "\\S", "\\D", "\\P", "\\p", "["))
             for item in self.items
         )
-        if self.flags.ignore_case and is_wide:
+        if (folds_with_marks and is_alone) or (self.flags.ignore_case and is_wide):
             self.reader.refuse(start, f"{READ_OTHERWISE} under (?i", _IN_PART)
         alone = frozenset(self.items[0].letters if len(self.items) == 1 else ())
         return Fragment(regex, oniguruma, first=alone, last=alone)
@@ -116,10 +97,10 @@ class ClassReader:
         operators: list[str] = []
         while reader.next != "]":
             operators.append(self._operator())
-            self.is_combined = True
             reader.at += 2
             operands.append(self._read_operand(start, depth))
         reader.take()
+        self.is_combined |= bool(operators)
         self._check(start, bool(negation), operands)
         if len(set(operators)) > 1:
             reader.refuse(start, "mixes set operations", "put one of them into brackets")
@@ -127,12 +108,10 @@ class ClassReader:
         if operator == "~~":
             reader.refuse(start, READ_OTHERWISE, "write the characters that are in one set only")
         joined = "" if operator == "||" else operator
-        regex = joined.join(_spelled(items, "regex") for items in operands)
-        texts = [_spelled(items, "oniguruma") for items in operands]
-        if operator == "--":
-            oniguruma = texts[0] + "".join(f"&&[^{other}]" for other in texts[1:])
-        else:
-            oniguruma = joined.join(texts)
+        regex = joined.join("".join(item.regex for item in items) for items in operands)
+        texts = ["".join(item.oniguruma for item in items) for items in operands]
+        others = "".join(f"&&[^{other}]" for other in texts[1:])
+        oniguruma = texts[0] + others if operator == "--" else joined.join(texts)
         return f"[{negation}{regex}]", f"[{negation}{oniguruma}]"
 
     def _check(self, start: int, is_negated: bool, operands: list[list[_Item]]) -> None:
@@ -182,7 +161,7 @@ class ClassReader:
             return _Item(r"\w", WORD_ITEMS, opposites=(r"\W",))
         if reader.next == "\\":
             reader.take()
-            characters = read_set(reader)
+            characters = escapes.read_set(reader)
             if characters is not None:
                 return self._set_item(characters, start)
             reader.at = start
@@ -203,7 +182,7 @@ class ClassReader:
         start = reader.at
         character = reader.take()
         if character == "\\":
-            return read_character(reader)
+            return escapes.read_character(reader)
         if character == "-" and not first and reader.next != "]":
             reader.refuse(start, READ_OTHERWISE, r"write \- for a hyphen")
         return character
@@ -212,49 +191,43 @@ class ClassReader:
         reader = self.reader
         start, reader.at = reader.at, match.end()
         name = match[2]
-        same = f"[:{name}:]"
-        sets = (same, same) if name in _SAME_POSIX else _POSIX_SETS[self.dialect].get(name)
-        if sets is None:
+        is_same = name in _SAME_POSIX
+        word = escapes.word_set(self.dialect)
+        one = f"[:{name}:]" if is_same else _POSIX_SETS[self.dialect].get(name, "")
+        sets = (word.regex, word.oniguruma) if name == "word" else (one, one)
+        if not sets[0]:
             reader.refuse(start, NOT_SUPPORTED, r"use categories, such as \p{P}\p{S}")
         if self.flags.ignore_case and name in ("upper", "lower", "alpha", "alnum"):
             reader.refuse(start, f"{READ_OTHERWISE} under (?i", _IN_PART)
-        negated = (f"[:^{name}:]",) * 2 if name in _SAME_POSIX else ()
-        regex, oniguruma = negated or (f"[^{sets[0]}]", f"[^{sets[1]}]")
+        regex, oniguruma = (f"[:^{name}:]" if is_same else f"[^{spelling}]" for spelling in sets)
         if match[1]:
-            return _Item(regex, oniguruma, opposites=(sets[0],), is_negated=not negated)
+            return _Item(regex, oniguruma, opposites=(sets[0],), is_negated=not is_same)
         others = ("[:^alpha:]", r"\D", "[^0-9]") if name in ("alnum", "digit") else ()
         return _Item(*sets, opposites=(regex, *others))
 
     def _set_item(self, characters: CharacterSet, start: int) -> _Item:
         is_letters = characters.name in ("l", "letter")
-        has_marks = characters.name not in WITHOUT_CASE or characters.name.startswith("m")
+        has_marks = characters.name not in escapes.WITHOUT_CASE or characters.name.startswith("m")
         if self.flags.ignore_case and characters.name and not is_letters and has_marks:
             self.reader.refuse(start, f"{READ_OTHERWISE} under (?i", _IN_PART)
+        regex = characters.regex
         opposites: tuple[str, ...] = ()
-        if characters.name:
-            opposites = (("\\P" if characters.regex[1] == "p" else "\\p") + characters.regex[2:],)
-        elif len(characters.regex) == 2:
-            opposites = (characters.regex.swapcase(),)
+        if characters.name or len(regex) == 2:  # of \p{L}, \P{L}; of \d, \D
+            opposites = (regex[:2].swapcase() + regex[2:],)
         folds = self.flags.ignore_case and is_letters
-        return _Item(
-            characters.regex, characters.oniguruma, opposites=opposites, folds_with_marks=folds
-        )
+        return _Item(regex, characters.oniguruma, opposites=opposites, folds_with_marks=folds)
 
     def _range(self, low: str, high: str, start: int) -> _Item:
         """Return the item of all characters from `low` to `high`."""
         text = "-".join(spelled(end, _SPECIAL) for end in dict.fromkeys((low, high)))
         if not self.flags.ignore_case:
             return _Item(text, text)
-        letters = letters_of_range(low, high)
+        letters = fragment.letters_of_range(low, high)
         if letters is None or not letters.isascii():
             self.reader.refuse(start, f"{READ_OTHERWISE} under (?i", _IN_PART)
         if not letters:
             return _Item(text, text)
         if self.spells_out:
-            cases = variants(letters, self.dialect)
+            cases = fragment.variants(letters, self.dialect)
             text = "".join(spelled(letter, _SPECIAL) for letter in cases)
         return _Item(text, text, letters=letters.lower())
-
-
-def _spelled(items: list[_Item], dialect: Dialect) -> str:
-    return "".join(getattr(item, dialect) for item in items)

@@ -16,9 +16,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer.regex import escapes
 from bpe_beam.tokenizer.regex.classes import ClassReader
-from bpe_beam.tokenizer.regex.escapes import read_character, read_set, spelled, word_set
-from bpe_beam.tokenizer.regex.folding import may_join, turkish_variants
+from bpe_beam.tokenizer.regex.escapes import WITHOUT_CASE, spelled
 from bpe_beam.tokenizer.regex.fragment import (
     NOT_SUPPORTED,
     READ_OTHERWISE,
@@ -26,8 +26,9 @@ from bpe_beam.tokenizer.regex.fragment import (
     Flags,
     Fragment,
     Reader,
+    may_join,
+    turkish_variants,
 )
-from bpe_beam.tokenizer.regex.properties import WITHOUT_CASE
 
 _DEEPEST = 50  # groups
 _LONGEST = 50_000  # characters, which take a second
@@ -56,7 +57,7 @@ def _position(regex: str, oniguruma: str) -> Fragment:
 
 def _word_anchor(letter: str, dialect: Dialect) -> Fragment:
     """Return a word boundary of one engine, spelled as lookaround for the other."""
-    own, words = f"\\{letter}", word_set(dialect)
+    own, words = f"\\{letter}", escapes.word_set(dialect)
     if dialect == "regex":
         return _position(own, _WORD_ANCHORS[letter].format(word=words.bare_oniguruma))
     return _position(_WORD_ANCHORS[letter].format(word=words.bare_regex), own)
@@ -194,17 +195,14 @@ class _Parser:
     def _joined(self, fragments: list[Fragment]) -> Fragment:
         """Return the fragments joined; line starts before a character need no translation."""
         least = 0
-        spelled: list[tuple[str, str]] = []
+        spellings: list[tuple[str, str]] = []
         for fragment in reversed(fragments):
-            if least and fragment in _LINE_START.values():
-                spelled.append(("^", "^"))
-            else:
-                spelled.append((fragment.regex, fragment.oniguruma))
+            is_line_start = least and fragment in _LINE_START.values()
+            spellings.append(("^", "^") if is_line_start else (fragment.regex, fragment.oniguruma))
             least += fragment.least
-        spelled.reverse()
         return Fragment(
-            "".join(regex for regex, _ in spelled),
-            "".join(oniguruma for _, oniguruma in spelled),
+            "".join(regex for regex, _ in reversed(spellings)),
+            "".join(oniguruma for _, oniguruma in reversed(spellings)),
             least,
             bool(fragments) and all(fragment.is_position for fragment in fragments),
             _edge(fragments, "first"),
@@ -237,12 +235,11 @@ class _Parser:
 
     def _changed(self, flags: Flags, on: str, off: str, start: int) -> Flags:
         known = _FLAGS[self.dialect]
-        for letter in on + off:
-            if letter not in known or (letter == "m" and not known["m"] and letter in off):
+        values = {letter: letter not in off for letter in on + off}
+        for letter, is_on in values.items():
+            if letter not in known or not (known[letter] or is_on):  # (?m is on in `regex`
                 self.reader.refuse(start, READ_OTHERWISE, "use the flags i and x only")
-        names_on = {known[letter]: True for letter in on if known[letter]}
-        names_off = {known[letter]: False for letter in off if known[letter]}
-        return flags._replace(**{**names_on, **names_off})
+        return flags._replace(**{known[letter]: v for letter, v in values.items() if known[letter]})
 
     def _quantified(self, atom: Fragment, flags: Flags, start: int) -> Fragment:
         """Read the quantifiers after an atom."""
@@ -280,10 +277,8 @@ class _Parser:
             return self._escape(flags, start)
         if character == ".":
             return Fragment("(?s:.)", "(?m:.)") if flags.dot_all else Fragment(".", ".")
-        if character == "^":
-            return _LINE_START[self.dialect]
-        if character == "$":
-            return _position("$", "$")
+        if character in "^$":
+            return _LINE_START[self.dialect] if character == "^" else _position("$", "$")
         if character in "*+?":
             reader.refuse(start, "repeats nothing", rf"write \{character} for the character")
         if character == "{":
@@ -335,14 +330,13 @@ class _Parser:
             elif letter in _WORD_ANCHORS and self.in_lookbehind and self.dialect == "regex":
                 reader.refuse(start, f"{READ_OTHERWISE} in a lookbehind", "put it outside")
             return anchor
-        characters = read_set(reader)
+        characters = escapes.read_set(reader)
         if characters is None:
-            return self._character(read_character(reader), flags, start)
+            return self._character(escapes.read_character(reader), flags, start)
+        bare = Fragment(characters.bare_regex, characters.bare_oniguruma)
         if flags.ignore_case and characters.name and characters.name not in WITHOUT_CASE:
             reader.refuse(start, f"{READ_OTHERWISE} under (?i", "close (?i:...) before it")
-        if flags.ignore_case:
-            return Fragment(f"(?-i:{characters.bare_regex})", f"(?-i:{characters.bare_oniguruma})")
-        return Fragment(characters.bare_regex, characters.bare_oniguruma)
+        return _group(bare, "(?-i:") if flags.ignore_case else bare
 
     def _refuse_in_lookbehind(self, start: int, remedy: str) -> None:
         if self.in_lookbehind:
@@ -474,16 +468,6 @@ class _Quantifier(NamedTuple):
     braces: str  # the interval as it is written; empty for * + ?
     suffix: str  # ? or + or nothing
 
-    @property
-    def base(self) -> str:
-        """Its spelling without the suffix."""
-        for sign, bounds in _SIMPLE.items():
-            if bounds == (self.low, self.high):
-                return sign
-        if self.low == self.high:
-            return f"{{{self.low}}}"
-        return f"{{{self.low},{'' if self.high is None else self.high}}}"
-
 
 def _read_quantifier(reader: Reader) -> _Quantifier | None:
     """Read a quantifier with its suffix; None, with nothing read, if something else comes next."""
@@ -512,10 +496,13 @@ def _repeated(atom: Fragment, quantifier: _Quantifier, dialect: Dialect) -> Frag
     `{n,m}+` is possessive to `regex` and the repetition of a repetition to Oniguruma; `{n}?` is
     lazy to `regex`, which changes nothing, and makes the whole optional to Oniguruma.
     """
-    base, suffix = quantifier.base, quantifier.suffix
+    low, high, suffix = quantifier.low, quantifier.high, quantifier.suffix
+    signs = {bounds: sign for sign, bounds in _SIMPLE.items()}
+    interval = f"{{{low}}}" if low == high else f"{{{low},{'' if high is None else high}}}"
+    base = signs.get((low, high), interval)
     regex, oniguruma = atom.regex + base, atom.oniguruma + base
-    least = quantifier.low * atom.least
-    if suffix == "?" and quantifier.low == quantifier.high:
+    least = low * atom.least
+    if suffix == "?" and low == high:
         if dialect == "oniguruma" and "," not in quantifier.braces:
             regex, oniguruma, least = f"(?:{regex})?", f"(?:{oniguruma})?", 0
     elif quantifier.braces and suffix == "+":
