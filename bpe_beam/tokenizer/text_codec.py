@@ -270,8 +270,7 @@ class TextCodec:
             DataError: As in `encode`, or the Arrow data has a null or invalid UTF-8; the message
                 has the number of the text, from 0, and the position.
         """
-        from bpe_beam.tokenizer.components.postprocessors import framed
-        from bpe_beam.tokenizer.encoding.batch_output import check_output, lists_as
+        from bpe_beam.tokenizer.encoding.batch_output import check_output, framed, lists_as
 
         check_output(output)
         rules = self._encoder.rules(allowed_special, disallowed_special)

@@ -22,7 +22,8 @@ from bpe_beam.counts.word_table import string_buffers
 from bpe_beam.errors import DataError, TextError, UsageError
 from bpe_beam.shards.shard_rows import DocumentChanges
 from bpe_beam.storage import Storage
-from bpe_beam.tokenizer.components.postprocessors import Frame, framed
+from bpe_beam.tokenizer.components.postprocessors import Frame
+from bpe_beam.tokenizer.encoding.batch_output import framed, truncated
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 AllowedSpecial = Literal["all"] | Collection[str]
@@ -337,7 +338,9 @@ def apply_rules(
             batch, ids = batch.take(pa.array(kept)), ids.take(pa.array(kept))
     most = rules.max_document_tokens
     if most is not None and rules.long_documents == "cut":
-        ids, cut = _cut(ids, most - len(before) - len(after))
+        room = most - len(before) - len(after)
+        cut = int(np.count_nonzero(_lengths(ids) > room))
+        ids = truncated(ids, room) if cut else ids
     doubled = _doubled(ids, before, after)
     ids = framed(ids, before, after)
     if most is not None and rules.long_documents == "split":
@@ -364,19 +367,6 @@ def _doubled(ids: pa.LargeListArray, before: list[int], after: list[int]) -> int
         for token in added:
             is_doubled |= at_end == token
     return int(np.count_nonzero(is_doubled))
-
-
-def _cut(ids: pa.LargeListArray, most: int) -> tuple[pa.LargeListArray, int]:
-    """Leave out all but the first ids of each document; return how many documents were longer."""
-    lengths = _lengths(ids)
-    longer = int(np.count_nonzero(lengths > most))
-    if not longer:
-        return ids, 0
-    starts = ids.offsets.to_numpy()[:-1]
-    positions = np.arange(lengths.sum()) - np.repeat(starts, lengths)
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.minimum(lengths, most))))
-    values = ids.values.to_numpy()[positions < most]
-    return pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(values)), longer
 
 
 def _split(

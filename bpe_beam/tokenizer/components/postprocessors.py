@@ -7,7 +7,6 @@ which are added on request and have the offsets (0, 0).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -15,9 +14,6 @@ from bpe_beam import _native
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.components.component import Component, Count, OneKey, TokenId
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Frame = tuple[list[tuple[str, int]], list[tuple[str, int]]]
 """The tokens before a text and the tokens after it, each with its id."""
@@ -213,24 +209,3 @@ PostProcessor = (
     | SequencePostProcessor
     | TemplateProcessing
 )
-
-
-def framed(
-    ids: pa.LargeListArray, before: Sequence[int], after: Sequence[int]
-) -> pa.LargeListArray:
-    """Return each list with `before` and `after` around it; the same lists if both are empty."""
-    if not before and not after:
-        return ids
-    import numpy as np
-    import pyarrow as pa
-
-    offsets = ids.offsets.to_numpy()
-    values = ids.values.to_numpy()[offsets[0] : offsets[-1]]
-    offsets = offsets - offsets[0]
-    # For each list the positions of its added ids: first those before it, then those after it.
-    ends = np.stack([offsets[:-1], offsets[1:]], axis=1)
-    positions = np.repeat(ends, [len(before), len(after)], axis=1)
-    added = np.tile(np.array([*before, *after], np.uint32), len(ids))
-    result = np.insert(values, positions.ravel(), added)
-    bounds = offsets + positions.shape[1] * np.arange(len(offsets))
-    return pa.LargeListArray.from_arrays(pa.array(bounds), pa.array(result))

@@ -32,19 +32,11 @@ from bpe_beam.tokenizer.files.transformers_files import (
 )
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
-_SHARDS_TOKENIZER = "__tokenizer"
-"""The tokenizer in a folder of shards."""
-
 _SENTENCEPIECE_FILES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
-_SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "config.json")
 FILES = (
-    TOKENIZER_FILE,
-    *_SENTENCEPIECE_FILES,
-    "tekken.json",
-    "vocab.json",
-    "merges.txt",
-    "vocab.txt",
-    *_SETTINGS,
+    *(TOKENIZER_FILE, *_SENTENCEPIECE_FILES, "tekken.json"),
+    *("vocab.json", "merges.txt", "vocab.txt"),
+    *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "config.json"),
 )
 """The files that are read, if a folder has them; of several tokenizers the first one."""
 
@@ -74,11 +66,15 @@ def find(name: str, revision: str | None, storage: Storage) -> str:
 def read(folder: str, storage: Storage, read_file: Callable[[str], TokenizerSpec]) -> TokenizerSpec:
     """Return the tokenizer in a folder."""
     names = set(storage.list_names(folder))
-    if _SHARDS_TOKENIZER in names:
-        return read_file(storage.join(folder, _SHARDS_TOKENIZER))
+    if "__tokenizer" in names:  # of a folder of shards
+        return read_file(storage.join(folder, "__tokenizer"))
     if TOKENIZER_FILE in names:
         spec = read_file(storage.join(folder, TOKENIZER_FILE))
-        return replace(spec, folder_warning=_warning(folder, storage, names, spec))
+        try:
+            warning = FolderSettings(folder, storage, names).differences(spec)
+        except UsageError as error:
+            warning = f"{TOKENIZER_FILE} is read alone: {error}"
+        return replace(spec, folder_warning=warning)
     if "__job" in names:  # of another job, or not finished
         raise UsageError(f"{redact(folder)} is a folder without a {TOKENIZER_FILE}")
     if "tekken.json" in names and names.isdisjoint(_SENTENCEPIECE_FILES):
@@ -109,22 +105,14 @@ def _files_and_class(
     settings: FolderSettings, names: Collection[str]
 ) -> tuple[tuple[str, ...] | None, PublishedClass | None]:
     """Return the files of the model and its class; None for what is missing."""
-    choices: list[tuple[tuple[str, ...], str]] = [
-        ((name,), SENTENCEPIECE) for name in _SENTENCEPIECE_FILES
-    ]
-    choices += [(("vocab.json", "merges.txt"), VOCAB_AND_MERGES), (("vocab.txt",), VOCAB_TXT)]
-    for files, kind in choices:
+    choices: dict[tuple[str, ...], str] = {
+        **{(name,): SENTENCEPIECE for name in _SENTENCEPIECE_FILES},
+        **{("vocab.json", "merges.txt"): VOCAB_AND_MERGES, ("vocab.txt",): VOCAB_TXT},
+    }
+    for files, kind in choices.items():
         if set(files) <= set(names):
             return files, settings.class_for(" and ".join(files), kind)
     return None, None
-
-
-def _warning(folder: str, storage: Storage, names: set[str], spec: TokenizerSpec) -> str | None:
-    """Return what to tell users of the files next to a `tokenizer.json`; None: nothing."""
-    try:
-        return FolderSettings(folder, storage, names).differences(spec)
-    except UsageError as error:
-        return f"{TOKENIZER_FILE} is read alone: {error}"
 
 
 def has_tokenizer(names: Collection[str]) -> bool:

@@ -26,28 +26,20 @@ from bpe_beam.tokenizer.files.published_classes import (
 from bpe_beam.tokenizer.files.transformers_files import TOKENIZER_FILE
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
-_ROLES_BY_ID = (
-    *("bos_token", "eos_token", "unk_token", "sep_token"),
-    *("pad_token", "cls_token", "mask_token"),
-)
+_ROLES_BY_ID = tuple(f"{role}_token" for role in ["bos", "eos", "unk", "sep", "pad", "cls", "mask"])
 """The roles in the order in which `transformers` gives ids to their tokens."""
 
 
 class _Token(Struct):
-    """A token in a file of settings.
-
-    Attributes:
-        normalized: As in `AddedToken`; None: what it is by default.
-        has_settings: Whether its settings count more than those in `added_tokens.json`.
-    """
+    """A token in a file of settings."""
 
     content: str
     single_word: bool = False
     lstrip: bool = False
     rstrip: bool = False
-    normalized: bool | None = None
+    normalized: bool | None = None  # None: by default
     special: bool = False
-    has_settings: bool = False
+    has_settings: bool = False  # which count more than the settings in `added_tokens.json`
 
     def added(self, token_id: int, special: bool) -> AddedToken:
         """Return the added token with an id."""
@@ -100,7 +92,8 @@ class FolderSettings:
             of_type = (one for one in CLASSES.values() if model_type in one.model_types.split())
             kind = next(of_type, None)
         else:
-            return None if files == SENTENCEPIECE else _first_class(files)
+            first = next(kind for kind in CLASSES.values() if kind.files == files)
+            return None if files == SENTENCEPIECE else first
         if kind is None or kind.files != files:
             known = ", ".join(name for name, one in CLASSES.items() if one.files == files)
             name.refuse(
@@ -209,12 +202,12 @@ class FolderSettings:
             token = self._by_id.field(key).convert(_Token)
             if not key.isdecimal() or len(key) > 10:
                 self._by_id.refuse(f"{shortened(key)} is not an id")
-            yield replace(
-                token.added(int(key), token.special),
-                special=token.special or token.content in special,
-            )
+            added = token.added(int(key), token.special)
+            yield replace(added, special=token.special or token.content in special)
         listed = {*self.roles(None).values(), *(one.content for one in self._without_role()[0])}
-        for content, token_id in _checked_vocab(self._ids).items():
+        ids, source = tokenizer_json.read_vocab(self._ids), self._ids.source
+        check_vocab(ids, ErrorLocation(token=lambda token: f"{source}: {shortened(token)}"))
+        for content, token_id in ids.items():
             plain = content not in listed
             yield AddedToken(token_id, content, normalized=plain, special=content in special)
 
@@ -290,15 +283,3 @@ def _token(node: Node) -> _Token:
     if isinstance(node.value, str):
         return _Token(node.value)
     return replace(node.convert(_Token), has_settings=True)
-
-
-def _first_class(files: str) -> PublishedClass:
-    """Return the class of a folder that names none."""
-    return next(kind for kind in CLASSES.values() if kind.files == files)
-
-
-def _checked_vocab(node: Node) -> dict[str, int]:
-    """Return the ids of tokens in the order of ids, all of them valid."""
-    vocab = tokenizer_json.read_vocab(node)
-    check_vocab(vocab, ErrorLocation(token=lambda token: f"{node.source}: {shortened(token)}"))
-    return vocab

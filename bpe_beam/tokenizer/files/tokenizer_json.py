@@ -104,8 +104,7 @@ def read_file(
 def _read_whole(storage: Storage, path: str) -> tuple[bytes, str]:
     from bpe_beam.storage import redact
 
-    size = storage.size(path)
-    if size > MAX_FILE_BYTES:
+    if (size := storage.size(path)) > MAX_FILE_BYTES:
         from bpe_beam.tokenizer.files.foreign_files import describe_beginning
 
         other = describe_beginning(storage.read_head(path, 4096), size)
@@ -143,45 +142,33 @@ def read(data: bytes | str, source: str) -> TokenizerSpec:
 def write(spec: TokenizerSpec) -> bytes:
     """Return the bytes of the file; equal tokenizers give equal bytes."""
     spec = with_added_in_vocabulary(spec)
+    model = spec.model
+    model_fields = {key: getattr(model, key, None) for key in _KEYS[type(model)]}
+    # Native code writes what is large, in place of empty fields: it makes no other copy of it.
+    large: dict[bytes, dict[str, int] | _native.Merges] = {}
+    if isinstance(model, Unigram | SentencePiece):
+        model_fields["vocab"] = model.pieces
+    else:
+        model_fields["vocab"], large[b'"vocab": {}'] = {}, model.vocab
+    if isinstance(model, BPE):
+        merges = model.merges
+        if not isinstance(merges, _native.Merges):
+            merges = _native.Merges(list(merges))
+        model_fields["merges"], large[b'"merges": []'] = [], merges
     fields = {
         "version": "1.0",
         "truncation": spec.truncation,
         "padding": spec.padding,
         "added_tokens": spec.added_tokens,
         **{family: getattr(spec, family) for family in FAMILIES},
-        "model": _model_fields(spec.model),
+        "model": {"type": model.json_type, **model_fields},
     }
     rest = msgspec.json.format(msgspec.json.encode(fields), indent=2)
-    # Native code writes what is large: it makes no other copy of it.
     parts: list[bytes | dict[str, int] | _native.Merges] = []
-    for empty, full in _large_fields(spec.model):
+    for empty, full in large.items():
         before, mark, rest = rest.partition(empty)  # in a string its quotes would be escaped
         parts += [before, mark[:-2], full]
     return _native.join_json([*parts, rest])
-
-
-def _model_fields(model: Model) -> dict[str, Any]:
-    """Return the model's fields in Hugging Face's order; `_large_fields` are empty."""
-    fields = {key: getattr(model, key, None) for key in _KEYS[type(model)]}
-    if isinstance(model, Unigram | SentencePiece):
-        fields["vocab"] = model.pieces
-    else:
-        fields["vocab"] = {}
-    if isinstance(model, BPE):
-        fields["merges"] = []
-    return {"type": model.json_type, **fields}
-
-
-def _large_fields(model: Model) -> Iterator[tuple[bytes, dict[str, int] | _native.Merges]]:
-    """Yield the fields that native code writes: the empty field in JSON, and its whole value."""
-    if isinstance(model, Unigram | SentencePiece):
-        return
-    yield b'"vocab": {}', model.vocab
-    if isinstance(model, BPE):
-        merges = model.merges
-        if not isinstance(merges, _native.Merges):
-            merges = _native.Merges(list(merges))
-        yield b'"merges": []', merges
 
 
 def _read_added_tokens(node: Node) -> tuple[AddedToken, ...]:
@@ -200,17 +187,16 @@ def _read_added_tokens(node: Node) -> tuple[AddedToken, ...]:
 
 def _read_model(node: Node) -> Model:
     entries = node.object()
-    # Older files have no type here; the keys decide the model.
-    name = "BPE" if "merges" in entries else "WordPiece"
-    if isinstance(entries.get("vocab"), list):
-        name = "Unigram"
     if "type" in entries:
         node.field("type").expect(*_MODELS)
-        name = entries["type"]
-    model_class = _MODELS[name]
-    keys = _KEYS[model_class]
+        model_class = _MODELS[entries["type"]]
+    elif isinstance(entries.get("vocab"), list):  # older files, where the keys decide the model
+        model_class = Unigram
+    else:
+        model_class = BPE if "merges" in entries else WordPiece
     optional = ("type", *_OPTIONAL.get(model_class, ()))
-    fields = node.fields(*(key for key in keys if key not in optional), optional=optional)
+    required = [key for key in _KEYS[model_class] if key not in optional]
+    fields = node.fields(*required, optional=optional)
     if model_class in (Unigram, SentencePiece):
         return node.convert(model_class)
     # Vocabulary and merges have readers of their own, as they are large.
@@ -252,14 +238,9 @@ def _read_merges(node: Node) -> _native.Merges:
 
 
 def _read_component(node: Node, family: str) -> Any:
-    """Return a component, with all components in it; None if the value is null.
-
-    msgspec reads each component by the types of its fields; `msgspec.to_builtins` writes it.
-    """
-    if node.value is None:
-        return None
+    """Return a component, with all components in it; None if the value is null."""
     classes = {one.__struct_config__.tag: one for one in get_args(FAMILIES[family])}
-    return _read_one(node, classes, 0, count(1))
+    return None if node.value is None else _read_one(node, classes, 0, count(1))
 
 
 def _read_one(node: Node, classes: dict[str, Any], depth: int, numbers: Iterator[int]) -> Any:
@@ -292,9 +273,9 @@ def _read_one(node: Node, classes: dict[str, Any], depth: int, numbers: Iterator
 def _modern_metaspace(node: Node) -> Node:
     """Return a Metaspace with the keys of current files: older files have fewer and other keys."""
     entries = node.object()
-    current = {key: value for key, value in entries.items() if key not in _OLDER_METASPACE}
-    current.setdefault("prepend_scheme", "always")
-    current.setdefault("split", True)
+    current = {"prepend_scheme": "always", "split": True, **entries}
+    for key in _OLDER_METASPACE:
+        current.pop(key, None)
     if "add_prefix_space" in entries:
         prefix = node.field("add_prefix_space")
         prefix.expect(True, False)
