@@ -34,17 +34,15 @@ def progress_mode(progress: bool | str) -> str:
 @contextlib.contextmanager
 def temporary_folder() -> Iterator[Path]:
     """Yield a folder that is removed at the end, unless an error may name rejects in it."""
-    folder = Path(tempfile.mkdtemp(prefix="bpe-beam-"))
+    folder, keep = Path(tempfile.mkdtemp(prefix="bpe-beam-")), False
     try:
         yield folder
     except DataError:
-        if not any(folder.glob("**/__rejects/*")):
+        keep = any(folder.glob("**/__rejects/*"))
+        raise
+    finally:
+        if not keep:
             shutil.rmtree(folder, ignore_errors=True)
-        raise
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def show_warnings(messages: list[str] | None) -> None:

@@ -152,24 +152,20 @@ def _trained_in_memory(
     """Return a tokenizer of counts or texts, and warnings about it."""
     # Imported here, like the jobs below: files need other modules than texts.
     from bpe_beam.jobs.train import train_in_memory
+    from bpe_beam.jobs.train.plan import plan_training
 
     settings = settings_of(TrainingSettings, {**values, "run": run})
     counts = texts_or_paths
     if not isinstance(counts, WordCounts):
-        plan = _check_before_counting(texts_or_paths, settings)
+        if None in sources_of(texts_or_paths):
+            for name in ("weights", "temperature"):
+                if getattr(settings, name):
+                    remedy = "give a mapping of names to texts"
+                    raise UsageError("must have sources", (name,), remedy)
+        # Settings that cannot be trained are refused before the first text is read.
+        plan = plan_training(settings, Storage(settings.run.storage_options))
         counts = _counts_of(texts_or_paths, _rules_of(settings, plan), run, shown)
     return train_in_memory(settings, counts, shown)
-
-
-def _check_before_counting(texts: Any, settings: TrainingSettings) -> TrainingPlan:
-    """Return the plan; refuse settings that cannot be trained, before the first text is read."""
-    from bpe_beam.jobs.train.plan import plan_training
-
-    if None in sources_of(texts):
-        for name, value in (("weights", settings.weights), ("temperature", settings.temperature)):
-            if value:
-                raise UsageError("must have sources", (name,), "give a mapping of names to texts")
-    return plan_training(settings, Storage(settings.run.storage_options))
 
 
 def _trained_on_files(

@@ -6,9 +6,8 @@ Only the first bytes of each file are read.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
 
-from bpe_beam.corpus.plan import InputFile, Plan, Split
+from bpe_beam.corpus.plan import Plan, Split
 from bpe_beam.corpus.split_planning import can_be_cut
 from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.jobs.corpus.summary import inputs_summary
@@ -37,12 +36,13 @@ def run(settings: PlanSettings, _progress: Progress) -> dict[str, object]:
 
 def _figures(plan: Plan, separator: str) -> dict[str, object]:
     sizes = sorted(split.size for split in plan.splits)
+    largest = sorted(plan.files, key=lambda file: (-file.size, file.name))[:_FEW]
     large = [file for file in plan.files if file.size > plan.range_bytes]
     alone = [file.name for file in large if not can_be_cut(file, separator)]
     return {
         **inputs_summary(plan, alone),
         "bytes": plan.size,
-        "largest_files": _largest(plan.files),
+        "largest_files": [f"{quoted(each.name)} ({format_bytes(each.size)})" for each in largest],
         "range_bytes": plan.range_bytes,
         "splits": len(plan.splits),
         "smallest_split_bytes": sizes[0],
@@ -51,11 +51,6 @@ def _figures(plan: Plan, separator: str) -> dict[str, object]:
         "first_splits": [_split(plan, split) for split in plan.splits[:_FEW]],
         "fingerprint": plan.fingerprint(),
     }
-
-
-def _largest(files: Sequence[InputFile]) -> list[str]:
-    largest = sorted(files, key=lambda file: (-file.size, file.name))[:_FEW]
-    return [f"{quoted(file.name)} ({format_bytes(file.size)})" for file in largest]
 
 
 def _split(plan: Plan, split: Split) -> str:

@@ -56,11 +56,9 @@ Receipts = Mapping[str, Receipt | None]
 
 
 class RemainingSplits(NamedTuple):
-    """The splits of a plan that are still to be read.
+    """The splits of a plan, as it is read now, that are still to be read.
 
     Attributes:
-        plan: The plan as it is read now.
-        tasks: The tasks of the splits that are not done.
         done: The receipts of the splits that are done, by the split's number.
         run: The folder for the tasks' files.
     """
@@ -76,12 +74,10 @@ class CorpusResult(Generic[M]):
     """A finished job over a corpus.
 
     Attributes:
-        manifest: Its manifest.
         finished_before: Whether an earlier run had finished it.
         splits_kept: The number of splits that earlier runs had finished.
         not_split: The files that one worker had to read, though they exceed a split.
         seconds: The time of this run.
-        measured: The counters and distributions of this run.
     """
 
     manifest: M
@@ -304,7 +300,7 @@ class CorpusJob(ABC, Generic[S, M]):
             readings = [receipts[name].read_stats(SplitReading) for name in names]
             gaps: frozenset[int] = frozenset()
             if plan.sample_bytes is None:
-                gaps = files_with_gaps(plan, _boundaries(readings), _proven(readings))
+                gaps = files_with_gaps(plan, *_boundaries(readings))
             if not gaps and _same_as_restored(folder, receipts):
                 return plan, receipts
             plan = plan.reading_as_one(gaps)
@@ -401,7 +397,7 @@ class CorpusJob(ABC, Generic[S, M]):
             for part in split.slices
             if part.end - part.start > plan.range_bytes
         }
-        alone = without_units(plan, _boundaries(readings), _proven(readings))
+        alone = without_units(plan, *_boundaries(readings))
         return sorted({*large, *as_one, *alone})
 
 
@@ -415,21 +411,14 @@ def _same_as_restored(folder: OutputFolder, receipts: Mapping[str, Receipt]) -> 
 
     If not, the corpus has changed, and the restored splits are of the earlier corpus.
     """
-    return all(
-        _contents(receipts[task].files) == _contents(files)
-        for task, files in folder.restored.items()
-        if task in receipts
-    )
 
+    def contents(files: Iterable[FileInfo]) -> list[tuple[int, str]]:
+        """Return sizes and hashes; names differ in `work/`, and token counts are only sums."""
+        counts = TOKEN_COUNTS_SUFFIX
+        return [(each.bytes, each.sha256) for each in files if not each.name.endswith(counts)]
 
-def _contents(files: Iterable[FileInfo]) -> list[tuple[int, str]]:
-    """Return sizes and hashes of files; their names differ while they are in `work/`.
-
-    Without token counts of splits: a finished folder has only their sums.
-    """
-    return [
-        (file.bytes, file.sha256) for file in files if not file.name.endswith(TOKEN_COUNTS_SUFFIX)
-    ]
+    restored = [(task, files) for task, files in folder.restored.items() if task in receipts]
+    return all(contents(receipts[task].files) == contents(files) for task, files in restored)
 
 
 def _read_as_one_before(plan: Plan, receipts: Iterable[Receipt | None]) -> set[int]:
@@ -444,10 +433,7 @@ def _read_as_one_before(plan: Plan, receipts: Iterable[Receipt | None]) -> set[i
     }
 
 
-def _proven(readings: Sequence[SplitReading]) -> frozenset[int]:
-    """Return the splits whose slices a finished job has proven contiguous."""
-    return frozenset(index for index, row in enumerate(readings) if row.boundaries is None)
-
-
-def _boundaries(readings: Iterable[SplitReading]) -> list[Boundaries]:
-    return [row for reading in readings for row in reading.boundaries or ()]
+def _boundaries(readings: Sequence[SplitReading]) -> tuple[list[Boundaries], frozenset[int]]:
+    """Return the boundaries of slices, and the splits that a finished job has proven contiguous."""
+    proven = frozenset(index for index, row in enumerate(readings) if row.boundaries is None)
+    return [row for reading in readings for row in reading.boundaries or ()], proven

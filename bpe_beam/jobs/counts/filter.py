@@ -5,92 +5,69 @@ Memory: the words of one partition.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from bpe_beam.counts.artifact import added_up, read_part, write_part
-from bpe_beam.counts.manifest import (
-    CountsManifest,
-    CountsPart,
-    Filtered,
-    SourceTotals,
-    part_name,
-    read_hashed_manifest,
-)
+from bpe_beam.counts.artifact import added_up, read_part
+from bpe_beam.counts.manifest import CountsManifest, CountsPart, Filtered, SourceTotals
 from bpe_beam.counts.word_table import weighted_total
-from bpe_beam.jobs.counts import shared
-from bpe_beam.jobs.input_folders import refuse_own_folder
+from bpe_beam.jobs.corpus.summary import Rows
+from bpe_beam.jobs.counts.shared import CountsMaker, NewCountsSummary, known_sources
 from bpe_beam.progress import Progress
 from bpe_beam.settings.counts.filter import FilterCountsSettings
 from bpe_beam.settings.field import identity_of
-from bpe_beam.storage import Storage
 
 
-def run(settings: FilterCountsSettings, progress: Progress) -> shared.NewCountsSummary:
+def run(settings: FilterCountsSettings, progress: Progress) -> NewCountsSummary:
     """Write the words of a counts folder that pass a filter into a new one."""
-    storage = Storage(settings.run.storage_options)
-    refuse_own_folder(settings.output, (settings.folder,))
-    base, sha256 = read_hashed_manifest(storage, settings.folder)
-    sources = shared.known_sources(base, settings.sources)
-    job = {"job": "counts filter", "counts_manifest": sha256, **identity_of(settings)}
-    return shared.make_counts(
-        storage,
-        settings,
-        job,
-        len(base.parts),
-        progress,
-        lambda partition: _filter_part(storage, settings, base, sources, partition),
-        lambda parts: _manifest(storage, settings, base, sources, parts),
-        lambda manifest: {
-            "left_out_unique_words": manifest.filtered[-1].unique_words,
-            "left_out_words": manifest.filtered[-1].words,
-        },
-    )
+    return _Filter(settings).run(progress)
 
 
-def _filter_part(
-    storage: Storage,
-    settings: FilterCountsSettings,
-    base: CountsManifest,
-    sources: tuple[str, ...],
-    partition: int,
-) -> CountsPart:
-    """Write one part of the new folder."""
-    counted = read_part(storage, settings.folder, base, base.parts[partition])
-    output = (storage, settings.output, part_name(partition, len(base.parts)))
-    if base.sources is None:
-        frequent = pc.greater_equal(counted[None]["count"], settings.min_count)
-        words = counted[None].filter(frequent)
-        return write_part(*output, {None: words.to_batches()}, base.with_places)
-    factors = {name: int(name in sources) for name in base.sources}
-    totals = added_up(counted, base.with_places, factors)
-    frequent = totals["word"].filter(pc.greater_equal(totals["count"], settings.min_count))
-    by_source: dict[str | None, list[pa.RecordBatch]] = {
-        source: rows.filter(pc.is_in(rows["word"], frequent)).to_batches()
-        for source, rows in counted.items()
-        if source in sources
-    }
-    return write_part(*output, by_source, base.with_places)
+class _Filter(CountsMaker[FilterCountsSettings]):
+    def __init__(self, settings: FilterCountsSettings) -> None:
+        super().__init__(settings, (settings.folder,))
+        self._sources = known_sources(self.base, settings.sources)
+        manifest = {"counts_manifest": self.hashes[0]}
+        self.job = {"job": "counts filter", **manifest, **identity_of(settings)}
 
+    def words(self, partition: int) -> Mapping[str | None, list[pa.RecordBatch]]:
+        base, minimum = self.base, self.settings.min_count
+        counted = read_part(self.storage, self.settings.folder, base, base.parts[partition])
+        if base.sources is None:
+            frequent = pc.greater_equal(counted[None]["count"], minimum)
+            return {None: counted[None].filter(frequent).to_batches()}
+        factors = {name: int(name in self._sources) for name in base.sources}
+        totals = added_up(counted, base.with_places, factors)
+        frequent = totals["word"].filter(pc.greater_equal(totals["count"], minimum))
+        return {
+            source: rows.filter(pc.is_in(rows["word"], frequent)).to_batches()
+            for source, rows in counted.items()
+            if source in self._sources
+        }
 
-def _manifest(
-    storage: Storage,
-    settings: FilterCountsSettings,
-    base: CountsManifest,
-    chosen: tuple[str, ...],
-    parts: tuple[CountsPart, ...],
-) -> CountsManifest:
-    """Return the new manifest; the written parts are read again for the occurrences of words."""
-    words: dict[str | None, int] = dict.fromkeys(base.sources or (None,), 0)
-    for part in parts:
-        for source, rows in read_part(storage, settings.output, base, part).items():
-            counts = rows["count"].to_numpy()
-            words[source] += weighted_total(np.ones_like(counts), counts)
-    sources = None
-    documents, text_bytes = base.documents, base.text_bytes
-    if base.sources is not None:
+    def manifest(self, parts: Sequence[CountsPart]) -> CountsManifest:
+        """See `CountsMaker`; the new parts are read for the occurrences of their words."""
+        base = self.base
+        words: dict[str | None, int] = dict.fromkeys(base.sources or (None,), 0)
+        for part in parts:
+            written = read_part(self.storage, self.settings.output, base, part)
+            for source, rows in written.items():
+                counts = rows["count"].to_numpy()
+                words[source] += weighted_total(np.ones_like(counts), counts)
+        total = sum(words.values())
+        dropped = Filtered(
+            self.settings.min_count,
+            self._sources if self.settings.sources else None,
+            base.unique_words - sum(part.unique_words for part in parts),
+            base.words - total,
+        )
+        manifest = replace(base, words=total, filtered=(*base.filtered, dropped))
+        if base.sources is None:
+            return manifest
         sources = {
             name: SourceTotals(
                 base.sources[name].documents,
@@ -98,25 +75,18 @@ def _manifest(
                 words[name],
                 sum((part.sources or {}).get(name, 0) for part in parts),
             )
-            for name in chosen
+            for name in self._sources
         }
-        documents = sum(totals.documents for totals in sources.values())
-        text_bytes = sum(totals.text_bytes for totals in sources.values())
-    unique_words, total = sum(part.unique_words for part in parts), sum(words.values())
-    dropped = Filtered(
-        settings.min_count,
-        chosen if settings.sources else None,
-        base.unique_words - unique_words,
-        base.words - total,
-    )
-    return replace(
-        base,
-        documents=documents,
-        text_bytes=text_bytes,
-        words=total,
-        unique_words=unique_words,
-        word_bytes=sum(part.word_bytes for part in parts),
-        parts=parts,
-        sources=sources,
-        filtered=(*base.filtered, dropped),
-    )
+        return replace(
+            manifest,
+            documents=sum(totals.documents for totals in sources.values()),
+            text_bytes=sum(totals.text_bytes for totals in sources.values()),
+            sources=sources,
+        )
+
+    def rows(self, manifest: CountsManifest) -> Rows:
+        dropped = manifest.filtered[-1]
+        return {
+            "left_out_unique_words": dropped.unique_words,
+            "left_out_words": dropped.words,
+        }

@@ -1,25 +1,37 @@
-"""Shared by the jobs on counts folders: the parts of a new folder, chosen sources, the summary."""
+"""Shared by the jobs on counts folders: making a new folder, chosen sources, the summary."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 import msgspec
+import pyarrow as pa
 from msgspec import UNSET, UnsetType
 
-from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name, read_manifest
+from bpe_beam.counts.artifact import write_part
+from bpe_beam.counts.manifest import (
+    CountsManifest,
+    CountsPart,
+    part_name,
+    read_hashed_manifest,
+    read_manifest,
+)
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.output_folder import RestoredFolder, RestoredTask
 from bpe_beam.jobs.corpus.summary import Rows, source_figures
+from bpe_beam.jobs.input_folders import refuse_own_folder
 from bpe_beam.messages import command, list_few
 from bpe_beam.progress import Progress
 from bpe_beam.settings.counts.filter import FilterCountsSettings
 from bpe_beam.settings.counts.merge import MergeCountsSettings
 from bpe_beam.storage import Storage
+
+S = TypeVar("S", bound=MergeCountsSettings | FilterCountsSettings)
 
 
 class NewCountsSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,58 +54,92 @@ class NewCountsSummary(msgspec.Struct, frozen=True, kw_only=True):
     next: list[str]
 
 
-def make_counts(
-    storage: Storage,
-    settings: MergeCountsSettings | FilterCountsSettings,
-    job: Mapping[str, Any],
-    partitions: int,
-    progress: Progress,
-    make_part: Callable[[int], CountsPart],
-    manifest_of: Callable[[tuple[CountsPart, ...]], CountsManifest],
-    rows: Callable[[CountsManifest], Rows],
-) -> NewCountsSummary:
-    """Write the parts of a counts folder that no earlier run finished, and return the summary."""
-    started = time.monotonic()
-    names = [part_name(i, partitions) for i in range(partitions)]
-    folder = claim_folder(
-        storage,
-        settings.output,
-        job,
-        names,
-        settings.run.overwrite,
-        restore=_restore,
-        warn=progress.warn,
-    )
-    resumed = folder.finished
-    if not resumed:
-        with progress.stage("write", partitions, "parts") as stage:
-            parts = []
-            for partition, task in enumerate(map(_task_of, names)):
-                receipt = folder.receipt(task)
-                if receipt is not None:
-                    parts.append(receipt.read_stats(CountsPart))
-                else:
-                    parts.append(make_part(partition))
-                    folder.write_receipt(task, [parts[-1].file], parts[-1])
-                stage.advance(1)
-        new = msgspec.structs.replace(
-            manifest_of(tuple(parts)), files=(), job_fingerprint=folder.fingerprint
+class CountsMaker(ABC, Generic[S]):
+    """A job that makes a counts folder of others, a part at a time.
+
+    Attributes:
+        read: The folders that are read, with their manifests.
+        base: The first of these manifests.
+        hashes: The SHA-256 of each manifest's file, in hex.
+    """
+
+    job: Mapping[str, Any]
+    """The name of the job, and what its result depends on, for `__job`."""
+
+    def __init__(self, settings: S, folders: tuple[str, ...]) -> None:
+        self.settings = settings
+        self.storage = Storage(settings.run.storage_options)
+        refuse_own_folder(settings.output, folders)
+        manifests, hashes = zip(
+            *(read_hashed_manifest(self.storage, folder) for folder in folders), strict=True
         )
-        folder.finish(MANIFEST_FILE, new.to_bytes())
-    manifest = read_manifest(storage, settings.output)
-    return NewCountsSummary(
-        job=job["job"],
-        output=settings.output,
-        was_finished_before=resumed or None,
-        documents=manifest.documents,
-        text_bytes=manifest.text_bytes,
-        words=manifest.words,
-        unique_words=manifest.unique_words,
-        sources=source_figures(manifest.sources),
-        **rows(manifest),
-        seconds=round(time.monotonic() - started, 3),
-        next=[command("counts", "show", settings.output)],
-    )
+        self.read: list[tuple[str, CountsManifest]] = list(zip(folders, manifests, strict=True))
+        self.base: CountsManifest = manifests[0]
+        self.hashes: list[str] = list(hashes)
+
+    @abstractmethod
+    def words(self, partition: int) -> Mapping[str | None, Iterable[pa.RecordBatch]]:
+        """Return the words of a part of the new folder, by source."""
+
+    @abstractmethod
+    def manifest(self, parts: Sequence[CountsPart]) -> CountsManifest:
+        """Return the manifest of the new folder, but what follows from its parts alone."""
+
+    @abstractmethod
+    def rows(self, manifest: CountsManifest) -> Rows:
+        """Return the rows of the summary that only this job has."""
+
+    def run(self, progress: Progress) -> NewCountsSummary:
+        """Write the parts that no earlier run finished, and return the summary."""
+        started = time.monotonic()
+        storage, output = self.storage, self.settings.output
+        names = [part_name(i, len(self.base.parts)) for i in range(len(self.base.parts))]
+        folder = claim_folder(
+            storage,
+            output,
+            self.job,
+            names,
+            self.settings.run.overwrite,
+            restore=_restore,
+            warn=progress.warn,
+        )
+        resumed = folder.finished
+        if not resumed:
+            parts: list[CountsPart] = []
+            with progress.stage("write", len(names), "parts") as stage:
+                for partition, name in enumerate(names):
+                    receipt = folder.receipt(_task_of(name))
+                    if receipt is not None:
+                        parts.append(receipt.read_stats(CountsPart))
+                    else:
+                        words = self.words(partition)
+                        part = write_part(storage, output, name, words, self.base.with_places)
+                        folder.write_receipt(_task_of(name), [part.file], part)
+                        parts.append(part)
+                    stage.advance(1)
+            new = msgspec.structs.replace(
+                self.manifest(parts),
+                unique_words=sum(part.unique_words for part in parts),
+                word_bytes=sum(part.word_bytes for part in parts),
+                parts=tuple(parts),
+                files=(),
+                job_fingerprint=folder.fingerprint,
+            )
+            folder.finish(MANIFEST_FILE, new.to_bytes())
+        manifest = read_manifest(storage, output)
+        return NewCountsSummary(
+            job=self.job["job"],
+            output=output,
+            was_finished_before=resumed or None,
+            documents=manifest.documents,
+            text_bytes=manifest.text_bytes,
+            words=manifest.words,
+            unique_words=manifest.unique_words,
+            sources=source_figures(manifest.sources),
+            **self.rows(manifest),
+            seconds=round(time.monotonic() - started, 3),
+            next=[command("counts", "show", output)],
+        )
 
 
 def known_sources(manifest: CountsManifest, wanted: tuple[str, ...] | None) -> tuple[str, ...]:

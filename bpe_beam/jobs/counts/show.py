@@ -23,11 +23,9 @@ _MAX_COLUMNS = 8
 
 
 class Word(msgspec.Struct):
-    """A frequent word.
+    """A frequent word of the chosen sources, with its count in each that has it.
 
     Attributes:
-        count: How often it occurs in the chosen sources.
-        sources: The count of each chosen source that has it; UNSET without sources.
         share: `count` over all words of the chosen sources; None without words.
     """
 

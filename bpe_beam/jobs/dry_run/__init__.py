@@ -16,16 +16,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
 from bpe_beam.jobs.corpus.summary import Rows
-from bpe_beam.jobs.dry_run.trial import (
-    TrialProgress,
-    Trials,
-    forget_peak,
-    here,
-    peak_memory,
-    resident_memory,
-    sizes_of,
-    try_samples,
-)
+from bpe_beam.jobs.dry_run import trial
+from bpe_beam.jobs.dry_run.trial import Trials, peak_memory, resident_memory, try_samples
 from bpe_beam.progress import Progress
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
@@ -95,7 +87,8 @@ def run(
 ) -> Estimate:
     """Return the estimate of a job."""
     if isinstance(settings, CountSettings):
-        return _estimate_counting(settings)
+        with tempfile.TemporaryDirectory() as folder:
+            return Estimate(job="count", **_count_sample(settings, folder).rows())
     if isinstance(settings, TrainSettings):
         return _estimate_training(settings)
     return _estimate_tokenizing(settings)
@@ -170,11 +163,6 @@ def _count_sample(settings: CountSettings, folder: str, output: str | None = Non
     return _Words(trials, read_manifest(Storage(), f"{folder}/second"))
 
 
-def _estimate_counting(settings: CountSettings) -> Estimate:
-    with tempfile.TemporaryDirectory() as folder:
-        return Estimate(job="count", **_count_sample(settings, folder).rows())
-
-
 # ---- training ----
 
 
@@ -184,7 +172,12 @@ def _estimate_training(settings: TrainSettings) -> Estimate:
     plan = plan_training(settings, Storage(settings.run.storage_options))
     recipe = plan.recipe
     if plan.counts is not None:
-        return _estimate_training_from_counts(plan.settings, recipe, plan.counts.manifest)
+        manifest, started = plan.counts.manifest, time.process_time()
+        unique = manifest.unique_words
+        training = _training(plan.settings, recipe, manifest, unique, manifest.word_bytes)
+        if training["seconds"] is not None:
+            training["seconds"] = round(started + training["seconds"], 1)
+        return Estimate(job="train", unique_words=unique, workers=1, **training)
     with tempfile.TemporaryDirectory() as folder:
         words = _count_sample(plan.counting, folder, settings.output)
         rows = words.rows()
@@ -208,16 +201,6 @@ def _estimate_training(settings: TrainSettings) -> Estimate:
     )
 
 
-def _estimate_training_from_counts(
-    settings: TrainingSettings, recipe: Recipe, manifest: CountsManifest
-) -> Estimate:
-    started = time.process_time()
-    training = _training(settings, recipe, manifest, manifest.unique_words, manifest.word_bytes)
-    if training["seconds"] is not None:
-        training["seconds"] = round(started + training["seconds"], 1)
-    return Estimate(job="train", unique_words=manifest.unique_words, workers=1, **training)
-
-
 def _training(
     settings: TrainingSettings,
     recipe: Recipe,
@@ -238,16 +221,16 @@ def _training(
         alone = replace(
             settings,
             output=f"{folder}/output",
-            run=here(settings.run),
+            run=trial.here(settings.run),
             merge_rounds="local",
             driver_memory=1 << 60,
             dry_run=False,
         )
-        forget_peak()
+        trial.forget_peak()
         before, begun = resident_memory(), time.monotonic()
-        summary = train.run(alone, TrialProgress(), parts=parts)
+        summary = train.run(alone, trial.TrialProgress(), parts=parts)
         seconds = time.monotonic() - begun
-        storage = sum(sizes_of(alone.folder))
+        storage = sum(trial.sizes_of(alone.folder))
     needed = memory_needed(word_bytes, unique, recipe.vocab_size)
     in_rounds = settings.merge_rounds == "distributed" or (
         settings.merge_rounds != "local" and needed > settings.driver_memory

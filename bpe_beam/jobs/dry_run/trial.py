@@ -6,6 +6,7 @@ more text. A small corpus is read whole, and its amounts are exact.
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import io
 import resource
@@ -69,11 +70,9 @@ class Trial:
     """The figures of a job on a sample.
 
     Attributes:
-        seconds: Its seconds.
         stored: The stored bytes that it read; at least 1.
         storage_bytes: The size of its output, without manifests.
         manifest_bytes: The size of manifests, which list slices: samples have more of them.
-        summary: Its summary.
     """
 
     seconds: float
@@ -227,7 +226,5 @@ def _memory(name: str) -> int:
 
 def forget_peak() -> None:
     """Reset the peak of memory, where the system can."""
-    try:
+    with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    except OSError:
-        return

@@ -95,7 +95,10 @@ class RoundsJob:
             commit = self.folder.latest()
             if commit is None:
                 self._write_start(stage)
-            vocabulary = Vocabulary(self._read_start(), self.recipe)
+            data = self._storage.read_bytes(self.folder.start)
+            self._start_sha256 = hashlib.sha256(data).hexdigest()
+            start = InitialVocabulary.from_bytes(data, self.folder.start)
+            vocabulary = Vocabulary(start, self.recipe)
             if commit is None:  # the words are in the counts
                 commit = Commit(
                     known=len(vocabulary.tokens),
@@ -121,11 +124,6 @@ class RoundsJob:
         return vocabulary.result(), commit
 
     # ---- before the first round ----
-
-    def _read_start(self) -> InitialVocabulary:
-        data = self._storage.read_bytes(self.folder.start)
-        self._start_sha256 = hashlib.sha256(data).hexdigest()
-        return InitialVocabulary.from_bytes(data, self.folder.start)
 
     def _write_start(self, stage: Stage) -> None:
         """Write the initial vocabulary, by which words become symbols."""

@@ -119,7 +119,7 @@ def test_a_merge_that_broke_goes_on_and_one_that_is_done_is_mended(
     folders = [count(corpus, tmp_path / n, (n,), *SOURCES) for n in ("en-1", "zh-1")]
     arguments = ("counts", "merge", *folders, "--output", tmp_path / "out")
     done: list[int] = []
-    make = counts_merge._merge_part
+    make = counts_merge._Merge.words
 
     def some(*args: Any) -> Any:
         if len(done) == 5:
@@ -128,13 +128,13 @@ def test_a_merge_that_broke_goes_on_and_one_that_is_done_is_mended(
         return make(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(counts_merge, "_merge_part", some)
+        patch.setattr(counts_merge._Merge, "words", some)
         ran = run(*arguments, "--quiet")
     assert (ran.code, ran.err) == (1, "bpe-beam counts merge: the disk is full\n")
     again: list[int] = []
     monkeypatch.setattr(
-        counts_merge,
-        "_merge_part",
+        counts_merge._Merge,
+        "words",
         lambda *args: (again.append(args[-1]), make(*args))[1],  # type: ignore[func-returns-value]
     )
     assert run(*arguments).code == 0
