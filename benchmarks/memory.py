@@ -47,7 +47,7 @@ from bpe_beam.jobs import tokenize
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.tokenize import ArrangementSettings, TokenizeSettings
-from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
+from bpe_beam.shards.formats.megatron import MegatronStream, MegatronWriter
 from bpe_beam.storage import Storage
 from bpe_beam.training.learn import learn
 from bpe_beam.training.merges.words import Words, memory_needed, memory_of_tokens
@@ -397,7 +397,7 @@ def verifier(folder: Path) -> Found:
             writer.write_documents(batch, np.arange(len(batch) + 1, dtype=np.int64))
 
     def work() -> None:
-        with MegatronReader(STORAGE, str(folder), "shard") as reader:
+        with MegatronStream.open(STORAGE, str(folder), "shard") as reader:
             for start in range(0, len(reader), 1 << 18):
                 reader.tokens(start, min(start + (1 << 18), len(reader)))
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bpe_beam.shards.formats.llmc import LlmcReader, LlmcWriter
+from bpe_beam.shards.formats.llmc import LlmcStream, LlmcWriter
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.trainers
@@ -79,7 +79,7 @@ def test_it_reads_every_id(
     assert found == [token for document in documents for token in document]
     starts = [at for at, token in enumerate(found) if token == END]
     assert starts == np.cumsum([0, *map(len, documents)])[:-1].tolist()
-    with LlmcReader(STORAGE, str(tmp_path), NAME) as reader:
+    with LlmcStream.open(STORAGE, str(tmp_path), NAME) as reader:
         assert [reader.document(i).tolist() for i in range(len(reader))] == documents
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from trainer_readers import datatrove
 
-from bpe_beam.shards.formats.datatrove import DatatroveReader, DatatroveWriter, for_people
+from bpe_beam.shards.formats.datatrove import DatatroveStream, DatatroveWriter, for_people
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.trainers
@@ -112,7 +112,7 @@ def test_datatrove_writes_the_same_bytes(
     for suffix in (".ds", ".ds.index", ".ds.metadata"):
         ours = (tmp_path / f"{OURS}{suffix}").read_bytes()
         assert ours == (tmp_path / f"{THEIRS}{suffix}").read_bytes()
-    with DatatroveReader(STORAGE, str(tmp_path), THEIRS) as reader:
+    with DatatroveStream.open(STORAGE, str(tmp_path), THEIRS) as reader:
         assert len(reader) == len(documents)
         for index, document in enumerate(documents):
             assert reader.document(index).tolist() == document.tolist()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from megatron_core import Tensor, gpt_samples, importable
 
-from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
+from bpe_beam.shards.formats.megatron import MegatronStream, MegatronWriter
 from bpe_beam.shards.formats.megatron_preprocess_data import PreprocessDataWriter
 from bpe_beam.storage import Storage
 
@@ -83,7 +83,7 @@ def test_megatron_writes_the_same_bytes(megatron: ModuleType, tmp_path: Path, dt
     for suffix in (".bin", ".idx"):
         ours = (tmp_path / f"{OURS}{suffix}").read_bytes()
         assert ours == (tmp_path / f"{THEIRS}{suffix}").read_bytes()
-    with MegatronReader(STORAGE, str(tmp_path), THEIRS) as reader:
+    with MegatronStream.open(STORAGE, str(tmp_path), THEIRS) as reader:
         for index, document in enumerate(documents):
             assert reader.document(index).tolist() == document.tolist()
 

@@ -14,7 +14,7 @@ from made_text import documents, write
 from bpe_beam import Tokenizer
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.shards.formats.megatron import MegatronReader
+from bpe_beam.shards.formats.megatron import MegatronStream
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.verify import verify
 from bpe_beam.storage import Storage
@@ -111,7 +111,7 @@ def texts(stream: Stream) -> list[str]:
         assert not (window / "work").exists()
         assert not list(window.rglob("*.attempt-*"))
         for shard in read_manifest(STORAGE, str(window)).shards:
-            with MegatronReader(STORAGE, str(window), shard.name) as reader:
+            with MegatronStream.open(STORAGE, str(window), shard.name) as reader:
                 ids = [reader.document(i).tolist() for i in range(len(reader))]
             found += [tokenizer.decode(each) for each in ids]
     return found

@@ -10,7 +10,7 @@ import pytest
 from twins import SECONDS, LateWriter
 
 from bpe_beam.errors import DataError
-from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
+from bpe_beam.shards.formats.megatron import MegatronStream, MegatronWriter
 from bpe_beam.storage import Storage
 
 NAME = "shard-00000-of-00001"
@@ -44,5 +44,5 @@ def test_an_attempt_that_fails_leaves_the_file_of_the_one_that_succeeds(
     thread.join()
     assert failures == ["the rename failed"]
     assert sorted(Storage().list_names(folder)) == [f"{NAME}.bin", f"{NAME}.idx"]
-    with MegatronReader(Storage(), folder, NAME) as reader:
+    with MegatronStream.open(Storage(), folder, NAME) as reader:
         assert [reader.document(i).tolist() for i in range(2)] == [[1, 2], [3]]

@@ -21,7 +21,7 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards import verify as verify_module
 from bpe_beam.shards.arrangement import Arrangement
-from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
+from bpe_beam.shards.formats.megatron import MegatronStream, MegatronWriter
 from bpe_beam.shards.manifest import Manifest, Rejects, TokenizerInfo, with_files
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import ArrangedPart, Shard, SourceSlice, TokenlessSplit, Totals
@@ -357,13 +357,13 @@ def test_a_bin_without_whole_ids_does_not_crash(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("documents", [0, 2])
 def test_a_shard_without_tokens_is_refused(tmp_path: Path, documents: int) -> None:
-    """Earlier versions wrote such shards; GPTDataset raises, or asks for ever more of them."""
+    """GPTDataset raises on such shards, or asks for ever more of them."""
     manifest = make(tmp_path)
     first = replace(manifest.shards[0], documents=documents, tokens=0)
     header = b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, 8, documents, documents + 1)
     numbers = struct.pack(f"<{documents + 1}q", *range(documents + 1))
     (tmp_path / f"{FIRST}.idx").write_bytes(header + bytes(12 * documents) + numbers)
-    (tmp_path / f"{FIRST}.bin").write_bytes(b"\0\0")
+    (tmp_path / f"{FIRST}.bin").write_bytes(b"")
     shards = (first, *manifest.shards[1:])
     totals = Totals.of(shards, manifest.tokenless)
     bless(tmp_path, replace(manifest, shards=shards, totals=totals))
@@ -510,7 +510,7 @@ DOCUMENTS = [[1, 2, 3], [], [4] * 10, [5]]
 def difference(folder: Path, expected: list[list[int]]) -> str | None:
     with MegatronWriter(STORAGE, str(folder), FIRST, 10) as writer:
         writer.write_documents(*pack(DOCUMENTS))
-    with MegatronReader(STORAGE, str(folder), FIRST) as reader:
+    with MegatronStream.open(STORAGE, str(folder), FIRST) as reader:
         return compare_split(reader, (pack([document]) for document in expected))
 
 
@@ -540,7 +540,7 @@ def test_comparing_stops_at_the_first_difference(tmp_path: Path) -> None:
             yield pack([[1, 2, 3]])
 
     difference(tmp_path, DOCUMENTS)
-    with MegatronReader(STORAGE, str(tmp_path), FIRST) as reader:
+    with MegatronStream.open(STORAGE, str(tmp_path), FIRST) as reader:
         assert compare_split(reader, endless()) == (
             "document 1 has 0 tokens; expected 3 (the first 0 are the same)"
         )
@@ -551,7 +551,7 @@ def test_comparing_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     documents = [[1, 2], [3] * 8, [4]]
     with MegatronWriter(STORAGE, str(tmp_path), FIRST, 10) as writer:
         writer.write_documents(*pack(documents))
-    with MegatronReader(STORAGE, str(tmp_path), FIRST) as reader:
+    with MegatronStream.open(STORAGE, str(tmp_path), FIRST) as reader:
         assert compare_split(reader, [pack(documents)]) is None
         assert compare_split(reader, [pack([[1, 2], [3] * 7 + [9], [4]])]) == (
             "document 1, token 7: the id is 3; expected 9"
@@ -561,7 +561,7 @@ def test_comparing_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_comparing_a_shard_that_breaks(tmp_path: Path) -> None:
     with MegatronWriter(STORAGE, str(tmp_path), FIRST, 10) as writer:
         writer.write_documents(*pack([[1] * 100_000]))
-    with MegatronReader(STORAGE, str(tmp_path), FIRST) as reader:
+    with MegatronStream.open(STORAGE, str(tmp_path), FIRST) as reader:
         (tmp_path / f"{FIRST}.bin").write_bytes(b"\1\0")
         with pytest.raises(DataError, match=r"\.bin: ends at byte 2"):
             compare_split(reader, [pack([[1] * 100_000])])

@@ -23,7 +23,7 @@ from sentences import sentences
 
 from bpe_beam import Tokenizer, shards
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.shards.formats.megatron import MegatronReader
+from bpe_beam.shards.formats.megatron import MegatronStream
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.verify import verify
 from bpe_beam.storage import Storage
@@ -52,7 +52,7 @@ def test_written_tokens_are_whole(run, tokenizer, tmp_path, shards, monkeypatch)
     assert len(manifest.shards) == shards
     found = []
     for shard in manifest.shards:
-        with MegatronReader(Storage(), folder, shard.name) as reader:
+        with MegatronStream.open(Storage(), folder, shard.name) as reader:
             found += [reader.document(i).tolist() for i in range(len(reader))]
     assert sorted(found) == sorted(map(tokenizer.encode, texts))
 
@@ -161,7 +161,7 @@ def test_whatever_tokenize_gives_is_written(run, tokenizer, tmp_path) -> None:
         return elements_in | Tokenize(tokenizer) | WriteTokens(str(tmp_path / "out"), tokenizer)
 
     run(build)
-    with MegatronReader(Storage(), str(tmp_path / "out"), "shard-00000-of-00001") as reader:
+    with MegatronStream.open(Storage(), str(tmp_path / "out"), "shard-00000-of-00001") as reader:
         ids = [reader.document(number).tolist() for number in range(len(reader))]
     assert ids == [tokenizer.encode("the cat")] * 8
 

@@ -15,37 +15,28 @@ appended to each document if positions are read from the index.
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE
-from bpe_beam.shards.formats.id_stream import (
-    EndsReader,
-    IdStreamCheck,
-    IdStreamWriter,
-    StreamAccess,
-    check_documents,
-)
-from bpe_beam.shards.formats.interface import ShardFormat
+from bpe_beam.shards.formats.id_stream import IdStream, IdStreamWriter, stream_format
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.storage.hashing import HashingFile
 
 if TYPE_CHECKING:
-    from bpe_beam.shards.stored_shard import ShardFile, StoredShard
+    from bpe_beam.shards.stored_shard import ShardFile
 
-_IDS, _INDEX, _METADATA = ".ds", ".ds.index", ".ds.metadata"
-_DTYPES = (np.dtype("<u2"), np.dtype("<u4"))
 _UNITS = ("", "k", "M", "G", "T", "P", "E")
 
 
 class DatatroveWriter(IdStreamWriter):
     """A `ShardWriter`."""
 
-    suffixes = (_IDS, _INDEX, _METADATA)
-    dtypes = _DTYPES
+    suffixes = (".ds", ".ds.index", ".ds.metadata")
+    dtypes = (np.dtype("<u2"), np.dtype("<u4"))
 
     def finish(self, *others: HashingFile) -> None:
         index, metadata = others
@@ -69,65 +60,38 @@ def for_people(tokens: int) -> str:
     return f"{shown} {_UNITS[thousands]}T"
 
 
-class DatatroveReader(EndsReader):
-    """A `ShardReader`.
-
-    Opening reads the whole index once (8 bytes a document) and refuses every violation of the
-    layout.
-    """
+class DatatroveStream(IdStream):
+    """The documents of a datatrove shard."""
 
     suffixes = DatatroveWriter.suffixes
+    missing = "first"
 
-    def read_heads(self, *others: RangeFile) -> None:
-        self._index, metadata = others
-        self.count, rest = divmod(self._index.size, 8)
+    def read_heads(self, *others: RangeFile | ShardFile) -> None:
+        index, self._metadata = others
+        self._index_url = index.url
+        self.count, rest = divmod(index.size, 8)
         if rest:
+            raise DataError(f"{index.url}: has {index.size} bytes; expected 8 for each document")
+        self.bounds = index.array(np.dtype("<i8"), self.count)
+
+    def dtypes(self) -> Sequence[np.dtype[Any]]:
+        """Return the type of ids that the description names."""
+        file, tokens = self._metadata, self.token_count
+        expected = {_description(dtype, tokens): dtype for dtype in DatatroveWriter.dtypes}
+        # No more than what is compared: the file may be of any size.
+        text = file.read(0, min(file.size, 1 + max(map(len, expected))))
+        if text not in expected:
+            texts = " or ".join(repr(each.decode()) for each in expected)
             raise DataError(
-                f"{self._index.url}: has {self._index.size} bytes; expected 8 for each document"
+                f"{file.url}: byte 0: the description is {text.decode('ascii', 'replace')!r}; "
+                f"expected {texts} for the {tokens} tokens of the index"
             )
-        self.ends = self._index.array(np.dtype("<i8"), self.count)
-        self.token_count = self.count_tokens()
-        self.dtype = _read_description(metadata, self.token_count)
-        size = self.token_count * self.dtype.itemsize
-        if self.ids.size != size:
-            raise DataError(
-                f"{self.ids.url}: has {self.ids.size} bytes; the {self.count} documents of the "
-                f"index have {self.token_count} tokens of {self.dtype.itemsize} bytes, {size} bytes"
-            )
+        return (expected[text],)
 
-    def describe_end(self, document: int) -> str:
-        return f"{self._index.url}: byte {8 * document}"
+    def describe_bound(self, document: int) -> str:
+        return f"{self._index_url}: byte {8 * document}"
 
 
-def _read_description(file: RangeFile | ShardFile, tokens: int) -> np.dtype[Any]:
-    """Return the type of ids that the description names."""
-    expected = {_description(dtype, tokens): dtype for dtype in _DTYPES}
-    # No more than what is compared: the file may be of any size.
-    text = file.read(0, min(file.size, 1 + max(map(len, expected))))
-    if text not in expected:
-        texts = " or ".join(repr(each.decode()) for each in expected)
-        raise DataError(
-            f"{file.url}: byte 0: the description is {text.decode('ascii', 'replace')!r}; "
-            f"expected {texts} for the {tokens} tokens of the index"
-        )
-    return expected[text]
-
-
-def _access(shard: StoredShard) -> StreamAccess:
-    """Open a shard for reading at any position: its description is read."""
-    index = shard.file(_INDEX)
-    count = shard.entry.documents
-    check_documents(index, index.size // 8, shard)
-    dtype = _read_description(shard.file(_METADATA), shard.entry.tokens)
-    ends = index.array(np.dtype("<i8"), count)
-    return StreamAccess(shard, shard.file(_IDS), dtype, ends, missing="first")
-
-
-FORMAT = ShardFormat(
-    name="datatrove",
-    suffixes=DatatroveWriter.suffixes,
-    writer=DatatroveWriter,
-    reader=DatatroveReader,
-    check=partial(IdStreamCheck, writer=DatatroveWriter, width_at=f"{_METADATA}: byte 0"),
-    access=_access,
+FORMAT = stream_format(
+    "datatrove", DatatroveWriter, DatatroveStream, width_at=".ds.metadata: byte 0"
 )

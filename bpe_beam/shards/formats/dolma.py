@@ -18,8 +18,8 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,21 +27,13 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from bpe_beam.errors import DataError
-from bpe_beam.shards.formats.id_stream import (
-    EndsReader,
-    IdStreamCheck,
-    IdStreamWriter,
-    StreamAccess,
-    check_documents,
-    fitting_width,
-)
-from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFormat
+from bpe_beam.shards.formats.id_stream import IdStream, IdStreamWriter, stream_format
+from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.formats.spool import RowSpool
-from bpe_beam.shards.stored_shard import ShardFile, StoredShard
+from bpe_beam.shards.stored_shard import ShardFile
 from bpe_beam.storage.hashing import HashingFile
 
-_IDS, _ROWS = ".npy", ".csv.gz"
 _GZIP_LEVEL = 4
 """Rows become smaller than at level 6, in a quarter of the time."""
 _GZIP_STEP = 16 << 10
@@ -54,7 +46,7 @@ _LONGEST_ROW = 64
 class DolmaWriter(IdStreamWriter):
     """A `ShardWriter`."""
 
-    suffixes = (_IDS, _ROWS)
+    suffixes = (".npy", ".csv.gz")
     dtypes = (np.dtype("<u1"), np.dtype("<u2"), np.dtype("<u4"))
 
     def finish(self, *others: HashingFile) -> None:
@@ -68,24 +60,33 @@ class DolmaWriter(IdStreamWriter):
                 number += ends.size
 
 
-class DolmaReader(EndsReader):
-    """A `ShardReader`.
+class DolmaStream(IdStream):
+    """The documents of a dolma shard.
 
-    Opening reads all rows once and refuses every violation of the layout. The documents' ends are
-    kept in a local temporary file, 8 bytes a document.
+    Opening reads all rows once. The documents' ends are kept in a local temporary file, 8 bytes a
+    document.
     """
 
     suffixes = DolmaWriter.suffixes
+    missing = "first"
 
-    def read_heads(self, *others: RangeFile) -> None:
+    def read_heads(self, *others: RangeFile | ShardFile) -> None:
         (rows,) = others
         self._rows_url = rows.url
-        self.ends = ends = _stored_ends(self._read_ends(rows), rows.url)
-        self.count, self.token_count = ends.size, int(ends[-1]) if ends.size else 0
-        source = f"the {self.count} documents of {rows.url} have"
-        self.dtype = fitting_width(self.ids, self.token_count, DolmaWriter.dtypes, source)
+        blocks = self._read_ends(rows) if isinstance(rows, RangeFile) else _table_of_ends(rows)
+        with RowSpool(1, f"the ends of the documents of {rows.url}") as spool:
+            for ends in blocks:
+                spool.add(ends)
+            self.bounds = ends = spool.rows()[:, 0]
+        self.count = ends.size
 
-    def describe_end(self, document: int) -> str:
+    def count_tokens(self) -> int:
+        return int(self.bounds[self.count - 1 :][0]) if self.count else 0
+
+    def dtypes(self) -> Sequence[np.dtype[Any]]:
+        return DolmaWriter.dtypes
+
+    def describe_bound(self, document: int) -> str:
         return f"{self._rows_url}: row {document}"
 
     def _read_ends(self, file: RangeFile) -> Iterator[NDArray[np.int64]]:
@@ -115,18 +116,11 @@ class DolmaReader(EndsReader):
             or not start <= end <= start + MAX_DOCUMENT_TOKENS
         ):
             raise DataError(
-                f"{self.describe_end(number)}: is {_shown(row)}; expected {start},END,,,{number}, "
-                f"END at least {start} and at most {MAX_DOCUMENT_TOKENS} more"
+                f"{self.describe_bound(number)}: is {_shown(row)}; expected "
+                f"{start},END,,,{number}, END at least {start} and at most "
+                f"{MAX_DOCUMENT_TOKENS} more"
             )
         return end
-
-
-def _stored_ends(blocks: Iterable[NDArray[np.int64]], rows_url: str) -> NDArray[np.int64]:
-    """Return the ends of documents, in a local temporary file."""
-    with RowSpool(1, f"the ends of the documents of {rows_url}") as spool:
-        for ends in blocks:
-            spool.add(ends)
-        return spool.rows()[:, 0]
 
 
 def _decompressed(file: RangeFile) -> Iterator[bytes]:
@@ -151,18 +145,6 @@ def _decompressed(file: RangeFile) -> Iterator[bytes]:
 def _shown(row: bytes) -> str:
     """Return a row for an error."""
     return repr(row[:_LONGEST_ROW].decode("ascii", "replace"))
-
-
-def _access(shard: StoredShard) -> StreamAccess:
-    """Open a shard for reading at any position: all rows are read once.
-
-    The documents' ends are kept in a local temporary file, 8 bytes a document.
-    """
-    ids, rows = shard.file(_IDS), shard.file(_ROWS)
-    dtype = fitting_width(ids, shard.entry.tokens, DolmaWriter.dtypes, "the manifest says")
-    bounds = _stored_ends(_table_of_ends(rows), rows.url)
-    check_documents(rows, bounds.size, shard)
-    return StreamAccess(shard, ids, dtype, bounds, missing="first")
 
 
 def _table_of_ends(rows: ShardFile) -> Iterator[NDArray[np.int64]]:
@@ -193,11 +175,4 @@ def _table_of_ends(rows: ShardFile) -> Iterator[NDArray[np.int64]]:
         raise DataError(f"{rows.url}: cannot be read after row {count}: {reason}") from error
 
 
-FORMAT = ShardFormat(
-    name="dolma",
-    suffixes=DolmaWriter.suffixes,
-    writer=DolmaWriter,
-    reader=DolmaReader,
-    check=partial(IdStreamCheck, writer=DolmaWriter),
-    access=_access,
-)
+FORMAT = stream_format("dolma", DolmaWriter, DolmaStream)

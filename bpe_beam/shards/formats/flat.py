@@ -13,35 +13,26 @@ offsets alone, never by an end-of-text id.
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bpe_beam.errors import DataError
-from bpe_beam.shards.formats.id_stream import (
-    EndsReader,
-    IdStreamCheck,
-    IdStreamWriter,
-    StreamAccess,
-    check_documents,
-    fitting_width,
-)
-from bpe_beam.shards.formats.interface import ShardFormat
+from bpe_beam.shards.formats.id_stream import IdStream, IdStreamWriter, stream_format
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.storage.hashing import HashingFile
 
 if TYPE_CHECKING:
-    from bpe_beam.shards.stored_shard import IdArray, ShardFile, StoredShard
+    from bpe_beam.shards.stored_shard import ShardFile
 
-_IDS, _OFFSETS = ".bin", ".document_offsets.npy"
 _NPY_HEADER_BYTES = 128
 
 
 class FlatWriter(IdStreamWriter):
     """A `ShardWriter` of flat shards."""
 
-    suffixes = (_IDS, _OFFSETS)
+    suffixes = (".bin", ".document_offsets.npy")
     dtypes = (np.dtype("<u2"), np.dtype("<u4"))
 
     def finish(self, *others: HashingFile) -> None:
@@ -52,37 +43,31 @@ class FlatWriter(IdStreamWriter):
             offsets.write(ends.astype("<i8").tobytes())
 
 
-class FlatReader(EndsReader):
-    """A `ShardReader` of flat shards.
-
-    Opening reads all offsets once (8 bytes a document) and refuses every violation of the layout.
-    """
+class FlatStream(IdStream):
+    """The documents of a flat shard."""
 
     suffixes = FlatWriter.suffixes
 
-    def read_heads(self, *others: RangeFile) -> None:
-        (self._offsets,) = others
-        self.count = read_npy_header(self._offsets)
-        first = int.from_bytes(self._offsets.read(_NPY_HEADER_BYTES, 8), "little", signed=True)
+    def read_heads(self, *others: RangeFile | ShardFile) -> None:
+        (offsets,) = others
+        self._offsets_url = offsets.url
+        self.count = _read_npy_header(offsets)
+        first = int.from_bytes(offsets.read(_NPY_HEADER_BYTES, 8), "little", signed=True)
         if first:
             raise DataError(
-                f"{self._offsets.url}: byte {_NPY_HEADER_BYTES}: document 0 begins at token "
-                f"{first}; expected 0"
+                f"{offsets.url}: byte {_NPY_HEADER_BYTES}: document 0 begins at token {first}; "
+                "expected 0"
             )
-        self.ends = self._offsets.array(np.dtype("<i8"), self.count, _NPY_HEADER_BYTES + 8)
-        self.token_count = self.count_tokens()
-        self.dtype = self.stored_dtype()
+        self.bounds = offsets.array(np.dtype("<i8"), self.count + 1, _NPY_HEADER_BYTES)
 
-    def describe_end(self, document: int) -> str:
-        return f"{self._offsets.url}: byte {_NPY_HEADER_BYTES + 8 * (document + 1)}"
+    def dtypes(self) -> Sequence[np.dtype[Any]]:
+        return FlatWriter.dtypes
 
-    def stored_dtype(self) -> np.dtype[Any]:
-        """Return the type of the ids, which follows from the size of their file."""
-        source = f"the {self.count} documents of the offsets have"
-        return fitting_width(self.ids, self.token_count, FlatWriter.dtypes, source)
+    def describe_bound(self, document: int) -> str:
+        return f"{self._offsets_url}: byte {_NPY_HEADER_BYTES + 8 * (document + 1)}"
 
 
-def read_npy_header(file: RangeFile | ShardFile) -> int:
+def _read_npy_header(file: RangeFile | ShardFile) -> int:
     """Check the header of the offsets, and return the number of documents."""
     entries, rest = divmod(file.size - _NPY_HEADER_BYTES, 8)
     if entries < 1 or rest:
@@ -99,20 +84,6 @@ def read_npy_header(file: RangeFile | ShardFile) -> int:
     return entries - 1
 
 
-def offsets_of(shard: StoredShard) -> IdArray:
-    """Return the offsets of a shard, after a check of their header."""
-    file = shard.file(_OFFSETS)
-    check_documents(file, read_npy_header(file), shard)
-    return file.array(np.dtype("<i8"), shard.entry.documents + 1, _NPY_HEADER_BYTES)
-
-
-def _access(shard: StoredShard) -> StreamAccess:
-    """Open a shard for reading at any position: the header of the offsets is read."""
-    ids = shard.file(_IDS)
-    dtype = fitting_width(ids, shard.entry.tokens, FlatWriter.dtypes, "the manifest says")
-    return StreamAccess(shard, ids, dtype, offsets_of(shard))
-
-
 def _npy_header(entries: int) -> bytes:
     """Return the header of a numpy file of int64[entries]: 128 bytes, as `numpy.save` writes it.
 
@@ -123,11 +94,4 @@ def _npy_header(entries: int) -> bytes:
     return start + text.encode().ljust(_NPY_HEADER_BYTES - len(start) - 1) + b"\n"
 
 
-FORMAT = ShardFormat(
-    name="flat",
-    suffixes=FlatWriter.suffixes,
-    writer=FlatWriter,
-    reader=FlatReader,
-    check=partial(IdStreamCheck, writer=FlatWriter),
-    access=_access,
-)
+FORMAT = stream_format("flat", FlatWriter, FlatStream)

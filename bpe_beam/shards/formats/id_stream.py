@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -21,7 +22,7 @@ from bpe_beam import _native
 from bpe_beam.errors import DataError
 from bpe_beam.shards.document_batches import DocumentBatch, check_range, groups_of_documents
 from bpe_beam.shards.formats.batch_writer import BatchWriter
-from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardReader
+from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFormat, ShardReader
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.storage import Storage
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 18
 """The number of documents, or of tokens, that are processed at a time."""
+
+_UINT32 = np.dtype(np.uint32)
 
 _IDS_AT_ONCE = 1 << 21
 """The maximum ids of one write. A write of more than the buffer of a file skips the buffer."""
@@ -67,33 +70,96 @@ class IdStreamWriter(BatchWriter):
             yield ends - lengths, ends
 
 
-class IdStreamReader(ABC):
-    """The base of such `ShardReader`s. A subclass reads the heads of the files.
+class IdStream(ABC):
+    """The documents of such a shard: a `ShardReader`, or a `ShardAccess`. A subclass reads heads.
 
-    The ids begin at byte `ids_at` of the file `ids`; `count` is the number of documents.
+    Attributes:
+        suffixes: The ends of the files' names: of the ids first.
+        ids_at: The first byte of the ids in their file.
+        missing: The bound of documents that is not stored: the first, which is 0, or the last.
+        unit: What bounds count: 1 for tokens, else the bytes of an id.
+        ids: The file of the ids.
+        bounds: int64, where documents begin, and where the last one ends.
+        count: The number of documents.
+        dtype: The type of stored ids.
     """
 
-    suffixes: tuple[str, ...]
+    suffixes: ClassVar[tuple[str, ...]]
     ids_at: ClassVar[int] = 0
-    dtype: np.dtype[Any]
+    missing: ClassVar[Literal["first", "last"] | None] = None
+    unit = 1
+    bounds: IdArray
     count: int
-    token_count: int
 
-    def __init__(self, storage: Storage, folder: str, name: str) -> None:
+    def __init__(
+        self, files: Sequence[RangeFile | ShardFile], shard: StoredShard | None = None
+    ) -> None:
+        self.ids, *others = files
+        self._strict = shard is None
+        self._opened = ExitStack()
+        self.read_heads(*others)
+        if shard is None:
+            self.token_count = self.count_tokens()
+            source = f"the {self.count} documents of {others[0].url} have"
+        elif self.count != shard.entry.documents:
+            raise DataError(
+                f"{others[0].url}: has {self.count} documents; the manifest says "
+                f"{shard.entry.documents}"
+            )
+        else:
+            self.token_count, source = shard.entry.tokens, "the manifest says"
+        self.dtype = self._fitting_width(source)
+        self._ids = self.ids.array(self.dtype, self.token_count, self.ids_at)
+        self._entries: memoryview | None = None
+        # Documents of mapped files by one call, in a third of the time that numpy takes.
+        self._stored: _native.StoredIds | None = None
+        if isinstance(self.bounds, np.ndarray) and self.count:
+            self._entries = self.bounds.view(np.uint8).data.cast("q")
+            if isinstance(self._ids, np.ndarray):
+                self._stored = _native.StoredIds(
+                    self._ids,
+                    self.bounds.view(np.uint8),
+                    unit=self.unit,
+                    without_first=self.missing == "first",
+                    without_last=self.missing == "last",
+                )
+
+    @classmethod
+    def open(cls, storage: Storage, folder: str, name: str) -> Self:
+        """Open a shard as a `ShardReader`: reads all bounds once, and checks the whole layout."""
         with ExitStack() as opened:
             # The ids last: errors name the file that says how many there should be.
             files = [
                 opened.enter_context(RangeFile(storage, storage.join(folder, name + suffix)))
-                for suffix in reversed(self.suffixes)
+                for suffix in reversed(cls.suffixes)
             ]
-            files.reverse()
-            self.ids = files[0]
-            self.read_heads(*files[1:])
-            self._opened = opened.pop_all()
+            stream = cls(files[::-1])
+            stream._opened = opened.pop_all()
+        return stream
+
+    @classmethod
+    def open_stored(cls, shard: StoredShard) -> Self:
+        """Open a shard as a `ShardAccess`: reads heads, and compares them with the manifest."""
+        return cls([shard.file(suffix) for suffix in cls.suffixes], shard)
 
     @abstractmethod
-    def read_heads(self, *others: RangeFile) -> None:
-        """Check the files, and set `dtype`, `count` and `token_count`."""
+    def read_heads(self, *others: RangeFile | ShardFile) -> None:
+        """Check the heads of the files after the ids, and set `count` and `bounds`."""
+
+    @abstractmethod
+    def dtypes(self) -> Sequence[np.dtype[Any]]:
+        """Return the types that ids may have by the heads; their file's size decides."""
+
+    @abstractmethod
+    def describe_bound(self, document: int) -> str:
+        """Return the file and the position in it that says where a document ends, for errors."""
+
+    def count_tokens(self) -> int:
+        """Return the end of the last document, after a check of all bounds."""
+        tokens = 0
+        for start in range(0, self.count, BLOCK):
+            tokens += int(self.lengths(start, min(start + BLOCK, self.count)).sum(dtype=np.int64))
+        return tokens
 
     def __enter__(self) -> Self:
         return self
@@ -102,87 +168,114 @@ class IdStreamReader(ABC):
         self.close()
 
     def close(self) -> None:
-        """Close all files."""
+        """Close the files of a `ShardReader`."""
         self._opened.close()
 
     def __len__(self) -> int:
         return self.count
 
-    @abstractmethod
-    def lengths(self, start: int, stop: int) -> NDArray[np.int32]: ...
-
-    @abstractmethod
-    def document(self, index: int) -> NDArray[np.uint32]: ...
-
-    def tokens(self, start: int, stop: int) -> NDArray[np.uint32]:
-        check_range("tokens", start, stop, self.token_count)
-        width = self.dtype.itemsize
-        at = self.ids_at + start * width
-        ids = np.frombuffer(self.ids.read(at, (stop - start) * width), self.dtype)
-        if ids.size and ids.min() < 0:
-            bad = int(np.argmax(ids < 0))
-            raise DataError(
-                f"{self.ids.url}: byte {at + bad * width}: the id is {int(ids[bad])}; expected 0 "
-                "or more"
-            )
-        return ids.astype(np.uint32)
-
-    def locate(self, token: int) -> tuple[int, int]:
-        """Return the document of a token of the shard, and the token's position in it."""
-        check_range("tokens", token, token + 1, self.token_count)
-        start = 0
-        for first in range(0, self.count, BLOCK):
-            lengths = self.lengths(first, min(first + BLOCK, self.count))
-            ends = start + np.cumsum(lengths, dtype=np.int64)
-            if token < ends[-1]:
-                row = int(np.searchsorted(ends, token, side="right"))
-                return first + row, token - int(ends[row] - lengths[row])
-            start = int(ends[-1])
-        raise DataError(f"{self.ids.url}: the lengths changed while the shard was read")
-
-
-class EndsReader(IdStreamReader):
-    """The base of readers of shards that store where each document ends.
-
-    A subclass sets `ends`, int64[documents]: where documents end, in tokens of the shard.
-    """
-
-    ends: IdArray
-
-    @abstractmethod
-    def describe_end(self, document: int) -> str:
-        """Return the file and the position of a document's end in it, for errors."""
-
     def lengths(self, start: int, stop: int) -> NDArray[np.int32]:
         check_range("documents", start, stop, self.count)
-        bounds = self._bounds(start, stop)
+        bounds = self._read_bounds(start, stop)
         lengths = bounds[1:] - bounds[:-1]
         wrong = (lengths < 0) | (lengths > MAX_DOCUMENT_TOKENS)
         if wrong.any():
             bad = int(np.argmax(wrong))
             raise DataError(
-                f"{self.describe_end(start + bad)}: document {start + bad} ends at token "
+                f"{self.describe_bound(start + bad)}: document {start + bad} ends at token "
                 f"{int(bounds[bad + 1])}; expected {int(bounds[bad])}, where it begins, or at most "
                 f"{MAX_DOCUMENT_TOKENS} more"
             )
         return lengths.astype(np.int32)
 
-    def document(self, index: int) -> NDArray[np.uint32]:
+    def tokens(self, start: int, stop: int, dtype: IdType = _UINT32) -> Ids:
+        if not self._strict:
+            return self._ids[start:stop].astype(dtype)
+        check_range("tokens", start, stop, self.token_count)
+        ids = self._ids[start:stop]
+        if ids.size and ids.min() < 0:
+            bad = int(np.argmax(ids < 0))
+            raise DataError(
+                f"{self.ids.url}: byte {self.ids_at + (start + bad) * self.dtype.itemsize}: the id "
+                f"is {int(ids[bad])}; expected 0 or more"
+            )
+        return ids.astype(dtype)
+
+    def document(self, index: int, dtype: IdType = _UINT32) -> Ids:
+        if self._stored is not None:
+            ids = self._stored.document(index, dtype.num)
+            if ids is not None:
+                return ids
         check_range("documents", index, index + 1, self.count)
-        begin, end = self._bounds(index, index + 1).tolist()
-        return self.tokens(begin, end)
+        begin, end = self._read_bounds(index, index + 1).tolist()
+        if not 0 <= begin <= end <= self.token_count:
+            raise self._wrong_bounds(index, begin, end)
+        return self.tokens(begin, end, dtype)
 
-    def count_tokens(self) -> int:
-        """Return the end of the last document, after a check of all lengths."""
-        for start in range(0, self.count, BLOCK):
-            self.lengths(start, min(start + BLOCK, self.count))
-        return int(self.ends[self.count - 1 : self.count][0]) if self.count else 0
+    def documents(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
+        bounds = self._read_bounds(start, stop)
+        falling = np.flatnonzero(bounds[1:] < bounds[:-1])
+        if falling.size or bounds[0] < 0 or bounds[-1] > self.token_count:
+            bad = int(falling[0]) if falling.size else 0
+            raise self._wrong_bounds(start + bad, int(bounds[bad]), int(bounds[bad + 1]))
+        _, count = next(groups_of_documents(bounds, limit))
+        ids = self._ids[int(bounds[0]) : int(bounds[count])]
+        ends = (bounds[: count + 1] - bounds[0]).tolist()
+        # Each a copy, so that no document keeps its neighbours in memory.
+        return [ids[begin:end].astype(dtype) for begin, end in pairwise(ends)]
 
-    def _bounds(self, start: int, stop: int) -> NDArray[np.int64]:
+    def starts(self, start: int, stop: int) -> NDArray[np.int64]:
+        """See `ShardAccess.starts`. Cost: two binary searches."""
+        bounds = self._read_bounds(self._first_from(start), self._first_from(stop))
+        return bounds[:-1][bounds[:-1] < bounds[1:]]
+
+    def locate(self, token: int) -> tuple[int, int]:
+        """Return the document of a token of the shard, and the token's position in it."""
+        check_range("tokens", token, token + 1, self.token_count)
+        document = self._first_from(token + 1) - 1
+        return document, token - int(self._read_bounds(document, document)[0])
+
+    def _first_from(self, token: int) -> int:
+        """Return the first document that begins at a token of the shard, or after it."""
+        skip = int(self.missing == "first")
+        if token <= 0:
+            return 0
+        if self._entries is not None:
+            return skip + bisect_left(self._entries, token * self.unit, 0, self.count - skip)
+
+        def begin(document: int) -> int:
+            return int(self._read_bounds(document, document)[0])
+
+        return bisect_left(range(self.count), token, skip, key=begin)
+
+    def _read_bounds(self, start: int, stop: int) -> NDArray[np.int64]:
         """Return int64[stop - start + 1]: where documents begin, and where the last one ends."""
-        if start:
-            return self.ends[start - 1 : stop]
-        return np.concatenate((np.zeros(1, np.int64), self.ends[:stop]))
+        skip = int(self.missing == "first")
+        bounds = self.bounds[max(start - skip, 0) : stop + 1 - skip].astype(np.int64)
+        if start < skip:
+            bounds = np.concatenate((np.zeros(1, np.int64), bounds))
+        if bounds.size == stop - start and self.missing == "last":
+            bounds = np.append(bounds, self.token_count * self.unit)
+        return bounds // self.unit if self.unit > 1 else bounds
+
+    def _fitting_width(self, source: str) -> np.dtype[Any]:
+        """Return the type of ids by the size of their file; `source` says how many there are."""
+        dtypes = self.dtypes()
+        for dtype in dtypes:
+            if self.ids.size == self.ids_at + self.token_count * dtype.itemsize:
+                return dtype
+        *narrow, widest = (str(dtype.itemsize) for dtype in dtypes)
+        widths = f"{', '.join(narrow)} or {widest}" if narrow else widest
+        raise DataError(
+            f"{self.ids.url}: has {self.ids.size} bytes; {source} {self.token_count} tokens, of "
+            f"{widths} bytes{f', and a header of {self.ids_at}' if self.ids_at else ''}"
+        )
+
+    def _wrong_bounds(self, document: int, begin: int, end: int) -> DataError:
+        return DataError(
+            f"{self.ids.url}: document {document} goes from token {begin} to {end}; expected a "
+            f"range within 0 to {self.token_count}: the shard is damaged, and `verify` says where"
+        )
 
 
 class IdStreamCheck:
@@ -224,7 +317,7 @@ class IdStreamCheck:
 
     def problems(self, reader: ShardReader | None) -> Iterator[str]:
         position = ""
-        if isinstance(reader, IdStreamReader):
+        if isinstance(reader, IdStream):
             if reader.dtype != self._dtype:
                 # `add` read other bytes as ids.
                 yield (
@@ -243,119 +336,21 @@ class IdStreamCheck:
             )
 
 
-class StreamAccess:
-    """A `ShardAccess`."""
-
-    def __init__(
-        self,
-        shard: StoredShard,
-        ids: ShardFile,
-        dtype: np.dtype[Any],
-        bounds: IdArray,
-        *,
-        ids_at: int = 0,
-        missing: Literal["first", "last"] | None = None,
-        unit: int = 1,
-    ) -> None:
-        self._url = ids.url
-        self._documents, self._tokens = shard.entry.documents, shard.entry.tokens
-        self._ids = ids.array(dtype, self._tokens, ids_at)
-        self._bounds = bounds
-        self._skip = int(missing == "first")
-        self._end = self._tokens * unit if missing == "last" else None
-        self._unit = unit
-        self._entries: memoryview | None = None
-        # Documents of mapped files by one call, in a third of the time that numpy takes.
-        self._stored: _native.StoredIds | None = None
-        if isinstance(bounds, np.ndarray):
-            self._entries = bounds.view(np.uint8).data.cast("q")
-            if isinstance(self._ids, np.ndarray):
-                self._stored = _native.StoredIds(
-                    self._ids,
-                    bounds.view(np.uint8),
-                    unit=unit,
-                    without_first=missing == "first",
-                    without_last=missing == "last",
-                )
-
-    def document(self, index: int, dtype: IdType) -> Ids:
-        if self._stored is not None:
-            ids = self._stored.document(index, dtype.num)
-            if ids is not None:
-                return ids
-        begin, end = self._read_bounds(index, index + 1).tolist()
-        if not 0 <= begin <= end <= self._tokens:
-            raise self._wrong_bounds(index, begin, end)
-        return self._ids[begin:end].astype(dtype)
-
-    def documents(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
-        bounds = self._read_bounds(start, stop)
-        falling = np.flatnonzero(bounds[1:] < bounds[:-1])
-        if falling.size or bounds[0] < 0 or bounds[-1] > self._tokens:
-            bad = int(falling[0]) if falling.size else 0
-            raise self._wrong_bounds(start + bad, int(bounds[bad]), int(bounds[bad + 1]))
-        _, count = next(groups_of_documents(bounds, limit))
-        ids = self._ids[int(bounds[0]) : int(bounds[count])]
-        ends = (bounds[: count + 1] - bounds[0]).tolist()
-        # Each a copy, so that no document keeps its neighbours in memory.
-        return [ids[begin:end].astype(dtype) for begin, end in pairwise(ends)]
-
-    def tokens(self, start: int, stop: int, dtype: IdType) -> Ids:
-        return self._ids[start:stop].astype(dtype)
-
-    def starts(self, start: int, stop: int) -> NDArray[np.int64]:
-        """See `ShardAccess.starts`. Cost: two binary searches."""
-        bounds = self._read_bounds(self._first_from(start), self._first_from(stop))
-        return bounds[:-1][bounds[:-1] < bounds[1:]]
-
-    def _first_from(self, token: int) -> int:
-        """Return the first document that begins at a token of the shard, or after it."""
-        skip, entries = self._skip, self._entries
-        if token <= 0:
-            return 0
-        if entries is not None:
-            return skip + bisect_left(entries, token * self._unit, 0, self._documents - skip)
-        low, high = skip, self._documents
-        while low < high:
-            middle = (low + high) // 2
-            if int(self._read_bounds(middle, middle + 1)[0]) < token:
-                low = middle + 1
-            else:
-                high = middle
-        return low
-
-    def _read_bounds(self, start: int, stop: int) -> NDArray[np.int64]:
-        """Return int64[stop - start + 1]: where documents begin, and where the last one ends."""
-        first = start - self._skip
-        bounds = self._bounds[max(first, 0) : stop + 1 - self._skip].astype(np.int64)
-        if first < 0:
-            bounds = np.concatenate((np.zeros(1, np.int64), bounds))
-        if bounds.size == stop - start and self._end is not None:
-            bounds = np.concatenate((bounds, np.array([self._end], np.int64)))
-        return bounds // self._unit if self._unit > 1 else bounds
-
-    def _wrong_bounds(self, document: int, begin: int, end: int) -> DataError:
-        return DataError(
-            f"{self._url}: document {document} goes from token {begin} to {end}; expected a range "
-            f"within 0 to {self._tokens}: the shard is damaged, and `verify` says where"
-        )
-
-
-def fitting_width(
-    ids: RangeFile | ShardFile, tokens: int, dtypes: Sequence[np.dtype[Any]], source: str
-) -> np.dtype[Any]:
-    """Return the type of ids in a file that has nothing else; `source` says how many there are."""
-    for dtype in dtypes:
-        if ids.size == tokens * dtype.itemsize:
-            return dtype
-    *narrow, widest = (str(dtype.itemsize) for dtype in dtypes)
-    widths = f"{', '.join(narrow)} or {widest}"
-    raise DataError(f"{ids.url}: has {ids.size} bytes; {source} {tokens} tokens, of {widths} bytes")
-
-
-def check_documents(file: ShardFile, count: int, shard: StoredShard) -> None:
-    """Refuse a file that has another number of documents than the manifest says."""
-    if count != shard.entry.documents:
-        raise DataError(
-            f"{file.url}: has {count} documents; the manifest says {shard.entry.documents}"
-        )
+def stream_format(
+    name: str,
+    writer: type[IdStreamWriter],
+    stream: type[IdStream],
+    *,
+    width_at: str | None = None,
+    **more: Any,
+) -> ShardFormat:
+    """Return the format of such shards; see `IdStreamCheck` for `width_at`."""
+    return ShardFormat(
+        name=name,
+        suffixes=writer.suffixes,
+        writer=writer,
+        reader=stream.open,
+        access=stream.open_stored,
+        check=partial(IdStreamCheck, writer=writer, ids_at=stream.ids_at, width_at=width_at),
+        **more,
+    )

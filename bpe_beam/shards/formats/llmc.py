@@ -17,7 +17,7 @@ ids in a local temporary file.
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,16 +26,12 @@ from numpy.typing import NDArray
 from bpe_beam.errors import DataError
 from bpe_beam.shards.document_batches import DocumentBatch
 from bpe_beam.shards.formats.batch_writer import full_shard
-from bpe_beam.shards.formats.flat import FlatReader, FlatWriter, offsets_of
-from bpe_beam.shards.formats.id_stream import IdStreamCheck, StreamAccess
-from bpe_beam.shards.formats.interface import ShardFormat
-from bpe_beam.shards.formats.range_file import RangeFile
+from bpe_beam.shards.formats.flat import FlatStream, FlatWriter
+from bpe_beam.shards.formats.id_stream import stream_format
 from bpe_beam.storage.hashing import HashingFile
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from bpe_beam.shards.stored_shard import ShardFile, StoredShard
 
 MAX_FILE_TOKENS = 2**31 - 1
 """The maximum ids of a file: the header counts them with an int32."""
@@ -78,48 +74,34 @@ class LlmcWriter(FlatWriter):
         super().finish(*others)
 
 
-class LlmcReader(FlatReader):
-    """A `ShardReader` of llm.c shards; see `FlatReader`."""
+class LlmcStream(FlatStream):
+    """The documents of an llm.c shard."""
 
     ids_at = _HEADER_BYTES
 
-    def stored_dtype(self) -> np.dtype[Any]:
-        return _read_header(self.ids, self.token_count)
-
-
-def _read_header(ids: RangeFile | ShardFile, tokens: int) -> np.dtype[Any]:
-    """Return the type of the ids, after a check of the header and of the file's size."""
-    if ids.size < _HEADER_BYTES:
-        raise DataError(f"{ids.url}: has {ids.size} bytes; the header alone has {_HEADER_BYTES}")
-    stored = np.frombuffer(ids.read(0, _HEADER_BYTES), "<i4")
-    dtypes = {magic: dtype for dtype, (magic, _) in _KINDS.items()}
-    dtype = dtypes.get(int(stored[0]))
-    if dtype is None:
-        raise DataError(
-            f"{ids.url}: byte 0: the magic is {int(stored[0])}; expected "
-            f"{' or '.join(map(str, dtypes))}"
-        )
-    expected = np.frombuffer(_header(dtype, tokens), "<i4")
-    if (stored != expected).any():
-        bad = int(np.argmax(stored != expected))
-        raise DataError(
-            f"{ids.url}: byte {4 * bad}: entry {bad} of the header is {int(stored[bad])}; "
-            f"expected {int(expected[bad])}"
-        )
-    size = _HEADER_BYTES + tokens * dtype.itemsize
-    if ids.size != size:
-        raise DataError(
-            f"{ids.url}: has {ids.size} bytes; the header and {tokens} "
-            f"tokens of {dtype.itemsize} bytes have {size}"
-        )
-    return dtype
-
-
-def _access(shard: StoredShard) -> StreamAccess:
-    """Open a shard for reading at any position: the headers of its files are read."""
-    ids = shard.file(LlmcWriter.suffixes[0])
-    dtype = _read_header(ids, shard.entry.tokens)
-    return StreamAccess(shard, ids, dtype, offsets_of(shard), ids_at=_HEADER_BYTES)
+    def dtypes(self) -> Sequence[np.dtype[Any]]:
+        """Return the type that the header names, after a check of the header."""
+        ids = self.ids
+        if ids.size < _HEADER_BYTES:
+            raise DataError(
+                f"{ids.url}: has {ids.size} bytes; the header alone has {_HEADER_BYTES}"
+            )
+        stored = np.frombuffer(ids.read(0, _HEADER_BYTES), "<i4")
+        dtypes = {magic: dtype for dtype, (magic, _) in _KINDS.items()}
+        dtype = dtypes.get(int(stored[0]))
+        if dtype is None:
+            raise DataError(
+                f"{ids.url}: byte 0: the magic is {int(stored[0])}; expected "
+                f"{' or '.join(map(str, dtypes))}"
+            )
+        expected = np.frombuffer(_header(dtype, self.token_count), "<i4")
+        if (stored != expected).any():
+            bad = int(np.argmax(stored != expected))
+            raise DataError(
+                f"{ids.url}: byte {4 * bad}: entry {bad} of the header is {int(stored[bad])}; "
+                f"expected {int(expected[bad])}"
+            )
+        return (dtype,)
 
 
 def _header(dtype: np.dtype[Any], tokens: int) -> bytes:
@@ -128,13 +110,11 @@ def _header(dtype: np.dtype[Any], tokens: int) -> bytes:
     return header.tobytes()
 
 
-FORMAT = ShardFormat(
-    name="llmc",
-    suffixes=LlmcWriter.suffixes,
-    writer=LlmcWriter,
-    reader=LlmcReader,
-    check=partial(IdStreamCheck, writer=LlmcWriter, ids_at=_HEADER_BYTES, width_at=".bin: byte 0"),
+FORMAT = stream_format(
+    "llmc",
+    LlmcWriter,
+    LlmcStream,
+    width_at=".bin: byte 0",
     needs_prepend=True,
     max_shard_tokens=MAX_FILE_TOKENS,
-    access=_access,
 )

@@ -20,29 +20,19 @@ cannot map an empty file, and its `GPTDataset` cannot take samples from document
 from __future__ import annotations
 
 import struct
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
-from bpe_beam.shards.document_batches import check_range
-from bpe_beam.shards.formats.id_stream import (
-    BLOCK,
-    IdStreamCheck,
-    IdStreamReader,
-    IdStreamWriter,
-    StreamAccess,
-    check_documents,
-)
-from bpe_beam.shards.formats.interface import ShardFormat
+from bpe_beam.shards.formats.id_stream import BLOCK, IdStream, IdStreamWriter, stream_format
 from bpe_beam.shards.formats.range_file import RangeFile
-from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile
 
 if TYPE_CHECKING:
-    from bpe_beam.shards.stored_shard import ShardFile, StoredShard
+    from bpe_beam.shards.stored_shard import ShardFile
 
 _MAGIC, _VERSION = b"MMIDIDX\0\0", 1
 _HEADER = struct.Struct("<9sQBQQ")
@@ -73,32 +63,61 @@ class MegatronWriter(IdStreamWriter):
             idx.write(np.arange(first, min(first + BLOCK, count + 1), dtype="<i8").tobytes())
 
 
-class MegatronReader(IdStreamReader):
-    """A `ShardReader`.
+class MegatronStream(IdStream):
+    """The documents of a Megatron shard.
 
-    Opening reads the whole index once (20 bytes a document) and refuses every violation of the
-    layout; memory never depends on a number in a file before it was compared with the files' sizes.
+    Memory never depends on a number in a file before it was compared with the files' sizes.
     """
 
     suffixes = MegatronWriter.suffixes
+    missing = "last"
 
-    def __init__(self, storage: Storage, folder: str, name: str) -> None:
-        self._open_index = partial(RangeFile, storage, storage.join(folder, name + _INDEX))
-        super().__init__(storage, folder, name)
-
-    def read_heads(self, *others: RangeFile) -> None:
+    def read_heads(self, *others: RangeFile | ShardFile) -> None:
         (self._idx,) = others
-        self.dtype, self.count = _read_header(self._idx)
-        # Handles of their own, so that each of the three arrays is read straight through.
-        with self._open_index() as pointers, self._open_index() as documents:
-            self.token_count = self._check_index(pointers, documents)
+        self._dtype, self.count = _read_header(self._idx)
+        self.unit = self._dtype.itemsize
+        self.bounds = self._idx.array(np.dtype("<i8"), self.count, _HEADER.size + 4 * self.count)
 
-    def lengths(self, start: int, stop: int) -> NDArray[np.int32]:
-        check_range("documents", start, stop, self.count)
+    def dtypes(self) -> Sequence[np.dtype[Any]]:
+        return (self._dtype,)
+
+    def describe_bound(self, document: int) -> str:
+        return f"{self._idx.url}: byte {_HEADER.size + 4 * self.count + 8 * (document + 1)}"
+
+    def count_tokens(self) -> int:
+        """Compare the arrays of the index (20 bytes a document) side by side, and the `.bin`."""
+        assert isinstance(self._idx, RangeFile)
+        # Handles of their own, so that each of the three arrays is read straight through.
+        with self._idx.opened_again() as pointers, self._idx.opened_again() as documents:
+            return self._check_index(pointers, documents)
+
+    def _check_index(self, pointers: RangeFile, documents: RangeFile) -> int:
+        """Check all arrays, and return the number of tokens."""
+        pointers_at = _HEADER.size + 4 * self.count
+        documents_at = pointers_at + 8 * self.count
+        tokens = 0
+        for first in range(0, self.count, BLOCK):
+            stop = min(first + BLOCK, self.count)
+            numbers = np.arange(first, stop, dtype=np.int64)
+            _check_array(documents, documents_at, "entry of the document index", first, numbers)
+            lengths = self._stored_lengths(first, stop)
+            ends = tokens + np.cumsum(lengths, dtype=np.int64)
+            starts = (ends - lengths) * self.unit
+            _check_array(pointers, pointers_at, "pointer of document", first, starts)
+            tokens = int(ends[-1])
+            # Before the next block, so that no sum outgrows 64 bits.
+            if tokens * self.unit > self.ids.size:
+                raise DataError(
+                    f"{self.ids.url}: has {self.ids.size} bytes; the first {stop} documents of "
+                    f"the index alone need {tokens * self.unit}"
+                )
+        last = np.array([self.count], dtype=np.int64)
+        _check_array(documents, documents_at, "entry of the document index", self.count, last)
+        return tokens
+
+    def _stored_lengths(self, start: int, stop: int) -> NDArray[np.int32]:
         at = _HEADER.size + 4 * start
-        lengths: NDArray[np.int32] = np.frombuffer(
-            self._idx.read(at, 4 * (stop - start)), dtype="<i4"
-        )
+        lengths: NDArray[np.int32] = np.frombuffer(self._idx.read(at, 4 * (stop - start)), "<i4")
         if lengths.size and lengths.min() < 0:
             bad = int(np.argmax(lengths < 0))
             raise DataError(
@@ -106,44 +125,6 @@ class MegatronReader(IdStreamReader):
                 f"{int(lengths[bad])}; expected 0 or more"
             )
         return lengths
-
-    def document(self, index: int) -> NDArray[np.uint32]:
-        """See `ShardReader.document`. Cost: two short reads of the index."""
-        length = int(self.lengths(index, index + 1)[0])
-        at = _HEADER.size + 4 * self.count + 8 * index
-        pointer = int.from_bytes(self._idx.read(at, 8), "little")
-        start = pointer // self.dtype.itemsize
-        return self.tokens(start, start + length)
-
-    def _check_index(self, pointers: RangeFile, documents: RangeFile) -> int:
-        """Compare the arrays of the index side by side, and the `.bin`; return the tokens."""
-        pointers_at = _HEADER.size + 4 * self.count
-        documents_at = pointers_at + 8 * self.count
-        width = self.dtype.itemsize
-        tokens = 0
-        for first in range(0, self.count, BLOCK):
-            stop = min(first + BLOCK, self.count)
-            numbers = np.arange(first, stop, dtype=np.int64)
-            _check_array(documents, documents_at, "entry of the document index", first, numbers)
-            lengths = self.lengths(first, stop)
-            ends = tokens + np.cumsum(lengths, dtype=np.int64)
-            starts = (ends - lengths) * width
-            _check_array(pointers, pointers_at, "pointer of document", first, starts)
-            tokens = int(ends[-1])
-            # Before the next block, so that no sum outgrows 64 bits.
-            if tokens * width > self.ids.size:
-                raise DataError(
-                    f"{self.ids.url}: has {self.ids.size} bytes; the first {stop} documents of "
-                    f"the index alone need {tokens * width}"
-                )
-        last = np.array([self.count], dtype=np.int64)
-        _check_array(documents, documents_at, "entry of the document index", self.count, last)
-        if max(tokens, 1) * width != self.ids.size:
-            raise DataError(
-                f"{self.ids.url}: has {self.ids.size} bytes; the {self.count} documents of the "
-                f"index have {tokens} tokens of {width} bytes, {tokens * width} bytes"
-            )
-        return tokens
 
 
 def _check_array(
@@ -188,22 +169,6 @@ def _read_header(idx: RangeFile | ShardFile) -> tuple[np.dtype[Any], int]:
     return _DTYPES[code], sequences
 
 
-def _access(shard: StoredShard) -> StreamAccess:
-    """Open a shard for reading at any position: two ranges of its index are read."""
-    idx = shard.file(_INDEX)
-    dtype, count = _read_header(idx)
-    check_documents(idx, count, shard)
-    pointers = idx.array(np.dtype("<i8"), count, _HEADER.size + 4 * count)
-    ids = shard.file(_IDS)
-    return StreamAccess(shard, ids, dtype, pointers, missing="last", unit=dtype.itemsize)
-
-
-FORMAT = ShardFormat(
-    name="megatron",
-    suffixes=MegatronWriter.suffixes,
-    writer=MegatronWriter,
-    reader=MegatronReader,
-    check=partial(IdStreamCheck, writer=MegatronWriter, width_at=WIDTH_AT),
-    access=_access,
-    megatron_pairs=True,
+FORMAT = stream_format(
+    "megatron", MegatronWriter, MegatronStream, width_at=WIDTH_AT, megatron_pairs=True
 )

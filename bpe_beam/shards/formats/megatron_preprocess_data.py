@@ -7,20 +7,18 @@ that takes the type from the tokenizer, as Megatron does with a file of sequence
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
 
-from bpe_beam.shards.formats import megatron
-from bpe_beam.shards.formats.id_stream import IdStreamCheck
+from bpe_beam.shards.formats.id_stream import stream_format
+from bpe_beam.shards.formats.megatron import WIDTH_AT, MegatronStream, MegatronWriter
 
 MIN_WIDE_VOCAB = 65_500
 """The smallest vocabulary whose ids are int32."""
 
 
-class PreprocessDataWriter(megatron.MegatronWriter):
+class PreprocessDataWriter(MegatronWriter):
     """A `ShardWriter`; see `MegatronWriter`."""
 
     @classmethod
@@ -30,9 +28,10 @@ class PreprocessDataWriter(megatron.MegatronWriter):
         return cls.dtypes[-1] if vocab_size >= MIN_WIDE_VOCAB else dtype
 
 
-FORMAT = replace(
-    megatron.FORMAT,
-    name="megatron_preprocess_data",
-    writer=PreprocessDataWriter,
-    check=partial(IdStreamCheck, writer=PreprocessDataWriter, width_at=megatron.WIDTH_AT),
+FORMAT = stream_format(
+    "megatron_preprocess_data",
+    PreprocessDataWriter,
+    MegatronStream,
+    width_at=WIDTH_AT,
+    megatron_pairs=True,
 )

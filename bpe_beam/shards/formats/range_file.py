@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ class RangeFile:
 
     def __init__(self, storage: Storage, url: str) -> None:
         self.url = redact(url)
+        self.opened_again = partial(RangeFile, storage, url)
         self.size = storage.size(url)
         self._file = storage.open(url)
 

@@ -14,7 +14,7 @@ from one_shard import NAME, STORAGE, pack
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.shards.formats.datatrove import FORMAT, DatatroveReader, DatatroveWriter
+from bpe_beam.shards.formats.datatrove import FORMAT, DatatroveStream, DatatroveWriter
 from bpe_beam.shards.formats.interface import ShardFiles
 
 pytestmark = pytest.mark.quick
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.quick
 IDS, INDEX, METADATA = (f"{NAME}{suffix}" for suffix in (".ds", ".ds.index", ".ds.metadata"))
 
 write = partial(one_shard.write, DatatroveWriter)
-read = partial(one_shard.read, DatatroveReader)
+read = partial(one_shard.read, DatatroveStream.open)
 
 
 @pytest.mark.parametrize(("vocab_size", "letter"), [(300, "H"), (65_536, "H"), (65_537, "I")])
@@ -95,7 +95,7 @@ def test_a_shard_on_a_store() -> None:
     with DatatroveWriter(STORAGE, folder, NAME, 300) as writer:
         writer.write_documents(*pack([[1, 2], [], [3]]))
     assert STORAGE.list_names(folder) == [IDS, INDEX, METADATA]
-    with DatatroveReader(STORAGE, folder, NAME) as reader:
+    with DatatroveStream.open(STORAGE, folder, NAME) as reader:
         assert [reader.document(index).tolist() for index in range(3)] == [[1, 2], [], [3]]
         assert reader.locate(2) == (2, 0)
 
@@ -121,8 +121,8 @@ def test_an_id_that_does_not_fit_is_refused(tmp_path: Path) -> None:
         (INDEX, struct.pack("<2Q", 2**63, 3), r"index: byte 0: document 0 ends at token -"),
         (INDEX, struct.pack("<2Q", 2, 4), r"\.ds\.metadata: byte 0: .* for the 4 tokens of the in"),
         (INDEX, b"", r"\.ds\.metadata: byte 0: .* for the 0 tokens of the index"),
-        (IDS, bytes(8), r"\.ds: has 8 bytes; the 2 documents of the index have 3 tokens of 2 byte"),
-        (METADATA, b"tokenizer.json|4\n3\n3.00 T", r"\.ds: has 6 bytes; .* 3 tokens of 4 bytes"),
+        (IDS, bytes(8), r"\.ds: has 8 bytes; the 2 documents of .*index have 3 tokens, of 2 byte"),
+        (METADATA, b"tokenizer.json|4\n3\n3.00 T", r"\.ds: has 6 bytes; .* 3 tokens, of 4 bytes"),
         (METADATA, b"gpt2|2\n3\n3.00 T", r"metadata: byte 0: the description is 'gpt2|2"),
         (METADATA, b"\xff" * 100_000, r"metadata: byte 0: the description is "),
     ],
@@ -145,7 +145,7 @@ def test_a_missing_file(tmp_path: Path, name: str) -> None:
 
 def test_an_index_that_changes_while_it_is_read(tmp_path: Path) -> None:
     write(tmp_path, [[1], [2, 3]])
-    with DatatroveReader(STORAGE, str(tmp_path), NAME) as reader:
+    with DatatroveStream.open(STORAGE, str(tmp_path), NAME) as reader:
         with (tmp_path / INDEX).open("r+b") as file:
             file.write(struct.pack("<2Q", 3, 1))
         with pytest.raises(DataError, match="document 1 ends at token 1; expected 3"):
@@ -156,7 +156,7 @@ def test_ids_of_another_width_are_named(tmp_path: Path) -> None:
     write(tmp_path, [[1, 2]], vocab_size=65_537)
     check = FORMAT.check(NAME, 300)
     check.add(".ds", (tmp_path / IDS).read_bytes())
-    with DatatroveReader(STORAGE, str(tmp_path), NAME) as reader:
+    with DatatroveStream.open(STORAGE, str(tmp_path), NAME) as reader:
         assert list(check.problems(reader)) == [
             f"{NAME}.ds.metadata: byte 0: ids are stored as uint32; expected uint16 for a "
             "vocabulary of 300"

@@ -16,7 +16,7 @@ from one_shard import NAME, STORAGE, pack
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.shards.formats.dolma import FORMAT, DolmaReader, DolmaWriter
+from bpe_beam.shards.formats.dolma import FORMAT, DolmaStream, DolmaWriter
 from bpe_beam.shards.formats.interface import ShardFiles
 
 pytestmark = pytest.mark.quick
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.quick
 IDS, ROWS = f"{NAME}.npy", f"{NAME}.csv.gz"
 
 write = partial(one_shard.write, DolmaWriter)
-read = partial(one_shard.read, DolmaReader)
+read = partial(one_shard.read, DolmaStream.open)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_more_documents_than_a_block(tmp_path: Path) -> None:
     ids = (np.arange(int(offsets[-1])) * 7 % 70_000).astype(np.uint32)
     with DolmaWriter(STORAGE, str(tmp_path), NAME, 70_000) as writer:
         writer.write_documents(ids, offsets)
-    with DolmaReader(STORAGE, str(tmp_path), NAME) as reader:
+    with DolmaStream.open(STORAGE, str(tmp_path), NAME) as reader:
         assert np.array_equal(reader.lengths(0, count), np.diff(offsets))
         assert np.array_equal(reader.tokens(0, ids.size), ids)
         for index in (0, 1, 262_143, 262_144, count - 1):
@@ -101,7 +101,7 @@ def test_a_shard_on_a_store() -> None:
     with DolmaWriter(STORAGE, folder, NAME, 300) as writer:
         writer.write_documents(*pack([[1, 2], [], [3]]))
     assert STORAGE.list_names(folder) == [ROWS, IDS]
-    with DolmaReader(STORAGE, folder, NAME) as reader:
+    with DolmaStream.open(STORAGE, folder, NAME) as reader:
         assert [reader.document(index).tolist() for index in range(3)] == [[1, 2], [], [3]]
 
 
@@ -173,7 +173,7 @@ def test_ids_of_another_width_are_named(tmp_path: Path) -> None:
     write(tmp_path, [[1, 2]], vocab_size=257)
     check = FORMAT.check(NAME, 256)
     check.add(".npy", (tmp_path / IDS).read_bytes())
-    with DolmaReader(STORAGE, str(tmp_path), NAME) as reader:
+    with DolmaStream.open(STORAGE, str(tmp_path), NAME) as reader:
         assert list(check.problems(reader)) == [
             f"{NAME}.npy: ids are stored as uint16; expected uint8 for a vocabulary of 256"
         ]

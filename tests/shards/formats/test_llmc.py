@@ -17,7 +17,7 @@ from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.formats import llmc
 from bpe_beam.shards.formats.interface import ShardFiles
-from bpe_beam.shards.formats.llmc import FORMAT, LlmcReader, LlmcWriter
+from bpe_beam.shards.formats.llmc import FORMAT, LlmcStream, LlmcWriter
 
 pytestmark = pytest.mark.quick
 
@@ -25,7 +25,7 @@ IDS, OFFSETS = f"{NAME}.bin", f"{NAME}.document_offsets.npy"
 HEADERS = {"H": (20240520, 1), "I": (20240801, 7)}
 
 write = partial(one_shard.write, LlmcWriter)
-read = partial(one_shard.read, LlmcReader)
+read = partial(one_shard.read, LlmcStream.open)
 
 
 def data_file(letter: str, ids: Sequence[int]) -> bytes:
@@ -60,7 +60,7 @@ def test_more_tokens_than_are_held_in_memory(tmp_path: Path) -> None:
             writer.write_documents(part, np.array([0, 5, part.size], np.int64))
     stored = np.fromfile(tmp_path / IDS, "<u4", offset=1024)
     assert np.array_equal(stored, ids)
-    with LlmcReader(STORAGE, str(tmp_path), NAME) as reader:
+    with LlmcStream.open(STORAGE, str(tmp_path), NAME) as reader:
         assert np.array_equal(reader.document(3), ids[500_005:1_000_000])
         assert np.array_equal(reader.tokens(0, ids.size), ids)
 
@@ -100,7 +100,7 @@ def test_every_byte_of_the_header_counts(tmp_path: Path) -> None:
         for value in {whole[at] ^ 0xFF, whole[at] ^ 0x01, whole[at] ^ 0x80}:
             path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
             with pytest.raises(DataError, match=NAME):
-                LlmcReader(STORAGE, str(tmp_path), NAME)
+                LlmcStream.open(STORAGE, str(tmp_path), NAME)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_broken_header_is_named(tmp_path: Path, entry: int, value: int, messag
     struct.pack_into("<i", data, 4 * entry, value)
     (tmp_path / IDS).write_bytes(data)
     with pytest.raises(DataError, match=message):
-        LlmcReader(STORAGE, str(tmp_path), NAME)
+        LlmcStream.open(STORAGE, str(tmp_path), NAME)
 
 
 @pytest.mark.parametrize("size", [0, 1_023, 1_024, 1_031, 1_033])
@@ -128,8 +128,8 @@ def test_a_bin_of_another_size(tmp_path: Path, size: int) -> None:
     write(tmp_path, [[1, 2, 258], [], [7]])
     path = tmp_path / IDS
     path.write_bytes((path.read_bytes() + b"\0")[:size])
-    with pytest.raises(DataError, match=rf"{NAME}\.bin: has {size} bytes; the header"):
-        LlmcReader(STORAGE, str(tmp_path), NAME)
+    with pytest.raises(DataError, match=rf"{NAME}\.bin: has {size} bytes; .*header"):
+        LlmcStream.open(STORAGE, str(tmp_path), NAME)
 
 
 def test_the_check_names_ids_and_widths(tmp_path: Path) -> None:

@@ -20,20 +20,14 @@ from one_shard import NAME, STORAGE, pack
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.formats.interface import ShardFiles
-from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
+from bpe_beam.shards.formats.megatron import MegatronStream, MegatronWriter
 from bpe_beam.shards.formats.spool import Spool
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
 
 write = partial(one_shard.write, MegatronWriter)
-read = partial(one_shard.read, MegatronReader)
-
-
-def index_without_tokens(documents: int) -> bytes:
-    header = b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, 8, documents, documents + 1)
-    numbers = struct.pack(f"<{documents + 1}q", *range(documents + 1))
-    return header + bytes(12 * documents) + numbers
+read = partial(one_shard.read, MegatronStream.open)
 
 
 def names(folder: Path) -> list[str]:
@@ -83,17 +77,6 @@ def test_without_tokens_nothing_is_written(tmp_path: Path, documents: list[list[
     assert names(tmp_path) == []
 
 
-@pytest.mark.parametrize("documents", [0, 3])
-def test_a_pair_without_tokens_of_an_earlier_version_is_read(
-    tmp_path: Path, documents: int
-) -> None:
-    (tmp_path / f"{NAME}.bin").write_bytes(b"\0\0")
-    (tmp_path / f"{NAME}.idx").write_bytes(index_without_tokens(documents))
-    with MegatronReader(STORAGE, str(tmp_path), NAME) as reader:
-        assert (len(reader), reader.token_count) == (documents, 0)
-        assert [reader.document(index).tolist() for index in range(documents)] == [[]] * documents
-
-
 def test_batches_do_not_show_in_the_bytes(tmp_path: Path) -> None:
     documents = [[n % 300] * (n % 5) for n in range(40)]
     (tmp_path / "one").mkdir()
@@ -118,7 +101,7 @@ def test_more_documents_and_tokens_than_a_block(tmp_path: Path) -> None:
     assert np.array_equal(np.frombuffer(body[: 4 * count], "<i4"), lengths)
     assert np.array_equal(np.frombuffer(body[4 * count : 12 * count], "<i8"), offsets[:-1] * 4)
     assert np.array_equal(np.frombuffer(body[12 * count :], "<i8"), np.arange(count + 1))
-    with MegatronReader(STORAGE, str(tmp_path), NAME) as reader:
+    with MegatronStream.open(STORAGE, str(tmp_path), NAME) as reader:
         assert np.array_equal(reader.tokens(0, reader.token_count), ids)
         assert np.array_equal(reader.lengths(0, count), lengths)
         for index in (0, 1, 262_143, 262_144, 262_145, count - 1):
@@ -134,13 +117,13 @@ def test_a_pair_on_a_store() -> None:
     with MegatronWriter(STORAGE, folder, NAME, 300) as writer:
         writer.write_documents(*pack([[1, 2], [], [3]]))
     assert STORAGE.list_names(folder) == [f"{NAME}.bin", f"{NAME}.idx"]
-    with MegatronReader(STORAGE, folder, NAME) as reader:
+    with MegatronStream.open(STORAGE, folder, NAME) as reader:
         assert [reader.document(index).tolist() for index in range(3)] == [[1, 2], [], [3]]
 
 
 def test_ranges_outside_the_shard(tmp_path: Path) -> None:
     write(tmp_path, [[1, 2]])
-    with MegatronReader(STORAGE, str(tmp_path), NAME) as reader:
+    with MegatronStream.open(STORAGE, str(tmp_path), NAME) as reader:
         for call in (
             lambda: reader.document(1),
             lambda: reader.document(-1),
@@ -164,7 +147,7 @@ def test_the_greatest_id_of_each_width(tmp_path: Path, vocab_size: int, dtype: s
     assert MegatronWriter.dtype_for(vocab_size) == np.dtype(dtype)
     write(tmp_path, [[0, vocab_size - 1]], vocab_size=vocab_size)
     assert read(tmp_path) == [[0, vocab_size - 1]]
-    with MegatronReader(STORAGE, str(tmp_path), NAME) as reader:
+    with MegatronStream.open(STORAGE, str(tmp_path), NAME) as reader:
         assert reader.dtype == np.dtype(dtype)
 
 
@@ -220,7 +203,7 @@ def test_the_longest_document() -> None:
         with MegatronWriter(STORAGE, folder, NAME, 10) as writer:
             writer.write_documents(ids, np.array([0, 2**31 - 1, 2**31], dtype=np.int64))
         assert writer.result().files[0].bytes == 2**32
-        with MegatronReader(STORAGE, folder, NAME) as reader:
+        with MegatronStream.open(STORAGE, folder, NAME) as reader:
             assert reader.lengths(0, 2).tolist() == [2**31 - 1, 1]
             assert reader.document(1).tolist() == [9]
 
@@ -238,7 +221,7 @@ def test_pointers_beyond_32_bits(tmp_path: Path) -> None:
         + struct.pack("<3q", 0, 4 * longest, 4 * longest + 4)
         + struct.pack("<4q", 0, 1, 2, 3)
     )
-    with MegatronReader(STORAGE, str(tmp_path), NAME) as reader:
+    with MegatronStream.open(STORAGE, str(tmp_path), NAME) as reader:
         assert reader.token_count == longest + 3
         assert reader.document(1).tolist() == [5]
         assert reader.document(2).tolist() == [6, 7]
@@ -420,7 +403,7 @@ def test_every_byte_of_the_index_counts(tmp_path: Path, vocab_size: int) -> None
             broken[place] = value
             path.write_bytes(broken)
             with pytest.raises(DataError, match=NAME):
-                MegatronReader(STORAGE, str(tmp_path), NAME)
+                MegatronStream.open(STORAGE, str(tmp_path), NAME)
 
 
 def test_every_length_of_the_index_but_the_right_one_is_refused(tmp_path: Path) -> None:
@@ -429,7 +412,7 @@ def test_every_length_of_the_index_but_the_right_one_is_refused(tmp_path: Path) 
     for broken in [idx[:size] for size in range(len(idx))] + [idx + b"\0", idx + idx]:
         path.write_bytes(broken)
         with pytest.raises(DataError, match=NAME):
-            MegatronReader(STORAGE, str(tmp_path), NAME)
+            MegatronStream.open(STORAGE, str(tmp_path), NAME)
 
 
 HUGE = 2**63 - 1
@@ -450,7 +433,7 @@ FIELDS = [
     ("negative length", 38, "i", -1, r"byte 38: document 1 has the length -1; expected 0"),
     ("length", 38, "i", 1, r"byte 62: the pointer of document 2 is 6; expected 8"),
     ("last length", 42, "i", 2, r"\.bin: has 8 bytes; .* need 10"),
-    ("last length, less", 42, "i", 0, r"\.bin: has 8 bytes; the 3 documents .* 3 tokens of 2"),
+    ("last length, less", 42, "i", 0, r"\.bin: has 8 bytes; the 3 documents .* 3 tokens, of 2"),
     ("absurd lengths", 34, "iii", (2**31 - 1,) * 3, r"byte 54: the pointer of document 1 is 6; e"),
     ("first pointer", 46, "q", 2, r"byte 46: the pointer of document 0 is 2; expected 0"),
     ("pointer", 54, "q", HUGE, rf"byte 54: the pointer of document 1 is {HUGE}; expected 6"),
@@ -473,7 +456,7 @@ def test_a_broken_field_is_named(
     struct.pack_into(f"<{layout}", idx, place, *(value if isinstance(value, tuple) else (value,)))
     (tmp_path / f"{NAME}.idx").write_bytes(idx)
     with pytest.raises(DataError, match=message):
-        MegatronReader(STORAGE, str(tmp_path), NAME)
+        MegatronStream.open(STORAGE, str(tmp_path), NAME)
 
 
 def test_an_index_of_holes_fails_at_its_first_block(tmp_path: Path) -> None:
@@ -484,7 +467,7 @@ def test_an_index_of_holes_fails_at_its_first_block(tmp_path: Path) -> None:
         file.truncate(34 + 12 * count + 8 * (count + 1))
     (tmp_path / f"{NAME}.bin").write_bytes(b"")
     with pytest.raises(DataError, match="entry of the document index 1 is 0; expected 1"):
-        MegatronReader(STORAGE, str(tmp_path), NAME)
+        MegatronStream.open(STORAGE, str(tmp_path), NAME)
 
 
 @pytest.mark.parametrize("change", [-8, -1, 1, 2])
@@ -493,7 +476,7 @@ def test_a_bin_of_another_size(tmp_path: Path, change: int) -> None:
     path = tmp_path / f"{NAME}.bin"
     path.write_bytes((path.read_bytes() + b"\0\0")[: 8 + change])
     with pytest.raises(DataError, match=rf"{NAME}\.bin: has {8 + change} bytes"):
-        MegatronReader(STORAGE, str(tmp_path), NAME)
+        MegatronStream.open(STORAGE, str(tmp_path), NAME)
 
 
 @pytest.mark.parametrize("suffix", [".bin", ".idx"])
@@ -501,12 +484,12 @@ def test_a_missing_file(tmp_path: Path, suffix: str) -> None:
     small_pair(tmp_path)
     (tmp_path / f"{NAME}{suffix}").unlink()
     with pytest.raises(DataError, match=rf"{NAME}\{suffix}"):
-        MegatronReader(STORAGE, str(tmp_path), NAME)
+        MegatronStream.open(STORAGE, str(tmp_path), NAME)
 
 
 def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
     write(tmp_path, [[1] * 200_000])
-    with MegatronReader(STORAGE, str(tmp_path), NAME) as reader:
+    with MegatronStream.open(STORAGE, str(tmp_path), NAME) as reader:
         (tmp_path / f"{NAME}.bin").write_bytes(b"\1\0" * 100_000)
         with pytest.raises(DataError, match=r"\.bin: ends at byte 200000; bytes up to 400000"):
             reader.document(0)
@@ -515,7 +498,7 @@ def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
 def test_a_negative_id(tmp_path: Path) -> None:
     small_pair(tmp_path, vocab_size=70_000)
     (tmp_path / f"{NAME}.bin").write_bytes(struct.pack("<4i", 1, 2, -3, 4))
-    with MegatronReader(STORAGE, str(tmp_path), NAME) as reader:
+    with MegatronStream.open(STORAGE, str(tmp_path), NAME) as reader:
         assert reader.document(2).tolist() == [4]
         with pytest.raises(DataError, match=r"\.bin: byte 8: the id is -3; expected 0 or more"):
             reader.document(0)

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
+from bpe_beam.shards.formats.megatron import MegatronStream, MegatronWriter
 from bpe_beam.shards.verify import compare_split
 from bpe_beam.storage import Storage
 
@@ -34,13 +34,13 @@ def batches(documents: Documents, size: int) -> list[tuple[np.ndarray, np.ndarra
     return [pack(documents[at : at + size]) for at in range(0, len(documents), size)]
 
 
-def write(folder: str, vocab_size: int, documents: Documents, size: int) -> MegatronReader:
+def write(folder: str, vocab_size: int, documents: Documents, size: int) -> MegatronStream:
     with MegatronWriter(STORAGE, folder, NAME, vocab_size) as writer:
         for ids, offsets in batches(documents, size):
             writer.write_documents(ids, offsets)
     result = writer.result()
     assert (result.documents, result.tokens) == (len(documents), sum(map(len, documents)))
-    return MegatronReader(STORAGE, folder, NAME)
+    return MegatronStream.open(STORAGE, folder, NAME)
 
 
 def with_a_token(documents: Documents) -> Documents:
