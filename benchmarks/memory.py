@@ -50,7 +50,8 @@ from bpe_beam.settings.tokenize import ArrangementSettings, TokenizeSettings
 from bpe_beam.shards.formats.megatron import MegatronStream, MegatronWriter
 from bpe_beam.storage import Storage
 from bpe_beam.training.learn import learn
-from bpe_beam.training.merges.words import Words, memory_needed, memory_of_tokens
+from bpe_beam.training.merges.trainer_memory import Size
+from bpe_beam.training.merges.words import Words, memory_needed
 from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.workers import count_split as counting
 from bpe_beam.workers.document_encoding import Encoding
@@ -249,7 +250,7 @@ def rounds_driver(folder: Path) -> Found:
         return made
 
     held = symbols.nbytes + offsets.nbytes + counts.nbytes
-    return Found(peak(work) + held, memory_of_tokens(len(symbols), segments))
+    return Found(peak(work) + held, Size(segments, len(symbols), len(symbols)).memory)
 
 
 def packed(words: int, length: int) -> tuple[memoryview, NDArray[np.int64], NDArray[np.int64]]:

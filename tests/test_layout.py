@@ -59,7 +59,6 @@ ELSEWHERE = {
     "tokenizer/spec.py": "tokenizer/files/test_tokenizer_json.py",
     "tokenizer/encoding/text_encoder.py": "tokenizer/test_tokenizer.py",
     "tokenizer/text_input.py": "tokenizer/test_tokenizer.py",
-    "training/merges/symbols.py": "training/test_learn.py",
     "training/merges/words.py": "training/merges/test_bpe.py",
     "transforms/document_chunks.py": "transforms/test_write_tokens.py",
     "transforms/document_fn.py": "transforms/test_elements.py",

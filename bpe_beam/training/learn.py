@@ -22,7 +22,7 @@ from bpe_beam.training.merges.native_trainer import (
     find_merges,
     make_learner,
 )
-from bpe_beam.training.merges.seen_symbols import find_symbols
+from bpe_beam.training.merges.symbols import find_symbols
 from bpe_beam.training.merges.trainer_memory import size_of
 from bpe_beam.training.merges.words import Words
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
@@ -33,17 +33,9 @@ _MANY_MERGES = 1_000
 # docs/algorithm.md.
 _MAXIMUM_UNJOINED = 1 / 3
 
-_BPE_TIME = (
-    (0.0, 0.15),
-    (0.001, 0.2),
-    (0.01, 0.3),
-    (0.03, 0.4),
-    (0.1, 0.5),
-    (0.4, 0.7),
-    (1.0, 0.95),
-)
-_LIKELIHOOD_TIME = ((0.0, 0.4), (0.1, 0.5), (1.0, 0.95))
-"""Shares of the merges, and the share of a training's time that is over when these are learned."""
+_BPE_TIME = (0.0, 0.001, 0.01, 0.03, 0.1, 0.4, 1.0), (0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 0.95)
+_LIKELIHOOD_TIME = (0.0, 0.1, 1.0), (0.4, 0.5, 0.95)
+"""Shares of the merges, and the shares of the time that are over when these are learned."""
 
 
 def share_of_time(recipe: Recipe, share_of_merges: float) -> float:
@@ -51,8 +43,7 @@ def share_of_time(recipe: Recipe, share_of_merges: float) -> float:
     if share_of_merges <= 0:
         return 0.0
     table = _BPE_TIME if isinstance(recipe, BpeRecipe) else _LIKELIHOOD_TIME
-    merges, time = zip(*table, strict=True)
-    return float(np.interp(share_of_merges, merges, time))
+    return float(np.interp(share_of_merges, *table))
 
 
 def learn(
@@ -108,12 +99,12 @@ def _learn_word_level(words: Words, recipe: WordLevelRecipe) -> TrainingResult:
     if len(words.counts) > room:
         rank = len(words.counts) - room
         minimum = max(minimum, int(np.partition(words.counts, rank)[rank]))
-    entries = []
-    for word in np.flatnonzero(words.counts >= minimum).tolist():
-        text = words.data[words.offsets[word] : words.offsets[word + 1]].tobytes()
-        entries.append((-int(words.counts[word]), text))
-    entries.sort()
-    taken = [text.decode() for _, text in entries if text.decode() not in ids]
+    entries = sorted(
+        (-int(words.counts[word]), words.word(word))
+        for word in np.flatnonzero(words.counts >= minimum).tolist()
+    )
+    texts = (text.decode() for _, text in entries)
+    taken = [text for text in texts if text not in ids]
     vocab = assign_ids(ids, taken[: recipe.vocab_size - len(ids)])
     totals = WordTotals(words.total, words.total_bytes, words.total, words.total)
     return TrainingResult(vocab, (), np.zeros(0, np.int64), totals=totals)

@@ -16,7 +16,7 @@ from bpe_beam.errors import DataError, UsageError, require_between
 from bpe_beam.tokenizer.components.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.components.pretokenizers import pretokenizer_from_name
 from bpe_beam.training.learn import learn
-from bpe_beam.training.merges.seen_symbols import ambiguous_tokens, refuse_spelled
+from bpe_beam.training.merges.symbols import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.merges.words import gather_words, memory_needed
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.training.tokenizer_parts import check_parts, tokenizer_of

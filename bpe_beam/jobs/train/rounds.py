@@ -39,7 +39,7 @@ from bpe_beam.training.merges.initial_vocabulary import (
 )
 from bpe_beam.training.merges.native_trainer import TrainingResult, Vocabulary, WordTotals
 from bpe_beam.training.merges.rounds import DIVISOR, batches_of, next_divisor
-from bpe_beam.training.merges.seen_symbols import SeenSymbols, ambiguous_tokens
+from bpe_beam.training.merges.symbols import SeenSymbols, ambiguous_tokens
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.workers.rounds import merge_steps
 from bpe_beam.workers.rounds.merge_steps import Applied

@@ -21,10 +21,10 @@ from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.components.models import BPE, MAX_ID, byte_token
 from bpe_beam.tokenizer.encoding.native_encoder import make_model
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.merges.seen_symbols import SeenSymbols
 from bpe_beam.training.merges.symbols import (
     KINDS,
     PLAIN,
+    SeenSymbols,
     Spelling,
     WordSymbols,
     chunks,
@@ -206,7 +206,11 @@ def begin_vocabulary(
     """Return the vocabulary before the first merge."""
     spelling = spelling_of(recipe)
     seen = seen or SeenSymbols(spelling, {})
-    alphabet = seen.alphabet(_required_characters(recipe), recipe.limit_alphabet)
+    required = set(recipe.initial_alphabet)  # even if they do not occur
+    if isinstance(recipe, BpeRecipe):
+        required.update(recipe.end_of_word_symbol)
+        required.update(byte_level.BYTE_TO_CHAR if recipe.all_bytes else ())
+    alphabet = seen.alphabet(required, recipe.limit_alphabet)
     if isinstance(recipe, BpeRecipe):
         base = {} if base_tokenizer is None else base_tokenizer.vocab
         fallback = recipe.byte_fallback and base_tokenizer is None
@@ -262,13 +266,3 @@ def _refuse_rounds(why: str, other_remedy: str = "") -> NoReturn:
         f"set {{merge_rounds}} to local, with as much {{driver_memory}} as the words take"
         f"{other_remedy}",
     )
-
-
-def _required_characters(recipe: MergingRecipe) -> set[str]:
-    """Return the characters that are in the vocabulary even if they do not occur."""
-    required = set(recipe.initial_alphabet)
-    if isinstance(recipe, BpeRecipe):
-        required.update(recipe.end_of_word_symbol)
-        if recipe.all_bytes:
-            required.update(byte_level.BYTE_TO_CHAR)
-    return required

@@ -34,8 +34,6 @@ class WordTotals:
     """Sums over all words that were learned from, each weighted by its count.
 
     Attributes:
-        words: Number of words.
-        bytes: Bytes of the words.
         symbols: Number of symbols before the first merge.
         tokens: Number of tokens after the last merge; None: not known.
     """
@@ -57,11 +55,9 @@ class TrainingResult:
 
     Attributes:
         vocab: Id by token, in the order of ids.
-        merges: Pairs of tokens, in the order learned, after the merges of a base tokenizer. Empty
-            for a word-level vocabulary.
+        merges: Pairs of tokens, in the order learned, after the merges of a base tokenizer.
         counts: int64: how often each newly learned pair occurred when it was merged.
         text_full: Whether training ended at `MAX_TEXT`.
-        totals: Sums over the words; None: not known.
     """
 
     vocab: Mapping[str, int]
@@ -76,10 +72,8 @@ class NewMerges:
     """Merges that follow the merges of a vocabulary.
 
     Attributes:
-        rows: The merges.
         counts: How often each pair occurred when it was merged.
-        at_end: False if more merges may follow. True if no other pair occurs often enough, or the
-            vocabulary or its text is full.
+        at_end: Whether no other pair occurs often enough, or the vocabulary or its text is full.
         text_full: Whether the best remaining pair would make the text of all merges too long.
         joined: How many fewer tokens the words have after the merges, each word weighted by its
             count; None: not known.
@@ -98,16 +92,13 @@ class Vocabulary:
 
     Attributes:
         start: The vocabulary before the first merge.
-        recipe: The settings.
         tokens: The bytes of each id; empty for an unused id and, in a byte-level vocabulary, for a
             token with characters outside that alphabet.
         widths: The number of characters that each id covers; empty without `max_token_length`, and
             where the number depends on the position in a word.
-        rows: The merges.
-        counts: How often each pair occurred when it was merged.
+        counts: How often each pair of `rows` occurred when it was merged.
         text_left: Bytes that further merges may use; see `MAX_TEXT`.
         text_full: Whether training ended because the best pair needs more than `text_left`.
-        totals: Sums over the words; None: not known.
     """
 
     start: InitialVocabulary
@@ -116,7 +107,7 @@ class Vocabulary:
     widths: list[int] = field(init=False)
     rows: list[Row] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
-    text_left: int = field(init=False)
+    text_left: int = MAX_TEXT
     text_full: bool = False
     totals: WordTotals | None = None
 
@@ -132,7 +123,6 @@ class Vocabulary:
         limited = self.recipe.max_token_length is not None
         widths = self.start.widths if limited else None
         self.widths = [] if widths is None else widths.tolist()
-        self.text_left = MAX_TEXT
         self._ids = {token: number for number, token in enumerate(self.tokens) if token}
         self._gaps = len(self.tokens) - len(self.start.ids)
 

@@ -9,7 +9,7 @@ WordPiece too, and `tests/helpers/reference_rounds.py` proves it and does it in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -40,12 +40,7 @@ Widths = npt.NDArray[np.uint32] | None
 
 
 class ShardPairs(NamedTuple):
-    """The figures of a shard of pairs.
-
-    Attributes:
-        floor: All pairs of at least this count are listed.
-        best_count: The highest count; 0 without pairs.
-    """
+    """A shard of pairs: all of at least the count `floor` are listed; `best_count` is 0 without."""
 
     floor: int
     best_count: int
@@ -62,8 +57,7 @@ class FrequentPairs(NamedTuple):
 def threshold(shards: Sequence[ShardPairs], divisor: int) -> int:
     """Return the threshold of a round: the minimum count of a frequent pair."""
     best = max((shard.best_count for shard in shards), default=0)
-    listed = max((shard.floor for shard in shards), default=1)
-    return max(1, listed, -(-best // divisor))
+    return max(1, *(shard.floor for shard in shards), -(-best // divisor))
 
 
 def next_divisor(divisor: int, segments: Size, room: Room) -> int:
@@ -192,7 +186,8 @@ def plain_batch(
         return pair[0] in taken_rights or pair[1] in taken_lefts
 
     taken = 0
-    for begin, end in _levels(counts):
+    changes = (np.flatnonzero(np.diff(counts)) + 1).tolist()
+    for begin, end in pairwise([0, *changes, len(counts)]):  # runs of equal counts
         cut_off = by_level and end == len(pairs) and not complete
         if taken and (cut_off or (by_level and any(map(conflicts, pairs[begin:end])))):
             break
@@ -214,9 +209,3 @@ def plain_batch(
             taken_rights.add(right)
             made.add(token)
     return taken
-
-
-def _levels(counts: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Yield where runs of equal counts begin and end."""
-    changes = (np.flatnonzero(np.diff(counts)) + 1).tolist()
-    return pairwise([0, *changes, len(counts)])

@@ -14,7 +14,7 @@ import numpy as np
 
 from bpe_beam import _native
 from bpe_beam.training.merges.symbols import WordSymbols, spelling_of
-from bpe_beam.training.merges.words import memory_of_tokens
+from bpe_beam.training.merges.words import BYTES_PER_WORD
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 
 MAX_POSITIONS = _native.MAX_POSITIONS
@@ -22,6 +22,9 @@ MAX_POSITIONS = _native.MAX_POSITIONS
 DRIVER_SHARE = 2
 """Segments may take the driver's memory over this; the rest is for Python, Beam, and the
 vocabulary."""
+
+BYTES_PER_TOKEN = 120
+"""Segments have tokens as symbols: fewer than the characters, and their pairs differ more."""
 
 _BYTES_PER_POSITION = 8
 
@@ -31,8 +34,8 @@ class Size(NamedTuple):
 
     Attributes:
         words: Number of words, or segments.
-        symbols: Number of their symbols.
-        width: Number of characters that these cover, if the trainer gets it; else as `symbols`.
+        width: Number of characters that the symbols cover, if the trainer gets it; else as
+            `symbols`.
     """
 
     words: int
@@ -47,8 +50,11 @@ class Size(NamedTuple):
     @property
     def memory(self) -> int:
         """An upper estimate of the bytes that a trainer takes, without the vocabulary."""
-        more = _BYTES_PER_POSITION * (self.width - self.symbols)
-        return memory_of_tokens(self.symbols, self.words) + more
+        return (
+            BYTES_PER_TOKEN * self.symbols
+            + BYTES_PER_WORD * self.words
+            + _BYTES_PER_POSITION * (self.width - self.symbols)
+        )
 
 
 def size_of(words: WordSymbols) -> Size:
@@ -60,12 +66,7 @@ def size_of(words: WordSymbols) -> Size:
 
 @dataclass(frozen=True)
 class Room:
-    """The limits of one trainer.
-
-    Attributes:
-        memory: Bytes.
-        positions: Number of positions in its array.
-    """
+    """The limits of one trainer: bytes of memory, and positions in its array."""
 
     memory: int
     positions: int
@@ -78,7 +79,10 @@ class Room:
 def too_many(
     recipe: Recipe, word_bytes: int, unique_words: int, *, continued: bool
 ) -> tuple[int, bool] | None:
-    """Return whether words may be too many for one trainer, by the figures of their counts."""
+    """Return the maximum of positions if words may need more, and whether they certainly do.
+
+    None if they fit, by the figures of their counts.
+    """
     if isinstance(recipe, WordLevelRecipe):
         return None
     spelling = spelling_of(recipe)

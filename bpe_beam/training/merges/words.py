@@ -25,9 +25,6 @@ BYTES_PER_SYMBOL = 60
 BYTES_PER_WORD = 60
 BYTES_PER_ENTRY = 750
 
-# The symbols of a merge round are tokens: fewer than the characters, and their pairs differ more.
-BYTES_PER_TOKEN = 120
-
 
 @dataclass(frozen=True)
 class Words:
@@ -42,6 +39,10 @@ class Words:
     data: npt.NDArray[np.uint8]
     offsets: npt.NDArray[np.int64]
     counts: npt.NDArray[np.int64]
+
+    def word(self, number: int) -> bytes:
+        """Return a word."""
+        return self.data[self.offsets[number] : self.offsets[number + 1]].tobytes()
 
     @property
     def total(self) -> int:
@@ -58,11 +59,6 @@ def memory_needed(word_bytes: int, unique_words: int, vocab_size: int = 0) -> in
     """Return an upper estimate of the bytes that learning from counted words takes."""
     words = BYTES_PER_SYMBOL * word_bytes + BYTES_PER_WORD * unique_words
     return words + BYTES_PER_ENTRY * min(vocab_size, word_bytes)
-
-
-def memory_of_tokens(tokens: int, words: int) -> int:
-    """Return an upper estimate of the bytes that learning from words of tokens takes."""
-    return BYTES_PER_TOKEN * tokens + BYTES_PER_WORD * words
 
 
 def gather_words(tables: Iterable[pa.Table | pa.RecordBatch], in_order_of_place: bool) -> Words:
@@ -94,7 +90,7 @@ def first_word_with(words: Words, data: bytes) -> bytes | None:
     while (match := pattern.search(words.data.data, start)) is not None:
         word = int(np.searchsorted(words.offsets, match.start(), side="right")) - 1
         if match.end() <= words.offsets[word + 1]:
-            return words.data[words.offsets[word] : words.offsets[word + 1]].tobytes()
+            return words.word(word)
         start = match.start() + 1
     return None
 

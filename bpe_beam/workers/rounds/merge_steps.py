@@ -38,7 +38,7 @@ from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.training.merges.initial_vocabulary import InitialVocabulary
-from bpe_beam.training.merges.seen_symbols import find_symbols, refuse_spelled
+from bpe_beam.training.merges.symbols import find_symbols, refuse_spelled
 from bpe_beam.training.merges.words import gather_words
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.workers.rounds.round_files import (

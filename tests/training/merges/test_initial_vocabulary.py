@@ -29,8 +29,7 @@ from bpe_beam.training.merges.native_trainer import (
     find_merges,
     make_learner,
 )
-from bpe_beam.training.merges.seen_symbols import SeenSymbols, find_symbols
-from bpe_beam.training.merges.symbols import WordSymbols
+from bpe_beam.training.merges.symbols import SeenSymbols, WordSymbols, find_symbols
 from bpe_beam.training.recipe import BpeRecipe, WordLevelRecipe, WordPieceRecipe
 from bpe_beam.training.tokenizer_parts import tokenizer_of
 

@@ -28,7 +28,7 @@ from bpe_beam.training.merges.rounds import (
     plain_batch,
     threshold,
 )
-from bpe_beam.training.merges.seen_symbols import find_symbols
+from bpe_beam.training.merges.symbols import find_symbols
 from bpe_beam.training.merges.words import Words
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.tokenizer_parts import tokenizer_of

@@ -9,7 +9,7 @@ import pytest
 from counted_words import words_of
 
 from bpe_beam.errors import DataError
-from bpe_beam.training.merges.seen_symbols import SeenSymbols, find_symbols
+from bpe_beam.training.merges.symbols import SeenSymbols, find_symbols
 from bpe_beam.training.recipe import BpeRecipe
 
 pytestmark = pytest.mark.quick
