@@ -18,7 +18,7 @@ from bpe_beam.errors import require
 from bpe_beam.progress import MODES as PROGRESS_MODES
 from bpe_beam.settings import parsing
 from bpe_beam.settings.dataflow import is_dataflow, require_no_secrets
-from bpe_beam.settings.field import MAIN, Option, Settings, option
+from bpe_beam.settings.field import MAIN, MAX_INT64, Option, Settings, option
 from bpe_beam.settings.parsing import BadValueError
 from bpe_beam.shards.formats import TRAINER_COLUMNS
 from bpe_beam.tokenizer.components.normalizers import NORMALIZERS, normalizer_from_name
@@ -416,6 +416,34 @@ def columns_option(default: Any, help: str, **more: Any) -> Any:
         help=help,
         choices=TRAINER_COLUMNS,
         parse=parsing.parse_columns,
+        **more,
+    )
+
+
+def counts_folder_option() -> Any:
+    """Return the argument `FOLDER`."""
+    return option(flag="folder", metavar="DIR", help="Folder that count wrote.")
+
+
+def chosen_sources_option(what: str, **more: Any) -> Any:
+    """Return the option `--source`; its names are sorted, each once."""
+    return option(
+        None,
+        flag="--source",
+        metavar="NAME",
+        kind="repeat",
+        help=f"Source to {what} (default: all). Repeat for more.",
+        parse=lambda texts: tuple(sorted(set(texts))),
+        **more,
+    )
+
+
+def min_count_option(what: str, **more: Any) -> Any:
+    """Return the option `--min-count`."""
+    return option(
+        1,
+        help=f"{what} words whose total count over the chosen sources is below N.",
+        between=(1, MAX_INT64),
         **more,
     )
 

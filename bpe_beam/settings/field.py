@@ -29,7 +29,6 @@ class Option(msgspec.Struct, frozen=True):
     """One option of a job.
 
     Attributes:
-        help: Its effect, in sentences.
         metavar: The name of the value in the help; empty for a switch.
         kind: The form of the value.
             `one`: one value.
@@ -52,10 +51,7 @@ class Option(msgspec.Struct, frozen=True):
             "always", only "if set", or "" for never.
         models: The models of `train` with the option; empty: all.
         base_decides: Whether a base tokenizer, if training continues one, decides the value.
-        name: The name of the field.
         flag: The flag as typed, such as `--vocab-size`, or the name of a positional argument.
-        required: Whether it has no default.
-        default: The default.
     """
 
     help: str
@@ -144,8 +140,7 @@ class Part(msgspec.Struct, frozen=True):
     """A field of settings whose value is other settings.
 
     Attributes:
-        settings: The class of the other settings.
-        optional: Whether they may be None.
+        optional: Whether the value may be None.
         only: The names of the options that the job has; empty: all of them.
         without: The names of the options that the job does not have.
         helps: Help texts that replace the help of options, by name.

@@ -125,7 +125,7 @@ def loss_warnings(losses: Sequence[FileLoss], stored_bytes: int) -> list[str]:
     if not losses:
         return []
     lost = lost_in_words(losses, stored_bytes)
-    return [f"{lost}; documents that came of them before the damage showed are kept"]
+    return [f"{lost}; documents that were read before the damage are kept"]
 
 
 def source_figures(

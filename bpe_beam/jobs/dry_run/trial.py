@@ -39,7 +39,7 @@ _SPLITS = 8
 
 
 class _TrialStage(Stage):
-    """A stage that tells its progress how much its tasks have done."""
+    """A stage that reports to its progress how much its tasks have done."""
 
     progress: TrialProgress
 

@@ -74,12 +74,12 @@ class Trainer:
             have = "have" if beyond[1] else "may have"
             where = (
                 f"{manifest.unique_words:,} unique words of {manifest.word_bytes:,} bytes {have} "
-                f"more than the {beyond[0]:,} symbols and words that one learner holds"
+                f"more than the {beyond[0]:,} symbols and words that one trainer can process"
             )
         refusal = self._refusal()
         impossible = not within or (beyond is not None and beyond[1])
         fits = within and beyond is None
-        # Where rounds are refused, words that may fit are tried; the learner counts them first.
+        # If rounds are refused, words that may fit are tried; the trainer counts symbols first.
         distributed = wanted == "distributed" or (
             wanted == "auto" and not fits and (impossible or refusal is None)
         )
@@ -113,7 +113,7 @@ class Trainer:
         recipe, counts, base = self.plan.recipe, self._counts, self.plan.base_tokenizer
         in_order = self.plan.settings.tie_break == "first_seen"
         words = gather_words(counts.words(self.plan.storage), in_order)
-        # What counting and reading have freed: training needs the most.
+        # Memory that counting and reading have freed: training needs more than any other step.
         release_unused_memory()
         refuse_spelled(words, ambiguous_tokens(recipe, base))
         maximum = max(0, recipe.vocab_size - self.plan.minimum_entries)
@@ -121,7 +121,7 @@ class Trainer:
             stage.share_of_time = lambda now: share_of_time(recipe, now.done / max(1, maximum))
             learned = learn(words, recipe, stage.advance, base_tokenizer=base)
             if len(learned.vocab) >= recipe.vocab_size:
-                # The alphabet, which only the words tell, took the rest of the entries.
+                # The alphabet, which depends on the words, took the rest of the entries.
                 stage.total = stage.snapshot().done
             return learned
 

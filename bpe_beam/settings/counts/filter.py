@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bpe_beam.errors import require
-from bpe_beam.settings.common import WRITING, RunSettings, output_option
-from bpe_beam.settings.counts.shared import folder_option, min_count_option, sources_option
+from bpe_beam.settings import common
+from bpe_beam.settings.common import WRITING, RunSettings
 from bpe_beam.settings.field import Settings, part
 
 
@@ -14,10 +14,10 @@ from bpe_beam.settings.field import Settings, part
 class FilterCountsSettings(Settings):
     """Settings of `counts filter`: a counts folder to a smaller one."""
 
-    folder: str = folder_option()
-    output: str = output_option("new counts")
-    min_count: int = min_count_option("Drop", identity="always")
-    sources: tuple[str, ...] | None = sources_option("keep", identity="always")
+    folder: str = common.counts_folder_option()
+    output: str = common.output_option("new counts")
+    min_count: int = common.min_count_option("Drop", identity="always")
+    sources: tuple[str, ...] | None = common.chosen_sources_option("keep", identity="always")
     run: RunSettings = part(RunSettings, RunSettings(), only=WRITING)
 
     def check(self) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bpe_beam.settings import common
 from bpe_beam.settings.common import MESSAGES, RunSettings
-from bpe_beam.settings.counts.shared import folder_option, min_count_option, sources_option
 from bpe_beam.settings.field import Settings, option, part
 
 MAX_TOP = 1_000_000
@@ -15,8 +15,8 @@ MAX_TOP = 1_000_000
 class ShowCountsSettings(Settings):
     """Settings of `counts show`: the most frequent words of a counts folder."""
 
-    folder: str = folder_option()
+    folder: str = common.counts_folder_option()
     top: int = option(20, help="Number of words to print.", between=(1, MAX_TOP))
-    sources: tuple[str, ...] | None = sources_option("count")
-    min_count: int = min_count_option("Skip")
+    sources: tuple[str, ...] | None = common.chosen_sources_option("count")
+    min_count: int = common.min_count_option("Skip")
     run: RunSettings = part(RunSettings, RunSettings(), only=MESSAGES)

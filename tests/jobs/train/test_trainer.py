@@ -55,7 +55,7 @@ def test_words_beyond_one_learner_are_learned_in_rounds() -> None:
 
 
 def test_what_cannot_be_held_is_refused_with_the_way_out() -> None:
-    with pytest.raises(UsageError, match=r"holds; give merge_rounds distributed$"):
+    with pytest.raises(UsageError, match=r"process; give merge_rounds distributed$"):
         decided(BYTES, "local")
     # Of characters there may be few enough: the learner counts them.
     assert decided(CHARACTERS, "local")["merge_rounds"] == "local"
@@ -66,7 +66,7 @@ def test_what_cannot_be_held_is_refused_with_the_way_out() -> None:
         match=r"cannot be distributed: .*than the .*; set merge_rounds to",
     ):
         decided(first_seen, "auto")
-    with pytest.raises(UsageError, match=r"holds; give fewer words$"):
+    with pytest.raises(UsageError, match=r"process; give fewer words$"):
         decided(first_seen, "local")
 
 
