@@ -449,7 +449,8 @@ def test_killed_while_another_arrangement_takes_over(ground: Ground, tmp_path: P
     out = tmp_path / "out"
 
     def has_a_shard() -> bool:
-        names = ("work/shard-*.json", "work/run-*/work/shard-*.json")
+        folders, kinds = ("work", "work/run-*/work"), ("shard", "train", "validation")
+        names = [f"{folder}/{kind}-*.json" for folder in folders for kind in kinds]
         return any(any(out.glob(name)) for name in names) or has_ended()
 
     def kill(extra: tuple[object, ...], kind: str, beyond: Callable[[], bool]) -> None:
