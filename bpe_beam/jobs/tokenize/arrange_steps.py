@@ -47,8 +47,6 @@ from bpe_beam.workers.arrange.task import (
     RANKS,
     STAGE,
     ArrangeTask,
-    BlockFile,
-    BlockFileStats,
     DocumentsShard,
     MeasureStats,
     NewShard,
@@ -239,10 +237,10 @@ class ArrangeSteps:
         if not remaining:
             return len(new)
         elements = self._shards_to_scatter(self._remaining(scatter_tasks))
-        known = []
-        for receipt in filter(None, map(folder.receipt, scatter_tasks)):
-            table_at = receipt.read_stats(BlockFileStats).table_at
-            known.append(_json(BlockFile(folder.path(receipt.files[0].name), table_at)))
+        known = [
+            folder.path(receipt.files[0].name)
+            for receipt in filter(None, map(folder.receipt, scatter_tasks))
+        ]
 
         def steps(task: ArrangeTask) -> Steps:
             task = replace(task, parts=plans)

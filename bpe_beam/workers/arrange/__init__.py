@@ -4,7 +4,7 @@
    part (training, validation).
 2. The driver adds the measures up, so that each worker knows the sums before its shard.
 3. `scatter.py`: a worker divides the documents of its shard into slices and writes them to one
-   file, in a block for each new shard; see `block_file.py`.
+   file, in a block for each new shard.
 4. `new_shard.py`: a worker reads the blocks of one new shard from all these files, and writes it.
 
 Only names of files travel. A worker has the slices of one new shard in memory, once, or

@@ -13,7 +13,7 @@ from bpe_beam import json_structs
 from bpe_beam.corpus.batches import integers
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import WORK
-from bpe_beam.shards.document_batches import DocumentBatch, document_batches
+from bpe_beam.shards.document_batches import DocumentBatch, bounds_of, document_batches
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.table_schema import ID_HASH, TEXT_BYTES, TEXT_HASH
 from bpe_beam.shards.packing import slices_of
@@ -51,7 +51,7 @@ def divided(task: ArrangeTask, batch: DocumentBatch) -> list[DocumentBatch]:
     return [
         DocumentBatch(
             batch.ids[np.repeat(chosen, lengths)],
-            np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths[chosen]))),
+            bounds_of(lengths[chosen]),
             batch.labels.filter(pa.array(chosen)),
         )
         for chosen in (~validation, validation)

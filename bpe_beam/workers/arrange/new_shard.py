@@ -12,18 +12,17 @@ from msgspec.structs import replace
 from bpe_beam import json_structs, progress
 from bpe_beam.errors import DataError
 from bpe_beam.folders.receipts import WORK
-from bpe_beam.shards.document_batches import groups_of_documents
+from bpe_beam.shards.document_batches import bounds_of, groups_of_documents
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import ShardWriter
 from bpe_beam.shards.formats.table_schema import SEQUENCE_LENGTHS
-from bpe_beam.workers.arrange.block_file import ids_of, one_batch, read_block
+from bpe_beam.workers.arrange.scatter import ids_of, one_batch, read_block
 from bpe_beam.workers.arrange.task import (
     BLOCK_TOKENS,
     LABELS,
     LOST,
     STAGE,
     ArrangeTask,
-    BlockFile,
     NewShard,
     NewShardStats,
 )
@@ -43,7 +42,7 @@ def write_new_shard(
     part = task.parts[new.part]
     number = new.shard + sum(each.shards for each in task.parts[: new.part])
     name = part.task(new.shard)
-    files = [json_structs.decode(each, BlockFile) for each in (*known, *scattered)]
+    files = [*known, *scattered]
     check_block_files(files, task.shards)
     table = read_block(task, files, number)
     new_rows = NewRows(table, task.id_type.itemsize, *part.bounds(new.shard))
@@ -61,10 +60,10 @@ def write_new_shard(
     )
 
 
-def check_block_files(files: Sequence[BlockFile], shards: int) -> None:
+def check_block_files(urls: Sequence[str], shards: int) -> None:
     """Check that each shard has one block file; a missing last slice is not noticed later."""
-    names = {each.url.rpartition("/")[2] for each in files}
-    if not len(files) == len(names) == shards:
+    names = {url.rpartition("/")[2] for url in urls}
+    if not len(urls) == len(names) == shards:
         raise DataError(LOST)
 
 
@@ -82,7 +81,7 @@ class NewRows:
         positions, offsets = positions[self._order] - first, offsets[self._order]
         self._slice_lengths = lengths[self._order]
         self._begins = np.searchsorted(positions, np.arange(stop - first + 1))
-        ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(self._slice_lengths)))
+        ends = bounds_of(self._slice_lengths)
         self.bounds = ends[self._begins]
         # A slice begins where the slice before it ends, and the first one at 0.
         whole = self._begins[0] == 0 and self._begins[-1] == positions.size

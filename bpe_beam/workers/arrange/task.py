@@ -62,13 +62,6 @@ class MeasureStats(Struct, frozen=True):
     texts: tuple[PartTexts, ...]
 
 
-class BlockFileStats(Struct, frozen=True):
-    """The stats in the receipt of a block file, whose table begins at byte `table_at`."""
-
-    made_of: str
-    table_at: Count
-
-
 class NewShardStats(Struct, frozen=True):
     """The stats in the receipt of a new shard; its tokens include padding tokens."""
 
@@ -76,13 +69,6 @@ class NewShardStats(Struct, frozen=True):
     rows: Count
     tokens: Count
     padding: Count
-
-
-class BlockFile(Struct, frozen=True):
-    """The file with the slices of a shard: its URL, and the position of its table."""
-
-    url: str
-    table_at: int
 
 
 @dataclass(frozen=True)
@@ -168,6 +154,11 @@ class ArrangeTask:
     encoding: Encoding
     by_source: bool
     parts: tuple[PartPlan, ...] = ()
+
+    @property
+    def new_shards(self) -> int:
+        """The number of new shards, of all parts."""
+        return sum(part.shards for part in self.parts)
 
     @property
     def counts_overlap(self) -> bool:

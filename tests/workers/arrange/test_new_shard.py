@@ -7,11 +7,10 @@ import pytest
 
 from bpe_beam.errors import DataError
 from bpe_beam.workers.arrange.new_shard import NewRows, check_block_files
-from bpe_beam.workers.arrange.task import BlockFile
 
 
 def test_each_shard_has_one_block_file() -> None:
-    files = [BlockFile(f"out/run-{i}/scatter-{i}.bin", 2) for i in range(3)]
+    files = [f"out/run-{i}/scatter-{i}.bin" for i in range(3)]
     check_block_files(files, 3)
     for wrong in (files[:2], [*files, files[0]], [*files[:2], files[0]], []):
         with pytest.raises(DataError, match="a slice of a document is missing or doubled"):
