@@ -141,8 +141,12 @@ class EvaluateSettings(Settings):
     @property
     def chosen_format(self) -> str:
         """The format of the report: without an output, text for people and JSON for programs."""
-        for_people = self.output is None and sys.stdout is not None and sys.stdout.isatty()
-        return self.format or _ENDINGS.get(self.ending, "text" if for_people else "json")
+        return self.format or _ENDINGS.get(self.ending, "text" if self.on_terminal else "json")
+
+    @property
+    def on_terminal(self) -> bool:
+        """Whether the report is written to a terminal."""
+        return self.output is None and sys.stdout is not None and sys.stdout.isatty()
 
     def check(self) -> None:
         """Refuse settings that exclude one another, and an output of another format."""
