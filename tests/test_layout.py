@@ -54,7 +54,6 @@ ELSEWHERE = {
     "tokenizer/files/json_node.py": "tokenizer/files/test_tokenizer_json.py",
     "tokenizer/components/models.py": "tokenizer/files/test_tokenizer_json.py",
     "tokenizer/encoding/native_encoder.py": "tokenizer/test_tokenizer.py",
-    "tokenizer/files/published_settings.py": "tokenizer/files/test_published_folder.py",
     "tokenizer/text_codec.py": "tokenizer/test_tokenizer.py",
     "tokenizer/spec.py": "tokenizer/files/test_tokenizer_json.py",
     "tokenizer/encoding/text_encoder.py": "tokenizer/test_tokenizer.py",
