@@ -49,10 +49,7 @@ def deadline_of(size: int) -> _native.TextDeadline:
 
 
 def seconds_left(size: int) -> float:
-    """Return the CPU seconds that a search through `size` bytes may take.
-
-    They are what the thread's text has left, if it has a deadline.
-    """
+    """Return the CPU seconds for a search through `size` bytes: what the thread's text has left."""
     from bpe_beam import _native
 
     left = _native.seconds_left()
@@ -64,9 +61,6 @@ def search_within(seconds: float, search: Callable[[float], T]) -> T:
 
     The timeout of `regex` counts the CPU time of the whole process, so that it comes early where
     other threads work. Such a search runs again, with twice the timeout.
-
-    Returns:
-        What the search returns.
     """
     timeout = seconds
     while True:

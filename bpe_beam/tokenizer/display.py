@@ -21,12 +21,11 @@ from bpe_beam.tokenizer.components.postprocessors import TemplatePiece
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
 _LONG_TEXT = 100  # characters
-_CHARSMAP = "precompiled_charsmap"  # in base64
 
 
 def text_of(token: str, in_bytes: bool) -> str | bytes:
     """Return the text of a token; its bytes, if they are not whole characters of UTF-8."""
-    if not in_bytes or not byte_level.CHAR_TO_BYTE.keys() >= set(token):
+    if not in_bytes or not byte_level.is_byte_level(token):
         return token
     data = byte_level.to_bytes(token)
     try:
@@ -36,10 +35,7 @@ def text_of(token: str, in_bytes: bool) -> str | bytes:
 
 
 def describe(component: Component | None) -> str:
-    """Return a normalizer, pre-tokenizer, post-processor or decoder in words.
-
-    The settings follow the name; the steps of a sequence are joined by "then".
-    """
+    """Return a normalizer, pre-tokenizer, post-processor or decoder, and its settings, in words."""
     if component is None:
         return "none"
     values = asdict(component)
@@ -47,8 +43,8 @@ def describe(component: Component | None) -> str:
         (steps,) = values.values()
         return " then ".join(map(describe, steps)) or "nothing"
     words = {name: _value(value) for name, value in values.items()}
-    if charsmap := values.get(_CHARSMAP):
-        words[_CHARSMAP] = f"of {len(b64decode(charsmap)):,} bytes"
+    if charsmap := values.get("precompiled_charsmap"):
+        words["precompiled_charsmap"] = f"of {len(b64decode(charsmap)):,} bytes"
     settings = ", ".join(map(" ".join, words.items()))
     return f"{component.json_type} ({settings})" if settings else component.json_type
 
@@ -62,16 +58,14 @@ def model_in_words(spec: TokenizerSpec) -> str:
         if field.name not in ("vocab", "merges", "pieces")
         and getattr(model, field.name) != field.default
     ]
-    kind = "byte-level BPE" if spec.model_reads_bytes else model.json_type
-    return " ".join([kind, *settings])
+    return " ".join([spec.model_kind, *settings])
 
 
 def as_html(spec: TokenizerSpec, vocab_size: int, fingerprint: str) -> str:
     """Return a tokenizer as an HTML table, for notebooks."""
     special = [token.content for token in spec.added_tokens if token.special]
-    kind = "byte-level BPE" if spec.model_reads_bytes else spec.model.json_type
     rows = {
-        "model": kind,
+        "model": spec.model_kind,
         "vocabulary": f"{vocab_size:,} tokens",
         "special tokens": f"{len(special):,}: {list_few(special, 8)}" if special else "none",
         "normalizer": describe(spec.normalizer),

@@ -8,19 +8,10 @@ from msgspec import Struct, field
 
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import shortened
-from bpe_beam.tokenizer.components import byte_level
+from bpe_beam.tokenizer.components import byte_level, models
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
 from bpe_beam.tokenizer.components.component import Count
 from bpe_beam.tokenizer.components.decoders import ByteLevelDecoder, Decoder
-from bpe_beam.tokenizer.components.models import (
-    BPE,
-    MAX_TOKEN_CHARS,
-    ErrorLocation,
-    Model,
-    check_id,
-    check_total_characters,
-    tokens_by_id,
-)
 from bpe_beam.tokenizer.components.normalizers import Normalizer
 from bpe_beam.tokenizer.components.postprocessors import PostProcessor
 from bpe_beam.tokenizer.components.pretokenizers import (
@@ -70,7 +61,7 @@ class TokenizerSpec(Struct, frozen=True):
         folder_warning: What to tell users of the files next to the tokenizer's; None: nothing.
     """
 
-    model: Model
+    model: models.Model
     added_tokens: tuple[AddedToken, ...] = ()
     normalizer: Normalizer | None = None
     pre_tokenizer: PreTokenizer | None = None
@@ -93,10 +84,15 @@ class TokenizerSpec(Struct, frozen=True):
         )
 
     @property
+    def model_kind(self) -> str:
+        """The kind of the model, in words."""
+        return "byte-level BPE" if self.model_reads_bytes else self.model.json_type
+
+    @property
     def model_reads_bytes(self) -> bool:
         """Whether the model encodes bytes: BPE after a byte-level pre-tokenizer."""
         model = self.model
-        if not isinstance(model, BPE) or not ends_in_bytes(self.pre_tokenizer):
+        if not isinstance(model, models.BPE) or not ends_in_bytes(self.pre_tokenizer):
             return False
         if model.continuing_subword_prefix or model.end_of_word_suffix:
             return False
@@ -104,14 +100,14 @@ class TokenizerSpec(Struct, frozen=True):
         decided = model.unk_token is None and not model.byte_fallback
         return decided or model.vocab.keys() >= byte_level.CHAR_TO_BYTE.keys()
 
-    def check(self, location: ErrorLocation) -> None:
+    def check(self, location: models.ErrorLocation) -> None:
         """Check the components, and that they fit each other."""
         self.model.check(location)
         for number, token in enumerate(self.added_tokens):
-            check_id(token.id, location.added(number))
+            models.check_id(token.id, location.added(number))
         before, after = self.post_processor.frame() if self.post_processor else ([], [])
         ids = [*(token.id for token in self.added_tokens), *(i for _, i in (*before, *after))]
-        tokens = tokens_by_id(self.model.vocab, ids)
+        tokens = models.tokens_by_id(self.model.vocab, ids)
         self._check_added_tokens(tokens, location)
         for inserted, token_id in (*before, *after):
             if token_id not in tokens:
@@ -119,21 +115,21 @@ class TokenizerSpec(Struct, frozen=True):
                     f"post_processor: it inserts {shortened(inserted)} with the id {token_id}, "
                     "which no token has"
                 )
-        if self.model_reads_bytes and isinstance(self.model, BPE):
+        if self.model_reads_bytes and isinstance(self.model, models.BPE):
             self._check_meanings(self.model, location)
 
-    def _check_added_tokens(self, tokens: dict[int, str], location: ErrorLocation) -> None:
+    def _check_added_tokens(self, tokens: dict[int, str], location: models.ErrorLocation) -> None:
         """Check the added tokens, and add them to `tokens`, the model's tokens by id."""
-        check_total_characters("added_tokens", (one.content for one in self.added_tokens))
+        models.check_total_characters("added_tokens", (one.content for one in self.added_tokens))
         contents: set[str] = set()
         for number, token in enumerate(self.added_tokens):
             name = location.added(number)
             if not token.content:
                 raise UsageError(f"{name}: an empty token")
-            if len(token.content) > MAX_TOKEN_CHARS:
+            if len(token.content) > models.MAX_TOKEN_CHARS:
                 raise UsageError(
-                    f"{name}: a token must have at most {MAX_TOKEN_CHARS:,} characters, got "
-                    f"{len(token.content):,}"
+                    f"{name}: a token must have at most {models.MAX_TOKEN_CHARS:,} characters, "
+                    f"got {len(token.content):,}"
                 )
             if token.content in contents:
                 raise UsageError(f"{name}: the token {shortened(token.content)} is already listed")
@@ -151,22 +147,18 @@ class TokenizerSpec(Struct, frozen=True):
                     "the model's vocabulary"
                 )
 
-    def _check_meanings(self, model: BPE, location: ErrorLocation) -> None:
+    def _check_meanings(self, model: models.BPE, location: models.ErrorLocation) -> None:
         """Refuse an added token whose text the model makes from other bytes.
 
         `é` as a special token and `é` as the symbol of byte 0xE9 would be one entry: one id with
         two meanings, so that decoding could not restore the text.
         """
-        doubtful = {
-            token.content: number
-            for number, token in enumerate(self.added_tokens)
-            if byte_level.is_ambiguous(token.content)
-        }
-        if not doubtful:
-            return
-        made = {left + right for left, right in model.merges}
-        for content, number in doubtful.items():
-            if content in made or (len(content) == 1 and content in model.vocab):
+        contents = [token.content for token in self.added_tokens]
+        doubtful = any(map(byte_level.is_ambiguous, contents))
+        made = {left + right for left, right in model.merges} if doubtful else set()
+        for number, content in enumerate(contents):
+            is_made = content in made or (len(content) == 1 and content in model.vocab)
+            if is_made and byte_level.is_ambiguous(content):
                 raise UsageError(
                     f"{location.added(number)}: {shortened(content)} is also how the model writes "
                     f"the bytes {byte_level.to_bytes(content)[:20]!r}; give the added token "
@@ -175,7 +167,7 @@ class TokenizerSpec(Struct, frozen=True):
 
 
 def byte_level_spec(
-    model: BPE, added_tokens: tuple[AddedToken, ...], location: ErrorLocation
+    model: models.BPE, added_tokens: tuple[AddedToken, ...], location: models.ErrorLocation
 ) -> TokenizerSpec:
     """Return a tokenizer with this model and the other components of GPT-2's."""
     spec = TokenizerSpec(

@@ -197,9 +197,8 @@ class TextCodec:
         return self.vocab_size
 
     def __repr__(self) -> str:
-        kind = "byte-level BPE" if self._spec.model_reads_bytes else self._spec.model.json_type
         return (
-            f"<Tokenizer: {kind}, {self.vocab_size} tokens, "
+            f"<Tokenizer: {self._spec.model_kind}, {self.vocab_size} tokens, "
             f"{len(self._added.specials)} special, fingerprint {self.fingerprint[:12]}>"
         )
 

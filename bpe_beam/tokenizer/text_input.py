@@ -57,12 +57,7 @@ def count_characters(data: bytes) -> int:
 def in_characters(
     data: bytes, begins: npt.NDArray[np.uint64], ends: npt.NDArray[np.uint64]
 ) -> list[tuple[int, int]]:
-    """Return offsets (start, end) in characters from offsets in bytes.
-
-    Args:
-        begins: uint64[n], the start of each; at the first byte of a character.
-        ends: uint64[n], the end of each; at the first byte of a character, or the end of the text.
-    """
+    """Return offsets (start, end) in characters from offsets in bytes, where characters begin."""
     import numpy as np
 
     # The number of characters that begin before each byte.
@@ -111,10 +106,9 @@ def portions(chunks: Iterable[str], size: int) -> Iterator[bytes]:
 def to_batch(
     texts: Sequence[str] | pa.Array | pa.ChunkedArray,
 ) -> tuple[Any, npt.NDArray[np.int64]]:
-    """Return many texts as one buffer of UTF-8; Arrow strings are not copied.
+    """Return many texts as one buffer of UTF-8, and int64[texts + 1]: the offsets of the texts.
 
-    Returns:
-        The buffer, and int64[texts + 1]: the offset of each text in it, and the end of the last.
+    Arrow strings are not copied.
     """
     import numpy as np
     import pyarrow as pa

@@ -41,7 +41,6 @@ class AddedTokens:
         tokens = tuple(tokens)
         self.ids = {token.content: token.id for token in tokens}
         self.specials = {token.content: token.id for token in tokens if token.special}
-        self.every = frozenset(self.ids.values())
         self.plain_text = not any(
             token.single_word or token.lstrip or token.rstrip or token.normalized
             for token in tokens
@@ -76,10 +75,6 @@ class AddedTokens:
                 )
         return [self.specials[token] for token in tokens]
 
-    def active(self, allowed: Collection[int]) -> frozenset[int]:
-        """Return the ids of recognized tokens: the allowed ones, and all that are not special."""
-        return self.every.difference(self.specials.values()).union(allowed)
-
     def find(self, data: bytes, allowed: Collection[int]) -> Iterator[tuple[int | None, int, int]]:
         """Yield (id, start, end in bytes) of added tokens in UTF-8, by their texts alone."""
         if self.ids:
@@ -87,9 +82,9 @@ class AddedTokens:
 
     def refuse(self, data: bytes, allowed: Collection[int], where: str = "", done: int = 0) -> None:
         """Refuse a text with a special token that is not allowed."""
-        active = self.active(allowed)
-        for token_id, start, end in self.find(data, self.every):
-            if token_id not in active:
+        disallowed = set(self.specials.values()).difference(allowed)
+        for token_id, start, end in self.find(data, self.ids.values()):
+            if token_id in disallowed:
                 token = data[start:end].decode()
                 raise DataError(
                     f"{where}the text has the special token {shortened(token)} at character "

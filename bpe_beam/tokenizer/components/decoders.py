@@ -260,18 +260,9 @@ class SequenceDecoder(Component, frozen=True, tag="Sequence"):
 
 
 Decoder = (
-    BPEDecoder
-    | ByteFallback
-    | ByteLevelDecoder
-    | CTC
-    | Fuse
-    | MetaspaceDecoder
-    | ReplaceDecoder
-    | SentencePieceDecoder
-    | SequenceDecoder
-    | StripDecoder
-    | WordPieceDecoder
-)
+    BPEDecoder | ByteFallback | ByteLevelDecoder | CTC | Fuse | MetaspaceDecoder | ReplaceDecoder
+    | SentencePieceDecoder | SequenceDecoder | StripDecoder | WordPieceDecoder
+)  # fmt: skip
 
 
 def bytes_of_token(token: bytes) -> bytes:

@@ -159,22 +159,10 @@ class NormalizerSequence(_Normalizer, frozen=True, tag="Sequence"):
 
 
 Normalizer = (
-    NFC
-    | NFD
-    | NFKC
-    | NFKD
-    | Lowercase
-    | StripAccents
-    | ByteLevelNormalizer
-    | Strip
-    | Nmt
-    | Precompiled
-    | SentencePieceNormalizer
-    | Prepend
-    | Replace
-    | BertNormalizer
+    NFC | NFD | NFKC | NFKD | Lowercase | StripAccents | ByteLevelNormalizer | Strip | Nmt
+    | Precompiled | SentencePieceNormalizer | Prepend | Replace | BertNormalizer
     | NormalizerSequence
-)
+)  # fmt: skip
 
 _BY_NAME: dict[str, Normalizer] = {
     "nfc": NFC(),

@@ -22,8 +22,6 @@ from bpe_beam.tokenizer.deadline import VARIABLE, search_within, seconds_left
 if TYPE_CHECKING:
     import regex
 
-    Compiled = regex.Pattern[str]
-
 _STEPS = 4e9  # of a search, some seconds
 _REPETITION = r"[*+]|\{\d*,\}"
 
@@ -99,15 +97,6 @@ def _cl100k_spellings(numbers: str) -> Iterator[str]:
         yield rf"{start}+\p{{L}}+|{numbers}|{_SIGNS}++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
 
 
-def _qwen35_spellings() -> Iterator[str]:
-    """Yield the known spellings of Qwen 3.5's pattern: marks are letters, except before a word."""
-    for contraction in _CL100K_CONTRACTIONS:
-        yield (
-            rf"{contraction}|{_BEFORE}[\p{{L}}\p{{M}}]+|\p{{N}}"
-            rf"| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*|{_SPACES}"
-        )
-
-
 def _cased(upper: str, lower: str, contraction: str, numbers: str, lines: str) -> str:
     """Return a pattern of o200k's family."""
     return (
@@ -131,6 +120,11 @@ def _end_spaces_spellings() -> Iterator[str]:
 
 
 _CL100K = tuple(_cl100k_spellings(_GROUPS_OF_THREE))
+_QWEN35 = tuple(  # marks are letters, except before a word
+    rf"{contraction}|{_BEFORE}[\p{{L}}\p{{M}}]+|\p{{N}}"
+    rf"| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*|{_SPACES}"
+    for contraction in _CL100K_CONTRACTIONS
+)
 _O200K = _cased(_UPPER, _LOWER, _CONTRACTION + "?", _GROUPS_OF_THREE, r"[\r\n/]")
 _O200K_RIGHT = _cased(_UPPER, _LOWER, _CONTRACTION + "?", _FROM_RIGHT, r"[\r\n/]")
 _TEKKEN = _cased(_UPPER, _LOWER, "", r"\p{N}", r"[\r\n/]")
@@ -175,7 +169,7 @@ NAMED_PATTERNS: dict[str, NamedPattern] = {
             "cl100k+end_spaces", "cl100k_end_spaces", tuple(_end_spaces_spellings()), lookahead=2
         ),
         NamedPattern("nanochat", "nanochat", tuple(_cl100k_spellings(r"\p{N}{1,2}")), lookahead=2),
-        NamedPattern("qwen35", "qwen35", tuple(_qwen35_spellings()), lookahead=2),
+        NamedPattern("qwen35", "qwen35", _QWEN35, lookahead=2),
         NamedPattern("tekken", "tekken", (_TEKKEN,), lookahead=3, cuts_before_upper=False),
         NamedPattern("kimi", "kimi", (_KIMI,), lookahead=3, cuts_before_upper=False),
         NamedPattern("deepseek_v3", "deepseek_v3", (_DEEPSEEK_V3,), lookahead=2),
@@ -248,10 +242,6 @@ class Pattern(OneKey, frozen=True, rename={"text": "String", "regex": "Regex"}):
 
         return translate(self.regex, "oniguruma").regex
 
-    def compiled(self) -> Compiled:
-        """Return the expression, compiled by `regex`."""
-        return _compile(self.expression)
-
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return (start, end) of all matches, in characters, as Hugging Face finds them.
 
@@ -282,7 +272,7 @@ class Pattern(OneKey, frozen=True, rename={"text": "String", "regex": "Regex"}):
             ) from None
 
     def _find(self, text: str, **limits: Any) -> list[tuple[int, int]]:
-        return [match.span() for match in self.compiled().finditer(text, **limits)]
+        return [match.span() for match in _compile(self.expression).finditer(text, **limits)]
 
     def _find_empty(self, text: str, timeout: float) -> list[tuple[int, int]]:
         """Return the spans where some are empty: finditer finds more of these than Hugging Face."""
@@ -293,7 +283,7 @@ class Pattern(OneKey, frozen=True, rename={"text": "String", "regex": "Regex"}):
             left = timeout - (time.thread_time() - start)
             if left <= 0:
                 raise TimeoutError
-            match = self.compiled().search(text, at, timeout=left)
+            match = _compile(self.expression).search(text, at, timeout=left)
             if match is None:
                 break
             if match.start() == match.end() == last:
@@ -356,7 +346,7 @@ def _check_compiles(expression: str, shown: str) -> None:
 
 
 @lru_cache(maxsize=256)
-def _compile(expression: str) -> Compiled:
+def _compile(expression: str) -> regex.Pattern[str]:
     # Version 1 has sets in sets and flags that end with their group, as Hugging Face's engine.
     import regex
 

@@ -203,9 +203,6 @@ def template_of(
 
 
 PostProcessor = (
-    BertProcessing
-    | ByteLevelPostProcessor
-    | RobertaProcessing
-    | SequencePostProcessor
+    BertProcessing | ByteLevelPostProcessor | RobertaProcessing | SequencePostProcessor
     | TemplateProcessing
-)
+)  # fmt: skip

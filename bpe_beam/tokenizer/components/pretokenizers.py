@@ -163,19 +163,10 @@ class PreTokenizerSequence(Component, frozen=True, tag="Sequence"):
 
 
 PreTokenizer = (
-    ByteLevelPreTokenizer
-    | BertPreTokenizer
-    | Whitespace
-    | WhitespaceSplit
-    | CharDelimiterSplit
-    | Metaspace
-    | Digits
-    | Punctuation
-    | Split
-    | UnicodeScripts
-    | FixedLength
+    ByteLevelPreTokenizer | BertPreTokenizer | Whitespace | WhitespaceSplit | CharDelimiterSplit
+    | Metaspace | Digits | Punctuation | Split | UnicodeScripts | FixedLength
     | PreTokenizerSequence
-)
+)  # fmt: skip
 
 
 def flat(pre_tokenizer: PreTokenizer | None) -> list[PreTokenizer]:
@@ -241,15 +232,9 @@ PRETOKENIZERS = (*NAMED_PATTERNS, *_BY_NAME, "none")
 """The names on the command line; besides them, `regex:PATTERN`."""
 
 _OTHER_NAMES = {
-    "bytelevel": "gpt2",
-    "byte_level": "gpt2",
-    "r50k_base": "gpt2",
-    "p50k_base": "gpt2",
-    "gpt4": "cl100k",
-    "gpt4o": "o200k",
-    "gpt5": "o200k",
-    "sentencepiece": "metaspace",
-    "llama2": "metaspace",
+    **dict.fromkeys(("bytelevel", "byte_level", "r50k_base", "p50k_base"), "gpt2"),
+    **{"gpt4": "cl100k", "gpt4o": "o200k", "gpt5": "o200k"},
+    **dict.fromkeys(("sentencepiece", "llama2"), "metaspace"),
 }
 """What other libraries and people call some of them, for messages."""
 

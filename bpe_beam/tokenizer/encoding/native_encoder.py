@@ -19,16 +19,6 @@ from bpe_beam.tokenizer.spec import TokenizerSpec
 _NO_ID = 2**32 - 1
 
 
-def make_pipeline(spec: TokenizerSpec) -> _native.Pipeline:
-    """Return the pipeline that splits a text into the words of the tokenizer's model."""
-    return pipeline_of(
-        spec.added_tokens,
-        spec.normalizer,
-        spec.pre_tokenizer,
-        last_as_bytes=spec.model_reads_bytes,
-    )
-
-
 def pipeline_of(
     added_tokens: Iterable[AddedToken],
     normalizer: Normalizer | None,

@@ -177,7 +177,14 @@ class TextEncoder:
     @cached_property
     def _native(self) -> _native.Encoder:
         try:
-            return _native.Encoder(native_encoder.make_pipeline(self._spec), self._model)
+            spec = self._spec
+            pipeline = native_encoder.pipeline_of(
+                spec.added_tokens,
+                spec.normalizer,
+                spec.pre_tokenizer,
+                last_as_bytes=spec.model_reads_bytes,
+            )
+            return _native.Encoder(pipeline, self._model)
         except _native.TextGrowthError as error:  # of an added token
             raise UsageError(str(error)) from None
 

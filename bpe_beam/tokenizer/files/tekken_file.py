@@ -21,8 +21,6 @@ from bpe_beam.tokenizer.files.foreign_files import explained
 from bpe_beam.tokenizer.files.json_node import Node, parse
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
-_TOKEN_BYTES = re.compile(rb'"token_bytes"\s*:\s*"')
-
 _FIRST_SPECIAL_TOKENS = (
     "<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]",
     "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]",
@@ -53,7 +51,7 @@ class _Token(Struct):
 
 def is_tekken(beginning: bytes) -> bool:
     """Return whether a file begins like a `tekken.json`, with the bytes of a token."""
-    return _TOKEN_BYTES.search(beginning) is not None
+    return re.search(rb'"token_bytes"\s*:\s*"', beginning) is not None
 
 
 def read(data: bytes, source: str) -> TokenizerSpec:

@@ -12,14 +12,8 @@ import msgspec
 
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import shortened
+from bpe_beam.tokenizer.components import models
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
-from bpe_beam.tokenizer.components.models import (
-    BPE,
-    ErrorLocation,
-    Model,
-    check_vocab,
-    in_order_of_ids,
-)
 from bpe_beam.tokenizer.files import foreign_files
 from bpe_beam.tokenizer.files.foreign_files import explained
 from bpe_beam.tokenizer.files.json_node import Node, decoded, parse
@@ -29,12 +23,12 @@ from bpe_beam.tokenizer.spec import TokenizerSpec, byte_level_spec
 _VERSION = "#version"
 
 
-def vocab_json(model: Model) -> bytes:
+def vocab_json(model: models.Model) -> bytes:
     """Return the vocabulary as `vocab.json`: an object of ids by token, in the order of ids."""
     return msgspec.json.encode(model.vocab)
 
 
-def vocab_txt(model: Model) -> bytes:
+def vocab_txt(model: models.Model) -> bytes:
     """Return the vocabulary as BERT's `vocab.txt`: one token a line, whose number is the id."""
     for token_id, (token, own) in enumerate(model.vocab.items()):
         if own != token_id:
@@ -57,12 +51,12 @@ def read_vocab_txt(data: bytes, source: str) -> dict[str, int]:
     ids.pop("", None)
     if not ids:
         raise UsageError(f"{source}: the file must have a token a line, got none")
-    return in_order_of_ids(ids.items())
+    return models.in_order_of_ids(ids.items())
 
 
-def merges_txt(model: Model) -> bytes:
+def merges_txt(model: models.Model) -> bytes:
     """Return the merges as `merges.txt`: a line of version, then one merge a line, by rank."""
-    if not isinstance(model, BPE):
+    if not isinstance(model, models.BPE):
         raise UsageError(f"merges.txt: a {model.json_type} model has no merges")
     lines = [f"{_VERSION}: 0.2"]
     for left, right in model.merges:
@@ -82,13 +76,13 @@ def read_vocab_and_merges(
         ids = read_vocab(Node(vocab_source, "the vocabulary", parse(*vocab)))
     with explained(*merges, "merges.txt"):
         pairs, first_line = _read_merges(*merges)
-    location = ErrorLocation(
+    location = models.ErrorLocation(
         token=lambda token: f"{vocab_source}: {shortened(token)}",
         merge=lambda rank: f"{merges_source}: line {first_line + rank}",
         added=lambda _: "special_tokens",
     )
     with explained(*vocab, "vocab.json"):
-        check_vocab(ids, location)
+        models.check_vocab(ids, location)
     next_id = max(ids.values(), default=-1) + 1
     added: list[AddedToken] = []
     for content in dict.fromkeys(special_tokens):
@@ -96,7 +90,7 @@ def read_vocab_and_merges(
         next_id += token_id == next_id
         added.append(AddedToken(id=token_id, content=content))
     by_id = tuple(sorted(added, key=lambda token: token.id))
-    return byte_level_spec(BPE(vocab=ids, merges=pairs), by_id, location)
+    return byte_level_spec(models.BPE(vocab=ids, merges=pairs), by_id, location)
 
 
 def _read_merges(data: bytes, source: str) -> tuple[list[tuple[str, str]], int]:

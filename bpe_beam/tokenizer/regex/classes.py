@@ -12,14 +12,7 @@ from msgspec import Struct
 
 from bpe_beam.tokenizer.regex import escapes, fragment
 from bpe_beam.tokenizer.regex.escapes import NOT_WORD, WORD_ITEMS, CharacterSet, spelled
-from bpe_beam.tokenizer.regex.fragment import (
-    NOT_SUPPORTED,
-    READ_OTHERWISE,
-    Dialect,
-    Flags,
-    Fragment,
-    Reader,
-)
+from bpe_beam.tokenizer.regex.fragment import NOT_SUPPORTED, READ_OTHERWISE, Dialect, Reader
 
 _OPERATORS: dict[Dialect, tuple[str, ...]] = {
     "regex": ("&&", "||", "--", "~~"),
@@ -53,7 +46,7 @@ class _Item(Struct, frozen=True):
 class ClassReader:
     """Reads one class, and those in it."""
 
-    def __init__(self, reader: Reader, flags: Flags) -> None:
+    def __init__(self, reader: Reader, flags: fragment.Flags) -> None:
         """Begin after the opening bracket; `read` ends after the closing one."""
         self.reader = reader
         self.dialect = reader.dialect
@@ -62,7 +55,7 @@ class ClassReader:
         self.is_combined = False  # of nested classes, or by set operations
         self.spells_out = False  # whether letters are written in all their cases
 
-    def read(self) -> Fragment:
+    def read(self) -> fragment.Fragment:
         """Read the class."""
         start = self.reader.at - 1
         regex, oniguruma = self._read_set(start, depth=0)
@@ -81,7 +74,7 @@ class ClassReader:
         if (folds_with_marks and is_alone) or (self.flags.ignore_case and is_wide):
             self.reader.refuse(start, f"{READ_OTHERWISE} under (?i", _IN_PART)
         alone = frozenset(self.items[0].letters if len(self.items) == 1 else ())
-        return Fragment(regex, oniguruma, first=alone, last=alone)
+        return fragment.Fragment(regex, oniguruma, first=alone, last=alone)
 
     def _read_set(self, start: int, depth: int) -> tuple[str, str]:
         """Read up to the closing bracket; return both spellings, with brackets."""

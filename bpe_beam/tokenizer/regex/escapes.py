@@ -174,9 +174,6 @@ def read_set(reader: Reader) -> CharacterSet | None:
     r"""Return the set of characters of the escape whose backslash was read.
 
     None, with nothing read, if the escape is of another kind.
-
-    Raises:
-        UsageError: A property that the two engines do not both know.
     """
     if reader.next in ("p", "P"):
         return _read_property(reader)
@@ -208,11 +205,7 @@ def _read_property(reader: Reader) -> CharacterSet:
 
 
 def read_character(reader: Reader) -> str:
-    r"""Return the character of the escape whose backslash was read.
-
-    Raises:
-        UsageError: The escape is not one character, or not the same one to both engines.
-    """
+    r"""Return the character of the escape whose backslash was read."""
     start = reader.at - 1
     code = _CODES[reader.dialect].match(reader.text, reader.at)
     if code:

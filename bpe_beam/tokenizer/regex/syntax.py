@@ -92,11 +92,9 @@ _SIMPLE: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?
 
 @lru_cache(maxsize=256)
 def translate(expression: str, dialect: Dialect) -> Fragment:
-    """Spell an expression for both engines.
+    """Return an expression in spellings for both engines that match the same in every text.
 
-    Returns:
-        The expression in spellings that match the same in every text, up to the engines' versions
-        of Unicode.
+    The engines' versions of Unicode may differ.
     """
     if len(expression) > _LONGEST:
         raise UsageError(
