@@ -1,4 +1,4 @@
-"""The Beam rooms: transforms for the user's own pipelines, and those that the jobs are made of."""
+"""Beam transforms: public ones for users' own pipelines, and the transforms of our jobs."""
 
 from bpe_beam.transforms import coders as coders  # registers them, whichever transform is used
 from bpe_beam.transforms.count_pairs import CountPairs, PairCountsFn

@@ -11,7 +11,7 @@ A provider of type `python` names them:
           Tokenize: bpe_beam.transforms.beam_yaml.Tokenize
           WriteTokens: bpe_beam.transforms.beam_yaml.WriteTokens
 
-Beam YAML makes each row an element, which costs about ten microseconds a document.
+Beam YAML makes each row an element, which costs about ten microseconds per document.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class ReadDocuments(beam.PTransform):
 
 
 class CountWords(beam.PTransform):
-    """Counts the words of a field of rows: rows of `word` and `count`, each word once a window.
+    """Counts the words of a field of rows: rows of `word` and `count`, each word once per window.
 
     Args:
         field: The field of the text.
@@ -243,7 +243,7 @@ def _fields_with(rows: beam.pvalue.PCollection, field: str) -> list[tuple[str, A
 
 
 def _text_fields_with(rows: beam.pvalue.PCollection, field: str) -> list[tuple[str, Any]]:
-    """Return the names and types of the rows' fields; `field` must be one of them, and text."""
+    """Return the names and types of the rows' fields; `field` must be a text field of them."""
     fields = _fields_with(rows, field)
     hint = dict(fields)[field]
     if hint not in (str, Any, beam.typehints.Any, _Text, beam.typehints.Optional[str]):

@@ -57,7 +57,7 @@ class TokensCoder(_ArrowCoder):
 
 
 class PairCountsCoder(_ArrowCoder):
-    """A `PairCounts`, an accumulator of `PairCountsFn`: 16 bytes a pair."""
+    """A `PairCounts`, the accumulator of `PairCountsFn`: 16 bytes per pair."""
 
     kind = PairCounts
 

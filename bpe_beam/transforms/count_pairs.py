@@ -45,7 +45,7 @@ class PairCountsFn(beam.CombineFn):
     """Combines batches of counted words to one batch of the counts of adjacent symbol pairs.
 
     For `CombinePerKey` and `CombineGlobally`, where a key has few pairs: all pairs of a key are one
-    accumulator, which travels as one element of 16 bytes a pair. `CountPairs` has no such limit.
+    accumulator, which is sent as one element of 16 bytes per pair. `CountPairs` has no such limit.
 
     Elements are batches as `CountWords` makes them. The result is one batch of the columns of
     `CountPairs`, of any size; it is empty without words.
@@ -147,7 +147,7 @@ class CountPairs(beam.PTransform):
 @beam.typehints.with_input_types(pa.RecordBatch, window=ANY)
 @beam.typehints.with_output_types(tuple[int, bytes])
 class _CountInTables(beam.DoFn):
-    """Counted words to (shard, block of pairs), through an accumulator a window."""
+    """Counted words to (shard, block of pairs), through one accumulator per window."""
 
     def __init__(
         self,

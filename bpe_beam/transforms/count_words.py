@@ -108,7 +108,7 @@ class CountWords(DeadLetterTransform):
 
 @beam.typehints.with_input_types(Element, timestamp=ANY, window=ANY, pane=ANY)
 class _CountInTables(DocumentFn):
-    """Documents to (partition, block of words), through a table a window."""
+    """Documents to (partition, block of words), through one table per window."""
 
     by_window = True
 
@@ -124,8 +124,8 @@ class _CountInTables(DocumentFn):
         """Begin without words: the words of a failed bundle are counted again."""
         super().start_bundle()
         self.tables = self.make_tables()
-        # With dead letters, texts are counted into this table first: one that failed must not be
-        # used.
+        # With dead letters, texts are counted into this table first, because the table of a failed
+        # text must not be used.
         self.trial = WordCounter(self.rules) if self.dead_letters else None
 
     def process(

@@ -113,7 +113,7 @@ def _ids_in_list(ids: Any) -> Any:
 
 
 def _labels_of(element: Tokens, documents: int) -> list[bytes]:
-    """Return the labels of each document as JSON; empty where a document has none."""
+    """Return the labels of each document as JSON; empty for a document without labels."""
     value = without_key(element)
     if is_batch(value):
         columns = [_label_column(value, name) for name in LABELS]

@@ -84,7 +84,7 @@ class DeadLetterTransform(beam.PTransform):
 
 
 class DocumentFn(beam.DoFn):
-    """A step that takes documents: single ones together, Arrow batches one by one.
+    """A step that takes documents: single documents together, Arrow batches one by one.
 
     Subclasses use the texts; this class separates unusable documents.
     """
@@ -111,7 +111,7 @@ class DocumentFn(beam.DoFn):
         self._since = 0.0
 
     def take(self, document: Document) -> Iterator[Any]:
-        """Add a single document to the waiting ones, or use a batch; yield outputs."""
+        """Add a single document to the waiting documents, or use a batch; yield outputs."""
         value = without_key(document.element)
         if is_batch(value):
             yield from self._take_batch(document, value)

@@ -32,7 +32,7 @@ MEMORY_BYTES = 8_000_000_000
 class LearnMerges(beam.PTransform):
     """Trains a tokenizer on the words that `CountWords` counted.
 
-    The output is one element a window: the text of `tokenizer.json`. One worker keeps all unique
+    The output is one element per window: the text of `tokenizer.json`. One worker keeps all unique
     words in memory; the run fails with a message when they would take more than `memory_bytes`.
     Batches may also come from a counts folder with sources: the counts of a word are added over all
     sources.

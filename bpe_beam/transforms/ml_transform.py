@@ -56,7 +56,7 @@ class TokenizeColumns(MLTransformProvider):
 
 
 class _TokenizeColumns(beam.PTransform):
-    """The transform of `TokenizeColumns`: of plain values, since Beam stores it as JSON."""
+    """The transform of `TokenizeColumns`, with plain values because Beam stores it as JSON."""
 
     def __init__(self, columns: list[str], settings: JsonObject) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Tasks and long values through a shuffle: in chunks, since each element there is at most 1 MB."""
+"""Tasks and long values through a shuffle, in chunks, because an element has at most 1 MB there."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def from_chunks(chunks: Iterable[Chunk], what: str) -> Iterator[bytes]:
 
 
 class CreateElements(beam.PTransform):
-    """Returns a collection of the elements, which travel in the pipeline's description.
+    """Returns a collection of the elements, which are part of the pipeline's description.
 
     Beam's own `Create` does the same, but labels its steps by line numbers of Beam and has no
     types.

@@ -114,7 +114,7 @@ class Tokenize(DeadLetterTransform):
 def _with_time(
     update: str, timestamp: Timestamp = beam.DoFn.TimestampParam
 ) -> Iterator[tuple[int, str]]:
-    """Yield an update with its time in microseconds, since side inputs have no timestamps."""
+    """Yield an update with its time in microseconds, because side inputs have no timestamps."""
     yield timestamp.micros, update
 
 

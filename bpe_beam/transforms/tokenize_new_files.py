@@ -1,8 +1,8 @@
 """`TokenizeNewFiles`: the transform of the streaming job, from a folder to windows of shards.
 
-One element, which never ends, is the watcher: it lists the folder, writes new windows to the log,
-returns their splits, and completes windows by the records of their shards. The runner's state
-decides nothing about what is read, so it may be lost at any time.
+The watcher is one element that never ends: it lists the folder, writes new windows to the log,
+returns their splits, and completes windows by the records of their shards. The runner's state does
+not decide what is read, so it may be lost at any time.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class TokenizeNewFiles(beam.PTransform):
 
 
 class _Listings(OffsetRestrictionTracker):
-    """The numbers of listings. Only later ones are split off: two halves would be two watchers."""
+    """The numbers of listings. Only later numbers are split off, so there is one watcher."""
 
     def try_split(self, fraction_of_remainder: float) -> Any:
         return super().try_split(fraction_of_remainder) if fraction_of_remainder == 0 else None
@@ -85,14 +85,14 @@ _TRACKER = beam.DoFn.RestrictionParam(_Endless())
 @beam.typehints.with_input_types(bytes)
 @beam.typehints.with_output_types(tuple[int, str])
 class _WatchFiles(beam.DoFn):
-    """The watcher: one listing a call."""
+    """The watcher: one listing per call."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
         self._shared = Shared()
 
     def setup(self) -> None:
-        """Make one watcher a process, however many instances the runner makes."""
+        """Make one watcher per process, however many instances the runner makes."""
         self.watcher: Watcher = self._shared.acquire(lambda: Watcher(self.stream))
 
     @beam.DoFn.unbounded_per_element()
@@ -101,7 +101,7 @@ class _WatchFiles(beam.DoFn):
         position = tracker.current_restriction().start
         if not tracker.try_claim(position):
             return
-        # The watcher outlives a bundle that fails, whatever the runner did with its output.
+        # The watcher survives a bundle that fails, whatever the runner did with its output.
         self.watcher.resume_from(position)
         wait = self.watcher.next_look - time.monotonic()
         if wait > 0:

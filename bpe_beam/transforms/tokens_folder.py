@@ -1,8 +1,8 @@
 """The folder that one run of `WriteTokens` claims, writes and completes.
 
-`__job` claims the folder from the moment when all documents have come to the manifest. It has a
-number that is new for each pipeline: a step that a runner repeats continues, and another pipeline
-fails. A pipeline that fails before that leaves the folder empty.
+`__job` claims the folder from the time when all documents have arrived until the manifest is
+written. It has a number that is new for each pipeline: a step that a runner repeats continues, and
+another pipeline fails. A pipeline that fails before the claim leaves the folder empty.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ T = TypeVar("T", bound=WordCounter | PairCounts)
 
 
 class WindowTables(Generic[T]):
-    """A table for each window of a bundle, until they take too much memory or time."""
+    """A table for each window of a bundle, until the tables take too much memory or time."""
 
     def __init__(self, make: Callable[[], T], table_bytes: int, max_seconds: float | None) -> None:
         self._make = make

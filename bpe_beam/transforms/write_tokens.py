@@ -47,19 +47,19 @@ _MAX_SHARDS = 100_000
 class WriteTokens(beam.PTransform):
     """Writes tokenized documents as a folder of shards that trainers read.
 
-    Takes every output of `Tokenize`: `pyarrow.UInt32Array`s, one a document; dicts or rows with a
+    Takes every output of `Tokenize`: a `pyarrow.UInt32Array` per document; dicts or rows with a
     list of ids in the field `tokens`; Arrow batches or tables with a column `tokens`; and any of
     them with a key, which is dropped. Writes at most `shards` shards, the tokenizer, and
     finally a manifest, so that `bpe-beam verify` can check the folder. For bounded input in the
-    global window. The worker of a shard keeps about 250 bytes a document in memory, 500 with an id
-    or a source, and the ids in a local temporary file. The output is the manifest's URL.
+    global window. The worker of a shard keeps about 250 bytes per document in memory, 500 with an
+    id or a source, and the ids in a local temporary file. The output is the manifest's URL.
 
-    Formats with a place for them (`parquet`, `arrow`) get the fields or columns `id` and `source`,
-    which may have strings, numbers, dates or UUIDs.
+    The formats `parquet` and `arrow` store the fields or columns `id` and `source`, which may have
+    strings, numbers, dates or UUIDs.
 
-    One run has the folder: another `WriteTokens` fails, in the same pipeline when it is built, in
-    another one when it runs. A run that fails before it writes leaves the folder empty; after a
-    later failure the next one needs `overwrite`.
+    One run owns the folder: another `WriteTokens` fails, in the same pipeline when it is built, in
+    another pipeline when it runs. A run that fails before it writes leaves the folder empty; after
+    a later failure the next run needs `overwrite`.
 
     The hash of a document decides its shard. A shard without tokens is not written, and the others
     are numbered without gaps. Without any token the manifest lists no shards.
@@ -70,8 +70,8 @@ class WriteTokens(beam.PTransform):
         tokenizer: The tokenizer that made the ids.
         shards: Maximum number of shards, from 1 to 100,000.
         storage: The storage client.
-        format: The format of the shards, one of SHARD_FORMATS. The readers of `llmc` know a
-            document by the end-of-text token, with which each must begin.
+        format: The format of the shards, one of SHARD_FORMATS. The readers of `llmc` recognise a
+            document by the end-of-text token at its beginning.
         overwrite: Whether to remove what a job or another run, finished or not, wrote in the
             folder. It is removed when the pipeline is built.
 
@@ -137,7 +137,7 @@ class WriteTokens(beam.PTransform):
         split = beam.FlatMap(chunks_of, self.shards, with_labels)
         split = split.with_output_types(tuple[int, Chunk])
         chunks = tokens | "SplitToChunks" >> split
-        # -1 is the number of no shard: there is at least one element to gather.
+        # No shard has the number -1; it makes sure that there is an element to gather.
         check = beam.Map(_check_free, target).with_output_types(tuple[int, int])
         begin = (
             tokens.pipeline
@@ -156,7 +156,7 @@ class WriteTokens(beam.PTransform):
             | "WithNames" >> beam.Flatten().with_output_types(tuple[int, Chunk])
             | "GatherShards" >> beam.GroupByKey()
             | "WriteShard" >> beam.FlatMap(write_shard, target).with_output_types(tuple[int, bytes])
-            # Not as a side input, which Dataflow gives a coder of its own, a pickling one.
+            # Not as a side input, because Dataflow gives it a coder that pickles.
             | "GatherRows" >> beam.GroupByKey()
             | "WriteManifest" >> beam.FlatMap(_write_manifest, target).with_output_types(str)
         )
@@ -165,7 +165,7 @@ class WriteTokens(beam.PTransform):
 @beam.typehints.with_input_types(tuple[int, Chunk])
 @beam.typehints.with_output_types(tuple[int, int])
 class _ShardsWithTokens(beam.DoFn):
-    """Chunks to the numbers of the shards with tokens, under one key; each number once a bundle."""
+    """Chunks to the numbers of the shards with tokens, under one key; each number once per bundle."""
 
     def start_bundle(self) -> None:
         self.seen: set[int] = set()
@@ -199,7 +199,7 @@ def _name_shards(
 
 
 def _write_manifest(element: tuple[int, Iterable[bytes]], target: TokensFolder) -> Iterator[str]:
-    """Write the tokenizer and, of all rows, the manifest, which completes the folder."""
+    """Write the tokenizer, and the manifest with all rows, which completes the folder."""
     storage, folder = target.storage, target.url
     rows = [json_structs.decode(row, Shard) for row in element[1]]
     rows.sort(key=lambda row: row.split)
