@@ -165,7 +165,7 @@ class WriteTokens(beam.PTransform):
 @beam.typehints.with_input_types(tuple[int, Chunk])
 @beam.typehints.with_output_types(tuple[int, int])
 class _ShardsWithTokens(beam.DoFn):
-    """Chunks to the numbers of the shards with tokens, under one key; each number once per bundle."""
+    """Chunks to the numbers of shards with tokens, under one key; each number once per bundle."""
 
     def start_bundle(self) -> None:
         self.seen: set[int] = set()
