@@ -44,9 +44,9 @@ class PyWordTable {
         on_full);
   }
 
-  /// A list that no other thread changes, of str or bytes: a text that is ASCII, or bytes, is read
-  /// where it is. Returns (words, bytes of UTF-8, texts); fewer texts than the list has: the next
-  /// one is no text, or not UTF-8, or has a lone surrogate.
+  /// Takes a list of str or bytes that no other thread changes; ASCII texts and bytes are read
+  /// without a copy. Returns (words, bytes of UTF-8, texts). If these are fewer texts than the list
+  /// has, the next item is not a text, not UTF-8, or has a lone surrogate.
   py::tuple add_text_list(const PyPipeline& pipeline, std::vector<std::uint32_t> added,
                           const py::list& list, std::uint64_t first_document, std::size_t max_bytes,
                           std::uint32_t partitions, const std::optional<py::callable>& on_full) {
@@ -128,7 +128,8 @@ class PyWordTable {
   }
 
   void clear() {
-    // Waits for the lock without the GIL: the thread with the lock may need the GIL for a pattern.
+    // Wait for the lock without the GIL, because the thread with the lock may need the GIL for a
+    // pattern.
     py::gil_scoped_release release;
     const std::lock_guard lock(mutex_);
     table_.clear();
@@ -201,7 +202,7 @@ class PyWordTable {
   std::mutex mutex_;
 };
 
-/// Whether each text is not empty and is greater than the one before, by its bytes.
+/// Returns whether each text is not empty and is greater than the previous text, by its bytes.
 bool texts_ascend(const Buffer& data, const InputArray<std::int64_t>& offsets) {
   const std::string_view bytes = bytes_of(data);
   const auto bounds = checked_offsets(offsets, bytes.size());
@@ -239,7 +240,7 @@ bool add_times_made_to(const InputArray<std::int64_t>& merges, InputArray<std::i
   return add_times_made(rows, times);
 }
 
-/// An array of sums. They wrap without being undefined; the caller refuses them by their bound.
+/// An array of sums. A sum that overflows wraps around; the caller refuses it by its bound.
 std::span<std::uint64_t> unsigned_span(InputArray<std::int64_t>& array) {
   return {reinterpret_cast<std::uint64_t*>(array.mutable_data()),
           static_cast<std::size_t>(array.size())};
@@ -296,7 +297,7 @@ py::tuple add_word_tokens_to(const Buffer& data, const InputArray<std::int64_t>&
   return as_tuple(amounts);
 }
 
-/// Words that have the text of a token.
+/// The counts of words that have the text of a token.
 class PyWholeWords {
  public:
   PyWholeWords(const Buffer& data, const InputArray<std::int64_t>& offsets)
@@ -354,7 +355,7 @@ void bind_counting(py::module_& m) {
       "sums); without `with_tokens` tokens are not added.");
   py::class_<PyWholeWords>(m, "WholeWords", "Words that have the text of a token.")
       .def(py::init<const Buffer&, const InputArray<std::int64_t>&>(), "data"_a, "offsets"_a,
-           "Token t has the text data[offsets[t]:offsets[t + 1]]; an empty one is of no word.")
+           "Token t has the text data[offsets[t]:offsets[t + 1]]; no word has an empty text.")
       .def("add", &PyWholeWords::add, "data"_a, "offsets"_a, "times"_a, "whole"_a.noconvert(),
            "Adds times[i] to whole[t] for each word i = data[offsets[i]:offsets[i + 1]] with the "
            "text "
@@ -368,7 +369,7 @@ void bind_counting(py::module_& m) {
         "Adds 1 to table[rows[d], id] for each id of each document d, whose ids are "
         "ids[offsets[d]:offsets[d + 1]]; without rows all documents are of row 0.");
   m.def("texts_ascend", &texts_ascend, "data"_a, "offsets"_a,
-        "Whether each text is not empty and is greater than the one before, by its bytes.");
+        "Return whether no text is empty and each is greater than the previous, by its bytes.");
   m.def(
       "partition_of",
       [](const py::bytes& word, std::uint32_t partitions) {
@@ -398,7 +399,7 @@ void bind_counting(py::module_& m) {
       .def("split", &PyWordTable::split, "partitions"_a,
            "For each partition, sorted by bytes: (offsets, data, counts, documents, words).")
       .def("unsorted", &PyWordTable::unsorted,
-           "All words in no particular order, without positions, as a part of `split`.")
+           "All words in no particular order, without positions, as one partition of `split`.")
       .def("clear", &PyWordTable::clear)
       .def("__len__", &PyWordTable::size)
       .def_prop_ro("with_places", &PyWordTable::with_places)

@@ -1,4 +1,4 @@
-// Binds ids to bytes, and what reads ids and texts that Python has.
+// Binds ids to bytes, and the readers of ids and texts in Python objects.
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ py::object decode_batch(const TokenBytes& tokens, const InputArray<std::uint32_t
   return py::make_tuple(data, as_array(std::move(ends)));
 }
 
-/// The ids in lists of int, and the offsets of each list's first one; None if a row is no list, or
+/// The ids in lists of int, and the offset of each list's first id; None if a row is not a list, or
 /// has anything but int from 0 to 2^32 - 1.
 py::object ids_of_lists(const py::list& rows) {
   std::vector<std::uint32_t> ids;
@@ -82,8 +82,8 @@ py::object ids_of_lists(const py::list& rows) {
   return py::make_tuple(as_array(std::move(ids)), as_array(std::move(offsets)));
 }
 
-/// The bytes of tokens in the byte-level alphabet; of other tokens their texts. `replaced`: the
-/// bytes of those that have others.
+/// The bytes of tokens in the byte-level alphabet; for other tokens, the bytes of their texts.
+/// `replaced` has the bytes of tokens with different bytes.
 TokenBytes token_bytes(const py::dict& tokens, const py::dict& replaced) {
   const ByteLevelAlphabet alphabet;
   TokenIds ids;
@@ -111,7 +111,7 @@ bool texts_are_utf8_bytes(const Buffer& data, const InputArray<std::int64_t>& of
 void bind_decoding(py::module_& m) {
   using namespace py::literals;
   m.def("texts_are_utf8", &texts_are_utf8_bytes, "data"_a, "offsets"_a,
-        "Whether each of the texts data[offsets[i]:offsets[i + 1]] is well-formed UTF-8.");
+        "Return whether each text data[offsets[i]:offsets[i + 1]] is well-formed UTF-8.");
 
   m.def("ids_of_lists", &ids_of_lists, "rows"_a,
         "The ids in lists of int, uint32[ids], and the offsets of each list's first one, "

@@ -24,19 +24,19 @@
 namespace bpe_beam {
 namespace {
 
-/// The most memory that the caches of a thread take: enough for the words of tens of megabytes of
-/// text in many languages.
+/// The maximum memory of the caches of a thread: enough for the words of tens of megabytes of text
+/// in many languages.
 constexpr std::size_t kCacheBytes = std::size_t{64} << 20;
 
-/// A document has a part without a token; a Python exception (document, begin, end).
+/// Part of a document has no token; a Python exception (document, begin, end).
 struct MissingSymbolIn {
   std::size_t document;
   std::size_t begin;
   std::size_t end;
 };
 
-/// The large buffers of ids that Python has freed: one megabyte and more, at most 128 in total. It
-/// lives until the process ends, since Python may free arrays later than it destroys objects.
+/// The large buffers of ids that Python has freed: one megabyte and more, at most 128 MB in total.
+/// The pool lives until the process ends, because Python may free arrays after it destroys objects.
 IdBufferPool& freed_ids() {
   static auto* const pool = new IdBufferPool(std::size_t{1} << 18, std::size_t{1} << 25);
   return *pool;
@@ -131,8 +131,8 @@ class PyEncoder {
     return py::make_tuple(ids_as_array(std::move(ids)), as_array(std::move(ends)));
   }
 
-  // The list is the caller's own: no other thread changes it. A text that is ASCII is read where it
-  // is; the UTF-8 of another is made when it is encoded.
+  // No other thread changes the list of the caller. An ASCII text is read without a copy; the UTF-8
+  // of any other text is made when it is encoded.
   py::tuple encode_texts(const py::list& list, std::vector<std::uint32_t> allowed) {
     std::vector<PyText> texts;
     texts.reserve(list.size());
@@ -171,8 +171,8 @@ class PyEncoder {
     std::size_t text;
   };
 
-  /// `text_at(i)` is the UTF-8 of one of `texts` until the next call; it is called without the GIL.
-  /// They have about `bytes` bytes in total.
+  /// `text_at(i)` is the UTF-8 of text i of `texts` until the next call; it is called without the
+  /// GIL. The texts have about `bytes` bytes in total.
   template <class TextAt>
   py::tuple ids_of_texts(std::size_t texts, std::size_t bytes, TextAt&& text_at,
                          std::vector<std::uint32_t> allowed) {
@@ -212,7 +212,7 @@ class PyEncoder {
     }
   }
 
-  /// A state out of the pool, which goes back there whatever happens.
+  /// A state from the pool. It returns to the pool even after an exception.
   class Borrowed {
    public:
     explicit Borrowed(PyEncoder& owner) : owner_(owner), state_(owner.take_state()) {}
@@ -226,7 +226,8 @@ class PyEncoder {
     std::unique_ptr<EncodingState> state_;
   };
 
-  // States wait in a pool, so each thread finds a warm cache and there are no more than threads.
+  // States wait in a pool, so each thread gets a warm cache, and there are at most as many states
+  // as threads.
   std::unique_ptr<EncodingState> take_state() {
     const std::lock_guard lock(mutex_);
     if (states_.empty()) return std::make_unique<EncodingState>(cache_bytes_);
@@ -277,11 +278,11 @@ void bind_encoding(py::module_& m) {
            "allowed"_a = std::vector<std::uint32_t>{},
            "The ids of many texts: (uint32[ids], int64 offsets of the texts' first ids).")
       .def("encode_words", &PyEncoder::encode_words, "data"_a, "offsets"_a,
-           "The same for different words, none of them empty, that the pipeline leaves whole.")
+           "The same for different words, none of them empty, that the pipeline does not split.")
       .def("encode_texts", &PyEncoder::encode_texts, "texts"_a,
            "allowed"_a = std::vector<std::uint32_t>{}, "The same for a list of str.")
       .def("clear_cache", &PyEncoder::clear_cache, py::call_guard<py::gil_scoped_release>(),
-           "Frees the memory of words encoded before, but for that which other threads use now.");
+           "Frees the memory of words encoded before, except memory that other threads use now.");
 }
 
 }  // namespace bpe_beam

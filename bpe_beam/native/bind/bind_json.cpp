@@ -24,7 +24,8 @@
 namespace bpe_beam {
 namespace {
 
-/// Python's collector looks at all objects again and again while many are made; here none is waste.
+/// Pauses Python's garbage collector, which visits all objects repeatedly while many are made; none
+/// of the objects made here is garbage.
 class CollectorPause {
  public:
   CollectorPause() : was_on_(PyGC_Disable() != 0) {}
@@ -38,10 +39,11 @@ class CollectorPause {
   bool was_on_;
 };
 
-/// Makes the objects that Python's `json` would make; refuses what needs an explanation: a key that
-/// occurs twice, half a surrogate pair, a string that is not UTF-8, a number of many digits.
+/// Makes the objects that Python's `json` would make. It refuses a text whose error needs an
+/// explanation: a key that occurs twice, half a surrogate pair, a string that is not UTF-8, a
+/// number of many digits.
 ///
-/// The list `model.merges` becomes a PyMerges; a merge that is none needs an explanation, too.
+/// The list `model.merges` becomes a PyMerges; an invalid merge needs an explanation, too.
 class PythonJson {
  public:
   /// Reads from `source`, bytes, which the merges keep alive.
@@ -117,7 +119,7 @@ class PythonJson {
  private:
   static constexpr std::size_t kLongestNumber = 100;
 
-  /// Null, and no error set, if the string is no Unicode text.
+  /// Null, and no error set, if the string is not a Unicode text.
   static py::object text_of(const JsonString& string) {
     PyObject* made = nullptr;
     if (!string.escaped) {
@@ -180,16 +182,17 @@ class PythonJson {
 
   py::object source_;
   py::object result_;
-  PyMerges merges_;                     // while they are read
-  std::vector<std::string_view> pair_;  // the tokens of the merge at hand
+  PyMerges merges_;                     // while the merges are read
+  std::vector<std::string_view> pair_;  // the tokens of the current merge
   bool in_merges_ = false;
   bool in_pair_ = false;
   std::vector<py::object> containers_;
   std::vector<bool> objects_;
-  std::vector<py::object> keys_;  // the last of each container that is an object
+  std::vector<py::object> keys_;  // the last key of each container that is an object
 };
 
-/// What Python's `json` makes of UTF-8 JSON; NotImplemented for what it must explain.
+/// Returns what Python's `json` makes of UTF-8 JSON; NotImplemented if `json` must explain an
+/// error.
 py::object read_json(const py::bytes& data) {
   const CollectorPause pause;
   PythonJson made(data);
@@ -207,7 +210,7 @@ py::tuple merge_at(const PyMerges& merges, Py_ssize_t rank) {
   return py::make_tuple(py::str(left.data(), left.size()), py::str(right.data(), right.size()));
 }
 
-/// Bytes of Python that grow where they are: a large file is in memory once.
+/// A Python bytes object that grows in place, so a large file is in memory once.
 class GrowingBytes {
  public:
   explicit GrowingBytes(std::size_t capacity)
@@ -324,7 +327,7 @@ void append_vocab(const py::dict& vocab, GrowingBytes& out) {
   out.append(vocab.empty() ? "{}" : "\n    }");
 }
 
-/// The bytes of a tokenizer.json from its parts: bytes, a vocabulary, and merges.
+/// Returns the bytes of a tokenizer.json from its parts: bytes, a vocabulary, and merges.
 py::bytes join_json(const py::list& parts) {
   std::size_t expected = 0;
   for (const py::handle part : parts) {
@@ -351,9 +354,9 @@ py::bytes join_json(const py::list& parts) {
 void bind_json(py::module_& m) {
   using namespace py::literals;
   m.def("read_json", &read_json, "data"_a,
-        "What json.loads makes of UTF-8 JSON; NotImplemented where it may be refused.");
+        "Return what json.loads makes of UTF-8 JSON; NotImplemented if it may be refused.");
   m.def("is_plain_vocab", &is_plain_vocab, "vocab"_a, "max_id"_a,
-        "Whether tokens are str and not empty, and ids int from 0 to max_id in ascending order.");
+        "Return whether tokens are str and not empty, and ids ascending int from 0 to max_id.");
   m.def(
       "join_json", &join_json, "parts"_a,
       "The bytes of a tokenizer.json from its parts in order: bytes, Merges, and a dict of ids by "

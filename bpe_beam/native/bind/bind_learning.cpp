@@ -121,9 +121,9 @@ void bind_learning(py::module_& m) {
       .def("learn", &PyBpeLearner::learn, "limit"_a,
            "The next merges, at most `limit`: (uint32[n, 3] left, right, joined; int64[n] counts).")
       .def_prop_ro("stopped", &PyBpeLearner::stopped,
-                   "Whether it ended after a merge whose token had an id before.")
+                   "True if training ended after a merge whose token had an id before.")
       .def_prop_ro("text_full", &PyBpeLearner::text_full,
-                   "Whether it ended before a merge beyond `max_text`.")
+                   "True if training ended before a merge beyond `max_text`.")
       .def_prop_ro("token_count", &PyBpeLearner::token_count,
                    "The number of tokens that the words have now.")
       .def("tokens", &PyBpeLearner::tokens, "The bytes of every id.");

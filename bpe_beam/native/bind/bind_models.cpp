@@ -66,7 +66,7 @@ PyModel char_bpe(const py::object& merges, const py::object& tokens, std::string
   });
 }
 
-/// A finite number as `reread_number` reads its shortest text.
+/// A finite number, as `reread_number` reads its shortest text.
 double reread(double number) {
   const std::unique_ptr<char, decltype(&PyMem_Free)> text(
       PyOS_double_to_string(number, 'r', 0, 0, nullptr), &PyMem_Free);

@@ -59,7 +59,7 @@ class CallbackMatcher final : public Matcher {
   py::object callable_;
 };
 
-/// A described step's items, checked: its name and how many arguments it has.
+/// The items of a described step, after a check of its name and number of arguments.
 py::tuple step_items(py::handle described) {
   if (!py::isinstance<py::tuple>(described) || py::len(described) == 0) {
     throw std::invalid_argument(std::string("a step is a tuple that begins with its name, not ") +
@@ -73,7 +73,7 @@ std::invalid_argument unknown_step(const char* kind, const py::tuple& items) {
                                py::repr(items).c_str());
 }
 
-/// Sequences within sequences beyond this depth are refused: they are walked by recursion.
+/// Sequences that are nested deeper are refused, because recursion walks them.
 constexpr int kDeepestSteps = 32;
 
 std::unique_ptr<Normalizer> make_nested(py::handle described, int depth) {
@@ -181,7 +181,7 @@ void bind_normalizing(py::module_& m) {
   using namespace py::literals;
   m.def(
       "check_charsmap", [](const py::bytes& data) { const Charsmap map{bytes_of(data)}; }, "data"_a,
-      "Raises ValueError, which says what is wrong with a precompiled charsmap.");
+      "Raises ValueError with the error of a precompiled charsmap, if it has one.");
   m.def("normalize", &normalize_text, "step"_a, "text"_a, "with_origins"_a,
         "UTF-8 `text` after a step: (bytes, int64[bytes, 2] origins in `text` or None).");
 }

@@ -70,7 +70,7 @@ std::shared_ptr<const Pipeline> make_pipeline(const std::vector<AddedTuple>& add
       buffer.clear(false);
       normalizing->apply({token.content, nullptr}, buffer);
       token.content = std::string(buffer.view().bytes);
-      if (token.content.empty()) continue;  // nothing of it is left to be found
+      if (token.content.empty()) continue;  // no part of the text remains
     }
     (normalized ? clean : raw).push_back(std::move(token));
   }
@@ -81,7 +81,7 @@ std::shared_ptr<const Pipeline> make_pipeline(const std::vector<AddedTuple>& add
                                           std::move(made), text_seconds);
 }
 
-/// The words of a text, as bytes: what counting and encoding see. All added tokens are extracted.
+/// The words of a text as bytes, as counting and encoding get them. All added tokens are extracted.
 py::list words_of(const PyPipeline& splitting, const Buffer& text,
                   std::vector<std::uint32_t> allowed) {
   struct Collecting {
@@ -106,13 +106,13 @@ py::list words_of(const PyPipeline& splitting, const Buffer& text,
   return result;
 }
 
-/// A deadline's scope as a context manager, entered and left by the same thread.
+/// The scope of a deadline as a context manager; the same thread must enter and leave it.
 class TextDeadline {
  public:
   explicit TextDeadline(double seconds) : seconds_(seconds) {}
   void enter() {
     scope_.emplace(seconds_);
-    Deadline::left();  // Starts the clock: what Python does before the first look counts.
+    Deadline::left();  // Starts the clock, so that Python's time before the first check counts.
   }
   void exit(const py::args&) { scope_.reset(); }
 

@@ -104,8 +104,8 @@ py::tuple csv_records_of(const Buffer& data, std::size_t start, std::size_t stop
   return as_tuple(std::move(records));
 }
 
-/// (the fields of the record that begins at `start`, where the next begins); None if it is not
-/// complete, or if its quotes are invalid.
+/// (the fields of the record that begins at `start`, the begin of the next record); None if the
+/// record is not complete, or if its quotes are invalid.
 py::object csv_fields_of(const Buffer& data, std::size_t start, bool final, char delimiter) {
   const std::span<const char> bytes = bytes_of(data);
   if (start > bytes.size()) throw std::invalid_argument("start must be within the data");
@@ -188,9 +188,8 @@ void bind_records(py::module_& m) {
   m.def("separator_end", &separator_end_of, "data"_a, "separator"_a, "search"_a, "at_least"_a,
         "Left to right from `search`: (the first end of a separator at or after `at_least`, or "
         "-1; where to go on).");
-  m.def(
-      "last_gap", &last_gap_of, "data"_a, "separator"_a,
-      "The last position that no occurrence of `separator` (2 bytes or more) lies across, or -1.");
+  m.def("last_gap", &last_gap_of, "data"_a, "separator"_a,
+        "The last position that no occurrence of `separator` (2 bytes or more) crosses, or -1.");
 }
 
 }  // namespace bpe_beam

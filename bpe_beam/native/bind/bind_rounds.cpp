@@ -19,7 +19,8 @@
 namespace bpe_beam {
 namespace {
 
-/// Words from Python with valid offsets and counts. Valid while the arguments live.
+/// Returns words from Python with checked offsets and counts. They are valid while the arguments
+/// live.
 class CheckedWords {
  public:
   CheckedWords(const Buffer& data, const InputArray<std::int64_t>& offsets,
@@ -259,7 +260,7 @@ void bind_rounds(py::module_& m) {
            "The words after the merges, without words of one symbol: (data, offsets, counts).");
 
   py::class_<PyFrequentPairs>(m, "FrequentPairs",
-                              "Splits packed words where a pair is none of these.")
+                              "Splits packed words at boundaries whose pair is none of these.")
       .def(py::init<const InputArray<std::uint32_t>&, const InputArray<std::uint32_t>&>(),
            "lefts"_a, "rights"_a)
       .def("segments", &PyFrequentPairs::segments, "data"_a, "offsets"_a, "counts"_a, "singles"_a,

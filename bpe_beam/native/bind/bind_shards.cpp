@@ -1,4 +1,4 @@
-// Bindings of the records of shards.
+// Binds the records of shards.
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 namespace bpe_beam {
 namespace {
 
-/// About the bytes of the records of some documents, or more: what is not used costs nothing.
+/// An estimate of the bytes of the records of some documents, or more: unused memory costs nothing.
 std::size_t expected_bytes(std::span<const std::uint32_t> ids,
                            std::span<const std::int64_t> bounds) {
   constexpr std::size_t kId = 3;
@@ -61,7 +61,7 @@ py::tuple read_tf_records_of(const Buffer& data) {
                         static_cast<std::int64_t>(records.flaw));
 }
 
-/// The Examples of documents, one after the other, and where each ends.
+/// The Examples of documents, one after the other, and the position at which each ends.
 py::tuple examples_of(const InputArray<std::uint32_t>& ids,
                       const InputArray<std::int64_t>& offsets) {
   const auto values = span_of(ids);
@@ -85,7 +85,8 @@ py::tuple examples_of(const InputArray<std::uint32_t>& ids,
   return py::make_tuple(as_array(std::move(bytes)), as_array(std::move(ends)));
 }
 
-/// The ids of Examples and the number of each one's, up to the first that is no Example.
+/// The ids of Examples and the number of ids of each, up to the first record that is not an
+/// Example.
 py::tuple read_examples(const Buffer& data, const InputArray<std::int64_t>& ends) {
   const std::string_view bytes = bytes_of(data);
   const auto stops = span_of(ends);
@@ -112,7 +113,7 @@ py::tuple read_examples(const Buffer& data, const InputArray<std::int64_t>& ends
   return py::make_tuple(as_array(std::move(ids)), as_array(std::move(lengths)));
 }
 
-/// `StoredIds` that holds its arrays.
+/// `StoredIds` that keeps its arrays alive.
 class BoundStoredIds {
  public:
   BoundStoredIds(const Array& ids, InputArray<std::uint8_t> bounds, std::size_t unit,
@@ -122,7 +123,8 @@ class BoundStoredIds {
         stored_(span_of(held_ids_), kind_of(ids), span_of(held_bounds_), unit, without_first,
                 without_last) {}
 
-  /// A new array of the type with this number; None if the document or the type is another case.
+  /// A new array of the type with this number; None if there is no such document or the type is not
+  /// supported.
   py::object document(std::int64_t index, int type) const {
     if (index < 0) return py::none();
     const auto range = stored_.document(static_cast<std::size_t>(index));

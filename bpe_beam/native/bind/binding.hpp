@@ -1,4 +1,4 @@
-// What every binding needs: Python's buffers and arrays as spans, vectors as arrays, without
+// Helpers of all bindings: Python's buffers and arrays as spans, vectors as arrays, without
 // copying.
 #pragma once
 
@@ -28,8 +28,8 @@ namespace bpe_beam {
 
 namespace py = nanobind;
 
-/// The memory of a Python object, such as bytes or an array, which it keeps alive. Needs the GIL to
-/// be made, copied and destroyed.
+/// The memory of a Python object, such as bytes or an array; it keeps the object alive. Its
+/// construction, copy and destruction need the GIL.
 class Buffer {
  public:
   Buffer() = default;
@@ -60,8 +60,8 @@ class InputArray {
  public:
   InputArray() = default;
 
-  /// Return false, and set no error, if the object is no such array. `converts`: other objects are
-  /// converted, as far as NumPy calls it safe.
+  /// Return false, and set no error, if the object is not such an array. With `converts`, other
+  /// objects are converted if NumPy considers it safe.
   bool open(PyObject* object, bool converts) {
     if (buffer_.open(object) && is_array_of_t()) return true;
     if (!converts) return false;
@@ -130,7 +130,7 @@ inline void check_offsets(std::span<const std::int64_t> offsets, std::size_t siz
   }
 }
 
-/// Return a copy of the offsets, which no other thread changes after the check. Throws as
+/// Return a copy of the offsets, so that no other thread changes them after the check. Throws as
 /// `check_offsets`.
 inline std::vector<std::int64_t> checked_offsets(const InputArray<std::int64_t>& offsets,
                                                  std::size_t size) {
@@ -196,7 +196,7 @@ struct type_caster<bpe_beam::InputArray<T>> {
   }
 };
 
-/// The UTF-8 of a str, or bytes as they are.
+/// The UTF-8 of a str, or the bytes of a bytes object.
 template <>
 struct type_caster<std::string> {
   NB_TYPE_CASTER(std::string, const_name("str | bytes"))

@@ -1,4 +1,4 @@
-// Normalizers and matchers from what Python describes as tuples.
+// Normalizers and matchers from their descriptions as tuples of Python.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-// The Python module bpe_beam._native: the kernels, the GIL released while they run.
+// The Python module bpe_beam._native: the kernels. The GIL is released while they run.
 //
 // An object that changes (a table, a learner) is locked during a call, so threads that share one by
 // mistake wait for each other. Offsets and sizes are checked before a kernel trusts

@@ -1,2 +1,2 @@
-// The sources of nanobind, which setup.py finds, as one unit of the module.
+// The sources of nanobind, which setup.py locates, as one translation unit of the module.
 #include <nb_combined.cpp>

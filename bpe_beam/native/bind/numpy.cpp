@@ -12,7 +12,7 @@ namespace py = nanobind;
 
 constexpr int kAligned = 0x100, kInOrderOfC = 1, kWriteable = 0x400;
 
-/// NumPy is imported when the first array is made: a process that makes none does not need it.
+/// NumPy is imported when the first array is made, so a process without arrays does not need it.
 struct Numpy {
   PyTypeObject* array_type;
   PyObject* (*descriptor_of)(int);
@@ -38,7 +38,8 @@ struct Numpy {
     return numpy;
   }
 
-  /// Two threads may load it at the same time: a lock could wait for the GIL of another.
+  /// Two threads may load it at the same time. There is no lock, because a thread with the lock
+  /// could wait for the GIL of another.
   static const Numpy& get() {
     static Numpy numpy{};
     if (numpy.set_base == nullptr) numpy = load();

@@ -27,8 +27,8 @@ void* array_data(PyObject* array);
 
 bool is_numpy_array(PyObject* object);
 
-/// An array in the order of C of what NumPy converts safely to a type of integers; null, and no
-/// error set, if it cannot.
+/// An array in the order of C, if NumPy can convert the object safely to a type of integers;
+/// otherwise null, and no error set.
 nanobind::object converted_array(PyObject* object, int type) noexcept;
 
 }  // namespace bpe_beam

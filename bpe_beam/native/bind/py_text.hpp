@@ -16,10 +16,10 @@
 
 namespace bpe_beam {
 
-/// A str or bytes, which somebody holds: what is needed to read it without the GIL.
+/// A view of a str or bytes that the caller keeps alive; it can be read without the GIL.
 class PyText {
  public:
-  /// Whether an object is a text that this class reads.
+  /// Returns whether an object is a text that this class reads.
   static bool is_text(PyObject* object) { return PyUnicode_Check(object) || PyBytes_Check(object); }
 
   explicit PyText(PyObject* text) {

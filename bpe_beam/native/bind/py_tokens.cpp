@@ -16,7 +16,8 @@
 
 namespace bpe_beam {
 
-/// The UTF-8 of a str. Python would keep what PyUnicode_AsUTF8 makes, and hold each token twice.
+/// The UTF-8 of a str. PyUnicode_AsUTF8 is not used, because Python would cache its result and
+/// store each token twice.
 std::string utf8_of(PyObject* text) {
   if (!PyUnicode_Check(text)) throw std::invalid_argument("a token must be a str");
   if (PyUnicode_IS_COMPACT_ASCII(text)) {
@@ -37,8 +38,8 @@ std::uint32_t id_of(PyObject* number) {
   return static_cast<std::uint32_t>(id);
 }
 
-/// Whether a vocabulary needs no explanation: its tokens are str and not empty, its ids are int
-/// from 0 to `max_id`, each above the one before.
+/// Returns whether a vocabulary needs no explanation: its tokens are str and not empty, and its ids
+/// are ascending int from 0 to `max_id`.
 bool is_plain_vocab(const py::dict& vocab, long max_id) {
   PyObject *token = nullptr, *id = nullptr;
   long last = -1;
@@ -65,7 +66,8 @@ TokenIds token_ids(const py::object& tokens) {
   return ids;
 }
 
-/// As `token_ids`; a dict's tokens are written in the byte-level alphabet, others are left out.
+/// As `token_ids`, but the tokens of a dict are converted from the byte-level alphabet to bytes;
+/// tokens outside of the alphabet are left out.
 TokenIds byte_token_ids(const py::object& tokens) {
   TokenIds ids = token_ids(tokens);
   if (!PyDict_Check(tokens.ptr())) return ids;
@@ -74,7 +76,8 @@ TokenIds byte_token_ids(const py::object& tokens) {
   return ids;
 }
 
-/// Adds a merge: a list or tuple of two str, or one str with one space. False if it is neither.
+/// Adds a merge: a list or tuple of two str, or one str with one space. Returns false for anything
+/// else.
 bool add_merge(PyMerges& merges, PyObject* merge) {
   if (PyUnicode_Check(merge)) return merges.add_spaced(merges.keep(utf8_of(merge)));
   if (!PyList_Check(merge) && !PyTuple_Check(merge)) return false;
@@ -86,7 +89,7 @@ bool add_merge(PyMerges& merges, PyObject* merge) {
   return merges.add(first, merges.keep(utf8_of(right)));
 }
 
-/// The merges of a sequence, up to the first that is none.
+/// The merges of a sequence, up to the first item that is not a merge.
 PyMerges merges_of(const py::sequence& items) {
   PyMerges merges;
   const auto fast =

@@ -16,23 +16,25 @@
 
 namespace bpe_beam {
 
-/// The UTF-8 of a str. Python would keep what PyUnicode_AsUTF8 makes, and hold each token twice.
+/// The UTF-8 of a str. PyUnicode_AsUTF8 is not used, because Python would cache its result and
+/// store each token twice.
 std::string utf8_of(PyObject* text);
 
 std::uint32_t id_of(PyObject* number);
 
-/// Whether a vocabulary needs no explanation: its tokens are str and not empty, its ids are int
-/// from 0 to `max_id`, each above the one before.
+/// Returns whether a vocabulary needs no explanation: its tokens are str and not empty, and its ids
+/// are ascending int from 0 to `max_id`.
 bool is_plain_vocab(const py::dict& vocab, long max_id);
 
 /// Tokens from a dict of ids by str, or from pairs of (bytes, id).
 TokenIds token_ids(const py::object& tokens);
 
-/// As `token_ids`; a dict's tokens are written in the byte-level alphabet, others are left out.
+/// As `token_ids`, but the tokens of a dict are converted from the byte-level alphabet to bytes;
+/// tokens outside of the alphabet are left out.
 TokenIds byte_token_ids(const py::object& tokens);
 
-/// Merges as a Python sequence of pairs of str, each made when it is asked for: a list of them
-/// would be ten times the file, and encoding needs none.
+/// Merges as a Python sequence of pairs of str. Each pair is made on request: a list of all pairs
+/// would take ten times the size of the file, and encoding needs none.
 struct PyMerges {
   PyMerges() = default;
   PyMerges(const PyMerges&) = delete;
@@ -61,7 +63,7 @@ struct PyMerges {
   std::string_view keep(std::string text) { return texts.emplace_back(std::move(text)); }
 };
 
-/// The merges of a sequence, up to the first that is none.
+/// The merges of a sequence, up to the first item that is not a merge.
 PyMerges merges_of(const py::sequence& items);
 
 /// The ids of merges, as a Python object.

@@ -1,4 +1,4 @@
-// The parts of the module by subject: each function adds the classes and functions of one to it.
+// The module by subjects: each function adds the classes and functions of one subject to it.
 #pragma once
 
 #include <nanobind/nanobind.h>

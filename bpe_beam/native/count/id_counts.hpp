@@ -1,5 +1,5 @@
-// How often ids occur: in documents, by the row of a table that each belongs to, and in counted
-// words; and how often words occur that are one token.
+// How often ids occur: in documents, by a row of a table for each document, and in counted words;
+// and how often words occur that are one token.
 #pragma once
 
 #include <cstddef>
@@ -31,10 +31,11 @@ inline void add_id_counts(std::span<const std::uint32_t> ids, std::span<const st
   }
 }
 
-/// Adds to how often each token was made the times that it was made to be merged again: for each
-/// merge of three positions (left, right, joined), from the last to the first, the times of the
-/// joined token to the counts of both parts. Returns false, with some of it done, at a sum beyond
-/// 64 bits. Throws std::invalid_argument at a position outside `made`.
+/// `made` has how often each token occurs after all merges; this adds how often it was merged into
+/// other tokens. For each merge of three positions (left, right, joined), from the last to the
+/// first, the count of the joined token is added to the counts of both parts. Returns false, with
+/// some additions done, at a sum beyond 64 bits. Throws std::invalid_argument at a position outside
+/// `made`.
 inline bool add_times_made(std::span<const std::int64_t> merges, std::span<std::int64_t> made) {
   const auto at = [&](std::int64_t position) -> std::int64_t& {
     if (position < 0 || static_cast<std::size_t>(position) >= made.size()) {
@@ -51,16 +52,16 @@ inline bool add_times_made(std::span<const std::int64_t> merges, std::span<std::
   return true;
 }
 
-/// Words, each occurrence counted; sums that 64 bits cannot hold are wrong, see `bound`.
+/// Sums over all occurrences of words; sums that do not fit 64 bits are wrong, see `bound`.
 struct WordAmounts {
   std::uint64_t words = 0;
   std::uint64_t continued = 0;  // words of two or more tokens
   std::uint64_t bytes = 0;
   std::uint64_t characters = 0;
-  double bound = 0;  // at least as much as any sum, but for rounding
+  double bound = 0;  // at least as much as any sum, except for rounding
 };
 
-/// The number of characters of a text in UTF-8: of its bytes that begin one.
+/// The number of characters of a text in UTF-8, counted by their first bytes.
 inline std::size_t count_characters(std::string_view text) {
   std::size_t characters = 0;
   for (const char byte : text) characters += (static_cast<unsigned char>(byte) & 0xC0) != 0x80;

@@ -32,7 +32,7 @@ struct PackedWords {
   [[nodiscard]] const char* end(std::size_t word) const { return begin(word + 1); }
 };
 
-/// The same as owned columns: what a kernel returns.
+/// The same as owned columns, as kernels return them.
 struct PackedColumns {
   std::string data;
   std::vector<std::int64_t> offsets{0};
@@ -79,7 +79,7 @@ inline char* write_symbol(std::uint32_t symbol, char* at) {
   return at;
 }
 
-/// Packs symbols and appends them to `data`; `scratch` spares an allocation a word.
+/// Packs symbols and appends them to `data`; `scratch` avoids an allocation for each word.
 inline void append_packed(std::span<const std::uint32_t> symbols, std::vector<char>& scratch,
                           std::string& data) {
   if (scratch.size() < symbols.size() * kMaxPackedBytes) {

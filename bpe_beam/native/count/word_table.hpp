@@ -1,8 +1,8 @@
 // Words and how often they occur: open addressing, short words inside the slot, 64-bit counts.
 //
-// Memory: 24 bytes a slot, of which at most 5/8 are in use, and an arena with the bytes of words
-// over 15 bytes. With positions (16 bytes a slot more) the table also has the first occurrence of
-// each word.
+// Memory: 24 bytes per slot, with at most 5/8 of the slots in use, and an arena with the bytes of
+// words over 15 bytes. With positions (16 more bytes per slot) the table also has the first
+// occurrence of each word.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@
 
 namespace bpe_beam {
 
-/// An occurrence of a word: its document's number, and how many words of that document come before
-/// it.
+/// An occurrence of a word: its document's number, and the number of words before it in that
+/// document.
 struct WordPosition {
   std::uint64_t document = 0;
   std::uint64_t word = 0;
@@ -140,7 +140,7 @@ class WordTable {
 
  private:
   static constexpr std::size_t kMinSlots = 1024;
-  /// Slots ahead of which memory is asked for.
+  /// How many slots ahead memory is fetched.
   static constexpr std::size_t kAhead = 16;
   static constexpr WordPosition kNoPosition{~std::uint64_t{0}, ~std::uint64_t{0}};
 
@@ -168,7 +168,7 @@ class WordTable {
     std::size_t max_bytes;
     OnFull& on_full;
 
-    /// A word whose slot is on its way from memory. Without initial values, so that an array of
+    /// A word whose slot is being fetched from memory. Without initial values, so that an array of
     /// them costs nothing.
     struct Pending {
       std::uint64_t low;  // the key's
@@ -224,14 +224,14 @@ class WordTable {
     return key.is_long() ? long_word(key) : key.inline_bytes();
   }
 
-  /// Asks for the bytes of the word in a slot, if there is one.
+  /// Prefetches the bytes of the word in a slot, if there is one.
   void prefetch_word(std::size_t slot) const {
     if (slot < slots_.size() && slots_[slot].key.is_long()) {
       __builtin_prefetch(arena_.data() + arena_offset(slots_[slot].key));
     }
   }
 
-  /// Asks for the slot of the word in a slot of another table, if there is one.
+  /// Prefetches the slot for the word in a slot of another table, if there is one.
   void prefetch_slot_of(const WordTable& other, std::size_t slot) const {
     if (slot >= other.slots_.size() || other.slots_[slot].key.empty()) return;
     const WordKey& key = other.slots_[slot].key;
@@ -348,8 +348,8 @@ class WordTable {
   }
 
   bool with_places_;
-  // Each table has its own seed: words added from a table of the same seed would come in the order
-  // of their slots, and collide in the first of them.
+  // Each table has its own seed: words from a table with the same seed would arrive in the order of
+  // their slots, and collide in the first slots.
   std::uint64_t seed_ = table_seed();
   std::size_t size_ = 0;
   std::size_t mask_ = 0;

@@ -1,5 +1,6 @@
-// A set of hashes in two to four bytes each: it never misses one, and finds up to two of a hundred
-// others by mistake. It stays in cache where the table that it spares a look into does not.
+// A set of hashes in two to four bytes each. It never misses a hash, and reports up to 2 % of other
+// hashes by mistake. It stays in cache, unlike a large table, and saves most look-ups in that
+// table.
 #pragma once
 
 #include <algorithm>

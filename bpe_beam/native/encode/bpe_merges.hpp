@@ -1,5 +1,5 @@
 // BPE merges applied to the symbols of a word: the adjacent pair of lowest rank first, the leftmost
-// of equals.
+// if several have it.
 //
 // Short words are merged in a small array, long ones with a heap in O(n log n), so that a line of
 // a million equal letters takes a second, not days.
@@ -27,8 +27,8 @@ struct MergeRow {
 };
 
 /// `Pairs` has rank(left, right), which is PairRanks::kNone for a pair that does not merge, and
-/// joined(rank), the symbol that the pair becomes; or joined(left, right), if pairs that become
-/// different symbols may have one rank.
+/// joined(rank), the symbol that the pair becomes; or joined(left, right), if pairs with the same
+/// rank may become different symbols.
 template <class Pairs>
 class Merging {
  public:
@@ -76,7 +76,7 @@ class Merging {
     std::vector<std::uint32_t>& ranks = state.ranks;
     std::size_t size = ids.size();
     while (size > 1) {
-      // min_element takes the leftmost of equals.
+      // min_element returns the leftmost minimum.
       const auto best =
           std::min_element(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(size) - 1);
       if (*best == PairRanks::kNone) break;
@@ -129,8 +129,8 @@ class Merging {
       const auto rank_of_best = static_cast<std::uint32_t>(queue.top() >> 32);
       const auto at = static_cast<std::uint32_t>(queue.top());
       queue.pop();
-      // A symbol that was merged away has PairRanks::kNone; one whose pair has changed, another
-      // rank.
+      // A symbol that was merged away has PairRanks::kNone; a symbol whose pair has changed has
+      // another rank.
       if (ranks[at] != rank_of_best) continue;
       const std::uint32_t right = next[at];
       seen(rank_of_best, ids[at], ids[right]);
@@ -159,8 +159,8 @@ class BpeMerges {
  public:
   static constexpr std::uint32_t kNoRank = PairRanks::kNone;
 
-  /// `merges` by rank; a pair listed twice has its last rank. With `rank_by_joined` all pairs that
-  /// make one token share the rank of the first of them, as in files that hold ranks only.
+  /// `merges` by rank; a pair listed twice has its last rank. With `rank_by_joined`, all pairs that
+  /// make one token have the rank of the first of these pairs, as in files that have only ranks.
   BpeMerges(std::span<const MergeRow> merges, bool rank_by_joined)
       : ranks_(merges.size(), most_id(merges)) {
     if (merges.size() >= kNoRank) throw std::length_error("more than 2^32 merges");

@@ -22,12 +22,12 @@
 
 namespace bpe_beam {
 
-/// Byte-level: words become what merging their bytes makes, but are merged from characters where
-/// that is the same.
+/// Byte-level: the result is as if the bytes of words were merged, but words are merged from
+/// characters if that gives the same tokens.
 class ByteBpeModel : public WordModel {
  public:
-  /// `byte_ids`: the id of each byte's symbol, kNoId where there is none. `whole_words`: words
-  /// that become one token before any merge (`ignore_merges`), by their bytes.
+  /// `byte_ids`: the id of each byte's symbol, kNoId for a byte without a symbol. `whole_words`:
+  /// words that become one token before any merge (`ignore_merges`), by their bytes.
   ByteBpeModel(std::span<const MergeRow> merges, std::span<const std::uint32_t, 256> byte_ids,
                const TokenIds& whole_words)
       : seams_(Seams::of(merges, byte_ids)), whole_words_(TokenIds{}) {
@@ -96,28 +96,28 @@ class ByteBpeModel : public WordModel {
       state.ids[i] = byte_ids_[static_cast<unsigned char>(word[i])];
       if (state.ids[i] == kNoId) throw MissingSymbol{i, i + 1};
     }
-    // Without doubtful tokens, live merges leave only words that miss a byte.
+    // Without doubtful tokens, live merges fail only for words with a byte that has no symbol.
     merges_->apply(word, with_sizes, state);
   }
 
   std::optional<LiveMerges> live_;
   std::optional<ByteMerges> merges_;  // unless the live merges are enough
   std::optional<Seams> seams_;
-  TokenMap whole_words_;  // those that their bytes do not become
+  TokenMap whole_words_;  // those that merging their bytes does not give
   bool has_whole_words_ = false;
   std::array<std::uint32_t, 256> byte_ids_{};
 };
 
 struct CharBpeSettings {
-  std::string prefix;                        // of every character but a word's first; may be empty
-  std::string suffix;                        // of a word's last character; may be empty
-  std::optional<std::uint32_t> unk;          // the unknown token's id
-  bool fuse_unk = false;                     // unknown neighbours are one token
-  bool ignore_merges = false;                // a word that is a token is not merged
+  std::string prefix;                // of every character except a word's first; may be empty
+  std::string suffix;                // of a word's last character; may be empty
+  std::optional<std::uint32_t> unk;  // the unknown token's id
+  bool fuse_unk = false;             // unknown neighbours are one token
+  bool ignore_merges = false;        // a word that is a token is not merged
   std::vector<std::uint32_t> byte_fallback;  // 256 ids, kNoId where there is none; or empty
 };
 
-/// Each character of the word is a symbol, with a prefix or a suffix where the settings say so.
+/// Each character of the word is a symbol, with a prefix or a suffix if the settings have one.
 class CharBpeModel : public WordModel {
  public:
   CharBpeModel(std::span<const MergeRow> merges, const TokenIds& tokens, CharBpeSettings settings)
@@ -191,8 +191,8 @@ class CharBpeModel : public WordModel {
     symbols_[PairMap::key(point.value, variant)] = id;
   }
 
-  /// The tokens of the bytes of a symbol, if the vocabulary has them all. A decoration's bytes
-  /// have tokens as well, as in Hugging Face, which cover nothing of the word.
+  /// The tokens of the bytes of a symbol, if the vocabulary has them all. The bytes of a prefix or
+  /// suffix have tokens as well, as in Hugging Face; these cover no byte of the word.
   bool fall_back(std::string_view character, unsigned variant, ModelState& state) const {
     if (settings_.byte_fallback.empty()) return false;
     const auto id_of = [this](char byte) {

@@ -1,4 +1,4 @@
-// Merges for tokens that come with ranks only: a pair has the rank of the token it makes.
+// Merges for tokens that have only ranks: a pair has the rank of the token that it makes.
 #pragma once
 
 #include <cstddef>
@@ -15,21 +15,24 @@
 
 namespace bpe_beam {
 
-/// Pairs of tokens that make a token, at most: published vocabularies have fewer than a million.
+/// Maximum number of pairs of tokens that make a token: published vocabularies have fewer than a
+/// million.
 inline constexpr std::size_t kMaxPairs = std::size_t{1} << 22;
 
-/// The merges of `tokens`, which are in the order of their ranks: one for each token that its own
-/// bytes become by ranks, the last merge of these. A list of them gives what ranks give.
+/// The merges of `tokens`, which are in the order of their ranks. A token has a merge if its own
+/// bytes, merged by ranks, become the token: the last of these merges. A list of these merges gives
+/// the same result as ranks.
 ///
-/// Proof. Let x and y be neighbours in a text, at any time while it is merged by ranks, which make
-/// a token t. No merge so far crossed the borders of x and y, so each merge between the borders was
-/// the one of lowest rank, the leftmost of equals, of all that were possible between them. These
-/// are therefore the merges of the bytes of t alone, in their order. Each makes two tokens one, so
-/// there is one time at which two are left: x and y are these two, the same in every text. So at no
-/// time can two neighbours be merged that the list does not have, nor one token be made of two
-/// pairs. Ranks choose the lowest token, the list its only pair, both the leftmost: by induction
-/// over the merges, all texts become the same. That holds too for a list that has further pairs of
-/// t next to this one, in any order, as published files do: they never are neighbours.
+/// Proof. Let x and y be neighbours that make a token t, in a text at any time while it is merged
+/// by ranks. No merge so far crossed the outer borders of x and y. So each merge between these
+/// borders had the lowest rank of all that were possible between them, and was the leftmost of that
+/// rank. So these merges are the merges of the bytes of t alone, in the same order. Each merge
+/// makes one token of two, so there is one time at which two tokens remain: x and y are these two,
+/// the same in every text. So two neighbours can only be merged if the list has their pair, and no
+/// token is made of two pairs. Ranks choose the lowest token, the list its only pair, both the
+/// leftmost: by induction over the merges, all texts become the same. This is also true for a list
+/// with further pairs of t next to this one, in any order, as in published files: those pairs are
+/// never neighbours.
 inline std::vector<MergeRow> merges_of_ranks(const std::vector<std::string>& tokens) {
   TokenIds numbered;
   std::set<std::size_t> sizes;
@@ -42,7 +45,7 @@ inline std::vector<MergeRow> merges_of_ranks(const std::vector<std::string>& tok
   std::vector<MergeRow> all;
   for (std::uint32_t token = 0; token < tokens.size(); ++token) {
     const std::string_view bytes = tokens[token];
-    // Only where both parts have a token's size: of a huge token that is almost nowhere.
+    // Only if both parts have a token's size, which is rare in a huge token.
     for (const std::size_t cut : sizes) {
       if (cut >= bytes.size()) break;
       if (cut == 0 || !sizes.contains(bytes.size() - cut)) continue;

@@ -16,14 +16,14 @@
 
 namespace bpe_beam {
 
-/// Ids by token. It takes about 12 bytes of memory for each node: at most the bytes of the tokens,
-/// and fewer where tokens begin alike.
+/// Ids by token. Each node takes about 12 bytes of memory. There are at most as many nodes as bytes
+/// of the tokens, and fewer if tokens begin alike.
 class ByteTrie {
  public:
   static constexpr std::uint32_t kRoot = 0;
   static constexpr std::uint32_t kNone = 0xFFFFFFFF;
 
-  /// Of two equal tokens the last counts. An empty token is found by `find` alone.
+  /// If two tokens are equal, the last one counts. Only `find` returns an empty token.
   explicit ByteTrie(const TokenIds& tokens) {
     Tokens sorted;
     sorted.reserve(tokens.size());
@@ -56,7 +56,8 @@ class ByteTrie {
     std::uint32_t id = kNoId;
   };
 
-  /// The longest token that `text` begins with, but for the empty one; of size 0 if there is none.
+  /// The longest token with which `text` begins, except the empty token; of size 0 if there is
+  /// none.
   [[nodiscard]] Match longest(std::string_view text) const {
     Match match;
     std::size_t at = 0;
@@ -100,7 +101,7 @@ class ByteTrie {
     std::uint32_t id = kNoId;
   };
 
-  /// Tokens [begin, end) of the sorted ones, which share their first `depth` bytes, the bytes of
+  /// Adds the sorted tokens [begin, end), which share their first `depth` bytes, the bytes of
   /// `node`.
   struct Range {
     std::size_t begin;

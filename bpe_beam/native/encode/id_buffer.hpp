@@ -1,6 +1,6 @@
-// A growing array of ids. It is not cleared before it is written, and it grows without a copy where
-// the allocator can move pages. Large ones are used again: new memory from the system takes as long
-// as to look up the words whose ids it gets.
+// A growing array of ids. It is not cleared before it is written, and it grows without a copy if
+// the allocator can move pages. Large arrays are reused: new memory from the system takes as much
+// time as looking up the words whose ids go there.
 #pragma once
 
 #include <algorithm>
@@ -54,7 +54,7 @@ class IdBuffer {
 
   [[nodiscard]] std::size_t capacity() const { return capacity_; }
 
-  /// Frees what is not needed; a large buffer keeps room for the last words.
+  /// Frees unused memory; a large buffer keeps room for the last words.
   void shrink() { resize(std::min(capacity_, size_ < kLarge ? size_ : size_ + kSpare)); }
 
  private:
@@ -69,7 +69,7 @@ class IdBuffer {
 
   void resize(std::size_t capacity) {
     if (capacity > SIZE_MAX / sizeof(std::uint32_t)) throw std::bad_alloc();
-    // One at least: of none, realloc may return null.
+    // At least one: for size 0 realloc may return null.
     void* const moved =
         std::realloc(data_.get(), std::max(capacity, std::size_t{1}) * sizeof(std::uint32_t));
     if (moved == nullptr) throw std::bad_alloc();
@@ -86,11 +86,12 @@ class IdBuffer {
 /// Buffers that wait to be used again. Threads may share it.
 class IdBufferPool {
  public:
-  /// Keeps buffers of at least `least` ids, at most `most` ids in total.
+  /// Keeps buffers of at least `least` ids, and at most `most` ids in total.
   IdBufferPool(std::size_t least, std::size_t most) : least_(least), most_(most) {}
 
-  /// Returns an empty buffer for at most `ids` ids, which may be fewer: the largest that waits, if
-  /// `ids` are as many as the pool keeps. Whoever gives back has thus taken, and nothing piles up.
+  /// Returns an empty buffer for at most `ids` ids, which may be fewer: the largest in the pool, if
+  /// `ids` is large enough for the pool. So every buffer that is given back was taken before, and
+  /// the pool does not grow.
   IdBuffer take(std::size_t ids) {
     if (ids >= least_) {
       const std::lock_guard lock(mutex_);

@@ -1,19 +1,21 @@
-// The merges of a byte-level vocabulary that can happen, numbered in the order in which they do.
+// The merges of a byte-level vocabulary that can happen, numbered in the order in which they
+// happen.
 //
-// Let each token be made by one merge, of a higher rank than those that make its two parts. Two
-// tokens *fit* if their bytes, merged alone, become these two; this depends on the two only. A
-// merge whose parts do not fit when its turn comes never happens, and a token whose parts fit is
-// what its bytes become, alone: it is *sound*. Files often list several merges for a token, of
-// which one can happen: the others' parts do not fit, or one of them is made after the token. A
-// merge of which a part is made later, while its token is not made before, can happen only in words
-// in which that part is made: such a part, and each token made of it, is *doubtful*. A word in
-// which a doubtful token is made must be merged by all merges.
+// Let each token be made by one merge, of a higher rank than the merges that make its two parts.
+// Two tokens *fit* if their joined bytes, merged alone, become these two tokens; this depends only
+// on the two tokens. A merge whose parts do not fit when its turn comes never happens. A token
+// whose parts fit is the result of merging its bytes alone: it is *sound*. Files often list several
+// merges for a token, but only one can happen: the parts of the others do not fit, or one of them
+// is made after the token. If a part of a merge is made later than the merge's rank, and its token
+// is not made before, the merge can happen only in words in which that part is made: such a part,
+// and each token made of it, is *doubtful*. A word in which a doubtful token is made must be merged
+// by all merges.
 //
-// Words are merged from their characters. A merge that takes a part of a character and a byte
-// outside of it has a token that begins or ends within a character; the byte pairs at the edges of
-// characters in such tokens are *ragged*. A character between two edges that are not ragged is
-// merged as if it were alone before anything else is done with it, so that a sound token of a
-// character stands for its bytes. Other characters begin as bytes.
+// Words are merged from their characters. If a merge takes a part of a character and a byte outside
+// of it, its token begins or ends within a character; the byte pairs at the edges of characters in
+// such tokens are *ragged*. A character between two edges that are not ragged is merged alone
+// before any merge with its neighbours, so a sound token of a character can replace its bytes.
+// Other characters begin as bytes.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +38,7 @@ namespace bpe_beam {
 
 class LiveMerges {
  public:
-  /// Return nothing if two merges make one token or have one pair, a merge makes a byte's id, two
+  /// Returns nothing if two merges make one token or have one pair, a merge makes a byte's id, two
   /// bytes have one id, a token is very long, or there are 2^21 - 256 ids or merges.
   static std::optional<LiveMerges> of(std::span<const MergeRow> merges,
                                       std::span<const std::uint32_t, 256> byte_ids) {
@@ -51,11 +53,11 @@ class LiveMerges {
     return live;
   }
 
-  /// Whether there are words that must be merged by all merges.
+  /// Returns whether there are words that must be merged by all merges.
   [[nodiscard]] bool has_doubtful() const { return has_doubtful_; }
 
-  /// Return the words whose id is not what the merges make of their bytes. Of two equal words the
-  /// first counts.
+  /// Returns the words whose id is not the result of merging their bytes. If two words are equal,
+  /// the first counts.
   [[nodiscard]] TokenIds not_made(const TokenIds& words) const {
     TokenIds others;
     std::vector<bool> sound(ids_.size());
@@ -77,8 +79,8 @@ class LiveMerges {
     return others;
   }
 
-  /// Leaves the tokens of a word (not empty) in state.ids and, if asked, state.sizes. False if a
-  /// byte has no token, or the word must be merged by all merges.
+  /// Puts the tokens of a word (not empty) into state.ids and, on request, state.sizes. Returns
+  /// false if a byte has no token, or the word must be merged by all merges.
   bool encode(std::string_view word, bool with_sizes, ModelState& state) const {
     if (!begin(word, with_sizes, state)) return false;
     Merging(*this).apply(with_sizes, state);
@@ -96,7 +98,8 @@ class LiveMerges {
   [[nodiscard]] static std::uint32_t joined(std::uint32_t rank) { return rank + kBytes; }
 
  private:
-  // Tokens have numbers: a byte's is the byte, those of others are in the order of their merges.
+  // Tokens have numbers: for a byte its value, for other tokens numbers in the order of their
+  // merges.
   static constexpr std::uint32_t kBytes = 256;
   static constexpr std::uint32_t kNone = PairRanks::kNone;
   static constexpr std::uint32_t kMostIds = (std::uint32_t{1} << 21) - kBytes;
@@ -152,7 +155,7 @@ class LiveMerges {
     return true;
   }
 
-  /// Whether each token is made by one merge, after its parts.
+  /// Returns whether each token is made by one merge, after its parts.
   [[nodiscard]] bool are_in_order(std::span<const MergeRow> merges) const {
     std::vector<bool> made(number_of_.size());
     for (const std::uint32_t id : ids_) {
@@ -183,7 +186,7 @@ class LiveMerges {
     return std::string_view(bytes_).substr(extents_[number].begin, extents_[number].size);
   }
 
-  /// Whether the token `joined` has the bytes of the two others.
+  /// Returns whether the token `joined` has the bytes of the other two.
   [[nodiscard]] bool is_joined(std::uint32_t joined, std::uint32_t left,
                                std::uint32_t right) const {
     const std::string_view bytes = bytes_of(joined);
@@ -192,9 +195,9 @@ class LiveMerges {
            bytes.ends_with(end);
   }
 
-  /// Whether two tokens fit, by the merges before the number `limit`. From the last merge back to
-  /// the first, no pair across the boundary may have been merged before the two tokens of that time
-  /// became what they are.
+  /// Returns whether two tokens fit, by the merges before the number `limit`. The two tokens are
+  /// split again, from the last merge back to the first. At no step may a pair across the boundary
+  /// have a merge before the merges that made its two tokens.
   [[nodiscard]] bool fit(std::uint32_t left, std::uint32_t right, std::uint32_t limit) const {
     for (;;) {
       const std::uint32_t merge = rank(left, right);
@@ -203,7 +206,7 @@ class LiveMerges {
         limit = left;
         left = splits_[left].right;
       } else if (right >= kBytes) {
-        limit = right + 1;  // of two pairs of one merge the left one goes first
+        limit = right + 1;  // if two pairs have the same merge, the left one goes first
         right = splits_[right].left;
       } else {
         return true;
@@ -217,7 +220,8 @@ class LiveMerges {
     return fit(left, right, number) && is_sound(left) && is_sound(right);
   }
 
-  /// Marks the tokens at whose making one of `early` may happen, and those that have them as parts.
+  /// Marks the tokens whose making may trigger one of `early`, and the tokens that have them as
+  /// parts.
   void mark_doubtful(std::span<const MergeRow> early) {
     doubtful_.resize(ids_.size());
     for (const MergeRow& merge : early) {
@@ -243,7 +247,8 @@ class LiveMerges {
   }
   static bool continues(std::uint8_t byte) { return (byte & 0xC0) == 0x80; }
 
-  /// Notes a token that is a character, and the ragged edges of one that has a part of a character.
+  /// Records a token that is a character, and the ragged edges of a token that has a part of a
+  /// character.
   void add_characters(std::uint32_t number) {
     const std::string_view bytes = bytes_of(number);
     const CodePoint point = decode_utf8(bytes.data(), bytes.data() + bytes.size());
@@ -271,15 +276,15 @@ class LiveMerges {
     const std::uint32_t pair = edge(text, at);
     ragged_[pair / 64] |= std::uint64_t{1} << (pair % 64);
   }
-  /// Whether a merge may take a part of a character on one side of a boundary.
+  /// Returns whether a merge may take a part of a character on one side of a boundary.
   [[nodiscard]] bool is_ragged(std::string_view text, std::size_t at) const {
     if (at == 0 || at == text.size()) return false;
     const std::uint32_t pair = edge(text, at);
     return (ragged_[pair / 64] >> (pair % 64) & 1) != 0;
   }
 
-  /// Leaves the numbers of a word's characters and bytes in state.ids, with the ranks of their
-  /// pairs. False if a byte has no token.
+  /// Puts the numbers of a word's characters and bytes into state.ids, with the ranks of their
+  /// pairs. Returns false if a byte has no token.
   bool begin(std::string_view word, bool with_sizes, ModelState& state) const {
     state.ids.resize(word.size());
     state.ranks.resize(word.size());

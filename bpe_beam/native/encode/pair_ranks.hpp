@@ -1,8 +1,8 @@
-// The rank of each pair of ids that merge, in 16 to 32 bytes a pair and a filter.
+// The rank of each pair of ids that merge, in 16 to 32 bytes per pair, and a filter.
 //
-// Most pairs that merging asks for do not merge: a filter that fits the caches answers for them.
-// The table should fit the caches too: vocabularies of up to two million ids and four million
-// merges take eight bytes a slot, larger ones go into a PairMap.
+// Most pairs that are looked up do not merge: a filter that fits the caches answers for them. The
+// table should fit the caches too: vocabularies of up to two million ids and four million merges
+// take eight bytes per slot, larger ones go into a PairMap.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class PairRanks {
     mask_ = slots - 1;
   }
 
-  /// Gives a pair its rank, below the number of pairs; the last counts.
+  /// Sets the rank of a pair, below the number of pairs; the last rank counts.
   void set(std::uint32_t left, std::uint32_t right, std::uint32_t rank) {
     if (large_) {
       (*large_)[PairMap::key(left, right)] = rank;

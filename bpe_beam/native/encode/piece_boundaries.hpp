@@ -1,5 +1,5 @@
 // Boundaries in a text that no piece of a vocabulary crosses, so that the pieces on both sides are
-// chosen independently, but for the sums of scores.
+// chosen independently, except for the sums of scores.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,12 @@
 
 namespace bpe_beam {
 
-/// A boundary lies between two characters that no piece has in a row. Between words it is found
-/// without a look at each character: in most vocabularies U+2581 is only where a piece begins.
+/// A boundary is between two characters that no piece has in a row. Boundaries between words are
+/// detected without looking at each character: in most vocabularies U+2581 is only at the beginning
+/// of a piece.
 class PieceBoundaries {
  public:
-  /// Parts of at most so many bytes are not divided further.
+  /// Parts of at most this many bytes are not divided further.
   static constexpr std::size_t kShortPart = 24;
 
   explicit PieceBoundaries(const std::vector<std::string_view>& pieces) : pairs_(0) {

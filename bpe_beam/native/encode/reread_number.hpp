@@ -29,9 +29,10 @@ inline double power_of_ten(int exponent) {
 
 }  // namespace detail
 
-/// The double that they read in the shortest text of one, such as "-12.5" or "1e-05". They make an
-/// integer of all digits, which is rounded to a double if it has more than 53 bits, and divide it
-/// by a power of ten, or multiply, which is rounded again. So some numbers get another last bit.
+/// The double that this reader reads from the shortest text of a double, such as "-12.5" or
+/// "1e-05". The reader makes an integer of all digits, which is rounded to a double if it has more
+/// than 53 bits, and divides or multiplies it by a power of ten, which is rounded again. So some
+/// numbers get a different last bit.
 inline double reread_number(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative) text.remove_prefix(1);

@@ -1,11 +1,11 @@
 // Boundaries in a word that no merge can cross: the parts between them are merged one by one, and
 // equal parts of different words have equal tokens.
 //
-// A merge crosses a boundary only where the bytes before it are the end of the merge's left token
-// and the bytes after it are the beginning of its right token. So where no merge has such a pair of
-// ends, each part becomes what it would become alone. Looking at up to two bytes on each side takes
-// one look into a table of byte pairs and, if that has the pair, one for each combination of
-// lengths. A text in a script that the vocabulary has few tokens of falls into its characters.
+// A merge crosses a boundary only if the bytes before it are the end of the merge's left token and
+// the bytes after it are the beginning of its right token. So if no merge has such a pair of ends,
+// each part is merged as if it were alone. To compare up to two bytes on each side takes one
+// look-up in a table of byte pairs and, if the pair is there, one for each combination of lengths.
+// A text in a script for which the vocabulary has few tokens is divided into its characters.
 #pragma once
 
 #include <array>
@@ -26,8 +26,9 @@ namespace bpe_beam {
 
 class Seams {
  public:
-  /// Nothing if the merges do not tell the bytes of each token: one is made of different bytes, or
-  /// many are listed before their parts. A merge of parts that are never made does not count.
+  /// Returns nothing if the bytes of a token do not follow from the merges: a token is made of
+  /// different bytes, or many tokens are listed before their parts. A merge of parts that are never
+  /// made is ignored.
   static std::optional<Seams> of(std::span<const MergeRow> merges,
                                  std::span<const std::uint32_t, 256> byte_ids) {
     std::vector<Ends> ends;
@@ -41,8 +42,8 @@ class Seams {
     return seams;
   }
 
-  /// Whether a merge may cross the boundary before byte `at` of a word, 0 < at < word.size(). True
-  /// where nothing is known.
+  /// Returns whether a merge may cross the boundary before byte `at` of a word, 0 < at <
+  /// word.size(). True if this is unknown.
   [[nodiscard]] bool may_cross(std::string_view word, std::size_t at) const {
     const auto byte = [word](std::size_t i) {
       return std::uint32_t{static_cast<unsigned char>(word[i])};

@@ -1,4 +1,5 @@
-// Byte-pair encoding as SentencePiece does it: scores decide, and several pieces may have one.
+// Byte-pair encoding as in SentencePiece: scores decide, and several pieces may have the same
+// score.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +19,7 @@
 
 namespace bpe_beam {
 
-/// Merges of which several may have one rank, though they make different tokens.
+/// Merges; several merges that make different tokens may have the same rank.
 class TiedMerges {
  public:
   /// `ranks`: of each merge. A pair listed twice counts as its last merge.
@@ -55,9 +56,10 @@ class TiedMerges {
 
 class SentencePieceBpe : public WordModel {
  public:
-  /// `symbols`: what a text is split into first, from the left the longest: characters, and
-  /// user-defined texts, whose ids no merge has. `unk`: the id of an unknown character, and of
-  /// several in a row. `byte_ids`: the ids of the bytes that stand for one instead, or none.
+  /// `symbols`: the symbols into which a text is split first, from the left the longest:
+  /// characters, and user-defined texts, whose ids no merge has. `unk`: the id of a run of unknown
+  /// characters. `byte_ids`: the ids of the bytes that replace an unknown character instead, or
+  /// none.
   SentencePieceBpe(TiedMerges merges, const TokenIds& symbols, std::uint32_t unk,
                    std::vector<std::uint32_t> byte_ids)
       : merges_(std::move(merges)), symbols_(symbols), unk_(unk), byte_ids_(std::move(byte_ids)) {}

@@ -1,4 +1,4 @@
-// Unigram encoding as SentencePiece does it, in the floats that it adds.
+// Unigram encoding as in SentencePiece, with the same additions of floats.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 
 namespace bpe_beam {
 
-/// A piece that is found in texts.
+/// A piece that may occur in texts.
 struct ScoredPiece {
   std::string text;
   std::uint32_t id;
@@ -32,18 +32,18 @@ struct ScoredPiece {
   bool user_defined;  // its score follows from its length instead
 };
 
-/// The sums equal SentencePiece 0.2.3's, in 32 bits: of two equal ones the one whose last
-/// piece begins first counts, and a sum that grows large is taken from those that lie ahead. So the
-/// ids of a long text depend on where it begins: it is one word.
+/// The sums equal SentencePiece 0.2.3's, in 32 bits: if two sums are equal, the one whose last
+/// piece begins first counts, and a sum that grows large is subtracted from the sums ahead of it.
+/// So the ids of a long text depend on where it begins: it is one word.
 ///
-/// Between two boundaries that no piece crosses, they depend on what is before only by the rounding
-/// of sums. Where the best pieces of a part are better than all others by more than rounding can
-/// change, they are cached with the largest sum for which that is so. Any other part is encoded
-/// again with the sum at hand.
+/// Between two boundaries that no piece crosses, the ids depend on the text before only by the
+/// rounding of sums. If the best pieces of a part are better than all others by more than rounding
+/// can change, they are cached with the largest sum for which this is true. Any other part is
+/// encoded again with the current sum.
 class SentencePieceUnigram : public WordModel {
  public:
-  /// `unk`: the id of an unknown character. `byte_ids`: the ids of the bytes that stand for one, or
-  /// none; unknown neighbours are then one token.
+  /// `unk`: the id of an unknown character. `byte_ids`: the ids of the bytes that replace an
+  /// unknown character, or none; without them, unknown neighbours are one token.
   SentencePieceUnigram(std::vector<ScoredPiece> pieces, std::uint32_t unk,
                        std::vector<std::uint32_t> byte_ids)
       : trie_(numbered(pieces)),
@@ -158,7 +158,7 @@ class SentencePieceUnigram : public WordModel {
       }
     };
 
-    /// Returns whether the cache has the ids of the sum at hand.
+    /// Returns whether the cache has the ids for the current sum.
     bool write_cached(const Part& part) {
       const WordCache::Slot* const slot = cache_.find(part.entry);
       if (slot == nullptr) return false;
@@ -171,8 +171,8 @@ class SentencePieceUnigram : public WordModel {
       return ids && write(*ids);
     }
 
-    /// `cached`: the upper half of the limit's bits, which lowers it, and the
-    /// numbers of pieces.
+    /// `cached`: the upper half of the limit's bits (a slightly lower limit), and the numbers of
+    /// pieces.
     bool write(std::span<const std::uint32_t> cached) {
       if (!(std::abs(sum_) < std::bit_cast<float>(cached[0] << 16))) return false;
       std::uint32_t* to = out_.room(cached.size());
@@ -275,15 +275,15 @@ class SentencePieceUnigram : public WordModel {
     return texts;
   }
 
-  /// Finds for each byte at which a piece can end the two best ways there, by exact sums from 0 on.
-  /// Returns the sum before the part below which the best way to its end is SentencePiece's; 0 or
-  /// less, or not a number, if there is none.
+  /// Finds the two best ways to each byte at which a piece can end, by exact sums from 0 on.
+  /// Returns a limit: if the sum before the part is below it, the best way to the part's end is
+  /// SentencePiece's. The limit is 0 or less, or not a number, if there is no such sum.
   ///
-  /// SentencePiece's sum is the largest of the rounded sums of all ways, as rounding keeps the
-  /// order. For n pieces after a sum S each addition rounds by at most 2^-24 of its result, which
-  /// is at most |S| and n scores. So no other way has a larger or equal rounded sum if its exact
-  /// one is lower by more than twice that for each of n additions. A hundredth more covers the
-  /// rounding of the bound itself and of what is exact here, which are doubles.
+  /// SentencePiece's sum is the largest of the rounded sums of all ways, because rounding keeps the
+  /// order. For n pieces after a sum S, each addition rounds by at most 2^-24 of its result, which
+  /// is at most |S| and n scores. So another way has a smaller rounded sum if its exact sum is
+  /// lower by more than twice this error for each of n additions. One percent more covers the
+  /// rounding of the bound itself and of the exact sums, which are doubles here.
   [[nodiscard]] float find_two_best(std::string_view part, std::vector<TwoBest>& two_best) const {
     constexpr double kNever = -std::numeric_limits<double>::infinity();
     two_best.assign(part.size() + 1, TwoBest{kNever, kNever, 0, kNoId});
@@ -309,8 +309,8 @@ class SentencePieceUnigram : public WordModel {
     return static_cast<float>((limit - 1.01 * most * largest_score_) * 0.999);
   }
 
-  /// Finds for each byte at which a piece can end the last piece of the best way there, after the
-  /// sum before the part. Returns the sum at its end.
+  /// Finds the last piece of the best way to each byte at which a piece can end, given the sum
+  /// before the part. Returns the sum at the part's end.
   float find_best(std::string_view part, float sum, std::vector<Best>& best) const {
     best.assign(part.size() + 1, Best{0, kNoId, kNoId});
     best[0].score = sum;
@@ -339,7 +339,7 @@ class SentencePieceUnigram : public WordModel {
       const auto before = sums_at(begin);
       const CodePoint first = decode_utf8(part.data() + begin, part.data() + part.size());
       std::size_t at = begin + first.size;
-      // By a table, as the walk waits for memory at each byte of a large vocabulary.
+      // By a table, because the walk through a large vocabulary waits for memory at each byte.
       std::uint32_t node = first.value < firsts_.size()
                                ? firsts_[first.value]
                                : trie_.walk(ByteTrie::kRoot, part.substr(begin, first.size));

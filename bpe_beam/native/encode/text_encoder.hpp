@@ -23,7 +23,7 @@ namespace bpe_beam {
 
 /// The mutable state of encoding; each thread has its own.
 struct EncodingState {
-  /// `cache_bytes`: the most memory that the cache takes.
+  /// `cache_bytes`: the maximum memory of the cache.
   explicit EncodingState(std::size_t cache_bytes) : cache(cache_bytes / 2, cache_bytes / 2) {}
 
   PipelineState pipeline;
@@ -31,10 +31,10 @@ struct EncodingState {
   ModelState model;
 };
 
-/// Ids, and the offsets of each in the original text, in bytes.
+/// Ids, and the offsets of each id in the original text, in bytes.
 struct IdsWithOffsets {
   std::vector<std::uint32_t> ids;
-  std::vector<std::size_t> added;  // which of them are added tokens that were found in the text
+  std::vector<std::size_t> added;  // which of them are added tokens that occur in the text
   std::vector<std::size_t> begins;
   std::vector<std::size_t> ends;
 };
@@ -53,7 +53,8 @@ class TextEncoder {
       CachingSink sink{*model_, model_->seams(), state, out};
       pipeline_->run(text, allowed, false, state.pipeline, sink);
     } catch (const MissingSymbol&) {
-      // The offsets in the original text, and the ids of whole words only, need a second run.
+      // An error's offsets in the original text, and the ids of whole words only, need a second
+      // run.
       out.cut(before);
       IdsWithOffsets placed;
       try {
@@ -67,8 +68,8 @@ class TextEncoder {
   }
 
   /// Appends the ids of words i = data[bounds[i]:bounds[i + 1]], none of them empty, each a whole
-  /// word of the model, and calls `on_word()` after the ids of each. The words should be different
-  /// ones: the cache gets only their parts. Throws MissingSymbol.
+  /// word of the model, and calls `on_word()` after the ids of each word. The words should all be
+  /// different: only their parts are cached. Throws MissingSymbol.
   template <class OnWord>
   void encode_words(std::string_view data, std::span<const std::int64_t> bounds,
                     EncodingState& state, IdBuffer& out, OnWord&& on_word) const {
@@ -132,7 +133,7 @@ class TextEncoder {
 
     void added(std::uint32_t id, const TextView&) { out.push_back(id); }
 
-    /// Appends the ids of a word that is not expected to come again.
+    /// Appends the ids of a word that is not expected to occur again.
     void once(std::string_view word) {
       if (model.caches_parts()) {
         model.encode_cached(word, state.cache, state.model, out);
@@ -141,7 +142,7 @@ class TextEncoder {
       }
     }
 
-    /// Parts of different words, whose slots are on their way from memory.
+    /// Parts of different words, whose slots are being fetched from memory.
     struct NewWords {
       std::string_view text;
       std::size_t size = 0;
@@ -153,7 +154,7 @@ class TextEncoder {
       std::array<bool, Pipeline::kWords> last;   // whether it is the last of its word
     };
 
-    /// Adds a word that is not expected to come again; calls `on_word()` after each word written.
+    /// Adds a word that is not expected to occur again; calls `on_word()` after each word written.
     template <class OnWord>
     void add_new(const Word& word, NewWords& batch, OnWord&& on_word) {
       const std::string_view bytes = bytes_of_word(batch.text, word);
@@ -197,7 +198,7 @@ class TextEncoder {
     }
 
    private:
-    /// Words and parts of words whose slots are on their way from memory.
+    /// Words and parts of words whose slots are being fetched from memory.
     struct Batch {
       // All words of a call have room after kWords parts.
       static constexpr std::size_t kRoom = 2 * Pipeline::kWords;
@@ -212,7 +213,7 @@ class TextEncoder {
       std::array<Item, kRoom> items;
     };
 
-    /// Adds words up to the first that is not short. Returns their number.
+    /// Adds words up to the first long word. Returns their number.
     std::size_t add_short(std::span<const Word> words, Batch& batch) const {
       const WordCache::Finder finder = state.cache.finder();
       const char* const text = batch.text.data();
@@ -239,9 +240,9 @@ class TextEncoder {
       state.cache.prefetch(item.entry);
     }
 
-    /// Adds a word of more than 15 bytes. With seams, its parts are in the cache, and come again
-    /// more often than the word does. A word that ends in a run, such as indentation, may
-    /// have as many parts as bytes, and comes again itself.
+    /// Adds a word of more than 15 bytes. With seams its parts are cached, because they occur more
+    /// often than the word. A word that ends in a run, such as indentation, may have as many parts
+    /// as bytes, and often occurs again as a whole.
     void add_long(const Word& word, Batch& batch) {
       const std::string_view bytes = bytes_of_word(batch.text, word);
       if (seams == nullptr || ends_in_run(bytes) || model.whole_word(bytes) != kNoId) {
@@ -254,7 +255,7 @@ class TextEncoder {
       }
     }
 
-    /// Whether the last nine bytes of a word of more than 15 are equal.
+    /// Returns whether the last nine bytes of a word of more than 15 bytes are equal.
     static bool ends_in_run(std::string_view word) {
       const char* const last = word.data() + word.size() - 8;
       return load_up_to_8(last, 8) == load_up_to_8(last - 1, 8);
@@ -265,7 +266,7 @@ class TextEncoder {
     void for_each_part(std::string_view word, Use&& use) {
       std::size_t begin = 0;
       for (std::size_t at = 1; at < word.size(); ++at) {
-        // Within a character there is no use in looking.
+        // A boundary within a character is not looked up.
         if ((word[at] & 0xC0) == 0x80 || seams->may_cross(word, at)) continue;
         use(begin, at);
         begin = at;
@@ -309,7 +310,7 @@ class TextEncoder {
       out.written_to(room + slot->count());
     }
 
-    /// Appends the ids of a word or part that the cache has not in a slot, and caches them.
+    /// Appends the ids of a word or part that is not in a slot of the cache, and caches them.
     void write_missed(std::string_view word, const WordCache::Entry& entry,
                       const WordCache::Slot* slot) {
       if (slot != nullptr) {

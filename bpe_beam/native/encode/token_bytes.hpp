@@ -20,7 +20,7 @@ class TokenBytes {
   /// How many bytes `join` may write after the joined ones.
   static constexpr std::size_t kBehind = 16;
 
-  /// `tokens`: bytes and ids. Of two equal ids the last counts.
+  /// `tokens`: bytes and ids. If two ids are equal, the last counts.
   explicit TokenBytes(const TokenIds& tokens) {
     for (const auto& [bytes, id] : tokens) {
       if (id >= kMostIds) throw std::length_error("an id of 2^28 or more");

@@ -1,4 +1,4 @@
-// Unigram encoding: of all ways to cut a word into pieces, one of the highest sum of scores.
+// Unigram encoding: a word is cut into the pieces with the highest sum of scores.
 #pragma once
 
 #include <algorithm>
@@ -16,17 +16,17 @@
 
 namespace bpe_beam {
 
-/// The sums equal Hugging Face's Unigram, in its order of additions of doubles, and so are
-/// the ties: of two equal sums the one whose last piece begins first. A character that is no piece
-/// is unknown, for kUnknownPenalty less than the lowest score; unknown neighbours are one token.
+/// Doubles are added in the same order as in Hugging Face's Unigram, so sums and ties are equal: if
+/// two sums are equal, the one whose last piece begins first counts. A character that is not a
+/// piece is unknown, with the lowest score minus kUnknownPenalty; unknown neighbours are one token.
 ///
 /// The time is linear in the word for a given vocabulary: at most its longest piece for each
 /// character.
 class UnigramModel : public WordModel {
  public:
-  /// `pieces`: of two equal ones the last counts; `scores`: by id. `unk`: the unknown piece's id,
-  /// kNoId if there is none. `byte_ids`: the ids of the bytes of an unknown token, kNoId
-  /// where there is none; or empty.
+  /// `pieces`: if two are equal, the last counts; `scores`: by id. `unk`: the unknown piece's id,
+  /// kNoId if there is none. `byte_ids`: the ids of the bytes of an unknown token, kNoId for a byte
+  /// without an id; or empty.
   UnigramModel(const TokenIds& pieces, std::vector<double> scores, std::uint32_t unk,
                std::vector<std::uint32_t> byte_ids)
       : trie_(pieces), scores_(std::move(scores)), unk_(unk), byte_ids_(std::move(byte_ids)) {
@@ -97,8 +97,8 @@ class UnigramModel : public WordModel {
     state.sizes.push_back(static_cast<std::uint32_t>(size));
   }
 
-  /// Adds, from the last to the first, the tokens of unknown characters. Together they may be a
-  /// piece, which was no better than they.
+  /// Adds, from the last to the first, the tokens of unknown characters. Joined they may be a piece
+  /// whose score was not better.
   void add_unknown(std::string_view characters, ModelState& state) const {
     const std::uint32_t id = trie_.find(characters);
     if (id != kNoId) return add(id, characters.size(), state);
@@ -109,7 +109,7 @@ class UnigramModel : public WordModel {
     }
   }
 
-  /// Whether all these bytes have tokens.
+  /// Returns whether all these bytes have tokens.
   [[nodiscard]] bool has_bytes(std::string_view characters) const {
     return !byte_ids_.empty() && std::all_of(characters.begin(), characters.end(), [&](char byte) {
       return byte_ids_[static_cast<unsigned char>(byte)] != kNoId;

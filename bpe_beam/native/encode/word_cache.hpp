@@ -1,11 +1,11 @@
 // Words and their ids, in bounded memory: a table whose sets have two slots each, and a ring of
-// bytes for what a slot is too small for.
+// bytes for entries that are too large for a slot.
 //
 // A word of at most 15 bytes is in its slot, with up to four ids, or up to seven of 16 bits each.
-// The ids of others, and the bytes of longer words, are in the ring, where new ones overwrite the
-// oldest. A word that comes again moves to the first slot of its set; a new word takes the second
-// slot from its owner. So words that occur once do not displace those that are frequent. The table
-// starts small and grows with the words, up to its part of the bound.
+// The ids of other words, and the bytes of longer words, are in the ring, where new entries
+// overwrite the oldest. A word that occurs again moves to the first slot of its set; a new word
+// takes the second slot. So words that occur once do not displace frequent words. The table starts
+// small and grows with the words, up to its share of the bound.
 #pragma once
 
 #include <algorithm>
@@ -34,16 +34,16 @@
 
 namespace bpe_beam {
 
-/// Whether a text is a whole word or a part of one between seams (encode/seams.hpp): a part may get
-/// other ids than a word of the same bytes.
+/// A text is a whole word, or a part of a word between seams (encode/seams.hpp): a part may have
+/// other ids than a word with the same bytes.
 enum class WordKind : std::uint8_t { kWord, kPart };
 
 class WordCache {
  public:
-  /// The most ids that a slot has room for: seven of 16 bits each, four of others.
+  /// The maximum number of ids in a slot: seven of 16 bits each, or four others.
   static constexpr std::size_t kMaxIds = 7;
   static constexpr std::size_t kMaxWideIds = 4;
-  /// The number of ids that `Slot::write_ids` writes; only the first ones are the word's.
+  /// The number of ids that `Slot::write_ids` writes; only the first of them are the word's.
   static constexpr std::size_t kWrittenIds = 8;
 
   /// A word's key and hash, which stay valid when the cache changes.
@@ -64,18 +64,18 @@ class WordCache {
   class Slot {
    public:
     [[nodiscard]] bool contains(const Entry& entry) const {
-      // One branch: mispredictions of a second one would cost more than it saves.
+      // One branch: mispredictions of a second branch would cost more than it saves.
       return ((key_.low ^ entry.low) | ((key_.high & ~kCountBits) ^ entry.high)) == 0;
     }
-    /// Whether the slot has the word's ids; else they are in the ring.
+    /// Returns whether the slot has the word's ids; otherwise they are in the ring.
     [[nodiscard]] bool has_ids() const { return count() != 0; }
-    /// Whether the slot has ids, at most kMaxWideIds.
+    /// Returns whether the slot has ids, at most kMaxWideIds.
     [[nodiscard]] bool has_few_ids() const { return count() - 1 < kMaxWideIds; }
     /// Writes kMaxWideIds ids. The first `count()` are the word's if `has_few_ids()`.
     void write_few_ids(std::uint32_t* to) const { std::memcpy(to, ids_.data(), sizeof(ids_)); }
     [[nodiscard]] std::size_t count() const { return (key_.high & kCountBits) >> kCountShift; }
-    /// Writes kWrittenIds ids. The first `count()` are the word's if `has_ids()`. Without
-    /// a branch or a loop on their number, which is hard to foresee.
+    /// Writes kWrittenIds ids. The first `count()` are the word's if `has_ids()`. Without a branch
+    /// or a loop on their number, which is hard to predict.
     [[gnu::always_inline]] void write_ids(std::uint32_t* to) const {
       const bool is_narrow = count() > kMaxWideIds;
 #if defined(__SSE2__)
@@ -117,7 +117,7 @@ class WordCache {
     std::array<std::uint32_t, kMaxWideIds> ids_{};
   };
 
-  /// Makes entries of words and finds their sets. A copy in a local variable stays in registers,
+  /// Makes entries of words and computes their sets. A copy in a local variable stays in registers,
   /// while the cache's own members would be read again for each word. Valid until `put`.
   class Finder {
    public:
@@ -131,12 +131,12 @@ class WordCache {
       return {key.low, key.high, hash_key(key, seed_)};
     }
 
-    /// Asks for the memory of an entry's set.
+    /// Prefetches the memory of an entry's set.
     [[gnu::always_inline]] void prefetch(const Entry& entry) const {
       __builtin_prefetch(&set_of(entry));
     }
 
-    /// The slot where a frequent word is.
+    /// The slot in which a frequent word is.
     [[nodiscard, gnu::always_inline]] const Slot& first_slot(const Entry& entry) const {
       return set_of(entry).first;
     }
@@ -183,7 +183,7 @@ class WordCache {
 
   [[nodiscard]] const Finder& finder() const { return finder_; }
 
-  /// Asks for the memory of an entry's set.
+  /// Prefetches the memory of an entry's set.
   void prefetch(const Entry& entry) const { finder_.prefetch(entry); }
 
   /// The word's slot until the cache changes, or null.
@@ -235,9 +235,9 @@ class WordCache {
  private:
   using Set = Finder::Set;
 
-  // The top byte of a key has the size of a short word, at most 15, in its lower half; 0 for a long
-  // word. In its upper half the first bit marks a part; the other three are the number of ids, or
-  // 0 if the ids are in the ring.
+  // The lower half of a key's top byte has the size of a short word, at most 15; 0 for a long word.
+  // The first bit of its upper half marks a part; the other three bits are the number of ids, or 0
+  // if the ids are in the ring.
   static constexpr int kCountShift = 60;
   static constexpr std::uint64_t kCountBits = std::uint64_t{7} << kCountShift;
   static constexpr std::uint64_t kPartBit = std::uint64_t{1} << 63;
@@ -284,8 +284,8 @@ class WordCache {
   void resize(std::size_t sets) {
     sets = std::min(sets, most_sets_);
     const std::size_t bytes = sets * sizeof(Set);
-    // Zeroed pages take memory and time only when they are touched. A set begins where a cache line
-    // does, and the table where a huge page does.
+    // Zeroed pages take memory and time only when they are touched. A set begins at a cache line,
+    // and the table at a huge page.
     const std::size_t alignment = bytes >= 2 * kHugePage ? kHugePage : sizeof(Set);
     std::unique_ptr<char[], Free> memory(static_cast<char*>(std::calloc(bytes + alignment, 1)));
     if (memory == nullptr) {
@@ -296,8 +296,8 @@ class WordCache {
     const std::size_t past = reinterpret_cast<std::uintptr_t>(memory.get()) % alignment;
     char* const begin = memory.get() + (alignment - past) % alignment;
 #if defined(MADV_HUGEPAGE)
-    // A table on ordinary pages loses a quarter of the time to looking up pages. The call may fail
-    // if the system has no huge pages; the table then works with ordinary ones.
+    // With ordinary pages a quarter of the time goes into address translation. The call may fail if
+    // the system has no huge pages; the table then uses ordinary pages.
     if (alignment == kHugePage) (void)madvise(begin, bytes, MADV_HUGEPAGE);
 #endif
     const Set* const old = finder_.sets_;

@@ -1,4 +1,4 @@
-// The interface of the models, which encode one word as tokens, and what they share.
+// The interface of the models, which encode one word as tokens, and their common parts.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class IdBuffer;
 class Seams;
 class WordCache;
 
-/// A part of a word that the model has no token for.
+/// A part of a word for which the model has no token.
 struct MissingSymbol {
   std::size_t begin;  // in the word
   std::size_t end;
@@ -44,7 +44,7 @@ struct ModelState {
     std::uint32_t id;
   };
 
-  std::vector<std::uint32_t> ids;       // the tokens of the word at hand
+  std::vector<std::uint32_t> ids;       // the tokens of the current word
   std::vector<std::uint32_t> sizes;     // bytes of the word that each covers, where asked for
   std::vector<std::uint32_t> ranks;     // rank of the pair that begins at each symbol
   std::vector<std::uint32_t> previous;  // links of a long word
@@ -57,25 +57,25 @@ class WordModel {
  public:
   virtual ~WordModel() = default;
 
-  /// Leaves the tokens of a word (not empty) in state.ids and, if asked, state.sizes. Throws
+  /// Puts the tokens of a word (not empty) into state.ids and, on request, state.sizes. Throws
   /// MissingSymbol. Thread-safe.
   virtual void encode(std::string_view word, bool with_sizes, ModelState& state) const = 0;
 
-  /// Whether `encode_cached` takes the place of `encode` without sizes: the tokens of a part of a
-  /// word may depend on the parts before it.
+  /// Returns whether `encode_cached` takes the place of `encode` without sizes, because the tokens
+  /// of a part of a word may depend on the parts before it.
   [[nodiscard]] virtual bool caches_parts() const { return false; }
 
   /// Appends the ids of a word. The cache is the model's own.
   virtual void encode_cached(std::string_view, WordCache&, ModelState&, IdBuffer&) const {}
 
-  /// The boundaries that divide words into parts which are encoded one by one; null if a word is
+  /// The boundaries that divide words into parts that are encoded one by one; null if a word is
   /// encoded as a whole.
   [[nodiscard]] virtual const Seams* seams() const { return nullptr; }
 
-  /// The id of a word that is one token whatever its parts become, or kNoId.
+  /// The id of a word that is always one token, or kNoId.
   [[nodiscard]] virtual std::uint32_t whole_word(std::string_view) const { return kNoId; }
 
-  /// As `encode`, without sizes, for the part of a word between two seams: not a whole word.
+  /// As `encode`, without sizes, for a part of a word between two seams.
   virtual void encode_part(std::string_view part, ModelState& state) const {
     encode(part, false, state);
   }
@@ -94,7 +94,7 @@ class WordModel {
 
 using TokenIds = std::vector<std::pair<std::string, std::uint32_t>>;
 
-/// Ids by token: open addressing over one block of text. Of two equal tokens the first counts.
+/// Ids by token: open addressing over one block of text. If two tokens are equal, the first counts.
 class TokenMap {
  public:
   explicit TokenMap(const TokenIds& tokens) {

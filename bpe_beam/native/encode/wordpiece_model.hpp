@@ -15,8 +15,8 @@ namespace bpe_beam {
 
 /// From the left, the longest token that fits; after a word's first token, tokens with the prefix.
 ///
-/// A byte trie finds each in one walk: the time is linear in the word for a given vocabulary, at
-/// most its longest token for each token found.
+/// A byte trie finds each token in one walk of at most the longest token, so for a given vocabulary
+/// the time is linear in the word.
 class WordPieceModel : public WordModel {
  public:
   /// `unk`: the unknown token's id, kNoId if the vocabulary has none. Words of more than

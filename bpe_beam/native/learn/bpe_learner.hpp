@@ -21,16 +21,16 @@ namespace bpe_beam {
 
 enum class Score { kCount, kLikelihood };
 
-/// How the next pair is chosen, and when learning ends.
+/// The rules by which the next pair is chosen and learning ends.
 struct LearningRules {
   std::size_t vocab_size = 0;
   std::int64_t min_frequency = 0;  // 0 means 1
   TieBreak tie_break = TieBreak::kLowestId;
   Score score = Score::kCount;
-  /// Whether learning ends after a merge whose joined token had an id before.
+  /// True if learning ends after a merge whose joined token had an id before.
   bool stop_at_known = false;
-  /// The most bytes that the parts of all merges may have in total; learning ends before the merge
-  /// that would exceed it. Without it, a text of one letter makes tokens as long as itself.
+  /// The maximum number of bytes of the parts of all merges; learning ends before the merge that
+  /// would exceed it. Without this limit, a text of one letter makes tokens as long as the text.
   std::uint64_t max_text = UINT64_MAX;
 };
 
@@ -48,10 +48,11 @@ class BpeLearner {
   /// vocabulary is full, no pair is frequent enough, or `stopped()` or `text_full()` is true.
   std::vector<LearnedMerge> learn(std::size_t limit) { return learner_->learn(limit); }
 
-  /// Whether the last merge made a token that was there before, and the rules end learning there.
+  /// Returns whether the last merge made a token that existed before, and the rules end learning
+  /// there.
   [[nodiscard]] bool stopped() const { return learner_->stopped(); }
 
-  /// Whether learning ended because the best pair would have exceeded `max_text`.
+  /// Returns whether learning ended because the best pair would have exceeded `max_text`.
   [[nodiscard]] bool text_full() const { return learner_->text_full(); }
 
   /// The number of tokens that the words have now, each word weighted by its count.

@@ -1,9 +1,9 @@
 // The pair of the highest count.
 //
-// Pairs wait in a heap that is put right lazily: an entry whose count (or first position) has
-// changed goes back in with the new one. Only pairs of a count of the table's floor and more are
-// put in; when it is empty, the floor falls. Most pairs occur once or twice and are never merged,
-// so most are never listed.
+// Pairs wait in a heap that is corrected lazily: an entry whose count (or first position) has
+// changed goes back in with the new value. Only pairs with a count of at least the table's floor
+// are in the heap; when it is empty, the floor falls. Most pairs occur once or twice and are never
+// merged, so most are never listed.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace bpe_beam {
 
-/// The number that decides between pairs of equal score: the lower one wins. Not for
+/// The number that decides between pairs with equal scores: the lower number wins. Not for
 /// kGreatestBytes.
 template <typename Table>
 std::uint64_t tie_of(Table& table, typename Table::Pair& pair, TieBreak tie_break) {
@@ -23,7 +23,7 @@ std::uint64_t tie_of(Table& table, typename Table::Pair& pair, TieBreak tie_brea
   return tie_break == TieBreak::kFirstSeen ? table.first_position(pair) : 0;
 }
 
-/// True where the bytes of pair `a` are less than the bytes of pair `b`: for kGreatestBytes.
+/// Returns whether the bytes of pair `a` are less than the bytes of pair `b`; for kGreatestBytes.
 template <typename Table>
 bool less_bytes(const Table& table, std::uint32_t a, std::uint32_t b) {
   const auto& x = table.pairs()[a];
@@ -40,16 +40,16 @@ class CountQueue {
   CountQueue(Table& table, std::int64_t min_frequency, TieBreak tie_break)
       : table_(table), min_frequency_(min_frequency), tie_break_(tie_break) {}
 
-  /// A pair may count more than before: makes sure that the heap holds an entry at least as good
-  /// as the pair is now.
+  /// Is called when a pair may count more than before: makes sure that the heap has an entry at
+  /// least as good as the pair is now.
   void count_rose(std::uint32_t index) {
     if (table_.pairs()[index].count >= least()) push(index);
   }
 
-  /// The frequency of a token has fallen, which changes no order here.
+  /// Is called when the frequency of a token has fallen, which changes no order here.
   void frequency_fell(std::uint32_t) {}
 
-  /// Takes the best pair out of the heap; kNone when none is frequent enough.
+  /// Removes the best pair from the heap and returns it; kNone if no pair is frequent enough.
   std::uint32_t pop_best() {
     while (true) {
       if (!table_.is_complete()) list_again();
@@ -72,7 +72,7 @@ class CountQueue {
     std::uint32_t pair;
   };
 
-  /// Tells whether an entry is merged after another.
+  /// Returns whether an entry is merged after another.
   struct Worse {
     const CountQueue& queue;
     bool operator()(const Entry& a, const Entry& b) const {
@@ -84,7 +84,7 @@ class CountQueue {
 
   [[nodiscard]] Worse worse() const { return {*this}; }
 
-  /// The least count of a pair in the heap.
+  /// The minimum count of a pair in the heap.
   [[nodiscard]] std::int64_t least() const { return std::max(table_.floor(), min_frequency_); }
 
   [[nodiscard]] Entry entry_of(std::uint32_t index) {
@@ -97,10 +97,10 @@ class CountQueue {
     std::ranges::push_heap(heap_, worse());
   }
 
-  /// Lets rarer pairs into the empty heap; false when there are no rarer ones to let in.
+  /// Puts rarer pairs into the empty heap; returns false if there are none.
   bool lower_floor() {
     if (table_.floor() <= min_frequency_) return false;
-    // Near the end the floor falls slowly: most pairs of all occur once.
+    // Near the end the floor falls slowly, because most pairs occur once.
     list_pairs([this, before = table_.floor()](std::int64_t highest) {
       highest = std::min(highest, before - 1);
       return std::max(min_frequency_, highest < 64 ? highest / 2 + 1 : highest / 32);
@@ -108,7 +108,7 @@ class CountQueue {
     return true;
   }
 
-  /// Counts again after a merge that made a token anew. Lists all pairs from the ninth time on.
+  /// Counts again after a merge that made a known token. Lists all pairs from the ninth time on.
   void list_again() {
     const std::int64_t floor = ++times_again_ > kMostTimesAgain ? 1 : table_.floor();
     list_pairs([floor](std::int64_t) { return floor; });

@@ -1,15 +1,15 @@
 // The pair of the highest count / (frequency of left x frequency of right): WordPiece's score.
 //
-// Scores rise when a token gets rarer, so one lazy heap over all pairs would need an update for
-// every pair of every token that a merge touches. Instead each pair has an owner: the one of its
-// two tokens that was more frequent when the pair was first queued. An owner keeps a heap of its
-// pairs by count / (frequency of the other token), which does not depend on its own frequency; and
-// one heap over all owners holds the best pair of each by its whole score. When a token gets rarer,
-// its one entry among the owners is renewed, and so are those of its pairs that others own: few,
-// for their owners are more frequent than it.
+// Scores rise when a token becomes rarer, so one lazy heap over all pairs would need an update for
+// every pair of every token that a merge changes. Instead each pair has an owner: the token of the
+// pair that was more frequent when the pair was first queued. An owner keeps a heap of its pairs by
+// count / (frequency of the other token), which does not depend on its own frequency; one heap over
+// all owners has the best pair of each by its whole score. When a token becomes rarer, its one
+// entry among the owners is renewed, and so are the entries of its pairs that other tokens own.
+// These are few, because their owners are more frequent.
 //
-// Both heaps are lazy: an entry may be better than its pair is now, never worse. What rises is
-// entered anew at once; what fell is found when it comes up.
+// Both heaps are lazy: an entry may be better than its pair is now, never worse. A pair that rises
+// gets a new entry at once; a pair that fell is corrected when its entry reaches the top.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,9 @@
 
 namespace bpe_beam {
 
-/// -1, 0, 1 as a.count / a.divisor is less than, equal to, greater than b.count / b.divisor, where
-/// counts are below 2^63 and divisors below 2^126. Exact: the products have up to 189 bits.
+/// Returns -1, 0 or 1 if a.count / a.divisor is less than, equal to or greater than b.count /
+/// b.divisor. Counts are below 2^63 and divisors below 2^126. Exact: the products have up to 189
+/// bits.
 inline int compare_ratios(std::int64_t a_count, unsigned __int128 a_divisor, std::int64_t b_count,
                           unsigned __int128 b_divisor) {
   using Wide = unsigned __int128;
@@ -46,7 +47,7 @@ class LikelihoodQueue {
  public:
   static constexpr std::uint32_t kNone = PairMap::kNone;
 
-  /// What the owner's one valid entry of a pair says; count == 0: none.
+  /// The content of the owner's one valid entry of a pair; count == 0: none.
   struct Mark {
     std::int64_t count = 0;
     std::int64_t partner = 0;
@@ -58,11 +59,11 @@ class LikelihoodQueue {
 
   LikelihoodQueue(Table& table, std::int64_t min_frequency, TieBreak tie_break)
       : table_(table), min_frequency_(min_frequency), tie_break_(tie_break) {
-    table_.list_pairs([](std::int64_t) { return 1; });  // the best pair may be a rare one
+    table_.list_pairs([](std::int64_t) { return 1; });  // the best pair may be rare
     for (std::uint32_t i = 0; i < table_.pairs().size(); ++i) count_rose(i);
   }
 
-  /// A pair may count more than before.
+  /// Is called when a pair may count more than before.
   void count_rose(std::uint32_t index) {
     Pair& pair = table_.pairs()[index];
     if (pair.count < min_frequency_) return;
@@ -70,7 +71,7 @@ class LikelihoodQueue {
     renew(index);
   }
 
-  /// The frequency of a token has fallen: the scores of its pairs have risen.
+  /// Is called when the frequency of a token has fallen: the scores of its pairs have risen.
   void frequency_fell(std::uint32_t token) {
     grow_to(token);
     std::vector<std::uint32_t>& lent = tokens_[token].lent;
@@ -90,7 +91,7 @@ class LikelihoodQueue {
     post(token);
   }
 
-  /// Takes the best pair out; kNone when none is frequent enough.
+  /// Removes the best pair and returns it; kNone if no pair is frequent enough.
   std::uint32_t pop_best() {
     while (!owners_.empty()) {
       std::pop_heap(owners_.begin(), owners_.end(), worse());
@@ -128,17 +129,17 @@ class LikelihoodQueue {
   struct Token {
     std::vector<Entry> heap;          // of the pairs that it owns
     std::size_t owned = 0;            // how many these are
-    std::vector<std::uint32_t> lent;  // pairs whose score falls with it, but that others own
+    std::vector<std::uint32_t> lent;  // pairs whose score depends on it, but that others own
     Posted posted;                    // its one valid entry among the owners
   };
 
-  /// Pairs of equal score.
+  /// Decides between pairs with equal scores.
   [[nodiscard]] bool worse_tie(const Entry& a, const Entry& b) const {
     if (tie_break_ != TieBreak::kGreatestBytes) return a.tie > b.tie;
     return less_bytes(table_, a.pair, b.pair);
   }
 
-  /// Pairs of one owner.
+  /// Compares pairs of one owner.
   [[nodiscard]] bool worse(const Entry& a, const Entry& b) const {
     const auto a_partner = static_cast<unsigned __int128>(a.partner);
     const auto b_partner = static_cast<unsigned __int128>(b.partner);
@@ -169,7 +170,7 @@ class LikelihoodQueue {
     pair.mark.owner = left ? pair.left : pair.right;
     grow_to(std::max(pair.left, pair.right));
     ++tokens_[pair.mark.owner].owned;
-    // A pair of equal tokens is owned and lent by the same.
+    // For a pair of equal tokens, owner and other token are the same.
     tokens_[left ? pair.right : pair.left].lent.push_back(index);
   }
 
@@ -180,7 +181,7 @@ class LikelihoodQueue {
     return {pair.count, table_.frequency(partner), tie_of(table_, pair, tie_break_), index};
   }
 
-  /// Makes sure that the pair's owner holds an entry at least as good as the pair is now.
+  /// Makes sure that the pair's owner has an entry at least as good as the pair is now.
   void renew(std::uint32_t index) {
     Mark& mark = table_.pairs()[index].mark;
     const Entry entry = entry_of(index);
@@ -213,7 +214,7 @@ class LikelihoodQueue {
     heap.pop_back();
   }
 
-  /// Makes the owner's first entry true; false when it has none left.
+  /// Corrects the owner's first entry; returns false if no entry remains.
   bool settle(std::uint32_t owner) {
     std::vector<Entry>& heap = tokens_[owner].heap;
     while (!heap.empty()) {

@@ -1,22 +1,22 @@
 // The words and pairs that merges are learned from, and the effect of one merge on them.
 //
 // All words are in one array, with a barrier between two words. A token that covers several
-// positions has its id at its first and at its last position, and its span next to them: the tokens
-// before and after a position are found without links. A listed pair has its count and the
-// positions where it was made; a position is live while the pair is still there.
+// positions has its id at its first and at its last position, and its span next to them, so the
+// tokens before and after a position are reached without links. A listed pair has its count and the
+// positions where it was made; a position is live while it still has the pair.
 //
 // Only frequent pairs are listed: `list_pairs` gives each token one position, counts all pairs and
-// lists the pairs of a count of `floor()` and more. Between two calls a pair that a merge makes is
-// listed if it is that frequent. The count of any other pair can only fall, unless a merge makes a
-// token that was there before; then `is_complete()` is false until `list_pairs` has counted again.
-// So memory is for the pairs that may still be merged, not for all that ever were.
+// lists the pairs with a count of at least `floor()`. Between two calls, a pair that a merge makes
+// is listed if it reaches the floor. The count of any other pair can only fall, unless a merge
+// makes a token that existed before; then `is_complete()` is false until `list_pairs` has counted
+// again. So only pairs that may still be merged take memory.
 //
-// All merges together take O(n log n) in the symbols, and each `list_pairs` O(n); a merge that
-// makes a known token also walks the positions of pairs that gain. Memory: 8 bytes a symbol, 4
-// bytes for each position of a listed pair, and 32 bytes and a slot of the index for each listed
-// pair (64 bytes for LikelihoodQueue). Positions of merged pairs stay until the next `list_pairs`;
-// with LikelihoodQueue, which lists once, that is up to 8 bytes a symbol more. `list_pairs` itself
-// takes 4 bytes a symbol more, and up to 32 MiB of sums.
+// All merges together take O(n log n) for n symbols, and each `list_pairs` O(n); a merge that makes
+// a known token also walks the positions of pairs that gain. Memory: 8 bytes per symbol, 4 bytes
+// for each position of a listed pair, and 32 bytes and a slot of the index for each listed pair (64
+// bytes for LikelihoodQueue). Positions of merged pairs stay until the next `list_pairs`; with
+// LikelihoodQueue, which lists once, they take up to 8 more bytes per symbol. `list_pairs` itself
+// takes 4 more bytes per symbol, and up to 32 MiB of sums.
 #pragma once
 
 #include <algorithm>
@@ -39,29 +39,29 @@ namespace bpe_beam {
 
 enum class TieBreak { kLowestId, kFirstSeen, kGreatestBytes };
 
-/// What there is to learn from, and how tokens are joined.
+/// The words to learn from, and the rules for joining tokens.
 struct WordsToLearn {
-  /// The words' initial ids, one after another, word w at offsets[w]..offsets[w+1]. For
+  /// The words' initial ids, one word after another, word w at offsets[w]..offsets[w+1]. For
   /// kFirstSeen the words must be in the order of their first occurrence.
   std::span<const std::uint32_t> symbols;
   std::span<const std::int64_t> offsets;
   /// How often each word occurs.
   std::span<const std::int64_t> counts;
-  /// The bytes of every id there is, empty for a token that no merge can make; ids whose bytes
-  /// are equal are refused.
+  /// The bytes of every id, empty for a token that no merge can make; ids with equal bytes are
+  /// refused.
   std::vector<std::string> tokens;
-  /// How many characters each of `symbols` covers; empty: one each.
+  /// The number of characters that each of `symbols` covers; empty: one each.
   std::span<const std::uint32_t> spans;
   /// Dropped from the right part when a pair is joined.
   std::string prefix;
-  /// Where a joined token would cover this many characters or more, it is neither counted nor
-  /// merged, unless it would cover two.
+  /// A pair is neither counted nor merged if the joined token would cover this many characters or
+  /// more, and more than two.
   std::uint64_t max_token_length = UINT64_MAX;
-  /// At most so many positions, for tests of the limit below.
+  /// The maximum number of positions, for tests of the limit below.
   std::uint64_t max_positions = UINT64_MAX;
 };
 
-/// Positions of the array: of each symbol, or of each character where words come with spans, and
+/// The number of positions in the array: one for each symbol (with spans, for each character), and
 /// one between words.
 inline constexpr std::uint64_t kMaxPositions = 0xFFFFFFFF;
 
@@ -74,7 +74,7 @@ struct LearnedMerge {
 
 using Position = std::uint32_t;
 
-/// `Mark` is what a queue notes at each pair.
+/// `Mark` is the data that a queue stores with each pair.
 template <typename Mark>
 class MergeTable {
  public:
@@ -121,14 +121,14 @@ class MergeTable {
   [[nodiscard]] std::uint32_t find(std::uint32_t left, std::uint32_t right) const {
     return pair_index_.find(pairs_, left, right);
   }
-  /// Every pair that counts as much is listed, if the list is complete.
+  /// If the list is complete, every pair with this count or more is listed.
   [[nodiscard]] std::int64_t floor() const { return floor_; }
-  /// Whether no pair of a count of `floor()` and more is missing.
+  /// Returns whether every pair with a count of `floor()` or more is listed.
   [[nodiscard]] bool is_complete() const { return complete_; }
 
-  /// Counts all pairs and lists the frequent ones anew; numbers of pairs change.
+  /// Counts all pairs and makes a new list of the frequent pairs; numbers of pairs change.
   ///
-  /// `choose_floor` gets a count that no pair exceeds, and returns the new floor, at least 1.
+  /// `choose_floor` gets an upper bound of all counts, and returns the new floor, at least 1.
   template <typename ChooseFloor>
   void list_pairs(ChooseFloor choose_floor) {
     pairs_.clear();
@@ -154,7 +154,7 @@ class MergeTable {
   }
 
   /// Joins a listed pair at all its positions. Then calls `on_gain` with each listed pair whose
-  /// count may have risen, with some more than once.
+  /// count may have risen, for some pairs more than once.
   template <typename OnGain>
   LearnedMerge merge(std::uint32_t index, OnGain on_gain) {
     const std::uint32_t left = pairs_[index].left;
@@ -168,7 +168,7 @@ class MergeTable {
         __builtin_prefetch(&slots_[positions[i + kAhead]]);
         __builtin_prefetch(&word_of_[positions[i + kAhead]]);
       }
-      // If the right part is the prefix alone, the joined token equals the left one, and its
+      // If the right part is only the prefix, the joined token equals the left token, and its
       // position is listed twice.
       if (i > 0 && positions[i] == positions[i - 1]) continue;
       if (!is_at(left, right, positions[i])) continue;
@@ -186,9 +186,10 @@ class MergeTable {
   }
 
  private:
-  // A slot has an id at the first and the last position of a token. The two highest bits tell where
-  // a token of several positions begins and ends; both of them: within it. Its second slot, and the
-  // one before its last, have its span, where they are not its first and last.
+  // A slot has an id at the first and the last position of a token. For a token of several
+  // positions, one of the two highest bits marks its first slot, the other its last slot, and both
+  // mark slots within it. The second and the last but one slot have its span, if they are not its
+  // first or last.
   static constexpr std::uint32_t kBegin = std::uint32_t{1} << 30;
   static constexpr std::uint32_t kEnd = std::uint32_t{2} << 30;
   static constexpr std::uint32_t kInside = kBegin | kEnd;
@@ -200,7 +201,8 @@ class MergeTable {
   static constexpr std::size_t kMinSums = 1 << 10;
   static constexpr std::size_t kMaxSums = 1 << 22;
 
-  /// What one merge takes from the pair of a neighbour and a part, and gives to the joined one.
+  /// The counts that one merge moves from the pair of a neighbour and a part to the pair of the
+  /// neighbour and the joined token.
   struct Neighbour {
     std::uint32_t token = 0;
     std::uint32_t size = 0;  // of `positions`
@@ -243,19 +245,19 @@ class MergeTable {
 
   // ---- positions ----
 
-  /// Of the token that begins at `at`.
+  /// The span of the token that begins at `at`.
   [[nodiscard]] std::uint32_t span_from(std::size_t at) const {
     if ((slots_[at] & kBegin) == 0) return 1;
     return span_of_slot(slots_[at + 1]);
   }
 
-  /// Of the token that ends at `at`.
+  /// The span of the token that ends at `at`.
   [[nodiscard]] std::uint32_t span_to(std::size_t at) const {
     if ((slots_[at] & kEnd) == 0) return 1;
     return span_of_slot(slots_[at - 1]);
   }
 
-  /// By the slot next to the first, or the last, of a token of several positions.
+  /// The span, by the slot next to the first, or the last, of a token of several positions.
   static std::uint32_t span_of_slot(std::uint32_t slot) {
     return (slot & kInside) == kInside ? slot & ~kInside : 2;
   }
@@ -284,7 +286,7 @@ class MergeTable {
     return !limited_ || may_join(std::uint64_t{span} + span_from(next));
   }
 
-  /// Whether a token of this length may be made.
+  /// Returns whether a token of this length may be made.
   [[nodiscard]] bool may_join(std::uint64_t length) const {
     return length < max_length_ || length == 2;
   }
@@ -384,7 +386,7 @@ class MergeTable {
     }
   }
 
-  /// Lists pairs by a table of all that two ids may make.
+  /// Lists pairs by a table of all possible pairs of two ids.
   template <typename ChooseFloor>
   void list_few_ids(ChooseFloor choose_floor) {
     struct Cell {
@@ -415,7 +417,7 @@ class MergeTable {
     });
   }
 
-  /// Lists pairs after sums of their counts by a hash: no pair counts more than its sum.
+  /// Lists pairs after adding up their counts by a hash: no pair counts more than its sum.
   template <typename ChooseFloor>
   void list_many_ids(ChooseFloor choose_floor) {
     const std::size_t wanted = std::bit_ceil(slots_.size() / kSlotsPerSum);
@@ -449,7 +451,7 @@ class MergeTable {
     });
   }
 
-  /// The number of the pair, which is listed from now on; a new pair counts 0.
+  /// Returns the number of the pair, and lists a new pair with count 0.
   std::uint32_t pair_of(std::uint32_t left, std::uint32_t right) {
     std::uint32_t& index = pair_index_(pairs_, left, right);
     if (index == PairMap::kNone) {
@@ -501,7 +503,7 @@ class MergeTable {
     set_token(at, learned.joined, joined);
   }
 
-  /// One occurrence's share of it: pairs of these lengths, if they count.
+  /// The share of one occurrence: pairs of these lengths, if they are allowed.
   template <bool kLimited>
   void note(Neighbours& neighbours, std::uint32_t token, std::uint64_t lost, std::uint64_t gained,
             std::int64_t count, Position position) {
@@ -534,7 +536,8 @@ class MergeTable {
     if (index != PairMap::kNone) pairs_[index].count -= count;
   }
 
-  /// Adds what a pair gains, if it is listed or is to be, and makes room for its positions.
+  /// Adds the gain of a pair that is listed, or must be listed now, and makes room for its
+  /// positions.
   void gain(std::uint32_t left, std::uint32_t right, Neighbour& neighbour, bool was_known) {
     if (neighbour.size == 0) return;
     neighbour.pair = find(left, right);

@@ -1,7 +1,7 @@
 // The number of each pair of a list: open addressing over the list itself, no removal.
 //
 // A slot has 8 bytes, the pair's number and half of its hash; the pair itself is read from the list
-// only where that half agrees. PairMap, which keeps the pairs in its slots, takes 16.
+// only if that half agrees. PairMap, which stores the pairs in its slots, takes 16.
 #pragma once
 
 #include <cstddef>
@@ -34,8 +34,8 @@ class PairIndex {
     return slots_[slot_of(pairs, left, right)].number;
   }
 
-  /// The pair's number in the list. Where it is kNone the pair is new: it must get a number, and
-  /// be in the list, before the next call.
+  /// The pair's number in the list. If it is kNone, the pair is new: it must get a number, and be
+  /// in the list, before the next call.
   std::uint32_t& operator()(const Pairs& pairs, std::uint32_t left, std::uint32_t right) {
     if ((size_ + 1) * 8 > slots_.size() * 5) grow();
     Slot& slot = slots_[slot_of(pairs, left, right)];
@@ -58,8 +58,8 @@ class PairIndex {
     return static_cast<std::uint32_t>(PairMap::hash(PairMap::key(left, right)));
   }
 
-  /// Where a search for this hash begins: slots are in the order of hashes, so that growing
-  /// copies them one after another.
+  /// The slot at which a search for this hash begins: slots are in the order of hashes, so that
+  /// growing copies them one after another.
   [[nodiscard]] std::size_t home(std::uint32_t hash) const {
     return static_cast<std::size_t>((static_cast<unsigned __int128>(hash) * slots_.size()) >> 32);
   }

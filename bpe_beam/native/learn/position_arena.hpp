@@ -1,7 +1,7 @@
 // Lists of 32-bit positions, in large blocks that are released together.
 //
-// Where a learner lists rare pairs, most lists have one or two positions: an allocation for each
-// would take more memory than its positions.
+// If rare pairs are listed, most lists have one or two positions: an allocation for each would take
+// more memory than its positions.
 #pragma once
 
 #include <algorithm>
@@ -42,8 +42,8 @@ class PositionArena {
  public:
   static constexpr std::size_t kBlock = 1 << 16;
 
-  /// Makes room for so many more positions; for no others if the list is empty, else for a half
-  /// more.
+  /// Makes room for this many more positions; exactly for these if the list is empty, otherwise for
+  /// half as many again.
   void reserve(PositionList& list, std::size_t more) {
     const std::size_t wanted = list.size_ + more;
     if (wanted <= list.capacity_) return;
@@ -55,7 +55,7 @@ class PositionArena {
     list.capacity_ = static_cast<std::uint32_t>(room.size());
   }
 
-  /// Releases all lists, which must not be used any more.
+  /// Releases all lists, which must not be used after that.
   void clear() {
     free_ = {};
     blocks_.clear();
@@ -64,7 +64,7 @@ class PositionArena {
  private:
   std::span<std::uint32_t> allocate(std::size_t size) {
     if (size > free_.size()) {
-      // A long list has a block of its own, and the rest of the block before stays in use.
+      // A long list has a block of its own, and the rest of the previous block stays in use.
       if (size > kBlock / 8) return new_block(size);
       free_ = new_block(kBlock);
     }

@@ -71,7 +71,7 @@ class BertNormalizer final : public Normalizer {
         begin = printed;
         continue;
       }
-      // A control character. What is dropped is gone before marks are reordered: no finish.
+      // A control character. It is dropped before marks are reordered, so there is no finish.
       if (const char c = text[begin]; c == '\t' || c == '\n' || c == '\r') {
         finish(run, out);
         out.put_bytewise({&kSpace, 1}, in, begin);
@@ -106,8 +106,8 @@ class BertNormalizer final : public Normalizer {
     }
   }
 
-  /// An ideograph is no control, no space, no mark and has no case; it may be a variant that NFD
-  /// replaces by one other.
+  /// An ideograph is not a control, a space or a mark, and has no case; it may be a variant that
+  /// NFD replaces by another character.
   void put_ideograph(const NormalizationRecord& record, std::string_view bytes,
                      const Origin& origin, TextBuffer& out) const {
     std::string spaced(1, kSpace);

@@ -1,5 +1,5 @@
-// The characters that replacements leave as they are, so that a normalizer copies them in runs
-// without a search for keys.
+// The characters that replacements do not change, so that a normalizer copies runs of them without
+// a search for keys.
 #pragma once
 
 #include <bit>
@@ -16,13 +16,13 @@
 
 namespace bpe_beam {
 
-/// Two sets of characters of the basic plane; all others are in neither, but count as ones that
-/// join. A character that is kept has no key of its own. One that joins may be the second one of a
-/// key whose first one is kept.
+/// Two sets of characters of the basic plane, *kept* and *joining*; all other characters are not
+/// kept and are treated as joining. A kept character has no key of its own. A joining character may
+/// be the second character of a key whose first is kept.
 class KeptCharacters {
  public:
-  /// `map`: null if there are no replacements. `is_other(bytes)`: whether a character is not to be
-  /// kept for another reason.
+  /// `map`: null if there are no replacements. `is_other(bytes)` returns whether a character must
+  /// not be kept for another reason.
   template <class IsOther>
   KeptCharacters(const Charsmap* map, IsOther&& is_other) {
     std::string first;
@@ -39,8 +39,8 @@ class KeptCharacters {
       runs_of_ascii_ &= runs_[static_cast<std::size_t>(byte)];
   }
 
-  /// The number of the 8 bytes from `at` on, before the first of another kind, that are visible
-  /// ASCII and are kept and join none; possibly fewer.
+  /// The number of bytes, of the 8 from `at` on, that are visible ASCII, kept and not joining, up
+  /// to the first other byte; possibly fewer.
   [[nodiscard, gnu::always_inline]] std::size_t ascii_in_run(const char* at) const {
     static_assert(std::endian::native == std::endian::little);
     if (!runs_of_ascii_) return 0;
@@ -54,8 +54,8 @@ class KeptCharacters {
     return others == 0 ? 8 : static_cast<std::size_t>(std::countr_zero(others)) / 8;
   }
 
-  /// The bytes from `at` to `end` of a character that is kept and joins none; 0 if they begin with
-  /// another one, or with none. at < end.
+  /// The size of the character at `at` if it is kept and not joining; 0 for any other character or
+  /// for bytes that are not a character. at < end.
   [[nodiscard, gnu::always_inline]] std::size_t size_in_run(const char* at, const char* end) const {
     const auto byte = [at](int i) { return std::uint32_t{static_cast<unsigned char>(at[i])}; };
     const std::uint32_t lead = byte(0);
@@ -72,7 +72,7 @@ class KeptCharacters {
     return is_three && point >= 0x800 && runs_[point] ? 3 : 0;
   }
 
-  /// Whether a character at `at` may join the one before it.
+  /// Returns whether a character at `at` may join the previous character.
   [[nodiscard]] bool joins(const char* at, const char* end) const {
     if (at == end) return false;
     const CodePoint point = decode_utf8(at, end);

@@ -27,11 +27,12 @@ class Matcher {
  public:
   virtual ~Matcher() = default;
 
-  /// Appends the matches in `text` in order; none overlaps the one before, each may be empty.
+  /// Appends the matches in `text` in order. They do not overlap; a match may be empty.
   virtual void find(std::string_view text, std::vector<Span>& out) const = 0;
 };
 
-/// Finds some bytes, leftmost first. No bytes match between all characters and at both ends.
+/// Finds a sequence of bytes, leftmost first. An empty sequence matches between all characters and
+/// at both ends.
 class LiteralMatcher final : public Matcher {
  public:
   explicit LiteralMatcher(std::string bytes) : bytes_(std::move(bytes)), borders_(bytes_.size()) {
@@ -71,7 +72,7 @@ class LiteralMatcher final : public Matcher {
   }
 
   std::string bytes_;
-  // For each prefix, the length of its longest proper prefix that is its suffix too.
+  // For each prefix, the length of its longest proper prefix that is also its suffix.
   std::vector<std::size_t> borders_;
 };
 

@@ -1,9 +1,9 @@
 // The Unicode normalization forms (UAX 15), with the origin of every character.
 //
 // Most text is normalized already: characters that are inert in a form are copied in runs, and only
-// what lies between them is decomposed, reordered and composed. Origins follow Hugging Face's
-// alignments: a character that replaces has the origin of the next character of the input, an
-// inserted one the origin of the character before; reordered marks count in their new order.
+// the characters between them are decomposed, reordered and composed. Origins follow Hugging Face's
+// alignments: a replacing character has the origin of the next character of the input, an inserted
+// character the origin of the character before; reordered marks count in their new order.
 #pragma once
 
 #include <algorithm>
@@ -35,10 +35,10 @@ inline constexpr std::uint32_t kLeadCount = 19, kVowelCount = 21, kTailCount = 2
 inline constexpr std::uint32_t kSyllableCount = kLeadCount * kVowelCount * kTailCount;
 }  // namespace hangul
 
-/// The primary composite of two code points, or 0 where there is none.
+/// The primary composite of two code points, or 0 if there is none.
 inline std::uint32_t compose(std::uint32_t first, std::uint32_t second) {
   using namespace hangul;
-  // Unsigned differences: what lies below a range becomes a large number.
+  // Unsigned differences: a number below a range becomes a large number.
   if (first - kLeads < kLeadCount && second - kVowels < kVowelCount) {
     return kSyllables + ((first - kLeads) * kVowelCount + (second - kVowels)) * kTailCount;
   }
@@ -58,7 +58,7 @@ inline std::uint32_t compose(std::uint32_t first, std::uint32_t second) {
   return exact ? composition->composed : 0;
 }
 
-/// Characters between two inert ones: takes them one by one, returns them normalized.
+/// The characters between two inert characters: takes them one by one, and returns them normalized.
 class NormalizationRun {
  public:
   NormalizationRun(NormalizationForm form, bool with_origins)
@@ -79,7 +79,7 @@ class NormalizationRun {
     }
   }
 
-  /// Calls emit(code point, origin) for each code point of the result, and is empty again.
+  /// Calls emit(code point, origin) for each code point of the result, and removes all characters.
   template <typename Emit>
   void finish(Emit emit) {
     if (characters_.empty()) return;
@@ -173,8 +173,8 @@ inline void normalize(NormalizationForm form, const TextView& in, TextBuffer& ou
   const std::size_t size = in.bytes.size();
   NormalizationRun run(form, out.with_origins());
   const auto put = [&](std::uint32_t point, const Origin& origin) { out.put(point, origin); };
-  std::size_t copied = 0;  // the end of what is written
-  std::size_t join = 0;    // where the character begins that the next one could join
+  std::size_t copied = 0;  // the end of the written text
+  std::size_t join = 0;    // the begin of the character that the next one could join
   for (std::size_t at = 0; at < size;) {
     if (const std::size_t ascii_end = ascii_run_end(in.bytes, at); ascii_end > at) {
       join = ascii_end - 1;

@@ -32,7 +32,7 @@ class Normalizer {
  public:
   virtual ~Normalizer() = default;
 
-  /// Appends to `out`, which the caller has cleared; if it wants origins, `in` has them.
+  /// Appends to `out`, which the caller has cleared; if `out` needs origins, `in` has them.
   virtual void apply(const TextView& in, TextBuffer& out) const = 0;
 };
 
@@ -141,7 +141,7 @@ class Strip final : public Normalizer {
  private:
   static bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-  /// The size of the space at `at`, 0 where there is none.
+  /// The size of the space at `at`, 0 if there is none.
   static std::size_t space_at(std::string_view text, std::size_t at, std::size_t end) {
     const CodePoint point = decode_utf8(text.data() + at, text.data() + end);
     const bool space = point.value != kMalformed && char_class(point.value) == CharClass::kSpace;
@@ -152,8 +152,8 @@ class Strip final : public Normalizer {
   bool right_;
 };
 
-/// SentencePiece's cleaning: drops controls, and makes a space of other characters that stand for
-/// one or for nothing.
+/// SentencePiece's cleaning: drops controls, and replaces other space-like or invisible characters
+/// by a space.
 class Nmt final : public Normalizer {
  public:
   void apply(const TextView& in, TextBuffer& out) const override {
@@ -186,7 +186,8 @@ class Nmt final : public Normalizer {
   }
 };
 
-/// Puts a text before any text that is not empty; it has the origin of the first character.
+/// Puts a prefix before any text that is not empty; the prefix has the origin of the first
+/// character.
 class Prepend final : public Normalizer {
  public:
   explicit Prepend(std::string text) : text_(std::move(text)) {}
@@ -221,8 +222,8 @@ class ByteLevelText final : public Normalizer {
   std::array<std::string, 256> characters_;
 };
 
-/// Replaces every match by a text. Its origin is the origin of the character before the match's
-/// end; at the very beginning of the text it is empty.
+/// Replaces every match by a replacement, whose origin is the origin of the character before the
+/// match's end; at the beginning of the text the origin is empty.
 class Replace final : public Normalizer {
  public:
   Replace(std::unique_ptr<Matcher> matcher, std::string content)

@@ -1,4 +1,4 @@
-// The normalizer `Precompiled`: replacements out of a SentencePiece model, as Hugging Face applies
+// The normalizer `Precompiled`: replacements from a SentencePiece model, as Hugging Face applies
 // them.
 //
 // The bytes of a `precompiled_charsmap` are a number of 32 bits, the size of the array in bytes; an
@@ -29,10 +29,10 @@
 
 namespace bpe_beam {
 
-/// Replacements by what they replace.
+/// Replacements by their keys, the texts that they replace.
 class Charsmap {
  public:
-  /// Throws std::invalid_argument, which says what is wrong with the bytes.
+  /// Throws std::invalid_argument with the error in the bytes.
   explicit Charsmap(std::string_view bytes) {
     if (bytes.size() < 4) throw std::invalid_argument("it has no size of its array");
     const std::size_t size = number_at(bytes, 0);
@@ -47,7 +47,7 @@ class Charsmap {
     check();
   }
 
-  /// The replacement of the shortest key that `text` begins with.
+  /// The replacement of the shortest key with which `text` begins.
   [[nodiscard]] std::optional<std::string_view> find(std::string_view text) const {
     std::optional<std::string_view> longest;
     walk(text, [&](std::size_t, std::string_view replacement) {
@@ -62,7 +62,7 @@ class Charsmap {
     std::string_view replacement;
   };
 
-  /// The longest key that `text` begins with; of size 0 if there is none.
+  /// The longest key with which `text` begins; of size 0 if there is none.
   [[nodiscard]] Match find_longest(std::string_view text) const {
     Match longest;
     const std::size_t walked = walk(text, [&](std::size_t size, std::string_view replacement) {
@@ -74,7 +74,7 @@ class Charsmap {
     return longest;
   }
 
-  /// Whether `text`, which is not empty, is where a key begins.
+  /// Returns whether a key begins with `text`, which is not empty.
   [[nodiscard]] bool begins_key(std::string_view text) const {
     return walk(text, [](std::size_t, std::string_view) { return true; }) == text.size();
   }
@@ -82,8 +82,8 @@ class Charsmap {
  private:
   static constexpr std::size_t kShortWalk = 64;  // bytes; only longer walks can add up
 
-  /// Calls visit(size, replacement) for each key that `text` begins with, the shortest first, until
-  /// it returns false. Returns how many bytes of `text` the array has in a row.
+  /// Calls visit(size, replacement) for each key with which `text` begins, the shortest first,
+  /// until it returns false. Returns how many bytes of `text` the array has in a row.
   template <class Visit>
   std::size_t walk(std::string_view text, Visit&& visit) const {
     std::size_t base = distance(array_[0]);
@@ -114,7 +114,7 @@ class Charsmap {
     return static_cast<std::size_t>(entry >> 10) << ((entry & 0x200) >> 6);
   }
 
-  /// Checks that every key that can be found has a replacement.
+  /// Checks that every reachable key has a replacement.
   void check() const {
     std::vector<bool> seen(array_.size());
     std::vector<std::size_t> bases{distance(array_[0])};
@@ -143,8 +143,8 @@ class Charsmap {
   std::string texts_;
 };
 
-/// Replaces graphemes of up to 5 bytes that begin with a key, as a whole, and else each character
-/// that has a key.
+/// Replaces a grapheme of up to 5 bytes that begins with a key as a whole, and otherwise each
+/// character that has a key.
 class Precompiled final : public Normalizer {
  public:
   explicit Precompiled(std::string_view charsmap) : map_(charsmap) {
@@ -187,7 +187,7 @@ class Precompiled final : public Normalizer {
   [[nodiscard]] std::size_t plain_end(std::string_view text, std::size_t at) const {
     std::size_t end = at;
     while (end < text.size() && plain_[static_cast<unsigned char>(text[end])]) ++end;
-    // What is not ASCII may join the character before it.
+    // A character beyond ASCII may join the character before it.
     const bool alone = end == text.size() || static_cast<unsigned char>(text[end]) < 0x80;
     return alone || end == at ? end : end - 1;
   }
@@ -217,9 +217,9 @@ class Precompiled final : public Normalizer {
     void replace(std::size_t, std::size_t, std::string_view text) { out.put(text, Origin{}); }
   };
 
-  /// Gives each character the origin that Hugging Face gives it. A character that is left over
-  /// belongs to the one before it, whatever that came from; the first of a text belongs to none, so
-  /// that the bytes after it take the origins of characters before theirs.
+  /// Gives each character the origin that Hugging Face gives it. A removed character belongs to the
+  /// character before it, whatever the origin of that character; at the beginning of a text there
+  /// is none, so the bytes after the removed characters take the origins of earlier characters.
   class Placing {
    public:
     Placing(const TextView& in, TextBuffer& out) : in_(in), out_(out) {}
@@ -254,8 +254,8 @@ class Precompiled final : public Normalizer {
       return count;
     }
 
-    /// Writes the character at hand, and takes up the next one. `change`: 1 if it is more than the
-    /// text had; below 0, how many characters more it takes.
+    /// Writes the current character, and begins the next one. `change`: 1 if the text did not have
+    /// it; below 0, the number of further characters that it replaces.
     void add(std::string_view character, std::ptrdiff_t change) {
       if (!character_.empty()) {
         const std::size_t at = taken_ > 0 && at_ > 0 ? at_ - 1 : at_;
@@ -270,9 +270,9 @@ class Precompiled final : public Normalizer {
 
     const TextView& in_;
     TextBuffer& out_;
-    std::size_t at_ = 0;  // of the next character that an origin comes from
+    std::size_t at_ = 0;  // of the next character from which an origin comes
     std::string_view character_;
-    std::ptrdiff_t taken_ = 0;  // the change of the character at hand
+    std::ptrdiff_t taken_ = 0;  // the change of the current character
   };
 
   Charsmap map_;

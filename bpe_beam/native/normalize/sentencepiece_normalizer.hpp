@@ -26,11 +26,11 @@ struct SentencePieceRules {
   bool treat_whitespace_as_suffix;  // puts the space of add_dummy_prefix after the text
 };
 
-/// From the left: a symbol stays as it is; else the longest key of the charsmap is replaced; else
-/// one character stays. The bytes equal SentencePiece's.
+/// From the left: a symbol stays as it is; otherwise the longest key of the charsmap is replaced;
+/// otherwise one character stays. The bytes equal SentencePiece's.
 class SentencePieceNormalizer final : public Normalizer {
  public:
-  /// `charsmap` may be empty. `symbols`: the longest one counts; their ids have no meaning here.
+  /// `charsmap` may be empty. `symbols`: the longest match counts; their ids are not used here.
   SentencePieceNormalizer(std::string_view charsmap, const TokenIds& symbols,
                           SentencePieceRules rules)
       : map_(charsmap.empty() ? std::nullopt : std::optional<Charsmap>(charsmap)),
@@ -83,7 +83,7 @@ class SentencePieceNormalizer final : public Normalizer {
   static constexpr std::string_view kEscapedSpace = "\xE2\x96\x81";
   static constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-  /// What a text begins with: `size` bytes that become `text`.
+  /// A replacement at the beginning of a text: `size` bytes become `text`.
   struct Prefix {
     std::size_t size;
     std::string_view text;
@@ -124,10 +124,10 @@ class SentencePieceNormalizer final : public Normalizer {
     return to;
   }
 
-  /// As copy_run, without origins, and with spaces; some characters at a time.
+  /// As copy_run, without origins, and with spaces; several characters at a time.
   [[nodiscard]] std::size_t copy_kept(std::string_view text, std::size_t at, bool& after_space,
                                       std::string_view space, TextBuffer& out) const {
-    constexpr std::size_t kTaken = 300;  // bytes of the text, which become three times as many
+    constexpr std::size_t kTaken = 300;  // bytes of the text, which may become three times as many
     std::array<char, 3 * (kTaken + 8) + 8> buffer;
     const char* const end = text.data() + text.size();
     const char* from = text.data() + at;
@@ -139,7 +139,7 @@ class SentencePieceNormalizer final : public Normalizer {
     bool before_after = is_after;
     while (from < last_from) {
       if (end - from >= 8) {
-        // With at least one character left, which is then the last one.
+        // At least one character remains, and becomes the last one.
         if (const std::size_t ascii = kept_.ascii_in_run(from); ascii > 1) {
           std::memcpy(to, from, 8);
           from += ascii - 1;
@@ -172,7 +172,7 @@ class SentencePieceNormalizer final : public Normalizer {
     return static_cast<std::size_t>(from - text.data());
   }
 
-  /// Writes what replaces the bytes from `at`, with a space for each space.
+  /// Writes the replacement of the bytes from `at`, with the written form of each space.
   static void put(const Prefix& prefix, const TextView& in, std::size_t at, std::string_view space,
                   TextBuffer& out) {
     Origin origin;

@@ -1,10 +1,10 @@
 // CSV and TSV, by RFC 4180: a block of records to columns of texts, ids and sources.
 //
-// A field that begins with a quote ends at the next one that is not doubled; any other ends at the
-// delimiter or the newline, and quotes in it are letters. Where the quotes of a record make no
-// sense (text follows a closing quote, or there is no closing quote up to the file's end) only its
-// first line is rejected, and the next line begins a record: a stray quote must not swallow what
-// follows. The records from a position on depend on that position alone.
+// A field that begins with a quote ends at the next quote that is not doubled; any other field ends
+// at the delimiter or the newline, and quotes in it are ordinary characters. If the quotes of a
+// record are invalid (text follows a closing quote, or there is no closing quote up to the file's
+// end), only its first line is rejected, and the next line begins a record: a stray quote must not
+// affect the following records. The records from a position on depend on that position alone.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@
 
 namespace bpe_beam {
 
-/// The columns to read (kNotFound: none), how many there must be, and the source of a record
-/// without one.
+/// The columns to read (kNotFound: none), the required number of columns, and the source of a
+/// record without one.
 struct CsvColumns {
   char delimiter;
   std::size_t count;
@@ -51,10 +51,10 @@ struct CsvField {
   }
 };
 
-/// The extent of a record, and its flaw.
+/// The range of a record, and its flaw.
 struct CsvRecord {
   std::size_t end = 0;   // of the record without its newline, or of its first line
-  std::size_t next = 0;  // where the next record begins
+  std::size_t next = 0;  // the begin of the next record
   std::size_t fields = 0;
   Flaw flaw = Flaw::kNone;
   std::size_t position = 0;  // of the flaw
@@ -67,7 +67,8 @@ inline const char* find_or(const char* at, const char* end, char what, const cha
 }
 
 /// Reads the record that begins at `start` and calls `take(number, field)` for its fields, left to
-/// right. None if its end, or what its end depends on, is not in `data` yet.
+/// right. Returns nothing if `data` does not yet have its end, or the bytes on which its end
+/// depends.
 template <class Take>
 std::optional<CsvRecord> read_csv_record(std::span<const char> data, std::size_t start, bool final,
                                          char delimiter, Take take) {
@@ -98,7 +99,7 @@ std::optional<CsvRecord> read_csv_record(std::span<const char> data, std::size_t
         if (end - quote < 2 || quote[1] != '"') break;
         field.doubled = true;
       }
-      // After a quote a quote may follow, after a carriage return a newline.
+      // A quote may be followed by a quote, a carriage return by a newline.
       const bool seen = end - quote > 2 || (end - quote == 2 && quote[1] != '\r');
       if (!seen && !final) return std::nullopt;
       field.raw = {at + 1, static_cast<std::size_t>(quote - at - 1)};
@@ -125,9 +126,9 @@ std::optional<CsvRecord> read_csv_record(std::span<const char> data, std::size_t
 inline constexpr std::size_t kCsvTriedRecords = 32;
 
 /// Returns the speculative start of the first record after a newline at `start` or later, where it
-/// is unknown whether `start` is within quotes: the next kCsvTriedRecords records, or all that
-/// follow, have `count` fields and valid quotes, which lines of a quoted text hardly have. Returns
-/// kNotFound if there is no such position, or if deciding needs more data.
+/// is unknown whether `start` is within quotes. The next kCsvTriedRecords records after it, or all
+/// following records, have `count` fields and valid quotes; lines within a quoted text almost never
+/// have. Returns kNotFound if there is no such position, or if the decision needs more data.
 inline std::size_t find_csv_record(std::span<const char> data, std::size_t start, bool final,
                                    char delimiter, std::size_t count) {
   constexpr std::array<char, 1> kNewline = {'\n'};
@@ -148,8 +149,8 @@ inline std::size_t find_csv_record(std::span<const char> data, std::size_t start
   }
 }
 
-/// Splits a window into records and reads the text, the id and the source of each. Empty lines
-/// are no records, an empty id is none, and an empty source is the other one.
+/// Splits a window into records and reads the text, the id and the source of each. Empty lines are
+/// skipped, an empty id is null, and an empty source is replaced by the other source.
 inline Records csv_records(std::span<const char> data, const Cut& cut, const CsvColumns& columns) {
   Records out;
   const bool with_sources = columns.taken[2] != kNotFound;

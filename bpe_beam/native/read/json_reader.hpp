@@ -1,7 +1,7 @@
 // JSON text to calls of a handler, one for each value, key and bracket, in order.
 //
-// The grammar is RFC 8259's. A reader says only that it refuses a text; a slower reader explains
-// why. UTF-8 is not checked; outside of strings nothing but ASCII is allowed.
+// The grammar is RFC 8259's. This reader only reports that it refuses a text; a slower reader
+// explains why. UTF-8 is not checked; outside of strings only ASCII is allowed.
 #pragma once
 
 #include <array>
@@ -21,12 +21,12 @@ namespace bpe_beam {
 template <class Handler>
 class JsonReader : private JsonScanner {
  public:
-  /// Containers in containers beyond this depth are refused.
+  /// Containers that are nested deeper are refused.
   static constexpr std::size_t kMaxDepth = 256;
 
   JsonReader(std::string_view text, Handler& handler) : JsonScanner(text), handler_(handler) {}
 
-  /// False: the text is not JSON, is nested too deeply, or the handler refuses it.
+  /// Returns false if the text is not JSON, is nested too deeply, or the handler refuses it.
   [[nodiscard]] bool read() {
     do {
       skip_space();
@@ -45,7 +45,7 @@ class JsonReader : private JsonScanner {
   }
 
  private:
-  /// Reads a value, or the opening of one that is not empty (`opened_`) up to its first value.
+  /// Reads a value, or a container that is not empty up to its first value (`opened_`).
   bool read_value() {
     opened_ = false;
     const char first = peek();

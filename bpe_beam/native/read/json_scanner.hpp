@@ -18,7 +18,7 @@ class JsonScanner {
   /// The next byte, or NUL at the end.
   char peek() const { return at_ < end_ ? *at_ : '\0'; }
 
-  /// Moves past `c`; false if the next byte is another one.
+  /// Moves past `c`; returns false if the next byte is not `c`.
   bool take(char c) {
     if (peek() != c) return false;
     ++at_;

@@ -1,4 +1,4 @@
-// Strings of JSON: where they end, and their text.
+// Strings of JSON: their ends and their texts.
 #pragma once
 
 #if defined(__SSE2__)
@@ -40,8 +40,8 @@ inline const char* end_of_plain(const char* at, const char* end) {
       const std::uint64_t word = load_word(at);
       const std::uint64_t quote = word ^ (kOnes * '"');
       const std::uint64_t backslash = word ^ (kOnes * '\\');
-      // (x - 1) & ~x has its high bit where a byte x is zero. Borrows make false hits above a
-      // true one only, so the lowest hit is true.
+      // (x - 1) & ~x has its high bit set if a byte x is zero. Borrows make false hits only above a
+      // true hit, so the lowest hit is true.
       const std::uint64_t hits = (((quote - kOnes) & ~quote) | ((backslash - kOnes) & ~backslash) |
                                   ((word - kOnes * 0x20) & ~word)) &
                                  kHighBits;
@@ -75,7 +75,7 @@ inline constexpr std::array<char, 256> kShortEscapes = [] {
   return characters;
 }();
 
-/// The number of four hex digits; negative if one of the bytes is no hex digit.
+/// The number of four hex digits; negative if one of the bytes is not a hex digit.
 inline std::int32_t hex_number(const char* digits) {
   const auto value = [digits](int i) {
     return std::int32_t{kHexValues[static_cast<unsigned char>(digits[i])]};
@@ -89,9 +89,9 @@ struct JsonString {
   bool escaped = false;
 };
 
-/// Writes the character of the escape whose backslash is at `at` < `end`, and moves both after it.
-/// False, and nothing moved, if it is no escape or half of a surrogate pair. At `to` there is room
-/// for as many bytes as the escape has.
+/// Writes the character of the escape whose backslash is at `at` < `end`, and moves `at` and `to`
+/// past it. Returns false, without moving, if it is not an escape or is half of a surrogate pair.
+/// `to` has room for as many bytes as the escape has.
 inline bool resolve_escape(const char*& at, const char* end, char*& to) {
   if (end - at < 2) return false;
   if (const char c = kShortEscapes[static_cast<unsigned char>(at[1])]; c != '\0') {
@@ -131,8 +131,8 @@ inline bool resolve_escape(const char*& at, const char* end, char*& to) {
   return true;
 }
 
-/// Copies [at, end) up to the byte that ends a plain run (see `end_of_plain`); returns that, or
-/// `end`. At `to` there is room for all.
+/// Copies [at, end) up to the byte that ends a plain run (see `end_of_plain`); returns the position
+/// of this byte, or `end`. `to` has room for all bytes.
 inline const char* copy_plain(const char* at, const char* end, char* to) {
 #if defined(__SSE2__)
   const __m128i quote = _mm_set1_epi8('"');
@@ -146,7 +146,7 @@ inline const char* copy_plain(const char* at, const char* end, char* to) {
   };
   const auto copy_16 = [&](const char* from, char* target) {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-    // The bytes after the run are within the room, and overwritten later.
+    // The bytes after the run are within the room, and are overwritten later.
     _mm_storeu_si128(reinterpret_cast<__m128i*>(target), bytes);
     return hits_of(bytes);
   };
@@ -160,8 +160,8 @@ inline const char* copy_plain(const char* at, const char* end, char* to) {
   return stop;
 }
 
-/// Copies the string whose first byte is at `at`, its escapes resolved, in one pass. At `to` there
-/// is room for all of [at, end). Returns the closing quote and where the text at `to` ends; null if
+/// Copies the string whose first byte is at `at`, with its escapes resolved, in one pass. `to` has
+/// room for all of [at, end). Returns the closing quote and the end of the text at `to`; null if
 /// there is no such string, or if an escape is half of a surrogate pair.
 inline std::pair<const char*, char*> copy_string(const char* at, const char* end, char* to) {
   for (;;) {
@@ -176,8 +176,8 @@ inline std::pair<const char*, char*> copy_string(const char* at, const char* end
   }
 }
 
-/// Appends the text of `string` to `out`; the caller finishes it. False, and
-/// nothing added, if an escape is half of a surrogate pair.
+/// Appends the text of `string` to `out`; the caller finishes it. Returns false, and adds nothing,
+/// if an escape is half of a surrogate pair.
 inline bool append_unescaped(const JsonString& string, Strings& out) {
   char* const begin = out.room(string.raw.size());  // no escape is shorter than its character
   char* to = begin;

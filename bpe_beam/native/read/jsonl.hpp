@@ -1,9 +1,9 @@
 // Reads a block of JSON Lines into columns of texts, ids and sources, without building a tree.
 //
-// A line is checked whole, by RFC 8259 and as strictly as Python's `json`: a flaw anywhere rejects
-// the line, whichever fields are read. Of equal keys the last one wins, at every level, as in
-// `json`. Unlike `json`, NaN and Infinity are refused and nesting has a limit. Recursion goes as
-// deep as the paths of the fields, never as deep as the data.
+// The whole line is checked, by RFC 8259 and as strictly as in Python's `json`: a flaw anywhere
+// rejects the line, whichever fields are read. If a key occurs twice in an object, the last one is
+// used, as in `json`. Unlike in `json`, NaN and Infinity are refused and nesting has a limit.
+// Recursion goes as deep as the paths of the fields, never as deep as the data.
 //
 // simdjson is not used: it gives no position of a flaw, and it refuses integers of more than 64
 // bits, which may be ids. With the same checks it took between half of our time (texts in \u
@@ -27,7 +27,8 @@ namespace bpe_beam {
 inline constexpr std::size_t kMaxJsonDepth = 1024;
 inline constexpr std::size_t kMaxPathDepth = 16;
 
-/// Names of members, from the outermost object in; at most kMaxPathDepth of them. Empty: no field.
+/// Names of members, from the outermost object to the innermost; at most kMaxPathDepth. Empty: no
+/// field.
 using JsonPath = std::span<const std::string>;
 
 /// The fields to read from each line; `other_source` is the source of a line without one.
@@ -47,11 +48,11 @@ class JsonLine : private JsonScanner {
   struct Field {
     Kind kind = Kind::kMissing;
     JsonString string;        // of a string that is not copied
-    bool copied = false;      // whether the column of texts ends with the string
+    bool copied = false;      // true if the column of texts ends with the string
     std::string_view number;  // of a number, as it is written
     std::size_t position = 0;
 
-    /// Whether it can be an id or a source: a string, or a number (as its JSON text).
+    /// Returns whether it can be an id or a source: a string, or a number (as its JSON text).
     bool is_name() const { return kind == Kind::kString || kind == Kind::kNumber; }
   };
 
@@ -121,7 +122,7 @@ class JsonLine : private JsonScanner {
     Field field;
     field.position = position();
     field.kind = Kind::kOther;
-    // The last of equal keys wins: fields of the earlier one are dropped.
+    // If keys are equal, the last wins: fields of the earlier key are dropped.
     for (std::size_t i = 0; i < paths_.size(); ++i) {
       if (below >> i & 1) fields_[i] = {};
     }
@@ -212,8 +213,9 @@ inline bool append_name(const JsonLine::Field& field, Strings& out) {
 }
 
 /// Splits a window into lines and reads the text, the id and, if it has a path, the source of each.
-/// A number as id or source is its JSON text. A missing id, or one of another kind, is null. A
-/// missing or empty source, or one of another kind, is `other_source`. Blank lines are no records.
+/// A number as id or source is its JSON text. If the id is missing or of another kind, it is null.
+/// If the source is missing, empty or of another kind, it is `other_source`. Blank lines are
+/// skipped.
 inline Records jsonl_records(std::span<const char> data, const Cut& cut, const JsonFields& fields) {
   Records out;
   out.text.room(data.size() - std::min(cut.start, data.size()));

@@ -1,7 +1,8 @@
 // Splits a block of a file into records at a separator.
 //
-// The readers of bpe_beam/corpus hold a window of a file in memory and call in here once a window,
-// so that no Python object is made for a record. All positions are relative to the window.
+// The readers of bpe_beam/corpus have a window of a file in memory and call these functions once
+// per window, so that no Python object is made for a record. All positions are relative to the
+// window.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +37,7 @@ inline std::size_t find_bytes(std::span<const char> data, std::span<const char> 
                         : static_cast<std::size_t>(static_cast<const char*>(hit) - data.data());
 }
 
-/// Where to continue a search for `separator` that found none in `data`.
+/// The position at which to continue a search for `separator` if `data` has none.
 inline std::size_t search_again_from(std::span<const char> data, std::span<const char> separator,
                                      std::size_t search) {
   const std::size_t tail = separator.empty() ? 0 : separator.size() - 1;
@@ -48,8 +49,8 @@ struct SeparatorEnd {
   std::size_t search;  // where to go on
 };
 
-/// Takes separators left to right from `search` on, up to the first that ends at `at_least` or
-/// later.
+/// Skips separators from left to right, from `search` on, up to the first that ends at or after
+/// `at_least`.
 inline SeparatorEnd first_separator_end(std::span<const char> data, std::span<const char> separator,
                                         std::size_t search, std::size_t at_least) {
   for (;;) {
@@ -60,11 +61,11 @@ inline SeparatorEnd first_separator_end(std::span<const char> data, std::span<co
   }
 }
 
-/// The last position q of `data` that no occurrence of `separator` (two bytes or more) lies across,
-/// by what is in `data`: none starts at the |separator| - 1 positions before q. What the scan from
-/// the file's start takes before q therefore ends at or before q, and a scan that begins at q
-/// agrees with it from there on. kNotFound if there is none; positions nearer than |separator| - 1
-/// to either end of `data` cannot be judged.
+/// The last position q of `data` that no occurrence of `separator` (two bytes or more) crosses:
+/// none starts at the |separator| - 1 positions before q. So each separator before q, in a scan
+/// from the file's start, ends at or before q, and a scan that begins at q agrees with that scan
+/// from q on. kNotFound if there is none; positions nearer than |separator| - 1 to either end of
+/// `data` cannot be checked.
 inline std::size_t last_gap(std::span<const char> data, std::span<const char> separator) {
   const std::size_t length = separator.size();
   if (length < 2 || data.size() < length) return kNotFound;
@@ -76,7 +77,7 @@ inline std::size_t last_gap(std::span<const char> data, std::span<const char> se
   return kNotFound;
 }
 
-/// Why a record cannot be used. The numbers are indices of `kFlawNames`.
+/// The reasons why a record cannot be used. The numbers are indices of `kFlawNames`.
 enum class Flaw : std::int64_t {
   kNone,
   kUtf8,
@@ -109,12 +110,12 @@ inline constexpr std::array<std::string_view, 13> kFlawNames = {
     "text after a closing quote",
 };
 
-/// A column of strings as Arrow wants it: bytes without gaps, and where each string ends.
+/// A column of strings in Arrow's layout: bytes without gaps, and the end of each string.
 class Strings {
  public:
   explicit Strings(std::size_t bytes) { grow(bytes); }
 
-  /// Returns room for `more` bytes after the last one; `add` says how many of them were used.
+  /// Returns room for `more` bytes after the last byte; call `add` with the number of used bytes.
   char* room(std::size_t more) {
     if (more > capacity_ - size_) grow(std::max(size_ + more, 2 * capacity_));
     return data_.get() + size_;
@@ -131,10 +132,10 @@ class Strings {
   /// Ends the string that was being appended.
   void finish() { ends_.push_back(static_cast<std::int64_t>(size_)); }
 
-  /// Whether nothing was appended since the last `finish`.
+  /// Returns whether nothing was appended since the last `finish`.
   bool is_empty() const { return size_ == static_cast<std::size_t>(ends_.back()); }
 
-  /// Takes back what was appended since the last `finish`.
+  /// Removes the bytes that were appended since the last `finish`.
   void abandon() { size_ = static_cast<std::size_t>(ends_.back()); }
 
   std::string_view bytes() const { return {data_.get(), size_}; }
@@ -157,8 +158,8 @@ class Strings {
   std::vector<std::int64_t> ends_{0};
 };
 
-/// A rejected record: data[begin, end), the flaw, and at which byte of the record it is; `index`
-/// counts records of this call, good, bad and blank.
+/// A rejected record: data[begin, end), the flaw, and the byte of the record at which it is;
+/// `index` counts all records of this call, good, bad and blank.
 struct BadRecord {
   std::int64_t begin, end, flaw, position, index;
 };
@@ -178,8 +179,8 @@ struct Reached {
   std::size_t start, search, records;
 };
 
-/// Calls `take(begin, end)` for each whole record, left to right. An empty separator makes what
-/// there is one record, even if it is nothing. The last separator opens no empty record after it.
+/// Calls `take(begin, end)` for each whole record, left to right. With an empty separator all data
+/// is one record, even if it is empty. There is no empty record after the last separator.
 template <class Take>
 Reached for_each_record(std::span<const char> data, std::span<const char> separator, const Cut& cut,
                         Take take) {
@@ -206,8 +207,8 @@ Reached for_each_record(std::span<const char> data, std::span<const char> separa
 struct Records {
   Strings text{0};
   Strings ids{256};
-  Strings sources{0};                // where they were asked for
-  std::vector<std::uint8_t> has_id;  // one byte a record
+  Strings sources{0};                // if they were requested
+  std::vector<std::uint8_t> has_id;  // one byte per record
   std::vector<std::int64_t> starts;
   std::vector<BadRecord> bad;
   Reached reached{};
@@ -226,7 +227,7 @@ inline Records text_records(std::span<const char> data, std::span<const char> se
   std::size_t index = 0;
   out.reached = for_each_record(data, separator, cut, [&](std::size_t begin, std::size_t end) {
     const std::size_t record = index++;
-    // data[end] is the newline, unless this is a last line without one
+    // data[end] is the newline, except in a last line without one
     if (by_line && end < data.size() && end > begin && data[end - 1] == '\r') --end;
     const auto bytes = data.subspan(begin, end - begin);
     auto flaw = Flaw::kNone;

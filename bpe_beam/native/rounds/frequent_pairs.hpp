@@ -1,5 +1,5 @@
 // Splits words into segments at infrequent-pair boundaries: between two symbols whose pair is not
-// one of the frequent pairs.
+// frequent.
 //
 // Segments are parts of the packed words, copied as bytes.
 #pragma once

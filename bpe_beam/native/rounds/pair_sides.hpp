@@ -1,7 +1,8 @@
-// A cheap first test for pairs: which ids are a left of some pair of a set, and which a right.
+// A cheap first test for pairs: the ids that are the left of some pair of a set, and the ids that
+// are the right of one.
 //
-// Most of a word's boundaries fail it, so that few cost a look-up by hash. One byte an id; ids
-// beyond a million share bytes, which gives more false positives and never a false negative.
+// Most of a word's boundaries fail the test, so that few need a look-up by hash. One byte per id;
+// ids beyond a million share bytes, which gives more false positives and never a false negative.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Adjacent pairs of symbols and how often they occur: open addressing, 64-bit counts.
 //
-// 16 bytes a slot, at most 5/8 full. Additions are gathered and their slots fetched before they
-// are needed: a table of millions of pairs is far from the processor.
+// 16 bytes per slot, at most 5/8 full. Additions are collected, and their slots fetched before they
+// are needed, because a table of millions of pairs does not fit into the caches.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ struct PairColumns {
   std::vector<std::int64_t> counts;
 };
 
-/// Pairs of `max_length` or more characters may not be joined; pairs of two characters always may.
+/// Pairs of `max_length` or more characters are not joined, except pairs of two characters.
 struct PairWidths {
   std::span<const std::uint32_t> widths;  // by id
   std::uint64_t max_length;
@@ -43,7 +43,7 @@ inline std::uint32_t shard_of(std::uint64_t key, std::uint32_t shards) {
   return static_cast<std::uint32_t>(((fold_multiply(key ^ kSeed, kOdd) >> 32) * shards) >> 32);
 }
 
-/// After a call has thrown, the table contains a part of the call's pairs.
+/// If a call throws, the table contains a part of the call's pairs.
 class PairTable {
  public:
   PairTable() { resize(kMinSlots); }
@@ -51,7 +51,7 @@ class PairTable {
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] std::size_t memory_bytes() const { return slots_.capacity() * sizeof(Slot); }
 
-  /// Counts the adjacent pairs of words, overlapping ones each.
+  /// Counts the adjacent pairs of words; overlapping pairs are all counted.
   void add_words(const PackedWords& words) {
     add_words_if(words, [](std::uint32_t, std::uint32_t, std::size_t) { return true; });
   }
@@ -97,8 +97,8 @@ class PairTable {
     return result;
   }
 
-  /// The pairs that count `floor` and more, sorted by left and right. Where those are more than
-  /// `limit`, `floor` is raised as far as it must be.
+  /// The pairs that count at least `floor`, sorted by left and right. If there are more than
+  /// `limit`, `floor` is raised as little as necessary.
   [[nodiscard]] PairColumns frequent(std::int64_t& floor, std::size_t limit) const {
     floor = std::max(floor, lowest_floor(floor, limit));
     std::vector<Slot> frequent_slots;
@@ -108,15 +108,16 @@ class PairTable {
     return sorted(frequent_slots);
   }
 
-  /// The first `limit` pairs: by falling count, then the rank of left, then of right. `ranks` by
-  /// id; without them ids are their own.
+  /// The first `limit` pairs: by falling count, then by the rank of left, then of right. `ranks`
+  /// are by id; without them ids are the ranks.
   [[nodiscard]] PairColumns best(std::size_t limit,
                                  const std::optional<std::span<const std::uint32_t>>& ranks) const {
     const auto before = [&](const Slot& a, const Slot& b) {
       if (a.count != b.count) return a.count > b.count;
       return ranked(a, ranks) < ranked(b, ranks);
     };
-    // A heap of the best so far, the worst of them on top: most pairs take one comparison.
+    // A heap of the best pairs so far, with the worst of these on top: most pairs take one
+    // comparison.
     std::vector<Slot> heap;
     for (const Slot& slot : slots_) {
       if (slot.count == 0) continue;
@@ -150,7 +151,7 @@ class PairTable {
     std::int64_t count = 0;  // 0: free
   };
 
-  /// Additions whose slots are on their way from memory.
+  /// Additions whose slots are being fetched from memory.
   class Gathered {
    public:
     explicit Gathered(PairTable& table) : table_(table) {}
@@ -245,7 +246,7 @@ class PairTable {
     }
   }
 
-  /// The lowest floor at which at most `limit` pairs count `floor` and more.
+  /// The lowest floor such that at most `limit` pairs count at least `floor`.
   [[nodiscard]] std::int64_t lowest_floor(std::int64_t floor, std::size_t limit) const {
     std::vector<std::int64_t> counts;
     for (const Slot& slot : slots_) {
@@ -265,7 +266,7 @@ class PairTable {
     const auto left = static_cast<std::uint32_t>(slot.key >> 32);
     const auto right = static_cast<std::uint32_t>(slot.key);
     if (!ranks) return {left, right, 0};
-    return {(*ranks)[left], (*ranks)[right], slot.key};  // the key: should two ids share a rank
+    return {(*ranks)[left], (*ranks)[right], slot.key};  // the key decides if two ids share a rank
   }
 
   static void check_ranked(const Slot& slot, std::span<const std::uint32_t> ranks) {

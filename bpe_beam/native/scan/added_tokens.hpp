@@ -1,8 +1,9 @@
-// Tokens that are extracted from a text before the model encodes it: leftmost first, of those the
-// longest that counts.
+// Tokens that are extracted from a text before the model encodes it: leftmost first, and at one
+// position the longest token that is allowed.
 //
-// They are found in the sorted list of their texts, byte by byte: a text costs time in its length,
-// the longest token and the logarithm of the number of tokens, and the list no memory but an index.
+// They are looked up in the sorted list of their texts, byte by byte: the time depends on the
+// length of the text, the longest token and the logarithm of the number of tokens, and the list
+// needs no memory except an index.
 #pragma once
 
 #include <algorithm>
@@ -50,7 +51,7 @@ class AddedTokens {
     };
     std::stable_sort(order_.begin(), order_.end(),
                      [&](std::uint32_t a, std::uint32_t b) { return content(a) < content(b); });
-    // Of two tokens of one text (after normalizing), the first one counts.
+    // If two tokens have the same text (after normalizing), the first one counts.
     const auto end =
         std::unique(order_.begin(), order_.end(),
                     [&](std::uint32_t a, std::uint32_t b) { return content(a) == content(b); });
@@ -68,8 +69,9 @@ class AddedTokens {
 
   /// Calls `on_plain(TextView)` for the text between tokens and `on_token(id, TextView)` for
   /// the tokens, in order. Special tokens count if their id is in `allowed` (sorted). A disallowed
-  /// one is plain text: allowed special tokens that begin in it count, as in tiktoken, and tokens
-  /// that are not special do not, as in Hugging Face. `on_disallowed(TextView)` is called for it.
+  /// token is plain text, and `on_disallowed(TextView)` is called for it: allowed special tokens
+  /// that begin in it count, as in tiktoken, and tokens that are not special do not, as in Hugging
+  /// Face.
   template <class OnPlain, class OnToken, class OnDisallowed = Ignore>
   void extract(const TextView& text, std::span<const std::uint32_t> allowed, OnPlain&& on_plain,
                OnToken&& on_token, OnDisallowed&& on_disallowed = {}) const {
@@ -77,8 +79,8 @@ class AddedTokens {
     std::size_t done = 0;
     const bool none_counts = tokens_.empty() || (all_special_ && allowed.empty());
     std::size_t from = none_counts ? bytes.size() : 0;
-    std::size_t spaces_end = 0;      // of the run of spaces that was taken last
-    std::size_t disallowed_end = 0;  // of the disallowed token that was found last
+    std::size_t spaces_end = 0;      // of the last run of spaces that a token took
+    std::size_t disallowed_end = 0;  // of the last disallowed token
     while ((from = next_begin(bytes, from)) < bytes.size()) {
       auto [longest, match] = longest_at(bytes, from, allowed);  // of all, and of the allowed
       if (from >= disallowed_end && longest.token != match.token) {
@@ -96,7 +98,7 @@ class AddedTokens {
       from = match.end;
       const AddedToken& token = tokens_[match.token];
       if (token.single_word && touches_word(bytes, match)) continue;
-      // Spaces that the token before has taken are not taken again.
+      // Spaces that the previous token has taken are not taken again.
       const std::size_t begin =
           token.lstrip ? spaces_before(bytes, match.begin, done) : match.begin;
       // A token of spaces may lie within a run whose end is known.
@@ -123,7 +125,7 @@ class AddedTokens {
     return static_cast<unsigned char>(text[at]);
   }
 
-  /// The longest token, and the longest allowed special token, at `at`, which begins some token.
+  /// The longest token, and the longest allowed special token, at `at`, where some token may begin.
   [[nodiscard]] std::pair<Match, Match> longest_at(std::string_view text, std::size_t at,
                                                    std::span<const std::uint32_t> allowed) const {
     Match longest{at, at, PairMap::kNone};
@@ -191,7 +193,7 @@ class AddedTokens {
     return at;
   }
 
-  /// Where the character before `at` begins, which may be one malformed byte; at > 0.
+  /// The begin of the character before `at`, which may be one malformed byte; at > 0.
   static std::size_t previous(std::string_view text, std::size_t at) {
     std::size_t begin = at - 1;
     while (begin > 0 && at - begin < 4 && (byte_at(text, begin) & 0xC0) == 0x80) --begin;
@@ -215,7 +217,7 @@ class AddedTokens {
            (match.end < text.size() && is_word(point_at(text, match.end)));
   }
 
-  /// Where the spaces before `at` begin, but not before `least`.
+  /// The begin of the spaces before `at`, at least `least`.
   static std::size_t spaces_before(std::string_view text, std::size_t at, std::size_t least) {
     while (at > least) {
       const std::size_t begin = previous(text, at);

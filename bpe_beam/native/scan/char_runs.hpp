@@ -1,4 +1,5 @@
-// Characters of UTF-8 text one at a time and in runs: what the scanners of patterns are made of.
+// Characters of UTF-8 text one at a time and in runs: the building blocks of the scanners of
+// patterns.
 #pragma once
 
 #include <array>
@@ -48,9 +49,9 @@ Char char_at(const char* at, const char* end) {
   return {char_class(point.value), point.size};
 }
 
-/// How many of the eight bytes at `at` are ASCII letters before the first that is none; of either
-/// case, or only lower. Most words end within one call, so their length costs no branch that could
-/// be mispredicted.
+/// The number of ASCII letters in the eight bytes at `at` before the first other byte; of either
+/// case, or only lower case. Most words end within one call, so their length costs no branch that
+/// could be mispredicted.
 template <bool kEitherCase = true>
 inline std::size_t ascii_letters(const char* at) {
   constexpr std::uint64_t kOnes = 0x0101010101010101;
@@ -66,8 +67,8 @@ inline std::size_t ascii_letters(const char* at) {
   return others == 0 ? 8 : static_cast<std::size_t>(std::countr_zero(others)) / 8;
 }
 
-/// The end of the run of characters of one class that begins at `at`. Inlined by hand: the
-/// compiler thinks it too large, and a call for each word costs a tenth of the scan.
+/// The end of the run of characters of one class that begins at `at`. Inlining is forced: the
+/// compiler considers the function too large, and a call for each word costs a tenth of the scan.
 template <bool kMarksAreLetters = false>
 [[gnu::always_inline]] inline const char* run_end(const char* at, const char* end, CharClass kind) {
   if (kind == CharClass::kLetter) {
@@ -102,10 +103,10 @@ inline CharBits bits_at(const char* at, const char* end) {
 inline bool is_newline(char c) { return c == '\n' || c == '\r'; }
 
 /// The length in bytes of (?i:'s|'t|'re|'ve|'m|'ll|'d) at `at`, or 0. The long s folds to s; no
-/// other character beyond ASCII folds to a letter of these.
+/// other character beyond ASCII folds to one of these letters.
 inline std::size_t any_case_contraction(const char* at, const char* end) {
   if (end - at < 2 || *at != '\'') return 0;
-  // Of all bytes only a letter's two cases become the lower one.
+  // Only the two cases of a letter become the lower-case letter.
   const auto lower = [at](std::size_t i) { return static_cast<char>(at[i] | 0x20); };
   const char first = lower(1);
   if (first == 's' || first == 't' || first == 'm' || first == 'd') return 2;
@@ -117,7 +118,7 @@ inline std::size_t any_case_contraction(const char* at, const char* end) {
   return two ? 3 : 0;
 }
 
-/// The end of a run of numbers that begins at `at`, `most` characters at most.
+/// The end of a run of numbers that begins at `at`, at most `most` characters.
 inline const char* numbers_end(const char* at, const char* end, std::size_t most) {
   for (std::size_t i = 0; i < most && at < end; ++i) {
     const Char here = char_at(at, end);
@@ -127,7 +128,7 @@ inline const char* numbers_end(const char* at, const char* end, std::size_t most
   return at;
 }
 
-/// Whether the character before `at` is a number.
+/// Returns whether the character before `at` is a number.
 inline bool is_after_number(const char* begin, const char* at) {
   if (at == begin) return false;
   const char* last = at - 1;
@@ -137,14 +138,14 @@ inline bool is_after_number(const char* begin, const char* at) {
   return last + character.size == at && character.kind == CharClass::kNumber;
 }
 
-/// How a pattern groups the numbers of a run.
+/// The rule by which a pattern groups the numbers of a run.
 struct NumberRule {
-  std::size_t most;         // the most numbers of a group
-  bool from_right = false;  // whether the first group is the one that may have fewer
+  std::size_t most;         // the maximum number of numbers in a group
+  bool from_right = false;  // true if the first group, not the last, may have fewer
 };
 
 /// The end of the group of numbers that begins at `at`, in the text that begins at `begin`. The
-/// time of a run is linear: only its first group looks for its end.
+/// time of a run is linear, because only its first group searches for the run's end.
 template <NumberRule kRule>
 const char* group_end(const char* begin, const char* at, const char* end) {
   std::size_t size = kRule.most;
@@ -162,13 +163,13 @@ const char* group_end(const char* begin, const char* at, const char* end) {
   return numbers_end(at, end, size);
 }
 
-/// The end of what \s*[\r\n]+|\s+(?!\S)|\s+ takes at the space at `start`: as far as the last line
-/// break of the run of spaces. If it has none, the run; but before a character that is no space
-/// all of it except the last, unless that is all there is. `ends_text(at)` tells whether the
-/// character at `at` counts as the text's end.
+/// The end of the match of \s*[\r\n]+|\s+(?!\S)|\s+ at the space at `start`. If the run of spaces
+/// has a line break, the match ends after its last line break. Otherwise it is the whole run at the
+/// text's end, and the run without its last space (but at least one space) before another
+/// character. `ends_text(at)` returns whether the character at `at` counts as the text's end.
 ///
-/// Each space is read three times at most: after the last line break of a run there is none, and
-/// after the rest of the run there is one space.
+/// Each space is read at most three times: after the last line break of a run there is no further
+/// one, and after the rest of the run there is one space.
 template <class EndsText>
 const char* spaces_or_lines_end(const char* start, const char* end, const EndsText& ends_text) {
   const char* lines_end = nullptr;

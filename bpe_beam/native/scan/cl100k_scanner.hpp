@@ -26,8 +26,8 @@ class LinesScanner {
     return static_cast<std::size_t>(word_end(text.data(), start, end) - text.data());
   }
 
-  /// Where words begin in the 64 bytes at `at`, where one begins. Spaces that may go on to the
-  /// text's end are not decided, so `kEndSpaces` changes nothing.
+  /// The positions at which words begin in the 64 bytes at `at`, where a word begins. Spaces that
+  /// may continue to the text's end are not decided, so `kEndSpaces` changes nothing.
   static WordStarts starts(const char* at, const BlockClasses& classes) {
     ClassMasks masks = class_masks<MaskKinds{}>(at, classes);
     if constexpr (kMarksAreLetters) masks.letters |= masks.marks;
@@ -61,7 +61,7 @@ class LinesScanner {
     return spaces_end(start, end);
   }
 
-  /// The end of what the alternatives for spaces take.
+  /// The end of the match of the alternatives for spaces.
   static const char* spaces_end(const char* start, const char* end) {
     if constexpr (kEndSpaces) {
       if (class_end(start, end, CharClass::kSpace) == end) return end;
@@ -69,7 +69,7 @@ class LinesScanner {
     return spaces_or_lines_end(start, end);
   }
 
-  /// The end of what [^\s\p{L}\p{N}]+[\r\n]* takes.
+  /// The end of the match of [^\s\p{L}\p{N}]+[\r\n]*.
   static const char* signs_end(const char* at, const char* end) {
     at = class_end(at, end, CharClass::kOther);
     while (at < end && is_newline(*at)) ++at;

@@ -20,8 +20,8 @@ namespace bpe_beam {
 
 inline constexpr std::size_t kBlock = 64;
 
-/// Each byte of a character beyond ASCII has the character's class. Bytes that are no letters,
-/// numbers or spaces are of the class CharClass::kOther.
+/// Each byte of a character beyond ASCII has the character's class. All other bytes that are not
+/// letters, numbers or spaces have the class CharClass::kOther.
 struct ClassMasks {
   std::uint64_t letters;
   std::uint64_t numbers;
@@ -33,7 +33,7 @@ struct ClassMasks {
   std::uint64_t slashes;
   std::uint64_t uppers;    // letters of kUpperLike only
   std::uint64_t both = 0;  // letters of kUpperLike and of kLowerLike
-  // Of the bytes beyond ASCII:
+  // Among the bytes beyond ASCII:
   std::uint64_t continuations = 0;  // not the first byte of a character
   std::uint64_t wide_spaces = 0;
   std::uint64_t wide_numbers = 0;
@@ -46,10 +46,10 @@ struct ClassMasks {
   std::uint64_t cut = 0;  // characters that begin after byte kLastWhole
 };
 
-/// A character that begins at this byte of a block or before is in the block as a whole.
+/// A character that begins at or before this byte of a block is entirely in the block.
 inline constexpr std::size_t kLastWhole = kBlock - 4;
 
-/// The bytes beyond ASCII that tell the class of most characters without a look at each.
+/// The bytes beyond ASCII that decide the class of most characters without reading each.
 struct LeadMasks {
   std::uint64_t continuations;  // 0x80 to 0xBF
   // Leads of two bytes that begin a letter: all of U+0100 to 02BF and U+0400 to 047F; and U+00C0 to
@@ -68,7 +68,7 @@ struct CaseMasks {
   std::uint64_t lower;
 };
 
-/// What the masks tell of characters beyond ASCII.
+/// The classes of characters beyond ASCII that the masks have.
 struct MaskKinds {
   bool cased = false;  // `uppers` and `both`
   bool han = false;
@@ -230,7 +230,7 @@ struct Avx2Classes {
 };
 #endif
 
-/// The functions for this machine's processor.
+/// The implementation for this machine's processor.
 struct BlockClasses {
   void (*ascii)(const char* at, ClassMasks& masks) = ScalarClasses::ascii;
   void (*leads)(const char* at, LeadMasks& masks) = ScalarClasses::leads;
@@ -286,7 +286,7 @@ void add_beyond_ascii(const char* at, const BlockClasses& classes, ClassMasks& m
     masks.letters |= two | (two << 1);
     left &= ~(two | (two << 1));
   }
-  // By class: a branch on the class of each character would be foreseen too rarely.
+  // By class, because a branch on the class of each character would often be mispredicted.
   std::uint64_t of_class[kClassBits + 1] = {};
   while (left != 0) {
     const auto i = static_cast<std::size_t>(std::countr_zero(left));

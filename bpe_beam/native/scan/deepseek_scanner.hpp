@@ -26,7 +26,7 @@ class DeepSeekScanner {
     return static_cast<std::size_t>(word_end(start, end) - text.data());
   }
 
-  /// Where words begin in the 64 bytes at `at`, where one begins.
+  /// The positions at which words begin in the 64 bytes at `at`, where a word begins.
   static WordStarts starts(const char* at, const BlockClasses& classes) {
     return deepseek_starts(class_masks<MaskKinds{.cjk = true}>(at, classes), classes.controls(at));
   }
@@ -72,15 +72,15 @@ class DeepSeekScanner {
     return at;
   }
 
-  /// The end of what [\p{P}\p{S}]+[\r\n]* takes.
+  /// The end of the match of [\p{P}\p{S}]+[\r\n]*.
   static const char* signs_end(const char* at, const char* end) {
     at = kind_end(at, end, Kind::kSign);
     while (at < end && is_newline(*at)) ++at;
     return at;
   }
 
-  /// The end of a run of characters that no pattern matches: the last one before letters belongs
-  /// to these. The first, of `size` bytes, is known to be one.
+  /// The end of a run of characters that no pattern matches; the last one before letters belongs to
+  /// the letters. The first character, of `size` bytes, is known to be in the run.
   static const char* others_end(const char* at, std::uint32_t size, const char* end) {
     at += size;
     while (at < end) {

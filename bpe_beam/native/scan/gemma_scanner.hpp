@@ -28,7 +28,7 @@ class GemmaScanner {
     return at;
   }
 
-  /// Where words begin in the 64 bytes at `at`, where one begins.
+  /// The positions at which words begin in the 64 bytes at `at`, where a word begins.
   static WordStarts starts(const char* at, const BlockClasses& classes) {
     ClassMasks masks;
     classes.ascii(at, masks);

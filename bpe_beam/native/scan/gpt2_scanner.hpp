@@ -23,7 +23,7 @@ class Gpt2Patterns {
     return static_cast<std::size_t>(word_end(start, end) - text.data());
   }
 
-  /// Where words begin in the 64 bytes at `at`, where one begins.
+  /// The positions at which words begin in the 64 bytes at `at`, where a word begins.
   static WordStarts starts(const char* at, const BlockClasses& classes) {
     return gpt2_starts<kSingleNumbers>(
         at, class_masks<MaskKinds{}>(at, classes),
@@ -61,8 +61,8 @@ class Gpt2Patterns {
         return run_end(after + second.size, end, second.kind);
       }
     }
-    // A run of spaces. Before a character that is no space, the run's last space is left over:
-    // it opens the next word (a blank) or is a word of its own (any other space).
+    // A run of spaces. Before another character, the run's last space is excluded: it begins the
+    // next word (U+0020) or is a word of its own (any other space).
     const char* last = start;
     while (after < end) {
       const Char here = char_at(after, end);

@@ -34,7 +34,7 @@ class CasedScanner {
     return static_cast<std::size_t>(word_end(text.data(), start, end) - text.data());
   }
 
-  /// Where words begin in the 64 bytes at `at`, where one begins.
+  /// The positions at which words begin in the 64 bytes at `at`, where a word begins.
   static WordStarts starts(const char* at, const BlockClasses& classes) {
     constexpr MaskKinds kKinds = {.cased = true, .han = kRules.han};
     return o200k_starts<kRules.numbers, kRules.contractions, kRules.slash>(
@@ -59,15 +59,16 @@ class CasedScanner {
     return spaces_or_lines_end(start, end);
   }
 
-  /// The end of what the first two alternatives take before the contraction; null if nothing.
+  /// The end of the match of the first two alternatives before the contraction; null if they do not
+  /// match.
   static const char* letters_end(const char* start, const char* end, Char first) {
     if (first.kind == CharClass::kLetter) {
       const Cased cased = cased_end(start, end);
       return cased.with_lower != nullptr ? cased.with_lower : cased.upper_only;
     }
     if (is_newline(*start)) return nullptr;
-    // A space or sign before the letters. A mark is both a sign and a letter of U and L: where no
-    // letter of L follows it, it is the one of U*L+, and a word of its own.
+    // A space or sign before the letters. A mark is a sign, and also a letter of U and L: if no
+    // letter of L follows it, it is the L of U*L+, and a word of its own.
     const char* const after = start + first.size;
     const Cased cased = cased_end(after, end);
     if (cased.with_lower != nullptr) return cased.with_lower;
@@ -89,9 +90,9 @@ class CasedScanner {
     const char* upper_only;  // the end of U+ if U*L+ does not match, null if neither does
   };
 
-  /// Short of a pure lower letter after the run of U, U* gives back as far as the last letter that
-  /// is in L too, and L+ takes that one alone. What is left over then is pure upper, and one word:
-  /// so each letter is looked at three times at most.
+  /// Without a letter of L only after the run of U, U* backtracks to the last letter that is also
+  /// in L, and L+ matches this letter alone. The remaining letters are all in U only, and are one
+  /// word: so each letter is read at most three times.
   static Cased cased_end(const char* start, const char* end) {
     const char* at = start;
     while (at < end && *at >= 'A' && *at <= 'Z') ++at;
@@ -135,7 +136,7 @@ class CasedScanner {
     return at;
   }
 
-  /// The end of what [^\s\p{L}\p{N}]+[\r\n/]* takes.
+  /// The end of the match of [^\s\p{L}\p{N}]+[\r\n/]*.
   static const char* signs_end(const char* at, const char* end) {
     at = run_end(at, end, CharClass::kOther);
     while (at < end && (is_newline(*at) || (kRules.slash && *at == '/'))) ++at;

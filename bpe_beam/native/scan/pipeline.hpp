@@ -1,5 +1,5 @@
-// From a text to its words: added tokens are extracted, the rest is normalized, added tokens of
-// normalized text are extracted from that, and the rest is split into words.
+// From a text to its words: added tokens are extracted, the rest is normalized, added tokens that
+// match normalized text are extracted, and the rest is split into words.
 //
 // Counting and encoding run this one pipeline. It is immutable and shared by threads; everything
 // that changes while it runs is in a PipelineState, one per thread.
@@ -56,15 +56,15 @@ class PipelineState {
 
 class Pipeline {
  public:
-  /// The most words that a sink gets in one call.
+  /// The maximum number of words that a sink gets in one call.
   static constexpr std::size_t kWords = kBatchWords;
 
-  /// The bytes of a text for which it gets one more second of CPU time, see Deadline. Patterns that
-  /// are in use are many times as fast.
+  /// For each of this many bytes, a text gets one more second of CPU time, see Deadline. Published
+  /// patterns are many times as fast.
   static constexpr double kTextBytesPerSecond = 20'000;
 
-  /// `raw` tokens are found in the original text, `normalized` ones in normalized text (their
-  /// contents are normalized already). Without a normalizer, text stays as it is; without steps, it
+  /// `raw` tokens are matched in the original text, `normalized` tokens in normalized text (their
+  /// contents are already normalized). Without a normalizer, text stays as it is; without steps, it
   /// is not split. A text may take `text_seconds` of CPU time, and one second more for each
   /// kTextBytesPerSecond bytes.
   Pipeline(AddedTokens raw, AddedTokens normalized, std::unique_ptr<Normalizer> normalizer,

@@ -21,7 +21,7 @@
 
 namespace bpe_beam {
 
-/// A text and the segments of it that are left, in order.
+/// A text and its remaining segments, in order.
 class Segments {
  public:
   /// Starts with the whole text as one segment.
@@ -57,7 +57,7 @@ class Segments {
   template <class Write>
   void write_each(Write&& write) {
     TextBuffer& out = buffers_[which_];
-    which_ = 1 - which_;  // the other one may hold the text that is read now
+    which_ = 1 - which_;  // the other buffer may have the text that is being read
     out.clear(text_.origins != nullptr);
     next_.clear();
     for (const Word& span : spans_) {
@@ -81,7 +81,7 @@ class PreTokenizerStep {
  public:
   virtual ~PreTokenizerStep() = default;
   virtual void apply(Segments& segments) const = 0;
-  /// Whether the step needs a text with origins.
+  /// Returns whether the step needs a text with origins.
   [[nodiscard]] virtual bool needs_origins() const { return false; }
 };
 
@@ -138,7 +138,7 @@ class FixedLengthStep : public PreTokenizerStep {
   std::size_t length_;
 };
 
-/// What happens to the matches of a pattern that splits.
+/// The treatment of the matches of a pattern that splits.
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
 /// Splits at the matches of a pattern; with `invert` at the text between the matches.
@@ -195,7 +195,7 @@ class SplitStep : public PreTokenizerStep {
     }
   }
 
-  // A run of matches: the last joins the text after it, the others are words of their own.
+  // In a run of matches, the last joins the text after it, and the others are words of their own.
   static void join_backward(const std::vector<Part>& parts, std::vector<Word>& out) {
     const auto first = static_cast<std::ptrdiff_t>(out.size());
     bool previous = false;

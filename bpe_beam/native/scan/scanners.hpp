@@ -1,8 +1,8 @@
 // The scanners by name: each finds the next word at or after a position.
 //
-// A word is never empty, so begin == end == text.size() says that there is none left. The scanners
-// of the byte-level patterns, and Digits, Punctuation and WholeText, leave nothing out: their words
-// begin where the last one ended. A byte that is not UTF-8 is neither letter, number, space nor
+// A word is never empty, so begin == end == text.size() means that no word remains. The scanners of
+// the byte-level patterns, and Digits, Punctuation and WholeText, skip no text: each word begins
+// where the previous one ended. A byte that is not UTF-8 is neither letter, number, space nor
 // punctuation. All take linear time on any text.
 #pragma once
 
@@ -28,7 +28,7 @@ struct Word {
   std::size_t end;
 };
 
-/// Makes a scanner of one that returns the end of the word that begins at a position.
+/// Makes a scanner from a function that returns the end of the word that begins at a position.
 template <typename Scanner>
 struct Contiguous {
   static Word next(std::string_view text, std::size_t from) {
@@ -56,7 +56,7 @@ using Kimi = Contiguous<KimiScanner>;
 using DeepSeek = Contiguous<DeepSeekScanner>;
 using Gemma = Contiguous<GemmaScanner>;
 
-/// What a character is to a scanner of runs.
+/// The role of a character for a scanner of runs.
 enum class Part : std::uint8_t {
   kGap,     // between words
   kSingle,  // a word of its own
@@ -111,7 +111,7 @@ struct RunScanner {
   }
 
   static const char* skip(const char* at, const char* end, Part part) {
-    // ASCII letters, of which most text is, eight at a time.
+    // ASCII letters, the most frequent characters, eight at a time.
     if (part == kPartOfByte['a']) {
       while (end - at >= 8) {
         const std::size_t letters = ascii_letters(at);
@@ -172,7 +172,7 @@ using Digits = RunScanner<DigitsRule<Part::kRun>>;
 using DigitsIndividual = RunScanner<DigitsRule<Part::kSingle>>;
 using Punctuation = RunScanner<PunctuationRule>;
 
-/// Words of one script; blanks, and characters without a script, belong to the word before them.
+/// Words of one script; spaces, and characters without a script, belong to the word before them.
 struct UnicodeScripts {
   static Word next(std::string_view text, std::size_t from) {
     std::size_t begin = from;
@@ -243,8 +243,8 @@ inline constexpr std::tuple kScanners{
 inline constexpr auto kScannerNames =
     std::apply([](auto... scanners) { return std::array{scanners.name...}; }, kScanners);
 
-/// Calls `use` with the scanner (an empty object) of a name of kScannerNames; false if there is no
-/// such name.
+/// Calls `use` with the scanner (an empty object) of a name of kScannerNames; returns false if
+/// there is no such name.
 template <typename Use>
 bool with_scanner(std::string_view name, Use&& use) {
   const auto use_if_named = [&]<typename Scanner>(NamedScanner<Scanner> scanner) {

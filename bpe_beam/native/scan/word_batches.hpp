@@ -15,8 +15,8 @@
 
 namespace bpe_beam {
 
-/// The most words of a batch: enough to hide the latency of memory, few enough for what belongs to
-/// them to stay in the fastest cache.
+/// The maximum number of words in a batch: enough to hide the latency of memory, few enough that
+/// their data stays in the fastest cache.
 inline constexpr std::size_t kBatchWords = 128;
 
 /// Collects words, and passes on each full batch.
@@ -31,8 +31,8 @@ class WordBatches {
     if (++size_ == kBatchWords) flush();
   }
 
-  /// Adds the words of a block: all begin where the one before ended. `starts` are those after the
-  /// first, which begins at `begin`. Returns where the last, which is not added, begins.
+  /// Adds the words of a block: each begins where the previous one ended. The first begins at
+  /// `begin`, the others at `starts`. Returns the begin of the last word, which is not added.
   std::size_t add_block(std::size_t begin, std::uint64_t starts) {
     if (size_ > kBatchWords - kBlock) flush();
     const std::size_t block = begin;
@@ -76,7 +76,7 @@ void scan_batches(Scanner, std::string_view text, const BlockClasses& classes, U
       const std::size_t begin = at;
       at = batches.add_block(begin,
                              block.starts & bits_between(0, block.decided) & ~std::uint64_t{1});
-      // What is not decided, or a word longer than what is.
+      // The undecided rest, or a word that is longer than the decided part.
       if (block.decided < kMostDecided || at == begin) [[unlikely]] {
         add_until(begin + (block.decided < kMostDecided ? kMostDecided : 1));
       }

@@ -1,11 +1,11 @@
-// Where words begin in 64 bytes of text, by the rules of the named patterns: all at once, out of
-// the masks of the bytes' classes.
+// The positions at which words begin in 64 bytes of text, by the rules of the named patterns: all
+// at once, from the masks of the bytes' classes.
 //
 // A block begins where a word begins, so nothing before it matters. Whether a word begins at a byte
-// follows from the classes of the byte, of those before it in the block, and of the few after it.
-// Characters that would make a rule hard (wide spaces, which are more than a byte; in some patterns
-// marks, and bytes that are not UTF-8) end the part of the block that is decided; the scanner that
-// goes character by character takes over there.
+// follows from the classes of the byte, of the bytes before it in the block, and of a few bytes
+// after it. Characters for which a rule would be difficult (wide spaces, which have several bytes;
+// in some patterns marks, and bytes that are not UTF-8) end the decided part of the block; the
+// scanner that reads character by character continues there.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +24,8 @@ struct WordStarts {
   std::size_t decided;
 };
 
-/// No byte from here on is decided: characters that begin before it, and the next one, are in the
-/// block as a whole.
+/// The maximum of `decided`: characters that begin before this byte, and the next one, are entirely
+/// in the block.
 inline constexpr std::size_t kMostDecided = kLastWhole;
 
 /// Ends the decided part before the first byte of `hard`.
@@ -47,7 +47,7 @@ void for_each_decided_bit(std::uint64_t bits, Use&& use) {
   }
 }
 
-/// A word of `size` bytes at `at`, and nothing else, begins there.
+/// Marks a word of `size` bytes at `at`, in which no other word begins.
 inline void put_word(std::uint64_t& starts, std::size_t at, std::size_t size) {
   starts &= ~bits_between(at, at + size);
   starts |= (std::uint64_t{1} << at) | (std::uint64_t{1} << (at + size));
@@ -59,9 +59,9 @@ WordStarts gpt2_starts(const char* at, const ClassMasks& masks, Contraction&& co
   const std::uint64_t spaces = masks.spaces;
   const std::uint64_t others = ~(masks.letters | masks.numbers | spaces);
   const auto continues = [](std::uint64_t run) { return run & (run << 1); };
-  // A word of other characters than spaces begins where their class does, unless a blank before
-  // opens it. Of a run of spaces the first begins a word, and so does the last before another
-  // character.
+  // A word of characters other than spaces begins where their class begins, unless U+0020 before it
+  // belongs to the word. In a run of spaces, the first begins a word, and so does the last before
+  // another character.
   std::uint64_t goes_on = continues(masks.letters) | continues(others);
   std::uint64_t starts = 0;
   if constexpr (kSingleNumbers) {
@@ -80,8 +80,8 @@ WordStarts gpt2_starts(const char* at, const ClassMasks& masks, Contraction&& co
   return decided_before(masks.wide_spaces | masks.cut, starts);
 }
 
-/// Where groups of numbers begin, in a block before the first byte of `hard`. If groups begin at
-/// the right, a run whose end is not known is added to `hard`.
+/// The positions at which groups of numbers begin, in a block before the first byte of `hard`. If
+/// groups begin at the right, a run whose end is unknown is added to `hard`.
 template <NumberRule kRule>
 std::uint64_t group_starts(std::uint64_t numbers, std::uint64_t& hard) {
   constexpr std::size_t kMost = kRule.most;
@@ -111,19 +111,19 @@ std::uint64_t group_starts(std::uint64_t numbers, std::uint64_t& hard) {
   return starts;
 }
 
-/// What the patterns of cl100k's and o200k's families and DeepSeek V3 share: numbers, signs, spaces
-/// and lines.
+/// The common rules of the patterns of cl100k's and o200k's families and DeepSeek V3: numbers,
+/// signs, spaces and lines.
 struct LineMasks {
-  std::uint64_t starts;  // of words, but not of letters
-  std::uint64_t gaps;    // spaces that are no newlines
+  std::uint64_t starts;  // of words, except words of letters
+  std::uint64_t gaps;    // spaces that are not newlines
   std::uint64_t sign_starts;
   std::uint64_t opens_letters;  // a letter after one of these continues its word
   std::uint64_t absorbed;       // newlines that belong to the signs before them
   std::uint64_t hard;
 };
 
-/// `others`: signs, and what else is neither letter, number nor space. `stops`: characters before
-/// which the text is split as if it ended there.
+/// `others`: signs, and all other characters that are not letters, numbers or spaces. `stops`:
+/// characters before which the text is split as if it ended there.
 template <NumberRule kNumbers>
 [[gnu::always_inline]] inline LineMasks line_masks(const ClassMasks& masks, std::uint64_t others,
                                                    std::uint64_t stops = 0) {
@@ -135,13 +135,14 @@ template <NumberRule kNumbers>
 
   const std::uint64_t number_starts = group_starts<kNumbers>(numbers, lines.hard);
 
-  // Signs: a blank before opens their word, newlines after them belong to it. The sum carries
-  // through the runs of newlines that begin after a sign, and clears them.
+  // Signs: U+0020 before them and newlines after them belong to their word. The sum carries through
+  // the runs of newlines that begin after a sign, and clears them.
   const std::uint64_t sign_starts = others & ~((others | masks.blanks) << 1);
   lines.absorbed = newlines & ~(newlines + (newlines & (others << 1)));
 
-  // Spaces that are no newlines ("gaps"). A run of them that ends in a newline goes on as far as
-  // the last newline of the whole run of spaces; before another character its last begins a word.
+  // Spaces that are not newlines ("gaps"). If a run of gaps ends in a newline, the word continues
+  // to the last newline of the whole run of spaces; before another character, the last gap begins a
+  // word.
   const std::uint64_t gaps = spaces & ~newlines;
   std::uint64_t gap_starts = gaps & (~(spaces << 1) | (lines.absorbed << 1));
   gap_starts |= gaps & (gaps << 1) & ~((spaces | stops) >> 1);
@@ -161,8 +162,8 @@ template <NumberRule kNumbers>
   lines.gaps = gaps;
   lines.sign_starts = sign_starts;
 
-  // A single character before letters opens their word: a gap, or a sign that begins a word. A
-  // sign beyond ASCII passes on that it begins one to its last byte.
+  // A single character before letters begins their word: a gap, or a sign that begins a word. For a
+  // sign beyond ASCII, this property moves to its last byte.
   std::uint64_t single = sign_starts;
   if (const std::uint64_t later = masks.continuations & others; later != 0) [[unlikely]] {
     for (int i = 0; i < 3; ++i) single |= (single << 1) & later;
@@ -185,11 +186,11 @@ WordStarts cl100k_starts(const char* at, const ClassMasks& masks) {
   return decided_before(lines.hard, starts);
 }
 
-/// The patterns of o200k_scanner.hpp; `masks.han` is 0 where Han characters are letters as others.
+/// The patterns of o200k_scanner.hpp; `masks.han` is 0 if Han characters are ordinary letters.
 template <NumberRule kNumbers, bool kContractions, bool kSlash>
 WordStarts o200k_starts(const char* at, const ClassMasks& masks) {
   const std::uint64_t han = masks.han;
-  // A mark after a letter is one of U and L. The sum carries through the marks after letters, and
+  // A mark after a letter is in U and L. The sum carries through the marks after letters, and
   // clears them.
   const std::uint64_t marks = masks.marks & ~han;
   const std::uint64_t after_letters = marks & ~(marks + (marks & ((masks.letters & ~han) << 1)));
@@ -201,8 +202,8 @@ WordStarts o200k_starts(const char* at, const ClassMasks& masks) {
   std::uint64_t starts = lines.starts | (letters & ~((letters | lines.opens_letters) << 1));
   starts |= han & ~(han << 1);
   starts |= masks.uppers & (lowers << 1) & ~masks.continuations;
-  // An upper letter after one that is both depends on what follows; a slash after newlines that
-  // belong to signs belongs to them too. A few Han characters are no letters.
+  // An upper-case letter after a letter of both cases depends on the following text; a slash after
+  // newlines that belong to signs belongs to them too. A few Han characters are not letters.
   std::uint64_t hard = lines.hard | (masks.marks & ~after_letters) |
                        (masks.uppers & (both << 1) & ~masks.continuations) | (han & ~masks.letters);
   if constexpr (kSlash) hard |= masks.slashes & (lines.absorbed << 1);
@@ -219,7 +220,7 @@ WordStarts o200k_starts(const char* at, const ClassMasks& masks) {
   return decided_before(hard, starts);
 }
 
-/// The pattern of deepseek_scanner.hpp. `controls`: ASCII that is of none of its classes.
+/// The pattern of deepseek_scanner.hpp. `controls`: ASCII characters without one of its classes.
 inline WordStarts deepseek_starts(const ClassMasks& masks, std::uint64_t controls) {
   const std::uint64_t cjk = masks.cjk;
   const std::uint64_t letters = (masks.letters | masks.marks) & ~cjk;
@@ -227,7 +228,7 @@ inline WordStarts deepseek_starts(const ClassMasks& masks, std::uint64_t control
   const LineMasks lines = line_masks<NumberRule{3}>(masks, signs, masks.numbers | cjk);
   const std::uint64_t ascii_letters = letters & ~masks.beyond;
   // A word of one ASCII sign and ASCII letters ends before any other letter. The sum carries
-  // through the runs of letters that such a sign opens.
+  // through the runs of letters after such a sign.
   const std::uint64_t opened = ascii_letters & ((lines.sign_starts & ~masks.beyond) << 1);
   const std::uint64_t after_opened = (ascii_letters + opened) & ~ascii_letters;
   const std::uint64_t starts =

@@ -1,4 +1,4 @@
-// The different ids of a column in the order in which they come, and ids as their indices there: a
+// The different ids of a column in the order of their first use, and ids as indices in this list: a
 // Parquet column in dictionary encoding.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace bpe_beam {
 
 class IdDictionary {
  public:
-  /// The indices of ids below are in a table; memory does not grow with greater ids.
+  /// The indices of smaller ids are in a table; memory does not grow with greater ids.
   static constexpr std::uint32_t kTableIds = 1U << 24;
 
   /// Put new ids into the dictionary, and append the index of each id to the waiting indices.
@@ -34,14 +34,14 @@ class IdDictionary {
   /// The different ids so far.
   std::span<const std::uint32_t> ids() const { return ids_; }
 
-  /// The bytes that each index so far fits in, 1 to 4.
+  /// The number of bytes in which each index so far fits, 1 to 4.
   std::size_t width() const {
     std::size_t bytes = 1;
     while (bytes < 4 && ids_.size() > std::size_t{1} << (8 * bytes)) ++bytes;
     return bytes;
   }
 
-  /// Remove the waiting indices; return some bytes and after them the indices, little-endian, in
+  /// Remove the waiting indices. Return `head`, then the indices, little-endian, in
   /// `width()` bytes each, and zeros up to a multiple of 8 indices.
   std::vector<std::uint8_t> take(std::string_view head) {
     const std::size_t groups = (waiting_.size() + 7) / 8;

@@ -1,4 +1,4 @@
-// The ids of documents in a file: where a document is, and its ids as another type.
+// The ids of documents in a file: the range of a document, and its ids as another type.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace bpe_beam {
 
-/// How a file stores an id.
+/// The type by which a file stores an id.
 enum class IdKind { kUint8, kUint16, kUint32, kInt32 };
 
-/// Ids of documents, one after the other, and where documents begin and end. Views of bytes at any
+/// Ids of documents, one after the other, and the bounds of documents. Views of bytes at any
 /// alignment, which may be a mapped file: no number in them is trusted.
 class StoredIds {
  public:
@@ -23,8 +23,8 @@ class StoredIds {
   };
 
   /// `bounds` are int64, in the order of the stream: an entry for the start of each document and
-  /// one for the end of the last, each `unit` a token. With `without_first` the first is not
-  /// stored, which is 0; with `without_last` the last, which is the number of ids.
+  /// one for the end of the last, in multiples of `unit` per token. With `without_first` the first
+  /// entry, 0, is not stored; with `without_last` the last, the number of ids.
   StoredIds(std::span<const std::uint8_t> ids, IdKind kind, std::span<const std::uint8_t> bounds,
             std::size_t unit, bool without_first, bool without_last)
       : ids_(ids),
@@ -38,7 +38,7 @@ class StoredIds {
     if (unit == 0) throw std::invalid_argument("unit must be at least 1, got 0");
   }
 
-  /// The ids of a document; none if it is not there, or its bounds are not a range of ids.
+  /// The ids of a document; nothing if it does not exist, or its bounds are not a range of ids.
   std::optional<Range> document(std::size_t index) const {
     if (index >= entries_ + skip_) return std::nullopt;
     const auto tokens = static_cast<std::int64_t>(tokens_);

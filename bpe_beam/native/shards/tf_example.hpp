@@ -78,8 +78,8 @@ constexpr std::size_t id_size(std::uint32_t id) {
 
 /// Writes ids as varints, and returns the byte after them.
 inline std::uint8_t* put_each_id(std::span<const std::uint32_t> ids, std::uint8_t* at) {
-  // Eight bytes are written for each id, and the next ids overwrite the bytes after its varint:
-  // no jump depends on how long a varint is. The last seven ids have no eight bytes left.
+  // Eight bytes are written for each id, and the next ids overwrite the bytes after its varint: no
+  // branch depends on the length of a varint. For the last seven ids, eight bytes may not fit.
   constexpr std::array<std::uint64_t, 6> kContinued{0, 0, 0x80, 0x8080, 0x808080, 0x80808080};
   constexpr std::size_t kLast = 7;
   const std::size_t fast = ids.size() < kLast ? 0 : ids.size() - kLast;
@@ -97,13 +97,13 @@ inline std::uint8_t* put_each_id(std::span<const std::uint32_t> ids, std::uint8_
 }
 
 #if defined(__x86_64__)
-/// What brings the bytes of four varints together, which are in four bytes each.
+/// The shuffles that move the bytes of four varints together, which are in four bytes each.
 struct FourVarints {
   std::array<std::uint8_t, 16> shuffle{};
   std::uint8_t size = 0;
 };
 
-/// By the ids that have two bytes or more (the low four bits) and those that have three.
+/// Indexed by the ids with two bytes or more (the low four bits) and the ids with three.
 constexpr auto make_four_varints() {
   std::array<FourVarints, 256> varints{};
   for (std::size_t mask = 0; mask < varints.size(); ++mask) {
@@ -165,7 +165,7 @@ inline std::uint8_t* put_ids(std::span<const std::uint32_t> ids, std::uint8_t* a
 }
 #endif
 
-/// Takes a tag and the length of what follows, which must be all of the rest.
+/// Takes a tag and a length, which must be the length of all remaining bytes.
 inline bool take_rest(std::string_view& data, char tag) {
   if (data.empty() || data.front() != tag) return false;
   data.remove_prefix(1);
@@ -177,7 +177,7 @@ inline bool take_rest(std::string_view& data, char tag) {
 
 /// The sizes of an Example and of its parts, in bytes.
 struct ExampleSizes {
-  /// Of the Example of these ids, each below 2^31.
+  /// The sizes of the Example of these ids, each below 2^31.
   explicit ExampleSizes(std::span<const std::uint32_t> ids) {
     const auto part = [](std::uint64_t size) { return 1 + varint_size(size) + size; };
     for (const std::uint32_t id : ids) packed += tf_example_detail::id_size(id);
@@ -213,7 +213,8 @@ inline std::uint8_t* put_example(std::span<const std::uint32_t> ids, const Examp
   return put_ids(ids, at);
 }
 
-/// Appends the ids of an Example. Returns false if it is no such one; ids may be appended then.
+/// Appends the ids of an Example. Returns false if it is not such an Example; some ids may then be
+/// appended.
 inline bool read_example(std::string_view data, std::vector<std::uint32_t>& ids) {
   using namespace tf_example_detail;
   if (!take_rest(data, '\x0A') || !take_rest(data, '\x0A')) return false;

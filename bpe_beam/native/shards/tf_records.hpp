@@ -102,7 +102,7 @@ inline void append_tf_record(std::span<const std::uint32_t> ids, std::vector<std
   put_number(masked_crc32c({body, at}), at);
 }
 
-/// What is wrong with a record.
+/// The flaw of a record.
 enum class TfRecordFlaw : std::int64_t {
   kNone,
   kLengthChecksum,
@@ -110,12 +110,12 @@ enum class TfRecordFlaw : std::int64_t {
   kLayout,
 };
 
-/// The records that some bytes begin with.
+/// The records at the beginning of some bytes.
 struct TfRecords {
   std::vector<std::uint32_t> ids;
   std::vector<std::int64_t> lengths;  // ids of each record
   std::vector<std::int64_t> ends;     // bytes up to the end of each
-  std::uint64_t needed = 0;  // bytes of the first record that is not whole, as far as is known
+  std::uint64_t needed = 0;           // bytes of the first incomplete record, as far as it is known
   TfRecordFlaw flaw = TfRecordFlaw::kNone;  // of the record after them
 };
 

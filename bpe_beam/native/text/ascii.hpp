@@ -1,4 +1,4 @@
-// Runs of ASCII, eight bytes at a time: most text is little else.
+// Runs of ASCII, eight bytes at a time, because most text is ASCII.
 #pragma once
 
 #include <bit>
@@ -34,7 +34,8 @@ inline std::size_t printable_run_end(std::string_view text, std::size_t at) {
   while (at + sizeof(std::uint64_t) <= text.size()) {
     std::uint64_t word;
     std::memcpy(&word, text.data() + at, sizeof(word));
-    // For bytes below 0x80: adding 1 lifts 0x7F over it; adding 0x60 lifts all but controls.
+    // For bytes below 0x80: adding 1 raises only 0x7F above it; adding 0x60 raises all except
+    // controls.
     const bool all = ((word | (word + kOnes)) & kHighBits) == 0 &&
                      ((word + 0x60 * kOnes) & kHighBits) == kHighBits;
     if (!all) break;

@@ -1,6 +1,7 @@
-// A vector that grows by chunks: nothing is copied when it grows, and no half of it stays empty.
+// A vector that grows by chunks: growing copies nothing, and at most one chunk is partly empty.
 //
-// A std::vector of n elements holds up to 2n, and 3n while it grows. This one holds n and a chunk.
+// A std::vector of n elements has memory for up to 2n, and for 3n while it grows. This vector has
+// memory for n and a chunk.
 #pragma once
 
 #include <cstddef>

@@ -9,12 +9,12 @@
 
 namespace bpe_beam {
 
-/// A text took more CPU time than it may.
+/// A text took more CPU time than allowed.
 struct TextTimeout {
   double seconds;  // The limit.
 };
 
-/// The CPU seconds that the calling thread has used so far; its waiting is not among them.
+/// The CPU seconds that the calling thread has used so far, without waiting.
 inline double thread_seconds() {
   std::timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -22,13 +22,14 @@ inline double thread_seconds() {
 }
 
 /// The deadline of the text that a thread processes, in the thread's CPU time. Code that may take
-/// long reports how much it did.
+/// long reports its work.
 class Deadline {
   static constexpr std::size_t kBetweenLooks = std::size_t{1} << 20;
 
   struct State {
     bool set = false;
-    bool started = false;  // By the first look: to read the clock costs more than a short text.
+    bool started =
+        false;  // At the first check, because reading the clock costs more than a short text.
     double seconds = 0;
     double end = 0;
     std::size_t steps_left = kBetweenLooks;
@@ -52,7 +53,7 @@ class Deadline {
     bool sets_;
   };
 
-  /// Stops the clock for as long as the scope lives: the thread's work is not the text's.
+  /// Stops the clock for as long as the scope lives, because the thread's work is not for the text.
   class Pause {
    public:
     Pause() : paused_(state()), since_(thread_seconds()) { state().set = false; }
@@ -68,7 +69,7 @@ class Deadline {
     double since_;
   };
 
-  /// The CPU seconds that are left, 0 if none are; infinity where no deadline is set.
+  /// The remaining CPU seconds, at least 0; infinity if no deadline is set.
   static double left() {
     State& now = state();
     if (!now.set) return std::numeric_limits<double>::infinity();
@@ -85,7 +86,7 @@ class Deadline {
     if (left() <= 0) throw TextTimeout{state().seconds};
   }
 
-  /// Notes that some steps (of about a nanosecond) were done, and now and then looks at the clock.
+  /// Reports that some steps (of about a nanosecond) were done, and sometimes checks the clock.
   static void spend(std::size_t steps) {
     State& now = state();
     if (steps < now.steps_left) {

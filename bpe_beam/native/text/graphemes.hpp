@@ -1,4 +1,4 @@
-// Where graphemes end, what readers take for one character: the extended grapheme clusters of
+// The ends of graphemes, which readers see as one character: the extended grapheme clusters of
 // Unicode's standard annex 29.
 #pragma once
 
@@ -10,12 +10,12 @@
 
 namespace bpe_beam {
 
-/// What of a grapheme's characters decides whether the next one joins them.
+/// The state of a grapheme that decides whether the next character joins it.
 class GraphemeState {
  public:
   explicit GraphemeState(GraphemeClass first) : last_(first) { count(first); }
 
-  /// Whether a character of class `next` belongs to the grapheme; it is then the last one.
+  /// Returns whether a character of class `next` belongs to the grapheme; if so, adds it.
   bool take(GraphemeClass next) {
     if (!joins(next)) return false;
     if (last_ == GraphemeClass::kZwj) pictographic_ = false;
@@ -76,10 +76,11 @@ class GraphemeState {
   }
 
   Class last_;
-  bool pictographic_ = false;  // an emoji, and only what extends it
+  bool pictographic_ = false;  // an emoji, and only characters that extend it
   bool odd_regional_ = false;
-  bool consonant_ = false;  // a consonant, and only what a conjunct may have before the next one
-  bool linked_ = false;     // a linker after the consonant
+  bool consonant_ =
+      false;  // a consonant, and only characters that a conjunct may have before the next consonant
+  bool linked_ = false;  // a linker after the consonant
 };
 
 /// The end of the grapheme that begins at `at` < text.size(). A malformed byte is one.

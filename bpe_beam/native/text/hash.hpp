@@ -1,8 +1,8 @@
-// Hashes of words: one seeded, for tables in memory; one fixed, for partitions.
+// Hashes of words: a seeded hash for tables in memory, and a fixed hash for partitions.
 //
-// Both read the key that `word_key` packs: equal words give equal keys. The seeded one is drawn
-// anew in every process, so that no author can write a text whose words all collide; the fixed one
-// decides which partition a word belongs to and must never change, on any machine.
+// Both read the key that `word_key` packs: equal words give equal keys. The seed is random in every
+// process, so that no author can write a text whose words all collide. The fixed hash decides to
+// which partition a word belongs, and must never change on any machine.
 #pragma once
 
 #include <atomic>
@@ -45,7 +45,7 @@ inline std::uint64_t load_up_to_8(const char* bytes, std::size_t size) {
   return value;
 }
 
-/// Hash of any bytes under a seed; about 0.3 ns a byte.
+/// Hash of any bytes under a seed; about 0.3 ns per byte.
 inline std::uint64_t hash_bytes(std::string_view bytes, std::uint64_t seed) {
   constexpr std::uint64_t kOdd1 = 0x9E3779B97F4A7C15;  // 2^64 / golden ratio
   constexpr std::uint64_t kOdd2 = 0xD1B54A32D192ED03;
@@ -64,7 +64,7 @@ inline std::uint64_t hash_bytes(std::string_view bytes, std::uint64_t seed) {
 
 /// The word's partition among `partitions`. Artifacts depend on this hash: it must never change.
 inline std::uint32_t partition_of(std::string_view word, std::uint32_t partitions) {
-  // The upper half, scaled: no bias worth a division.
+  // The upper half, scaled: the bias is too small to justify a division.
   return static_cast<std::uint32_t>(((hash_bytes(word, 0) >> 32) * partitions) >> 32);
 }
 

@@ -1,4 +1,4 @@
-// Buffers that a thread uses again: a step that is const and shared has nowhere to keep them.
+// Buffers that a thread reuses, because a step that is const and shared cannot store them.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace bpe_beam {
 
-/// Borrows a T from the thread's pool, as its last user left it. T has memory_bytes(): what has
-/// grown beyond kMostKept is freed, so a huge document leaves no memory in use.
+/// Borrows a T from the thread's pool, as its last user left it. T has memory_bytes(): an object
+/// that has grown beyond kMostKept is freed, so a huge document leaves no memory in use.
 template <typename T>
 class Scratch {
  public:
@@ -38,7 +38,7 @@ class Scratch {
   static std::vector<std::unique_ptr<T>>& pool() {
     thread_local std::vector<std::unique_ptr<T>> pooled = [] {
       std::vector<std::unique_ptr<T>> empty;
-      empty.reserve(kMostPooled);  // giving back must not throw
+      empty.reserve(kMostPooled);  // returning it must not throw
       return empty;
     }();
     return pooled;

@@ -1,5 +1,5 @@
-// Text on its way through normalizers and pre-tokenizers: bytes, and, when asked for, where each
-// byte comes from in the original text.
+// Text between the steps of normalizers and pre-tokenizers: bytes, and, on request, the origin of
+// each byte in the original text.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ struct Origin {
   bool operator==(const Origin&) const = default;
 };
 
-/// A view of UTF-8 text. `origins` has one entry a byte (all bytes of a character have the
-/// character's), or is null when no offsets are needed.
+/// A view of UTF-8 text. `origins` has one entry per byte (all bytes of a character have the same),
+/// or is null if no offsets are needed.
 struct TextView {
   std::string_view bytes;
   const Origin* origins = nullptr;
@@ -56,7 +56,7 @@ inline void check_growth(std::size_t before, std::size_t after) {
   if (after > (std::size_t{1} << 20) && after / 32 > before) throw TextGrowth{};
 }
 
-/// Text that is being written by a step that reads another text.
+/// The text that a step writes while it reads another text.
 class TextBuffer {
  public:
   void clear(bool with_origins) {
@@ -74,7 +74,7 @@ class TextBuffer {
     return {bytes_, with_origins_ ? origins_.data() : nullptr};
   }
 
-  /// Drops all after the first `size` bytes.
+  /// Drops all bytes after the first `size`.
   void cut(std::size_t size) {
     bytes_.resize(size);
     if (with_origins_) origins_.resize(size);
@@ -105,8 +105,8 @@ class TextBuffer {
     if (with_origins_) origins_.insert(origins_.end(), bytes.size(), origin);
   }
 
-  /// Writes bytes that replace as many bytes of `in` from `at` on; each gets the origin of the byte
-  /// that it replaces.
+  /// Writes bytes that replace the same number of bytes of `in` from `at` on; each gets the origin
+  /// of the byte that it replaces.
   void put_bytewise(std::string_view bytes, const TextView& in, std::size_t at) {
     bytes_.append(bytes);
     if (with_origins_) {

@@ -1,4 +1,4 @@
-// One code point at a time out of UTF-8, safe on any bytes.
+// Decodes UTF-8, one code point at a time; safe on any bytes.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 namespace bpe_beam {
 
 struct CodePoint {
-  std::uint32_t value;  // kMalformed where the bytes are not UTF-8
+  std::uint32_t value;  // kMalformed if the bytes are not UTF-8
   std::uint32_t size;   // bytes taken: 1 for a malformed byte, so that a scan always moves on
 };
 

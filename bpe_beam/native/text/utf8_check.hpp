@@ -1,8 +1,8 @@
 // Checks that text is well-formed UTF-8.
 //
-// Processors with SSSE3 check 32 bytes at a time: three table look-ups by nibble find every flaw of
-// two neighbouring bytes (Keiser and Lemire, "Validating UTF-8 in less than one instruction per
-// byte", 2021). Where a block has a flaw, and on other processors, decode_utf8 decides.
+// Processors with SSSE3 check 32 bytes at a time: three table look-ups by nibble detect every flaw
+// of two neighbouring bytes (Keiser and Lemire, "Validating UTF-8 in less than one instruction per
+// byte", 2021). If a block has a flaw, and on other processors, decode_utf8 decides.
 #pragma once
 
 #if defined(__x86_64__)
@@ -44,7 +44,7 @@ class Utf8Blocks {
         _mm_and_si128(_mm_and_si128(_mm_shuffle_epi8(load(kFirstHigh), first_high),
                                     _mm_shuffle_epi8(load(kFirstLow), first_low)),
                       _mm_shuffle_epi8(load(kSecondHigh), second_high));
-    // The high bit where the byte must be the third or the fourth of a character.
+    // The high bit is set if the byte must be the third or the fourth of a character.
     const __m128i third = _mm_subs_epu8(back_2, _mm_set1_epi8(static_cast<char>(0xE0 - 0x80)));
     const __m128i fourth = _mm_subs_epu8(back_3, _mm_set1_epi8(static_cast<char>(0xF0 - 0x80)));
     const __m128i expected =
@@ -59,7 +59,7 @@ class Utf8Blocks {
     previous_ = block;
   }
 
-  /// Whether a block had a flaw.
+  /// Returns whether a block had a flaw.
   [[nodiscard]] BPE_BEAM_SSSE3 bool flawed() const {
     return _mm_movemask_epi8(_mm_cmpeq_epi8(flaws_, _mm_setzero_si128())) != 0xFFFF;
   }
@@ -155,7 +155,7 @@ BPE_BEAM_SSSE3 inline std::size_t utf8_blocks_prefix(std::span<const char> text)
     }
     if (blocks.flawed()) break;
   }
-  // The last character may go on after the last block: it is left to the caller.
+  // The last character may continue after the last block; the caller checks it.
   const auto continues = [&](std::size_t i) { return (text[i] & 0xC0) == 0x80; };
   const std::size_t end = at;
   if (at > 0) --at;
@@ -185,7 +185,7 @@ inline std::size_t valid_utf8_prefix(std::span<const char> text) {
             kHighBits) == 0)
       at += 32;
     while (at < end && static_cast<unsigned char>(*at) < 0x80) ++at;
-    // Most of what is not ASCII has three bytes; E0 and ED restrict the second.
+    // Most characters beyond ASCII have three bytes; E0 and ED restrict the second.
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(at[i]); };
     while (end - at >= 3 && byte(0) > 0xE0 && byte(0) < 0xF0 && byte(0) != 0xED &&
            ((byte(1) ^ 0x80) | (byte(2) ^ 0x80)) < 0x40)
@@ -199,23 +199,23 @@ inline std::size_t valid_utf8_prefix(std::span<const char> text) {
   return text.size();
 }
 
-/// Whether each text data[offsets[i], offsets[i + 1]) is well-formed UTF-8. The offsets ascend
-/// within the data.
+/// Returns whether each text data[offsets[i], offsets[i + 1]) is well-formed UTF-8. The offsets
+/// ascend within the data.
 inline bool texts_are_utf8(std::span<const char> data, std::span<const std::int64_t> offsets) {
   const auto first = static_cast<std::size_t>(offsets.front());
   const auto last = static_cast<std::size_t>(offsets.back());
   if (valid_utf8_prefix(data.subspan(first, last - first)) != last - first) return false;
   return std::all_of(offsets.begin(), offsets.end(), [&](std::int64_t offset) {
     const auto at = static_cast<std::size_t>(offset);
-    return at == last || (data[at] & 0xC0) != 0x80;  // no character lies across it
+    return at == last || (data[at] & 0xC0) != 0x80;  // no character crosses it
   });
 }
 
 /// Checks records for UTF-8 in blocks that reach beyond them, so that a short record costs no call.
 class Utf8Check {
  public:
-  /// Records will lie in data[from, ..), in order, and begin and end where characters do if what is
-  /// around them is well-formed: separators are UTF-8 themselves.
+  /// Records are in data[from, ..), in order. They begin and end at characters if the text around
+  /// them is well-formed, because separators are UTF-8 themselves.
   Utf8Check(std::span<const char> data, std::size_t from, std::size_t block = 64 << 10)
       : data_(data), good_(from), block_(block) {}
 
@@ -225,7 +225,7 @@ class Utf8Check {
       const std::size_t block = std::min(block_, data_.size() - good_);
       const std::size_t valid = valid_utf8_prefix(data_.subspan(good_, block));
       good_ += valid;
-      // A character may lie across the block's end.
+      // A character may cross the block's end.
       flawed_ = valid < block && (valid + 4 <= block || good_ + block - valid == data_.size());
     }
     return end <= good_ ? end - begin : valid_utf8_prefix(data_.subspan(begin, end - begin));

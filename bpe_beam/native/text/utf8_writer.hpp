@@ -1,4 +1,4 @@
-// UTF-8 out of strings whose characters have one, two or four bytes each, as Python has them.
+// UTF-8 from strings whose characters have one, two or four bytes each, like Python's strings.
 //
 // Processors with AVX2 write eight characters at once, others one by one.
 #pragma once
@@ -25,7 +25,7 @@ namespace bpe_beam {
 /// The UTF-8 of eight code points below 0x10000.
 class Utf8Vectors {
  public:
-  /// Loads eight units as 16-bit lanes. False if one is 0x10000 or more.
+  /// Loads eight units as 16-bit lanes. Returns false if one is 0x10000 or more.
   BPE_BEAM_UTF8_AVX2 static bool load(const std::uint8_t* at, __m128i& points) {
     points = _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at)));
     return true;
@@ -41,7 +41,7 @@ class Utf8Vectors {
     return _mm_testz_si128(_mm_or_si128(low, high), _mm_set1_epi32(~0xFFFF)) != 0;
   }
 
-  /// Writes eight code points, and up to 16 bytes that do not count. Returns the end of their
+  /// Writes eight code points, and up to 16 more bytes without meaning. Returns the end of their
   /// UTF-8.
   BPE_BEAM_UTF8_AVX2 static char* put(__m128i points, char* out, bool& surrogate) {
     if (_mm_testz_si128(points, _mm_set1_epi16(~0x7F)) != 0) {
@@ -53,8 +53,9 @@ class Utf8Vectors {
   }
 
  private:
-  /// How to move the bytes of characters together, by which of eight have two bytes; and by which
-  /// of four have two bytes or more (lower half) and three (upper half).
+  /// Shuffles that move the bytes of characters together: indexed by the characters of eight that
+  /// have two bytes; and by the characters of four that have two bytes or more (lower half) and
+  /// three (upper half).
   using Shuffles = std::array<std::array<std::uint8_t, 16>, 256>;
 
   static constexpr Shuffles shuffles(std::size_t lanes) {
@@ -88,7 +89,7 @@ class Utf8Vectors {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm_shuffle_epi8(lanes, order));
   }
 
-  /// Of code points below 0x800.
+  /// For code points below 0x800.
   BPE_BEAM_UTF8_AVX2 static char* put_two(__m128i points, char* out) {
     const __m128i last = _mm_and_si128(points, _mm_set1_epi16(0x3F));
     const __m128i both = _mm_or_si128(_mm_srli_epi16(points, 6), _mm_slli_epi16(last, 8));
@@ -133,7 +134,7 @@ class Utf8Vectors {
 /// Writes one string after another into the same memory.
 class Utf8Writer {
  public:
-  /// Whether this machine's processor has what writes many characters at once.
+  /// Returns whether this machine's processor can write many characters at once.
   static bool has_vectors() {
 #if defined(__x86_64__)
     __builtin_cpu_init();
@@ -205,8 +206,8 @@ class Utf8Writer {
   }
 #endif
 
-  /// Writes a character, and bytes that do not count. Without a branch on its size, except for four
-  /// bytes: letters and spaces alternate.
+  /// Writes a character, and more bytes without meaning. Without a branch on its size, except for
+  /// four bytes, because letters and spaces alternate.
   template <class Unit>
   static char* put(Unit unit, char* out, bool& surrogate) {
     const std::uint32_t point = unit;

@@ -10,9 +10,9 @@
 
 namespace bpe_beam {
 
-/// Bytes 0-7 in `low`; bytes 8-14 in `high`, whose top byte is the length. A word of 16 bytes and
-/// more has its hash in `low` and kLong in the top byte of `high`; the rest of `high` is its
-/// owner's. The key {0, 0} is the empty word, which no table contains: it marks a free slot.
+/// Bytes 0-7 in `low`; bytes 8-14 in `high`, whose top byte is the length. A word of 16 bytes or
+/// more has its hash in `low` and kLong in the top byte of `high`; its owner uses the rest of
+/// `high`. The key {0, 0} is the empty word, which no table contains: it marks a free slot.
 struct WordKey {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
@@ -32,7 +32,7 @@ struct WordKey {
 };
 
 /// The masks of the first `size` bytes of 16, by size. Most words have fewer than eight bytes, some
-/// more: a branch on that would be foreseen too rarely.
+/// have more: a branch would often be mispredicted.
 struct WordMasks {
   std::uint64_t low[16];
   std::uint64_t high[16];
@@ -59,8 +59,8 @@ inline constexpr WordMasks kWordMasks = [] {
   return key;
 }
 
-/// Packs a word of at most 15 bytes. `readable` says how many bytes from word.data() on may be
-/// read: with WordKey::kReadable there is no branch on the size.
+/// Packs a word of at most 15 bytes. `readable`: the number of bytes from word.data() on that may
+/// be read; with WordKey::kReadable there is no branch on the size.
 [[gnu::always_inline]] inline WordKey pack_word(std::string_view word, std::size_t readable) {
   const std::size_t size = word.size();
   if (readable >= WordKey::kReadable) [[likely]]
