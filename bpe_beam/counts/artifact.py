@@ -19,7 +19,6 @@ from bpe_beam import _native
 from bpe_beam.counts.manifest import CountsManifest, CountsPart
 from bpe_beam.counts.word_table import WordTable, schema_of, string_buffers, string_bytes
 from bpe_beam.errors import DataError
-from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile, read_hashed
 from bpe_beam.storage.parquet_file import ParquetFile
@@ -54,9 +53,18 @@ def write_part(
                 else:
                     rows[source] += block.num_rows
                     every.add_block(block.select(["word", "count"]))
-                    yield _with_source(block, source)
+                    column = pa.repeat(pa.scalar(source, pa.large_string()), block.num_rows)
+                    yield pa.RecordBatch.from_arrays([column, *block.columns], schema=schema)
 
-    unique_words, file = _write(storage, folder, name, blocks(), schema_of(with_places, by_source))
+    schema = schema_of(with_places, by_source)
+    repeated = [column for column in schema.names if column != "word"]
+    unique_words = 0
+    with storage.create(storage.join(folder, name)) as output:
+        file = HashingFile(output)
+        with ParquetFile(file, schema, dictionary=repeated) as writer:
+            for table in _row_groups(blocks(), schema):
+                writer.add(table)
+                unique_words += table.num_rows
     if by_source:
         unique_words = len(every)
         word_bytes = sum(string_bytes(block.column("word")) for block in every.drain())
@@ -71,28 +79,6 @@ def words_of(
     if by_source:
         return {source: table.drain() for source, table in tables.items()}
     return {None: chain.from_iterable(table.drain() for table in tables.values())}
-
-
-def _with_source(block: pa.RecordBatch, source: str) -> pa.RecordBatch:
-    """Return a block of one source's words with the column `source`."""
-    column = pa.repeat(pa.scalar(source, pa.large_string()), block.num_rows)
-    schema = schema_of("first_document" in block.schema.names, with_sources=True)
-    return pa.RecordBatch.from_arrays([column, *block.columns], schema=schema)
-
-
-def _write(
-    storage: Storage, folder: str, name: str, blocks: Iterable[pa.RecordBatch], schema: pa.Schema
-) -> tuple[int, FileInfo]:
-    """Write a Parquet file; return the number of its rows, and its description."""
-    rows = 0
-    with storage.create(storage.join(folder, name)) as file:
-        hashing = HashingFile(file)
-        repeated = [name for name in schema.names if name != "word"]
-        with ParquetFile(hashing, schema, dictionary=repeated) as writer:
-            for table in _row_groups(blocks, schema):
-                writer.add(table)
-                rows += table.num_rows
-    return rows, FileInfo.written(name, hashing)
 
 
 def _row_groups(blocks: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
@@ -132,7 +118,12 @@ def read_part(
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{url} is no Parquet file of words: {error}") from error
-    sources = dict(_slices(table, part))
+    sources: dict[str | None, pa.Table] = {None: table}
+    if part.sources is not None:
+        sources, start = {}, 0
+        for source, rows in sorted(part.sources.items()):
+            sources[source] = table.slice(start, rows)
+            start += rows
     fault = _fault(table, sources)
     if fault:
         raise DataError(f"{url}: {fault}; no job of bpe-beam wrote it")
@@ -156,17 +147,6 @@ def _fault(table: pa.Table, sources: Mapping[str | None, pa.Table]) -> str | Non
         if not _native.texts_ascend(*string_buffers(own["word"].combine_chunks())):
             return "a word is empty, or its words are out of order"
     return None
-
-
-def _slices(table: pa.Table, part: CountsPart) -> Iterator[tuple[str | None, pa.Table]]:
-    """Yield each source, in order, with its rows; without sources, None with all rows."""
-    start = 0
-    sources: list[tuple[str | None, int]] = [(None, table.num_rows)]
-    if part.sources is not None:
-        sources = [*sorted(part.sources.items())]
-    for source, rows in sources:
-        yield source, table.slice(start, rows)
-        start += rows
 
 
 def iter_words(

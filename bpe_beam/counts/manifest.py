@@ -42,10 +42,8 @@ class CountsPart(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
     Attributes:
         name: The name of the file, without a folder: readers of the manifest open it.
-        unique_words: The number of its words, each counted once.
         word_bytes: Bytes of its unique words.
         bytes: The size of the file.
-        sha256: The SHA-256 of the file.
         sources: The number of its words by source, sorted by name; None without sources.
     """
 
@@ -101,14 +99,12 @@ class CountsManifest(Struct, frozen=True, forbid_unknown_fields=True):
         pretokenizer: The pre-tokenizer by name, as on the command line.
         special_tokens: Tokens that were extracted before counting.
         with_places: Whether the parts have the position where each word occurs first.
-        documents: The number of documents read.
-        text_bytes: UTF-8 bytes of their texts.
+        text_bytes: UTF-8 bytes of the texts of all documents that were read.
         words: The number of words, each occurrence counted.
         unique_words: The number of words, each counted once.
         word_bytes: Bytes of the words, each counted once.
         rejects: The number of rejected records by reason.
         inputs: (name, stored bytes) of each file that was read.
-        parts: The Parquet files.
         sources: The totals of each source, sorted by name; None without sources.
         filtered: The filters that were applied, one after another.
         lost: What is lost of damaged files, sorted by file.

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bpe_beam import _native
-from bpe_beam.counts.word_table import CountTable, data_errors
+from bpe_beam.counts.word_table import CountTable, buffers_of, data_errors
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage import Storage
@@ -39,13 +39,7 @@ each and the end of the last, int64[words] their counts."""
 
 def columns_of(batch: pa.RecordBatch) -> Columns:
     """Return a batch as native functions take it, without a copy."""
-    words = batch.column("word")
-    _, offsets, data = words.buffers()
-    counts = batch.column("count").to_numpy()
-    if len(words) == 0 or data is None:
-        return pa.py_buffer(b""), np.zeros(len(words) + 1, np.int64), counts
-    bounds = np.frombuffer(offsets, np.int64)[words.offset : words.offset + len(words) + 1]
-    return data, bounds, counts
+    return *buffers_of(batch.column("word")), batch.column("count").to_numpy()
 
 
 def batch_of(columns: Columns) -> pa.RecordBatch:
@@ -101,14 +95,7 @@ def from_stream(data: bytes, schema: pa.Schema, what: str) -> pa.RecordBatch:
 
 @dataclass
 class WordsWriter:
-    """A file of words while it is written.
-
-    Attributes:
-        file: The file.
-        stream: The Arrow stream in it.
-        words: The number of words so far.
-        symbols: The number of their symbols.
-    """
+    """A file of words while it is written, and the numbers of words and symbols so far."""
 
     file: HashingFile
     stream: pa.RecordBatchStreamWriter
@@ -130,11 +117,7 @@ class WordsWriter:
 
 @contextmanager
 def write_words(storage: Storage, url: str) -> Iterator[WordsWriter]:
-    """Write a file of words, which appears whole, or not at all.
-
-    Yields:
-        The writer.
-    """
+    """Yield the writer of a file of words, which appears whole, or not at all."""
     with storage.create(url) as file:
         hashing = HashingFile(file)
         sink = pa.PythonFile(hashing, mode="w")

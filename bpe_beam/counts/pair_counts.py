@@ -17,6 +17,7 @@ from bpe_beam import _native
 from bpe_beam.counts.packed_words import Columns
 from bpe_beam.counts.word_table import (
     CountTable,
+    code_points,
     data_errors,
     encode_block,
     string_buffers,
@@ -59,10 +60,7 @@ class PairCounts(CountTable):
         if symbols == "bytes":
             codes = _CODE_OF_BYTE[utf8]
         else:
-            codes = np.frombuffer(utf8.tobytes().decode().encode("utf-32-le"), np.uint32)
-            # The number of characters that begin before each byte.
-            begun = np.cumsum(np.concatenate(([0], (utf8 & 0xC0) != 0x80)), dtype=np.int64)
-            offsets = begun[offsets]
+            codes, offsets = code_points(utf8, offsets)
         packed = _native.pack_symbols(codes, offsets)
         self._add(self._table.add_words, *packed, counts.to_numpy())
 

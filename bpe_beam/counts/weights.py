@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from decimal import ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 
 from msgspec import Struct
 
@@ -125,30 +125,23 @@ def tempered_weights(temperature: Decimal, sizes: Mapping[str, int]) -> Weights:
     A source of n of the N bytes has the weight (n^T / the sum of all n^T) / (n / N). `decimal`
     computes it with 60 digits, the same everywhere; then it is rounded as any weight.
     """
-    powers = {name: _power(size, temperature) for name, size in sizes.items() if size}
-    total = Decimal(0)
-    for power in powers.values():
-        total = _CONTEXT.add(total, power)
     whole = sum(sizes.values())
     numerators = {}
-    for name, size in sizes.items():
-        # An empty source has no words: any weight will do.
-        weight = Decimal(1)
-        if size:
-            share = _CONTEXT.divide(powers[name], total)
-            weight = _CONTEXT.divide(_CONTEXT.multiply(share, Decimal(whole)), Decimal(size))
-        scaled = _CONTEXT.add(_CONTEXT.multiply(weight, Decimal(DENOMINATOR)), Decimal("0.5"))
-        numerators[name] = math.floor(scaled)
-        if numerators[name] == 0:
-            raise UsageError(f"temperature {temperature} gives {name} a weight below 2^-20")
+    with localcontext(_CONTEXT):
+        # By logarithm and exponential, which `decimal` rounds correctly.
+        powers = {
+            name: Decimal(size) if temperature == 1 else (temperature * Decimal(size).ln()).exp()
+            for name, size in sizes.items()
+            if size
+        }
+        total = sum(powers.values())
+        for name, size in sizes.items():
+            # An empty source has no words: any weight will do.
+            weight = powers[name] / total * whole / size if size else Decimal(1)
+            numerators[name] = math.floor(weight * DENOMINATOR + Decimal("0.5"))
+            if numerators[name] == 0:
+                raise UsageError(f"temperature {temperature} gives {name} a weight below 2^-20")
     return Weights(numerators)
-
-
-def _power(size: int, exponent: Decimal) -> Decimal:
-    """Return size^exponent by logarithm and exponential, which `decimal` rounds correctly."""
-    if exponent == 1:
-        return Decimal(size)
-    return _CONTEXT.exp(_CONTEXT.multiply(exponent, _CONTEXT.ln(Decimal(size))))
 
 
 def _shortest(numerator: int) -> str:

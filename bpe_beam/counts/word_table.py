@@ -147,13 +147,26 @@ def string_buffers(texts: pa.Array) -> tuple[pa.Buffer, np.ndarray]:
         raise ValueError(f"texts must be an Arrow string array, got {texts.type}")
     if texts.null_count:
         raise ValueError(f"texts must not be null, got {texts.null_count} nulls")
-    if pa.types.is_string(texts.type):
-        texts = texts.cast(pa.large_string())
-    _, offsets, data = texts.buffers()
-    if len(texts) == 0 or data is None:
-        return pa.py_buffer(b""), np.zeros(len(texts) + 1, np.int64)
-    start = texts.offset
-    return data, np.frombuffer(offsets, np.int64)[start : start + len(texts) + 1]
+    # A cast imports much, which is slow.
+    return buffers_of(texts.cast(pa.large_string()) if pa.types.is_string(texts.type) else texts)
+
+
+def buffers_of(values: pa.Array) -> tuple[pa.Buffer, np.ndarray]:
+    """Return the bytes of a large_string or large_binary array, and int64 offsets."""
+    _, offsets, data = values.buffers()
+    if len(values) == 0 or data is None:
+        return pa.py_buffer(b""), np.zeros(len(values) + 1, np.int64)
+    return data, np.frombuffer(offsets, np.int64)[values.offset :][: len(values) + 1]
+
+
+def code_points(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64]
+) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Return the code points of texts in UTF-8, and the offsets of the texts in them."""
+    codes = np.frombuffer(data.tobytes().decode().encode("utf-32-le"), np.uint32)
+    # The number of characters that begin before each byte.
+    begun = np.cumsum(np.concatenate(([0], (data & 0xC0) != 0x80)), dtype=np.int64)
+    return codes, begun[offsets]
 
 
 def string_bytes(texts: pa.Array) -> int:

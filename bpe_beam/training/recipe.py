@@ -6,7 +6,6 @@ the command line needs them for its help: no NumPy, no Arrow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Literal, get_args
 
 import msgspec
@@ -73,14 +72,26 @@ class _Entries(msgspec.Struct, frozen=True):
             elif name in _CHOICES and value is not None:
                 require_choice(name, value, _CHOICES[name])
             elif isinstance(value, str | tuple):
-                _require_unicode(name, (value,) if isinstance(value, str) else value)
+                for text in (value,) if isinstance(value, str) else value:
+                    require(
+                        not any("\ud800" <= character <= "\udfff" for character in text),
+                        f"must be valid Unicode, got a surrogate in {text!r}",
+                        name,
+                    )
         require(
             len(set(self.special_tokens)) == len(self.special_tokens),
             f"must not repeat a token, got {', '.join(self.special_tokens)}",
             "special_tokens",
         )
-        _require_tokens("special_tokens", self.special_tokens)
-        _require_tokens("unk_token", () if self.unk_token is None else (self.unk_token,))
+        for token in self.specials:
+            name = "special_tokens" if token in self.special_tokens else "unk_token"
+            require(token != "", "must not be empty", name)
+            require(
+                len(token) <= MAX_TOKEN_CHARS,
+                f"must be at most {MAX_TOKEN_CHARS:,} characters long, got {shortened(token)} of "
+                f"{len(token):,}",
+                name,
+            )
         parts = self.template_parts
         for part in parts:
             require(
@@ -275,24 +286,3 @@ class WordLevelRecipe(_Entries, frozen=True):
 
 MergingRecipe = BpeRecipe | WordPieceRecipe
 Recipe = BpeRecipe | WordPieceRecipe | WordLevelRecipe
-
-
-def _require_tokens(name: str, tokens: Iterable[str]) -> None:
-    """Refuse texts that cannot be tokens: empty or too long."""
-    for token in tokens:
-        require(token != "", "must not be empty", name)
-        require(
-            len(token) <= MAX_TOKEN_CHARS,
-            f"must be at most {MAX_TOKEN_CHARS:,} characters long, got {shortened(token)} of "
-            f"{len(token):,}",
-            name,
-        )
-
-
-def _require_unicode(name: str, texts: Iterable[str]) -> None:
-    for text in texts:
-        require(
-            not any("\ud800" <= character <= "\udfff" for character in text),
-            f"must be valid Unicode, got a surrogate in {text!r}",
-            name,
-        )

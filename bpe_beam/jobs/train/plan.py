@@ -31,11 +31,6 @@ from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
 from bpe_beam.tokenizer.components.pretokenizers import is_byte_level_name
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.merges.continue_training import (
-    check_continued,
-    check_same_words,
-    recipe_like,
-)
 from bpe_beam.training.merges.initial_vocabulary import check_distributed
 from bpe_beam.training.recipe import (
     DEFAULT_TIE_BREAK,
@@ -44,7 +39,12 @@ from bpe_beam.training.recipe import (
     WordLevelRecipe,
     WordPieceRecipe,
 )
-from bpe_beam.training.tokenizer_parts import check_parts
+from bpe_beam.training.tokenizer_parts import (
+    check_continued,
+    check_parts,
+    check_same_words,
+    recipe_like,
+)
 
 ROUNDS = "rounds"
 """The folder in the output that has the words between rounds."""

@@ -21,10 +21,9 @@ from bpe_beam.tokenizer.files.transformers_files import (
 )
 from bpe_beam.tokenizer.files.vocab_files import vocab_txt
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.merges.continue_training import continued
 from bpe_beam.training.merges.native_trainer import TrainingResult
 from bpe_beam.training.recipe import BpeRecipe
-from bpe_beam.training.tokenizer_parts import tokenizer_of
+from bpe_beam.training.tokenizer_parts import continued, tokenizer_of
 
 _FILES = {
     "bpe": ("vocab.json", "merges.txt", TOKENIZER_FILE),

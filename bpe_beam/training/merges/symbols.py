@@ -15,6 +15,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from bpe_beam import json_structs
+from bpe_beam.counts.word_table import code_points
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.components import byte_level
@@ -164,8 +165,7 @@ def _chunk(words: Words, begin: int, end: int, spelling: Spelling) -> WordChunk:
     counts = words.counts[begin:end]
     if spelling.in_bytes:
         return WordChunk(data, PLAIN, offsets, counts)
-    codes = np.frombuffer(data.tobytes().decode().encode("utf-32-le"), np.uint32)
-    offsets = sums((data & 0xC0) != 0x80)[offsets]  # of bytes that begin a character
+    codes, offsets = code_points(data, offsets)
     if spelling.end_symbol:
         codes = np.insert(codes, offsets[1:], ord(spelling.end_symbol))
         offsets = offsets + np.arange(end - begin + 1)

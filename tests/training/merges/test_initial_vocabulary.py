@@ -16,7 +16,6 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.learn import learn
-from bpe_beam.training.merges.continue_training import recipe_like
 from bpe_beam.training.merges.initial_vocabulary import (
     InitialVocabulary,
     begin_vocabulary,
@@ -31,7 +30,7 @@ from bpe_beam.training.merges.native_trainer import (
 )
 from bpe_beam.training.merges.symbols import SeenSymbols, WordSymbols, find_symbols
 from bpe_beam.training.recipe import BpeRecipe, WordLevelRecipe, WordPieceRecipe
-from bpe_beam.training.tokenizer_parts import tokenizer_of
+from bpe_beam.training.tokenizer_parts import recipe_like, tokenizer_of
 
 pytestmark = pytest.mark.quick
 

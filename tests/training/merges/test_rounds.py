@@ -12,7 +12,6 @@ from counted_words import random_words, words_of
 from bpe_beam import _native
 from bpe_beam.counts.packed_words import Columns, PackedCounts, columns_of
 from bpe_beam.training.learn import learn
-from bpe_beam.training.merges.continue_training import recipe_like
 from bpe_beam.training.merges.initial_vocabulary import (
     InitialVocabulary,
     begin_vocabulary,
@@ -31,7 +30,7 @@ from bpe_beam.training.merges.rounds import (
 from bpe_beam.training.merges.symbols import find_symbols
 from bpe_beam.training.merges.words import Words
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.training.tokenizer_parts import tokenizer_of
+from bpe_beam.training.tokenizer_parts import recipe_like, tokenizer_of
 
 pytestmark = pytest.mark.quick
 

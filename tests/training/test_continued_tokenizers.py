@@ -20,13 +20,13 @@ from bpe_beam.tokenizer.components.pretokenizers import WhitespaceSplit
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.learn import learn
-from bpe_beam.training.merges.continue_training import (
+from bpe_beam.training.recipe import TIE_BREAKS, BpeRecipe
+from bpe_beam.training.tokenizer_parts import (
     check_same_words,
     continued,
     recipe_like,
+    tokenizer_of,
 )
-from bpe_beam.training.recipe import TIE_BREAKS, BpeRecipe
-from bpe_beam.training.tokenizer_parts import tokenizer_of
 
 pytestmark = pytest.mark.quick
 
