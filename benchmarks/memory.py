@@ -39,8 +39,8 @@ from bpe_beam.counts.packed_words import PackedCounts
 from bpe_beam.counts.pair_counts import PairCounts
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.counts.word_table import PARTITIONS
+from bpe_beam.evaluation.metrics import Tally
 from bpe_beam.evaluation.report import report_of
-from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.jobs import tokenize

@@ -32,7 +32,6 @@ ELSEWHERE = {
     "counts/packed_words.py": "counts/test_pair_counts.py",
     "evaluation/report.py": "jobs/evaluate/test_evaluate.py",
     "evaluation/word_differences.py": "evaluation/test_differences.py",
-    "evaluation/tally.py": "evaluation/test_counted.py",
     "folders/artifact_names.py": "workers/test_split_shards.py",
     "folders/claim.py": "folders/test_output_folder.py",
     "folders/file_info.py": "folders/test_receipts.py",

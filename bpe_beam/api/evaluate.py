@@ -24,8 +24,8 @@ from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.engines.local import default_workers
 from bpe_beam.errors import UsageError, require
 from bpe_beam.evaluation.counted import CountedParts, tallies_of_counts
+from bpe_beam.evaluation.metrics import Tally
 from bpe_beam.evaluation.report import check_parallel, report_of
-from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import is_exact
 from bpe_beam.folders.folder_kind import COUNTS, kind_of

@@ -23,7 +23,7 @@ from bpe_beam.counts.artifact import added_up, read_part
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import DataError, TextError
-from bpe_beam.evaluation.tally import Tally
+from bpe_beam.evaluation.metrics import Tally
 from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.storage import Storage

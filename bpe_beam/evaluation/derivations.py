@@ -20,7 +20,7 @@ import numpy as np
 
 from bpe_beam import _native
 from bpe_beam.errors import UsageError
-from bpe_beam.evaluation.tally import Tally
+from bpe_beam.evaluation.metrics import Tally
 from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
 from bpe_beam.tokenizer.components.models import BPE
 

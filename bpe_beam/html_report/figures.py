@@ -6,8 +6,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from bpe_beam.evaluation.metrics import RARE_BELOW
-from bpe_beam.evaluation.tally import Tally
+from bpe_beam.evaluation.metrics import RARE_BELOW, Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 
 Variables: TypeAlias = dict[str, Any]

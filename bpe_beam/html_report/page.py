@@ -31,13 +31,11 @@ from bpe_beam.html_report.report_charts import size_curves, vocabulary_charts
 from bpe_beam.html_report.samples import tokens_of
 from bpe_beam.html_report.tables import (
     cost_tables,
-    fairness_rows,
     largest,
     script_rows,
     shown_vocabularies,
     source_sizes,
     source_table,
-    unused_rows,
 )
 from bpe_beam.html_report.token_table import KINDS, token_table
 from bpe_beam.html_report.words import CostlyWord, WordLists, word_lists
@@ -133,7 +131,6 @@ class _Page:
         limit = max(1, MOST_CELLS // len(self._shown))
         shown_sources, sources_note = largest(source_sizes(self._shown), limit)
         sources, by_source = source_table(self._shown, shown_sources)
-        different = list(self._differences())
         words = [
             {w.text: w.tokens for w in costly if w.is_whole and w.text == visible(w.text)}
             for costly in self._words
@@ -144,8 +141,8 @@ class _Page:
             "style": _resource("page.css"),
             "script": script,
             "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-            "subtitle": self._subtitle(),
-            "sections": list(self._sections(sources is not None, different)),
+            "words": self._report["words"],
+            "reports": self._rows,
             "tokenizers": [self._tokenizer(number) for number in range(len(self._rows))],
             "figures": list(self._figures()),
             "vocabularies": self._shown,
@@ -153,14 +150,18 @@ class _Page:
             "curves": list(size_curves(self._rows, self._names)),
             "sources": sources,
             "sources_note": sources_note,
-            "fairness": list(fairness_rows(self._shown)),
+            "fairness": [
+                (one.label, cost, fair)
+                for one in self._shown
+                for cost, fair in (one.figures["fairness"] or {}).items()
+                if fair is not None
+            ],
             "histograms": list(vocabulary_charts(self._tokenizers, self._names)),
-            "unused": list(unused_rows(self._rows)),
             "scripts": script_rows(self._rows),
             "kinds": list(KINDS.values()),
             "with_words": any(self._words),
             "listed_words": listed[:MOST_WORDS],
-            "differences": different,
+            "differences": list(self._differences()),
             "most_tokens": MOST_TOKENS,
             "tables": list(self._tables()),
             "data": {
@@ -170,36 +171,6 @@ class _Page:
                 "first_word": listed[0] if listed else " tokenization",
             },
         }
-
-    def _subtitle(self) -> str:
-        words = self._report["words"]
-        if not words:
-            return ""
-        rules = [words["normalizer"], words["pretokenizer"]]
-        named = "+".join(visible(rule) for rule in rules if rule != "none")
-        return (
-            f"{words['words']:,} words, {words['unique_words']:,} different ones, "
-            f"{words['documents']:,} documents{f'; divided by {named}' if named else ''}"
-        )
-
-    def _sections(
-        self, sources: bool, different: Sequence[Mapping[str, Any]]
-    ) -> Iterator[tuple[str, str]]:
-        yield "summary", "Summary"
-        if len(self._shown) > 1:
-            yield "costs", "Costs"
-        if sources:
-            yield "sources", "Sources"
-        yield "vocabulary", "Vocabulary"
-        yield "samples", "Samples"
-        if any(self._words):
-            yield "words", "Words"
-        yield "tokens", "Tokens"
-        yield "merges", "Merges"
-        for number, one in enumerate(different, 1):
-            title = "Differences" if len(different) == 1 else f"{one['a']} and {one['b']}"
-            yield f"differences{number}", title
-        yield "about", "About"
 
     def _tokenizer(self, number: int) -> Variables:
         row, vocabulary = self._rows[number], self._tokenizers[number].vocabulary

@@ -247,34 +247,6 @@ def _rounded(value: float | None) -> float | None:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def fairness_rows(vocabularies: Sequence[ShownVocabulary]) -> Iterator[tuple[str, ...]]:
-    """Yield the cells of each vocabulary and kind of cost: how unequal the sources are."""
-    for one in vocabularies:
-        for cost, fair in (one.figures["fairness"] or {}).items():
-            if fair is not None:
-                yield (
-                    one.label,
-                    cost.replace("_", " "),
-                    f"{fair['gini']:.3f}",
-                    f"{fair['worst_to_best']:.2f}",
-                    visible(fair["worst"]),
-                    visible(fair["best"]),
-                )
-
-
-# ---- tokens ----
-
-
-def unused_rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[str]]]:
-    """Yield a title for each kind of unused tokens, and their number in each row of the report."""
-    for key, title in (
-        ("never_used", "never used"),
-        ("unreachable", "that no text gives"),
-        ("inside_longer_ones", "used almost only inside longer ones"),
-    ):
-        yield title, [as_text(key, row["unused"][key]) for row in rows]
-
-
 def script_rows(rows: Sequence[Mapping[str, Any]]) -> list[Variables]:
     """Return the number of tokens of each script, by the rows of the report."""
     by_row = [row["tokens_by_script"] for row in rows]

@@ -14,8 +14,7 @@ from small_tokenizers import learn
 
 from bpe_beam.errors import DataError
 from bpe_beam.evaluation.counted import CountedParts, tallies_of_counts
-from bpe_beam.evaluation.metrics import metrics_of
-from bpe_beam.evaluation.tally import Tally
+from bpe_beam.evaluation.metrics import Tally, metrics_of
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.components.models import WordLevel

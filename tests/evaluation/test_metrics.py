@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import reference_evaluation as reference
 
-from bpe_beam.evaluation.metrics import entropy, fairness, gini, metrics_of, renyi_entropy
-from bpe_beam.evaluation.tally import Tally
+from bpe_beam.evaluation.metrics import Tally, entropy, fairness, gini, metrics_of, renyi_entropy
 
 
 @pytest.mark.parametrize("seed", range(20))

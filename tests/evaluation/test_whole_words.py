@@ -14,7 +14,7 @@ from small_tokenizers import SAMPLE, SPECIAL_TOKENS, learn
 import bpe_beam
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.evaluation.counted import CountedParts, tallies_of_counts, whole_words
-from bpe_beam.evaluation.tally import Tally
+from bpe_beam.evaluation.metrics import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.tokenizer.components.added_tokens import AddedToken

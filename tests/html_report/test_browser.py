@@ -14,8 +14,8 @@ import pytest
 from browsers import axe_script, chromium, expect
 from html_pages import HOSTILE, SIZES, html_page, tokenizers
 
+from bpe_beam.evaluation.metrics import Tally
 from bpe_beam.evaluation.report import VERSION, Report, report_of
-from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.html_report.figures import Evaluated, visible
 from bpe_beam.html_report.page import page

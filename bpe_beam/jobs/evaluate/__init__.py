@@ -15,6 +15,7 @@ from msgspec import UNSET, Struct, UnsetType
 from bpe_beam.engines.run import workers_of
 from bpe_beam.errors import DataError
 from bpe_beam.evaluation.counted import CountedParts
+from bpe_beam.evaluation.metrics import Tally
 from bpe_beam.evaluation.report import (
     VERSION,
     Figures,
@@ -28,7 +29,6 @@ from bpe_beam.evaluation.report import (
     report_of,
     summarize,
 )
-from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import is_exact
 from bpe_beam.jobs.corpus.summary import source_warnings

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bpe_beam.evaluation.metrics import Metrics
+from bpe_beam.evaluation.metrics import Metrics, Tally
 from bpe_beam.evaluation.report import Report, to_csv
-from bpe_beam.evaluation.tally import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.jobs.output import STDOUT, prepare_file, write_stdout
 from bpe_beam.messages import quoted

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from bpe_beam import _native
-from bpe_beam.evaluation.tally import Tally
+from bpe_beam.evaluation.metrics import Tally
 from bpe_beam.folders.artifact_names import SHARDS_TOKENIZER_FILE
 from bpe_beam.shards.document_batches import document_batches
 from bpe_beam.shards.formats import shard_format

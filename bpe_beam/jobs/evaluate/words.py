@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from bpe_beam.errors import DataError
 from bpe_beam.evaluation.counted import CountedParts, source_groups, tallies_of_counts
-from bpe_beam.evaluation.tally import Tally
+from bpe_beam.evaluation.metrics import Tally
 from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
 from bpe_beam.evaluation.word_encoding import is_exact, rules_of_words
 from bpe_beam.shards.token_counts import SourceCounts

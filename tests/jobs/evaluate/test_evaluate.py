@@ -20,7 +20,7 @@ from command_line import run, run_whole
 from counted_sources import SOURCES, TEXTS, count, rows, write_corpus
 
 from bpe_beam import Tokenizer
-from bpe_beam.evaluation.tally import Tally
+from bpe_beam.evaluation.metrics import Tally
 from bpe_beam.jobs import evaluate
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, RunSettings
