@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Lock
+from threading import Lock, RLock
 from typing import Generic, TypeVar
 
 from bpe_beam.storage.remote_file import RangeReader
@@ -30,7 +30,7 @@ class RecentValues(Generic[V]):
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._used = 0
-        self._lock = Lock()
+        self._lock = RLock()
         self._values: OrderedDict[object, tuple[V, int]] = OrderedDict()
 
     def __contains__(self, key: object) -> bool:
@@ -48,7 +48,7 @@ class RecentValues(Generic[V]):
     def put(self, key: object, value: V, size: int) -> None:
         """Add a value, and drop others beyond the limit."""
         with self._lock:
-            self._drop(key)
+            self.drop(key)
             self._values[key] = value, size
             self._used += size
             while self._used > self._limit and len(self._values) > 1:
@@ -57,12 +57,7 @@ class RecentValues(Generic[V]):
     def drop(self, key: object) -> None:
         """Remove a value, if the key has one."""
         with self._lock:
-            self._drop(key)
-
-    def _drop(self, key: object) -> None:
-        entry = self._values.pop(key, None)
-        if entry is not None:
-            self._used -= entry[1]
+            self._used -= self._values.pop(key, (None, 0))[1]
 
 
 class BlockCache:

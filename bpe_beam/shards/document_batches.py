@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -74,16 +74,14 @@ def bounds_of(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)))
 
 
-def ranges_between(
-    bounds: NDArray[np.int64] | list[int], start: int, stop: int
-) -> Iterator[tuple[int, int, int]]:
+def ranges_between(bounds: Sequence[int], start: int, stop: int) -> Iterator[tuple[int, int, int]]:
     """Yield the parts that have something of a range, each with the bounds of it in the part.
 
     `bounds` has n + 1 positions: where each part begins, and the end of the last.
     """
     part = bisect_right(bounds, start) - 1
     while start < stop:
-        first, end = int(bounds[part]), min(stop, int(bounds[part + 1]))
+        first, end = bounds[part], min(stop, bounds[part + 1])
         if start < end:
             yield part, start - first, end - first
             start = end

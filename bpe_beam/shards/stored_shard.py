@@ -1,13 +1,15 @@
-"""A shard of a finished folder, whose files are read at any position: mapped, or by blocks.
+"""The files of shards: read by ranges, or at any position of a finished folder.
 
-Local files are mapped into memory: nothing is read before it is used, and the operating system
-keeps what it has room for. The maps need no file descriptors, so any number of shards may be open.
+At any position local files are mapped into memory: nothing is read before it is used, and the
+operating system keeps what it has room for. The maps need no file descriptors, so any number of
+shards may be open. Remote files are read by blocks.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,7 +17,7 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from bpe_beam.errors import DataError
+from bpe_beam.errors import HUGE_BYTES, DataError
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.json_file import JsonObject
@@ -56,6 +58,57 @@ class ShardFile(Ranges, Protocol):
 
     def stream(self) -> pa.NativeFile:
         """Return the file as pyarrow reads it."""
+
+
+class RangeFile:
+    """A file that is read by ranges, best in order; a context manager.
+
+    Every failure is a DataError that names file and byte.
+    """
+
+    def __init__(self, storage: Storage, url: str) -> None:
+        self.url = redact(url)
+        self.opened_again = partial(RangeFile, storage, url)
+        self.size = storage.size(url)
+        self._file = storage.open(url)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> RangeFile:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def array(self, dtype: np.dtype[Any], count: int, start: int = 0) -> FileArray:
+        """Return an array in the file, which is read where it is sliced."""
+        return FileArray(self, dtype, count, start)
+
+    def read(self, start: int, count: int) -> bytes:
+        """Return a range of bytes; ranges that are read in order need no seeking."""
+        parts = []
+        missing = count
+        try:
+            # Asked, not remembered: some stores give one file to all who open it.
+            if self._file.tell() != start:
+                self._file.seek(start)
+            while missing and (part := self._file.read(missing)):
+                parts.append(part)
+                missing -= len(part)
+        except Exception as error:  # the clouds' libraries raise types of their own
+            if isinstance(error, MemoryError) and count < HUGE_BYTES:
+                raise
+            raise DataError(
+                f"{self.url}: cannot be read at byte {start}: {type(error).__name__}: {error}"
+            ) from error
+        if missing:
+            raise DataError(
+                f"{self.url}: ends at byte {start + count - missing}; bytes up to "
+                f"{start + count} were expected"
+            )
+        return b"".join(parts)
 
 
 class MappedFile:

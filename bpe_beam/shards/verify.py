@@ -6,7 +6,7 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from itertools import accumulate
 from threading import Lock
 from typing import cast
 
@@ -26,9 +26,9 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.document_batches import check_range, ranges_between
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import LabelledReader, ShardReader
-from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.manifest import Manifest, read_manifest, refuse_no_shards
 from bpe_beam.shards.shard_rows import Shard, SourceTotals, Totals
+from bpe_beam.shards.stored_shard import RangeFile
 from bpe_beam.shards.token_counts import read_token_counts
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.names import attempted_name
@@ -100,11 +100,11 @@ def verify(
     documents = tokens = whole = 0
     pool = ThreadPoolExecutor(workers)
     try:
-        for findings in pool.map(check.shard, manifest.shards):
-            problems += findings.problems
-            documents += findings.documents
-            tokens += findings.tokens
-            whole += not findings.problems
+        for of_shard, its_documents, its_tokens in pool.map(check.shard, manifest.shards):
+            problems += of_shard
+            documents += its_documents
+            tokens += its_tokens
+            whole += not of_shard
     finally:
         pool.shutdown(cancel_futures=True)
     shown = tuple(problems[:MAX_PROBLEMS])
@@ -168,9 +168,9 @@ class JoinedReader:
 
     def __init__(self, readers: Sequence[ShardReader]) -> None:
         self._readers = readers
-        self._documents = np.cumsum([0, *map(len, readers)])
-        self._tokens = np.cumsum([0, *(reader.token_count for reader in readers)])
-        self.token_count = int(self._tokens[-1])
+        self._documents = [0, *accumulate(map(len, readers))]
+        self._tokens = [0, *accumulate(reader.token_count for reader in readers)]
+        self.token_count = self._tokens[-1]
 
     def __enter__(self) -> JoinedReader:
         return self
@@ -179,7 +179,7 @@ class JoinedReader:
         return
 
     def __len__(self) -> int:
-        return int(self._documents[-1])
+        return self._documents[-1]
 
     def lengths(self, start: int, stop: int) -> NDArray[np.int32]:
         check_range("documents", start, stop, len(self))
@@ -282,14 +282,12 @@ class _FolderCheck:
 
     def files(self) -> list[str]:
         """Return the problems of the files that are neither shards nor rejects."""
-        problems: list[str] = []
-        for file in self._manifest.files:
+        manifest, problems = self._manifest, list[str]()
+        for file in manifest.files:
             deque(self._checked_blocks(file, problems), maxlen=0)
-        manifest = self._manifest
         counted = manifest.token_counts
         if not problems and counted is not None:
-            tokens = manifest.tokens_by_source
-            fingerprint = manifest.tokenizer.fingerprint
+            tokens, fingerprint = manifest.tokens_by_source, manifest.tokenizer.fingerprint
             try:
                 counts = read_token_counts(self._storage, self._url, fingerprint, tokens, counted)
                 deque(counts, maxlen=0)
@@ -310,11 +308,11 @@ class _FolderCheck:
             )
         return problems
 
-    def shard(self, shard: Shard) -> _ShardFindings:
-        """Read a shard, and return its size and its problems."""
+    def shard(self, shard: Shard) -> tuple[list[str], int, int]:
+        """Read a shard, and return its problems, documents and tokens."""
         check = self._format.check(shard.name, self._manifest.tokenizer.vocab_size)
-        findings = _ShardFindings([])
-        problems = findings.problems
+        problems: list[str] = []
+        documents = tokens = 0
         for file, suffix in zip(shard.files, self._format.suffixes, strict=True):
             for block in self._checked_blocks(file, problems):
                 check.add(suffix, block)
@@ -325,10 +323,10 @@ class _FolderCheck:
             )
         try:
             with self._format.reader(self._storage, self._url, shard.name) as reader:
-                findings.documents, findings.tokens = len(reader), reader.token_count
+                documents, tokens = len(reader), reader.token_count
                 for what, value, expected in (
-                    ("documents", findings.documents, shard.documents),
-                    ("tokens", findings.tokens, shard.tokens),
+                    ("documents", documents, shard.documents),
+                    ("tokens", tokens, shard.tokens),
                 ):
                     if value != expected:
                         problems.append(f"{shard.name}: has {value} {what}; expected {expected}")
@@ -339,7 +337,7 @@ class _FolderCheck:
             if not any(problem.endswith(": is missing") for problem in problems):
                 problems.append(str(error))
             problems += check.problems(None)
-        return findings
+        return problems, documents, tokens
 
     def _columns(self, shard: Shard, reader: ShardReader) -> Iterator[str]:
         """Yield a problem if a table has other columns for trainers than the manifest says."""
@@ -358,11 +356,14 @@ class _FolderCheck:
             problems.append(f"{file.name}: is missing")
             return
         digest, size = hashlib.sha256(), 0
+        url = self._storage.join(self._url, *file.name.split("/"))
         try:
-            for block in self._blocks(file.name):
-                digest.update(block)
-                size += len(block)
-                yield block
+            with RangeFile(self._storage, url) as stored:
+                while block := stored.read(size, min(_BLOCK, stored.size - size)):
+                    self._report(len(block))
+                    digest.update(block)
+                    size += len(block)
+                    yield block
         except DataError as error:
             problems.append(str(error))
             return
@@ -372,26 +373,14 @@ class _FolderCheck:
         elif sha256 != file.sha256:
             problems.append(f"{file.name}: the SHA-256 is {sha256}; expected {file.sha256}")
 
-    def _blocks(self, name: str) -> Iterator[bytes]:
-        """Yield the bytes of a file in blocks of `_BLOCK` bytes; the last may have fewer."""
-        url = self._storage.join(self._url, *name.split("/"))
-        with RangeFile(self._storage, url) as file:
-            for start in range(0, file.size, _BLOCK):
-                block = file.read(start, min(_BLOCK, file.size - start))
-                with self._lock:
-                    self.bytes_read += len(block)
-                    if self._on_progress is not None:
-                        # A file may have grown; never report more than the total.
-                        self._on_progress(min(self.bytes_read, self._total), self._total)
-                yield block
+    def _report(self, count: int) -> None:
+        """Count bytes that were read, and report them."""
+        with self._lock:
+            self.bytes_read += count
+            if self._on_progress is not None:
+                # A file may have grown; never report more than the total.
+                self._on_progress(min(self.bytes_read, self._total), self._total)
 
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) or "none"
-
-
-@dataclass
-class _ShardFindings:
-    problems: list[str]
-    documents: int = 0
-    tokens: int = 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import pairwise
@@ -24,11 +24,17 @@ from numpy.typing import NDArray
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.formats.record_file import RecordAccess, RecordFile, record_format
 from bpe_beam.shards.formats.spool import RowSpool, spool_errors
 from bpe_beam.shards.formats.tfrecord import MAX_TOKENS, ExampleWriter
-from bpe_beam.shards.stored_shard import Ids, IdType, ShardFile, StoredShard, check_counts
+from bpe_beam.shards.stored_shard import (
+    Ids,
+    IdType,
+    RangeFile,
+    ShardFile,
+    StoredShard,
+    check_counts,
+)
 from bpe_beam.storage.hashing import HashingFile
 from bpe_beam.storage.names import is_local, local_path
 
@@ -142,12 +148,15 @@ def _local_copy(file: RangeFile | ShardFile) -> tempfile._TemporaryFileWrapper[b
 
 
 class _Records(RecordFile):
-    """A `RecordFile`. `bounds` reads the whole file, once; nothing else does."""
+    """A `RecordFile`. `bounds` reads the whole file, once; nothing else does.
 
-    def __init__(self, file: RangeFile | ShardFile) -> None:
-        self.url = file.url
-        self._opened = _OpenFile(file)
-        self._count = self._opened.count
+    `open_file` returns the open file, which its caller may close meanwhile.
+    """
+
+    def __init__(self, url: str, open_file: Callable[[], _OpenFile]) -> None:
+        self.url = url
+        self._open_file = open_file
+        self._count = open_file().count
 
     def __len__(self) -> int:
         return self._count
@@ -161,7 +170,7 @@ class _Records(RecordFile):
         self, first: int, stop: int
     ) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
         """Yield ids of documents, and int64[documents], the tokens of each, in batches."""
-        for examples in self.open_file().examples(first, stop):
+        for examples in self._open_file().examples(first, stop):
             ends = np.cumsum([len(example) for example in examples], dtype=np.int64)
             ids, lengths = _native.read_examples(b"".join(examples), ends)
             first += lengths.size
@@ -171,10 +180,6 @@ class _Records(RecordFile):
                     "this format has it"
                 )
             yield ids, lengths
-
-    def open_file(self) -> _OpenFile:
-        """Return the open file."""
-        return self._opened
 
     @cached_property
     def bounds(self) -> NDArray[np.int64]:  # type: ignore[override]
@@ -188,21 +193,9 @@ class _Records(RecordFile):
             return spool.rows()[:, 0]
 
 
-class _RecentRecords(_Records):
-    """The same of a shard whose file is open while it is among the values in memory."""
-
-    def __init__(self, shard: StoredShard) -> None:
-        self._shard = shard
-        file = self.open_file()
-        self.url = shard.file(_SUFFIX).url
-        self._count = file.count
-
-    def open_file(self) -> _OpenFile:
-        file: _OpenFile | None = self._shard.groups.get(self)
-        if file is None:
-            file = _OpenFile(self._shard.file(_SUFFIX))
-            self._shard.groups.put(self, file, _OPEN_FILE_BYTES)
-        return file
+def _open_records(file: RangeFile | ShardFile) -> _Records:
+    opened = _OpenFile(file)
+    return _Records(file.url, lambda: opened)
 
 
 class ArrayRecordAccess(RecordAccess):
@@ -211,13 +204,23 @@ class ArrayRecordAccess(RecordAccess):
     What needs to know where documents begin in the ids reads the whole file, once.
     """
 
+    _records: _Records
+
     def __init__(self, shard: StoredShard) -> None:
-        self._records = _RecentRecords(shard)
+        self._shard = shard
+        self._records = _Records(shard.file(_SUFFIX).url, self._recent_file)
         check_counts(self._records.url, len(self._records), shard.entry.tokens, shard)
+
+    def _recent_file(self) -> _OpenFile:
+        """Return the open file, which stays open while it is among the values in memory."""
+        file: _OpenFile | None = self._shard.groups.get(self)
+        if file is None:
+            file = _OpenFile(self._shard.file(_SUFFIX))
+            self._shard.groups.put(self, file, _OPEN_FILE_BYTES)
+        return file
 
     def documents(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
         """See `ShardAccess.documents`; reads records of about _WINDOW bytes."""
-        assert isinstance(self._records, _RecentRecords)
         ids, lengths = next(self._records.documents(start, stop))
         count = max(int(np.searchsorted(np.cumsum(lengths), limit, side="right")), 1)
         documents = np.split(ids, np.cumsum(lengths)[:-1])[:count]
@@ -225,5 +228,5 @@ class ArrayRecordAccess(RecordAccess):
 
 
 FORMAT = record_format(
-    "arrayrecord", ArrayRecordWriter, _Records, MAX_TOKENS, access=ArrayRecordAccess
+    "arrayrecord", ArrayRecordWriter, _open_records, MAX_TOKENS, access=ArrayRecordAccess
 )

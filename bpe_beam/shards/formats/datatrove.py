@@ -16,18 +16,15 @@ appended to each document if positions are read from the index.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.shards.formats.id_stream import IdStream, IdStreamWriter, stream_format
-from bpe_beam.shards.formats.range_file import RangeFile
+from bpe_beam.shards.stored_shard import RangeFile, ShardFile
 from bpe_beam.storage.hashing import HashingFile
-
-if TYPE_CHECKING:
-    from bpe_beam.shards.stored_shard import ShardFile
 
 _UNITS = ("", "k", "M", "G", "T", "P", "E")
 

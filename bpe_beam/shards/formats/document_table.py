@@ -5,6 +5,7 @@ A file has rows in groups, each of which is read whole.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -18,8 +19,8 @@ from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, lacks_memory
 from bpe_beam.shards.document_batches import check_range, groups_of_documents, ranges_between
-from bpe_beam.shards.formats.id_check import IdCheck
 from bpe_beam.shards.formats.interface import ShardFormat, ShardReader
+from bpe_beam.shards.formats.record_file import IdCheck
 from bpe_beam.shards.formats.table_schema import (
     IDS,
     LENGTH,
@@ -76,17 +77,16 @@ class _Table:
             self._file = open_file(stored)
             self.vocab_size = vocab_size_of(self._file.schema)
         self.columns = columns_of(self._file.schema)
-        rows, tokens = [0], [0]
+        # The first row and the first token of each group, and the ends of the last group.
+        self._rows, self._tokens = [0], [0]
         for group in range(self._file.groups):
             lengths = self._group_lengths(group)
-            rows.append(rows[-1] + lengths.size)
-            tokens.append(tokens[-1] + int(lengths.sum(dtype=np.int64)))
-        # The first row and the first token of each group, and the ends of the last group.
-        self._rows, self._tokens = np.array(rows), np.array(tokens)
-        self.token_count = tokens[-1]
+            self._rows.append(self._rows[-1] + lengths.size)
+            self._tokens.append(self._tokens[-1] + int(lengths.sum(dtype=np.int64)))
+        self.token_count = self._tokens[-1]
 
     def __len__(self) -> int:
-        return int(self._rows[-1])
+        return self._rows[-1]
 
     def tokens(self, start: int, stop: int, dtype: IdType = _UINT32) -> Ids:
         check_range("tokens", start, stop, self.token_count)
@@ -102,8 +102,8 @@ class _Table:
 
     def _group_of(self, index: int) -> tuple[NDArray[np.uint32], NDArray[np.int32], int]:
         """Return the arrays of the group of a document, and the document's row in it."""
-        group = int(np.searchsorted(self._rows, index, side="right")) - 1
-        return *self._arrays(group), index - int(self._rows[group])
+        group = bisect_right(self._rows, index) - 1
+        return *self._arrays(group), index - self._rows[group]
 
     def _arrays(self, group: int) -> Arrays:
         raise NotImplementedError
@@ -177,11 +177,11 @@ class TableReader(_Table):
 
     def locate(self, token: int) -> tuple[int, int]:
         check_range("tokens", token, token + 1, self.token_count)
-        group = int(np.searchsorted(self._tokens, token, side="right")) - 1
-        token -= int(self._tokens[group])
+        group = bisect_right(self._tokens, token) - 1
+        token -= self._tokens[group]
         bounds = self._arrays(group)[1]
         row = int(np.searchsorted(bounds, token, side="right")) - 1
-        return int(self._rows[group]) + row, token - int(bounds[row])
+        return self._rows[group] + row, token - int(bounds[row])
 
     def labels(self, start: int, stop: int) -> pa.RecordBatch:
         check_range("documents", start, stop, len(self))
@@ -217,7 +217,7 @@ class TableReader(_Table):
                 if not stored.equals(values):
                     row = next((at for at in range(lengths.size) if stored[at] != values[at]), 0)
                     yield (
-                        f"row {int(self._rows[group]) + row}: {name} is not what follows from the "
+                        f"row {self._rows[group] + row}: {name} is not what follows from the "
                         "other columns"
                     )
                     unchecked.remove(name)
@@ -264,9 +264,9 @@ class TableAccess(_Table):
 
     def labels(self, index: int) -> JsonObject:
         """See `LabelledAccess.labels`. Cost: reading its group's labels, unless in memory."""
-        group = int(np.searchsorted(self._rows, index, side="right")) - 1
+        group = bisect_right(self._rows, index) - 1
         columns = self._label_columns(group)
-        row = index - int(self._rows[group])
+        row = index - self._rows[group]
         return {name: column[row].as_py() for name, column in columns.items()}
 
     def _label_columns(self, group: int) -> dict[str, pa.Array]:

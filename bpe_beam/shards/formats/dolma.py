@@ -29,9 +29,8 @@ from pyarrow import csv
 from bpe_beam.errors import DataError
 from bpe_beam.shards.formats.id_stream import IdStream, IdStreamWriter, stream_format
 from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS
-from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.formats.spool import RowSpool
-from bpe_beam.shards.stored_shard import ShardFile
+from bpe_beam.shards.stored_shard import RangeFile, ShardFile
 from bpe_beam.storage.hashing import HashingFile
 
 _GZIP_LEVEL = 4

@@ -23,7 +23,7 @@ from bpe_beam.errors import DataError
 from bpe_beam.shards.document_batches import DocumentBatch, check_range, groups_of_documents
 from bpe_beam.shards.formats.batch_writer import BatchWriter
 from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS, ShardFormat, ShardReader
-from bpe_beam.shards.formats.range_file import RangeFile
+from bpe_beam.shards.stored_shard import RangeFile
 from bpe_beam.storage import Storage
 
 if TYPE_CHECKING:

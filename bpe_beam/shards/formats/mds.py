@@ -27,9 +27,7 @@ from bpe_beam.shards.formats.record_file import record_format
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from bpe_beam.shards.formats.range_file import RangeFile
     from bpe_beam.shards.shard_rows import Shard
-    from bpe_beam.shards.stored_shard import ShardFile
 
 _VERSION = 2
 _COLUMNS: dict[str, object] = {
@@ -100,8 +98,7 @@ def _parts(data: memoryview, sizes: NDArray[np.int64]) -> list[memoryview]:
 class _Samples(OffsetsFile):
     """A `RecordFile`."""
 
-    def __init__(self, file: RangeFile | ShardFile) -> None:
-        super().__init__(file, _DESCRIPTION)
+    between = _DESCRIPTION
 
     def lengths_of(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
         # The bytes beyond whole ids tell the width of the number of ids: 1, 2 or 4.

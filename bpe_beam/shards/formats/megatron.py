@@ -21,18 +21,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
 from bpe_beam.shards.formats.id_stream import BLOCK, IdStream, IdStreamWriter, stream_format
-from bpe_beam.shards.formats.range_file import RangeFile
+from bpe_beam.shards.stored_shard import RangeFile, ShardFile
 from bpe_beam.storage.hashing import HashingFile
-
-if TYPE_CHECKING:
-    from bpe_beam.shards.stored_shard import ShardFile
 
 _MAGIC, _VERSION = b"MMIDIDX\0\0", 1
 _HEADER = struct.Struct("<9sQBQQ")

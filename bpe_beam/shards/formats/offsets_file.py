@@ -23,14 +23,13 @@ from bpe_beam.errors import DataError
 from bpe_beam.shards.document_batches import DocumentBatch, bounds_of, groups_of_documents
 from bpe_beam.shards.formats.batch_writer import BatchWriter, fitting_dtype, full_shard
 from bpe_beam.shards.formats.id_stream import BLOCK
-from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.formats.record_file import RecordFile
+from bpe_beam.shards.stored_shard import RangeFile, ShardFile
 from bpe_beam.storage.hashing import HashingFile
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
 
-    from bpe_beam.shards.stored_shard import ShardFile
 
 MAX_BYTES = 2**32 - 1
 """The maximum bytes of a file: positions in it are uint32."""
@@ -101,13 +100,15 @@ class OffsetsWriter(BatchWriter):
 class OffsetsFile(RecordFile):
     """The base of the `RecordFile`s of such shards. Making it reads the table."""
 
-    def __init__(self, file: RangeFile | ShardFile, between: bytes = b"") -> None:
+    between: ClassVar[bytes] = b""
+
+    def __init__(self, file: RangeFile | ShardFile) -> None:
         self.url = file.url
         self._file = file
         if file.size < 8:
             raise DataError(f"{file.url}: has {file.size} bytes; the table alone has 8 or more")
         documents = int(np.frombuffer(file.read(0, 4), _UINT32)[0])
-        begin = 4 * (documents + 2) + len(between)
+        begin = 4 * (documents + 2) + len(self.between)
         if file.size < begin:
             raise DataError(
                 f"{file.url}: byte 0: a table of {documents} documents has {begin} bytes; the file "
@@ -115,9 +116,10 @@ class OffsetsFile(RecordFile):
             )
         table = file.read(4, 4 * (documents + 1))
         self._starts = np.frombuffer(table, _UINT32).astype(np.int64)
-        if file.read(begin - len(between), len(between)) != between:
+        table_end = begin - len(self.between)
+        if file.read(table_end, len(self.between)) != self.between:
             raise DataError(
-                f"{file.url}: byte {begin - len(between)}: the description is not the one expected"
+                f"{file.url}: byte {table_end}: the description is not the one expected"
             )
         sizes = np.diff(self._starts)
         falling = np.flatnonzero(sizes < 0)

@@ -11,19 +11,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.shards.document_batches import check_range, groups_of_documents
 from bpe_beam.shards.formats.batch_writer import BatchWriter
-from bpe_beam.shards.formats.id_check import IdCheck
-from bpe_beam.shards.formats.interface import ShardFormat
-from bpe_beam.shards.formats.range_file import RangeFile
+from bpe_beam.shards.formats.interface import ShardFormat, ShardReader
 from bpe_beam.shards.stored_shard import (
     Ids,
     IdType,
+    RangeFile,
     ShardAccess,
     ShardFile,
     StoredShard,
@@ -153,6 +152,45 @@ class RecordAccess(_RecordIds):
 
     def starts(self, start: int, stop: int) -> NDArray[np.int64]:
         return starts_within(self._records.bounds, start, stop)
+
+
+@runtime_checkable
+class IdReader(Protocol):
+    """A `ShardReader` that reads all ids of its shard in batches."""
+
+    def id_batches(self) -> Iterator[NDArray[np.uint32]]:
+        """Yield the ids of the shard."""
+
+    def locate(self, token: int) -> tuple[int, int]:
+        """Return the document of a token of the shard, and the token's position in it."""
+
+
+class IdCheck:
+    """A `ShardCheck` of the ids. `problems` needs an `IdReader`."""
+
+    def __init__(self, name: str, vocab_size: int, *, suffix: str) -> None:
+        self.file = name + suffix
+        self.vocab_size = vocab_size
+
+    def add(self, suffix: str, block: bytes) -> None:
+        """See `ShardCheck.add`: a block alone has no ids."""
+
+    def problems(self, reader: ShardReader | None) -> Iterator[str]:
+        if not isinstance(reader, IdReader):
+            return
+        first, count, before = None, 0, 0
+        for ids in reader.id_batches():
+            bad = np.flatnonzero(ids >= self.vocab_size)
+            if bad.size and first is None:
+                first = before + int(bad[0]), int(ids[bad[0]])
+            count += bad.size
+            before += ids.size
+        if first is not None:
+            document, token = reader.locate(first[0])
+            yield (
+                f"{self.file}: document {document}, token {token}: the id is {first[1]}; expected "
+                f"0 to {self.vocab_size - 1}; {count} such ids in this shard"
+            )
 
 
 def record_format(

@@ -17,10 +17,9 @@ from bpe_beam import _native
 from bpe_beam.errors import DataError
 from bpe_beam.shards.document_batches import DocumentBatch, groups_of_documents
 from bpe_beam.shards.formats.batch_writer import BatchWriter, check_lengths
-from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.formats.record_file import RecordFile, record_format
 from bpe_beam.shards.formats.spool import RowSpool
-from bpe_beam.shards.stored_shard import ShardFile
+from bpe_beam.shards.stored_shard import RangeFile, ShardFile
 
 MAX_TOKENS = 400_000_000
 """The maximum tokens of a document: an Example is below 2 GiB, and an id has up to five bytes."""

@@ -23,7 +23,6 @@ from bpe_beam import json_structs, progress
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import WORK
 from bpe_beam.shards.document_batches import bounds_of
-from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.formats.spool import spool_errors
 from bpe_beam.shards.packing import (
     BestFit,
@@ -34,6 +33,7 @@ from bpe_beam.shards.packing import (
     plan_best_fit,
     shuffled,
 )
+from bpe_beam.shards.stored_shard import RangeFile
 from bpe_beam.storage.hashing import HashingFile
 from bpe_beam.workers.arrange.measure import divided, read_documents
 from bpe_beam.workers.arrange.task import (
