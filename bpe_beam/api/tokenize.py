@@ -102,7 +102,6 @@ def _file_of(
 
 
 def _names(paths: Any) -> list[Any]:
-    """Return the names of files that an argument gives."""
     several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     if not isinstance(several, (list, tuple)) or not all(
         isinstance(each, (str, os.PathLike)) for each in several

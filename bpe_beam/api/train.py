@@ -140,7 +140,6 @@ def _rules_of(
 def _counts_of(
     texts_or_paths: Any, rules: WordRules, run: RunSettings, shown: Progress
 ) -> WordCounts:
-    """Return the counts of texts."""
     sources = sources_of(texts_or_paths)
     with shown.stage("count", number_of_texts(sources), "documents") as stage:
         return count_texts(rules, sources, run.workers or default_workers(), stage)

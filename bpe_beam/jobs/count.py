@@ -57,8 +57,6 @@ _NO_WORDS: BlocksReference = ("", "", 0, 0)
 
 
 class CountSummary(CorpusSummary, frozen=True, kw_only=True):
-    """The summary of a count."""
-
     splits_kept_from_before: int | None
     words: int
     unique_words: int
@@ -105,7 +103,6 @@ def plan_of(settings: CountSettings, storage: Storage, output: str | None = None
 
 
 def rules_of(settings: CountSettings) -> WordRules:
-    """Return the rules that split texts into words."""
     return WordRules(
         settings.normalizer,
         settings.pretokenizer,
@@ -172,7 +169,6 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
         return lambda engine: count_splits(engine, task, remaining.tasks, known, remaining_parts)
 
     def task(self, remaining: RemainingSplits) -> CountTask:
-        """Return the task of workers."""
         return CountTask(
             folder=remaining.run.for_workers(),
             reading=corpus_input.read_settings(self.settings.input),

@@ -53,7 +53,6 @@ def _is_within(folder: str, outer: str) -> bool:
 
 
 def refuse_twice(folders: Sequence[str], harm: str) -> None:
-    """Refuse a folder that is named twice."""
     for one, other in itertools.combinations(folders, 2):
         if same_folder(one, other):
             raise UsageError(f"{other} is named twice: {harm}")

@@ -29,7 +29,6 @@ def prompt_on_terminal(what: str) -> None:
 
 
 def read_stdin() -> bytes:
-    """Return all of stdin."""
     try:
         return sys.stdin.buffer.read()
     except OSError as error:

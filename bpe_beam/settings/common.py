@@ -146,7 +146,6 @@ class RunSettings(Settings):
     )
 
     def check(self) -> None:
-        """Refuse settings that exclude one another, and malformed flags of the runner."""
         if self.workers is not None:
             require(
                 self.in_process,
@@ -313,7 +312,6 @@ class InputSettings(Settings):
     )
 
     def check(self) -> None:
-        """Refuse two rules for a document's source."""
         require(
             self.source_field is None or not self.sources,
             "exclude each other",

@@ -47,7 +47,6 @@ class ConvertSettings(Settings):
     )
 
     def check(self) -> None:
-        """Refuse a conversion that changes nothing, a template, and paths out of reach."""
         require(
             len(self.folders) > 1 or (self.format, self.shards, self.columns) != (None, None, None),
             "are both missing, and one folder is given: nothing would change",

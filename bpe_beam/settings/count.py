@@ -44,10 +44,8 @@ class CountSettings(WordSettings):
     dry_run: bool = common.dry_run_option()
 
     def check(self) -> None:
-        """Refuse paths that the workers cannot reach."""
         require_reachable(self.run.runner, inputs=self.input.inputs, output=(self.output,))
 
     @property
     def only_estimates(self) -> bool:
-        """See `Settings`."""
         return self.dry_run

@@ -145,11 +145,9 @@ class EvaluateSettings(Settings):
 
     @property
     def on_terminal(self) -> bool:
-        """Whether the report is written to a terminal."""
         return self.output is None and sys.stdout is not None and sys.stdout.isatty()
 
     def check(self) -> None:
-        """Refuse settings that exclude one another, and an output of another format."""
         self._check_source()
         require(
             self.format is not None or self.file is None or self.ending in _ENDINGS,

@@ -96,13 +96,11 @@ class Option(msgspec.Struct, frozen=True):
         return f"{self.help.removesuffix('.')} ({more})." if more else self.help
 
     def parsed(self, typed: str | list[str]) -> Any:
-        """Return the value that a text, or a list of texts, means."""
         if self.parse is not None:
             return self._named(self.parse, typed)
         return typed if isinstance(typed, str) else tuple(typed)
 
     def check_value(self, value: Any) -> None:
-        """Refuse a value that the option cannot have."""
         if self.check is not None:
             self._named(self.check, value)
         elif self.choices:

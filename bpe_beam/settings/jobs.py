@@ -35,7 +35,6 @@ class Job(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def settings(self) -> type[Settings]:
-        """The class of its settings."""
         settings: type[Settings] = pkgutil.resolve_name(f"bpe_beam.settings.{self.settings_name}")
         return settings
 

@@ -46,7 +46,6 @@ class StreamTokenizeSettings(Settings):
     )
 
     def check(self) -> None:
-        """Refuse a runner that does not stream, several formats, and a template."""
         require(
             len(self.tokenize.formats) == 1,
             f"must be one for a stream, got {', '.join(self.tokenize.formats)}",
@@ -65,5 +64,4 @@ class StreamTokenizeSettings(Settings):
 
     @property
     def run(self) -> RunSettings:
-        """The settings of the run."""
         return self.tokenize.run

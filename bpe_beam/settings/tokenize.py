@@ -106,7 +106,6 @@ class ArrangementSettings(Settings):
         return Arrangement(**values)
 
     def check(self) -> None:
-        """Refuse settings that would have no effect."""
         sequences, best_fit = self.sequence_length is not None, self.packing == "best_fit"
         validation = self.validation_share is not None
         effect = self.require_effect
@@ -182,7 +181,6 @@ class TokenizeSettings(Settings):
     arranging: ArrangementSettings = part(ArrangementSettings, ArrangementSettings())
 
     def check(self) -> None:
-        """Refuse a repeated format, rules without effect, paths out of reach, and a template."""
         for name in self.formats:
             require(self.formats.count(name) == 1, f"must not repeat {name!r}", "formats")
         limited = self.max_document_tokens is not None

@@ -265,11 +265,9 @@ class TrainingSettings(Settings):
 
     @property
     def only_estimates(self) -> bool:
-        """See `Settings`."""
         return self.dry_run
 
     def check(self) -> None:
-        """Refuse settings that exclude one another."""
         require(
             not self.run.makes_template,
             "train has no template, since it launches several pipelines: make a template of count, "
@@ -308,7 +306,6 @@ class TrainSettings(TrainingSettings):
     output: str = common.output_option("tokenizer")
 
     def check(self) -> None:
-        """Refuse settings that name neither counts nor a corpus, or both."""
         self._check_words()
         super().check()
         if self.weights or self.temperature is not None:

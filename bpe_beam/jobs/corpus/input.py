@@ -51,7 +51,6 @@ def plan_of(
     outputs: Sequence[str | None] = (),
     with_places: bool = False,
 ) -> Plan:
-    """Return the plan of the input files."""
     require_no_artifacts(storage, input_settings.inputs)
     plan = make_plan(
         storage,
@@ -81,7 +80,6 @@ def identity(input_settings: InputSettings, plan: Plan) -> dict[str, object]:
 
 
 def rejects_names(plan: Plan) -> list[str]:
-    """Return the names of the files of rejects, one for each split."""
     return [rejects_name(split.index, len(plan.splits)) for split in plan.splits]
 
 

@@ -79,7 +79,6 @@ class TemplateSummary(Struct, frozen=True):
 
 
 def inputs_summary(plan: Plan, not_split: Sequence[str]) -> Rows:
-    """Return the rows of a summary about the input files."""
     passed_over = first_few(plan.passed_over, _SHOWN_FILES)
     if any(input_format(name).archive for name in {file.format for file in plan.files}):
         passed_over.append(_IN_ARCHIVES)

@@ -112,7 +112,6 @@ def most_frequent(
 def _add_sources(
     rows: list[Word], by_source: Mapping[str | None, pa.Table], sources: Collection[str]
 ) -> None:
-    """Set the counts of words by source."""
     wanted = pa.array([row.word for row in rows], pa.large_string())
     by_row: list[dict[str, int]] = [{} for _ in rows]
     for source, words in by_source.items():

@@ -114,7 +114,6 @@ class RoundsFolder(JobFolder):
         return False
 
     def run(self, name: str) -> RunFolder:
-        """Return the folder of the run with this name."""
         return _RoundRun(self.storage, self.path(f"{WORK}/{name}"), self.record)
 
     @property

@@ -152,7 +152,6 @@ class TrainingPlan:
         return named == ("bpe", "dummy_prefix", "metaspace")
 
     def with_counts(self, folder: str) -> TrainingPlan:
-        """Return the plan with the counts of a folder."""
         return replace(self, counts=_planned_counts(self.storage, folder, self.settings))
 
     def with_parts(self, number: int) -> TrainingPlan:
@@ -236,7 +235,6 @@ def _check_roles(roles: Mapping[str, str], base: Tokenizer) -> None:
 
 
 def _read_chat_template(storage: Storage, path: str | None) -> bytes | None:
-    """Return the content of a chat template, which must be text."""
     if path is None:
         return None
     if not storage.exists(path):

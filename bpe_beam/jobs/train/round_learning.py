@@ -38,7 +38,6 @@ from bpe_beam.workers.split_task import task_name
 
 
 def task_names(kind: str, count: int) -> list[str]:
-    """Return the names of all tasks of a kind."""
     return [task_name(kind, number, count) for number in range(count)]
 
 
@@ -78,12 +77,10 @@ class RoundResult:
         )
 
     def read_segments(self) -> Iterator[Columns]:
-        """Yield the segments, a batch at a time."""
         for file in self._segment_files:
             yield from read_words(self._run.storage, self._run.path(file.name), file.sha256)
 
     def figures(self) -> dict[str, int]:
-        """Return the figures of the summary."""
         return {
             "words": self.words.words,
             "symbols": self.words.symbols,
@@ -104,7 +101,6 @@ class RoundLearner:
 
     @property
     def minimum_count(self) -> int:
-        """The minimum count of a pair that is merged."""
         return max(1, self.recipe.min_frequency)
 
     @property

@@ -133,7 +133,6 @@ class RoundsJob:
         self._storage.write_bytes(self.folder.start, start.to_bytes())
 
     def _find_symbols(self, stage: Stage) -> SeenSymbols:
-        """Have workers find the symbols of all words."""
         run = self.folder.new_run()
         task = self._task(run, 0, self._learner.minimum_count, DIVISOR, round_sha256="")
         parts = len(self.counts.manifest.parts)

@@ -146,7 +146,6 @@ def measured_rows(counting: Rows, training: Rows) -> Rows:
 
 
 def read_summary(data: bytes) -> TrainSummary:
-    """Return the summary in `summary.json`."""
     return to_struct(read_signed(data, SUMMARY_FILE), TrainSummary, SUMMARY_FILE)
 
 
@@ -157,7 +156,6 @@ def bytes_per_token(learned: TrainingResult) -> float | None:
 
 
 def next_commands(settings: TrainingSettings) -> list[str]:
-    """Return the commands that a user may run next."""
     tokenizer = f"{settings.folder}/tokenizer.json"
     reading = ["--input", "INPUT"]
     if settings.input is not None and len(settings.input.inputs) <= _SHOWN_INPUTS:

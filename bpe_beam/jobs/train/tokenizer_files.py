@@ -37,14 +37,12 @@ _FOR_TRANSFORMERS = (CONFIG_FILE, SPECIAL_TOKENS_FILE)
 
 
 def file_names(plan: TrainingPlan) -> tuple[str, ...]:
-    """Return the names of the tokenizer's files."""
     template = () if plan.chat_template is None else (CHAT_TEMPLATE_FILE,)
     sentencepiece = (SENTENCEPIECE_FILE,) if plan.for_sentencepiece else ()
     return (*_FILES[plan.settings.model], *sentencepiece, *_FOR_TRANSFORMERS, *template)
 
 
 def learned_tokenizer(plan: TrainingPlan, learned: TrainingResult) -> Tokenizer:
-    """Return the trained tokenizer."""
     settings, recipe, base, counts = plan.settings, plan.recipe, plan.base_tokenizer, plan.counts
     assert counts is not None
     if base is not None and isinstance(recipe, BpeRecipe):

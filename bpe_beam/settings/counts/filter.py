@@ -21,7 +21,6 @@ class FilterCountsSettings(Settings):
     run: RunSettings = part(RunSettings, RunSettings(), only=WRITING)
 
     def check(self) -> None:
-        """Refuse a filter that keeps everything."""
         require(
             self.min_count > 1 or self.sources is not None,
             "must be at least 2 if no source is chosen: nothing would be dropped",

@@ -20,7 +20,6 @@ class MergeCountsSettings(Settings):
     run: RunSettings = part(RunSettings, RunSettings(), only=WRITING)
 
     def check(self) -> None:
-        """Refuse fewer than two folders."""
         require(
             len(self.folders) >= 2,
             f"must be two or more counts folders, got {len(self.folders)}",
