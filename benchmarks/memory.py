@@ -59,8 +59,7 @@ from bpe_beam.workers.rounds import task as round_task
 from bpe_beam.workers.split_reader import SplitReading
 from bpe_beam.workers.split_task import split_tasks
 from bpe_beam.workers.stream import watcher as watching
-from bpe_beam.workers.stream.tokenize_window import Stream
-from bpe_beam.workers.stream.watcher import Watcher
+from bpe_beam.workers.stream.watcher import Stream, Watcher
 
 MB = 1_000_000
 STORAGE = Storage()

@@ -69,7 +69,6 @@ ELSEWHERE = {
     "workers/shard_manifest.py": "end_to_end/test_shards_without_tokens.py",
     "workers/split_reader.py": "workers/test_count_split.py",
     "workers/split_task.py": "workers/test_count_split.py",
-    "workers/stream/tokenize_window.py": "workers/stream/test_watcher.py",
     # What only whole jobs and real servers show.
     "engines/steps.py": "engines/test_local.py",
     "jobs/corpus/input.py": "end_to_end/test_jobs.py",

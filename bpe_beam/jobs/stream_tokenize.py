@@ -33,7 +33,7 @@ from bpe_beam.storage.create_exclusive import creates_only
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.tokenize_new_files import TokenizeNewFiles
 from bpe_beam.workers.document_encoding import Encoding
-from bpe_beam.workers.stream.tokenize_window import STAGE, Stream
+from bpe_beam.workers.stream.watcher import STAGE, Stream
 from bpe_beam.workers.stream.window_log import (
     INPUT_FILE,
     has_windows_of,

@@ -21,8 +21,7 @@ from apache_beam.utils.shared import Shared
 from apache_beam.utils.timestamp import Duration
 
 from bpe_beam.transforms import metrics as counters
-from bpe_beam.workers.stream.tokenize_window import Stream, tokenize_window_split
-from bpe_beam.workers.stream.watcher import Watcher
+from bpe_beam.workers.stream.watcher import Stream, Watcher, tokenize_window_split
 from bpe_beam.workers.task_results import TaskResult
 
 _END = 1 << 60

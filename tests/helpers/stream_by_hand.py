@@ -20,8 +20,7 @@ from bpe_beam.shards.verify import verify
 from bpe_beam.storage import Storage
 from bpe_beam.transforms.tokenize_new_files import TokenizeNewFiles
 from bpe_beam.workers.document_encoding import Encoding
-from bpe_beam.workers.stream.tokenize_window import Stream, tokenize_window_split
-from bpe_beam.workers.stream.watcher import Watcher
+from bpe_beam.workers.stream.watcher import Stream, Watcher, tokenize_window_split
 
 STORAGE = Storage()
 DOCUMENTS = documents(24, seed=3)

@@ -43,8 +43,7 @@ from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import TokenlessSplit, Totals
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import with_checksum
-from bpe_beam.workers.stream.tokenize_window import tokenize_window_split
-from bpe_beam.workers.stream.watcher import Watcher
+from bpe_beam.workers.stream.watcher import Watcher, tokenize_window_split
 
 STORAGE = Storage()
 QUIET = Progress("none", stream=io.StringIO())

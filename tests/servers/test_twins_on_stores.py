@@ -18,8 +18,7 @@ from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.verify import verify
 from bpe_beam.workers.document_encoding import Encoding
-from bpe_beam.workers.stream.tokenize_window import Stream
-from bpe_beam.workers.stream.watcher import Watcher
+from bpe_beam.workers.stream.watcher import Stream, Watcher
 
 pytestmark = pytest.mark.servers
 

@@ -34,7 +34,7 @@ from bpe_beam.transforms.tokenize_new_files import TokenizeNewFiles
 from bpe_beam.transforms.window_tables import WindowTables
 from bpe_beam.workers import document_encoding as encoding
 from bpe_beam.workers.document_encoding import Encoding
-from bpe_beam.workers.stream.tokenize_window import Stream as StreamOfFiles
+from bpe_beam.workers.stream.watcher import Stream as StreamOfFiles
 
 DISCARDING = trigger.AccumulationMode.DISCARDING
 ACCUMULATING = trigger.AccumulationMode.ACCUMULATING

@@ -11,7 +11,7 @@ from stream_by_hand import DOCUMENTS, STORAGE, stream_of
 
 from bpe_beam import Tokenizer
 from bpe_beam.corpus.new_files import Watched
-from bpe_beam.workers.stream.tokenize_window import Stream
+from bpe_beam.workers.stream.watcher import Stream
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,7 @@ from bpe_beam.storage import Storage, StoredFile
 from bpe_beam.transforms import tokenize_new_files as stream_shards
 from bpe_beam.workers.split_task import SplitTask
 from bpe_beam.workers.stream import watcher as watcher_module
-from bpe_beam.workers.stream.tokenize_window import Stream, WindowTask
-from bpe_beam.workers.stream.watcher import KEYS, Watcher
+from bpe_beam.workers.stream.watcher import KEYS, Stream, Watcher, WindowTask
 
 
 @pytest.fixture(autouse=True)

@@ -14,8 +14,7 @@ from twins import SECONDS, LateWriter, Meeting
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.verify import verify
 from bpe_beam.storage import Storage
-from bpe_beam.workers.stream.tokenize_window import Stream
-from bpe_beam.workers.stream.watcher import Watcher
+from bpe_beam.workers.stream.watcher import Stream, Watcher
 
 
 def ready(stream: Stream) -> Stream:

@@ -28,8 +28,7 @@ from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.storage import Storage
 from bpe_beam.workers.stream import watcher as watching
 from bpe_beam.workers.stream import window_log
-from bpe_beam.workers.stream.tokenize_window import Stream
-from bpe_beam.workers.stream.watcher import Watcher
+from bpe_beam.workers.stream.watcher import Stream, Watcher
 
 
 def test_files_are_read_as_they_come_and_each_once(stream: Stream) -> None:

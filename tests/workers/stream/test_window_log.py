@@ -17,7 +17,7 @@ from stream_by_hand import (
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.workers.stream import window_log
-from bpe_beam.workers.stream.tokenize_window import Stream
+from bpe_beam.workers.stream.watcher import Stream
 
 
 def test_a_window_of_another_stream_is_refused(stream: Stream) -> None:
