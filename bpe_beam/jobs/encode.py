@@ -63,11 +63,7 @@ def _text_of_stdin() -> str:
 
 
 def _lines(
-    text: str,
-    tokens: list[str],
-    ids: list[int],
-    offsets: list[tuple[int, int]],
-    terminal: Terminal,
+    text: str, tokens: list[str], ids: list[int], offsets: list[tuple[int, int]], terminal: Terminal
 ) -> Iterator[str]:
     """Yield the text with its tokens in colours, on a terminal that has them, and a table.
 

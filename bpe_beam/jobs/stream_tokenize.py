@@ -73,7 +73,14 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
     encoding = Encoding.of(tokenizer, **framing(chosen))
     require_frame(chosen.format, encoding)
     stream = _stream(settings, storage, tokenizer, encoding, progress)
-    warnings = [*tokenizer_warnings(encoding), *_store_warnings(storage, stream.output)]
+    warnings = tokenizer_warnings(encoding)
+    if not creates_only(storage, stream.output):
+        warnings.append(
+            f"the store of {redact(stream.output)} replaces files that a job asks it only to "
+            "create: while two jobs write to this folder, a file may come into two windows and a "
+            "window may lose files. Run one job at a time there, and end a job on its runner "
+            "before it is started again"
+        )
     for warning in warnings:
         progress.warn(warning)
     # Some runners need the flag.
@@ -154,17 +161,6 @@ def _stream(
         until_idle_seconds=settings.until_idle_seconds,
         shard_format=chosen.format,
     )
-
-
-def _store_warnings(storage: Storage, output: str) -> list[str]:
-    """Return a warning if the store of the output folder cannot create files exclusively."""
-    if creates_only(storage, output):
-        return []
-    return [
-        f"the store of {redact(output)} replaces files that a job asks it only to create: while "
-        "two jobs write to this folder, a file may come into two windows and a window may lose "
-        "files. Run one job at a time there, and end a job on its runner before it is started again"
-    ]
 
 
 def _finished(storage: Storage, output: str, known: Collection[str] = ()) -> set[str]:

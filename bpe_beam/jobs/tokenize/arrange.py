@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from msgspec import UNSET, UnsetType, to_builtins
+from msgspec import UNSET, to_builtins
 
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import (
@@ -62,28 +62,7 @@ _TAKEOVER = Takeover("arrangement", ("measure", "scatter"))
 """Until a new shard is written, another arrangement of the same documents reuses them."""
 
 
-class ArrangedSummary(TokenizeSummary, frozen=True, kw_only=True):
-    """The summary of a tokenization whose documents were arranged.
-
-    Attributes:
-        temporary_bytes: The size of the tokenized documents, which a dry run leaves in the output.
-        padding: The number of padding tokens.
-        unfilled: The tokens for which sequences have room; without a padding token they are
-            shorter.
-        parts: The figures of the folders for training and validation.
-    """
-
-    temporary_bytes: int | UnsetType = UNSET
-    sequences: int | UnsetType = UNSET
-    sequence_length: int | UnsetType = UNSET
-    padding: int | UnsetType = UNSET
-    padding_share: float | UnsetType = UNSET
-    unfilled: int | UnsetType = UNSET
-    unfilled_share: float | UnsetType = UNSET
-    parts: dict[str, dict[str, int]] | UnsetType = UNSET
-
-
-def tokenize_arranged(inputs: TokenizeInputs, progress: Progress) -> ArrangedSummary:
+def tokenize_arranged(inputs: TokenizeInputs, progress: Progress) -> TokenizeSummary:
     """Tokenize a corpus, and arrange the documents."""
     started = time.monotonic()
     inputs = replace(inputs, limit=None)  # the arrangement says how large its shards are
@@ -196,7 +175,7 @@ def _summary(
     parts: Sequence[ArrangedPart],
     rows: Sequence[int],
     **figures: Any,
-) -> ArrangedSummary:
+) -> TokenizeSummary:
     """Return the summary; `rows` are the numbers of documents, or of sequences, of the parts."""
     output, arranging, corpus = inputs.settings.output, inputs.settings.arranging, parts[0].corpus
     assert corpus is not None  # both ways to arrange have set it
@@ -221,7 +200,7 @@ def _summary(
         warnings=warnings,
         next=[command("verify", output)],
     )
-    return ArrangedSummary(
+    return TokenizeSummary(
         **{
             **common,
             "shards_kept_from_before": None,

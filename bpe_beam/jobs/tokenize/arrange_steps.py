@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from operator import add
@@ -59,27 +59,6 @@ from bpe_beam.workers.split_task import task_name
 from bpe_beam.workers.task_results import MetricSums
 from bpe_beam.workers.token_counter import added_up, id_columns, token_counts_name
 from bpe_beam.workers.tokenize_split import origin_of
-
-
-@dataclass(frozen=True)
-class _Sums:
-    """The measured documents.
-
-    Attributes:
-        by_shard: The sums of each part, of every shard of documents.
-        totals: The sums of each part, of all shards.
-        histograms: The files of lengths, for best-fit packing.
-        texts: The texts of each part; empty if documents are not divided.
-        token_counts: The files of token counts of each part; empty if documents are not divided.
-        overlap: The number of texts that are in both parts; None: not measured.
-    """
-
-    by_shard: Sequence[tuple[PartSums, ...]]
-    totals: Sequence[PartSums]
-    histograms: Sequence[FileInfo]
-    texts: Sequence[PartTexts]
-    token_counts: Sequence[tuple[FileInfo, ...]]
-    overlap: int | None
 
 
 class ArrangeSteps:
@@ -151,45 +130,25 @@ class ArrangeSteps:
 
         if elements:
             self._run(steps, len(elements), 0)
-        self._sums = self._read_sums(tasks, len(parts))
-        return self._rows()
-
-    def _read_sums(self, tasks: Sequence[str], parts: int) -> _Sums:
-        """Return the sums in receipts; `parts` is 0 if documents are not divided."""
-        existing = self._folder.all_receipts(tasks)
-        receipts = [existing[name] for name in tasks]
-        stats = [receipt.read_stats(MeasureStats) for receipt in receipts]
-        by_shard = [each.parts for each in stats]
-        totals = [sum(part, PartSums(0, 0)) for part in zip(*by_shard, strict=True)]
-        for name, total in zip(self._arrangement.parts, totals, strict=True):
+        receipts = folder.all_receipts(tasks)
+        self._measured = [receipts[name] for name in tasks]
+        self._stats = [receipt.read_stats(MeasureStats) for receipt in self._measured]
+        by_part = zip(*(each.parts for each in self._stats), strict=True)
+        self._totals = [sum(part, PartSums(0, 0)) for part in by_part]
+        for name, total in zip(arrangement.parts, self._totals, strict=True):
             if not total.tokens:
                 raise DataError(
-                    f"no token of {sum(each.documents for each in totals):,} documents is for "
-                    f"{name}, with a validation share of {self._arrangement.validation_share}",
+                    f"no token of {sum(each.documents for each in self._totals):,} documents is "
+                    f"for {name}, with a validation share of {arrangement.validation_share}",
                     remedy="give another {validation_share}",
                 )
-        overlap = None
-        if self._task.counts_overlap:
-            hashes = b"".join(self._read(receipt.files[-1 - parts]) for receipt in receipts)
-            overlap = overlap_of(np.frombuffer(hashes, "<u8").astype(np.uint64), self._task.count)
-        best_fit = self._arrangement.is_best_fit
-        return _Sums(
-            by_shard,
-            totals,
-            histograms=[receipt.files[0] for receipt in receipts] if best_fit else [],
-            texts=[_added_texts(part) for part in zip(*(s.texts for s in stats), strict=True)],
-            # They are the last files of a receipt, in the order of the parts.
-            token_counts=[*zip(*(receipt.files[-parts:] for receipt in receipts), strict=True)]
-            if parts
-            else [],
-            overlap=overlap,
-        )
+        return self._rows()
 
     def _read(self, file: FileInfo) -> bytes:
         return read_hashed(self._storage, self._folder.path(file.name), file.sha256)
 
     def _rows(self) -> list[int]:
-        arrangement, totals = self._arrangement, self._sums.totals
+        arrangement, totals = self._arrangement, self._totals
         length = arrangement.sequence_length
         if length is None:
             return [total.documents for total in totals]
@@ -198,9 +157,9 @@ class ArrangeSteps:
         # The numbers of slices of each length before each shard, and in total.
         ranks = np.zeros(len(totals) * (length + 1), np.int64)
         with self._storage.create(self._task.ranks) as file:
-            for histogram in self._sums.histograms:
+            for receipt in self._measured:
                 file.write(ranks.astype("<i8").tobytes())
-                ranks += np.frombuffer(self._read(histogram), "<i8")
+                ranks += np.frombuffer(self._read(receipt.files[0]), "<i8")
             file.write(ranks.astype("<i8").tobytes())
         limit = arrangement.max_documents_per_sequence
         return [plan_best_fit(each, limit).sequences for each in np.split(ranks, len(totals))]
@@ -211,10 +170,10 @@ class ArrangeSteps:
         in_order = arrangement.sequence_length is None and arrangement.shuffle_seed is None
         plans = []
         for number, (name, count) in enumerate(zip(arrangement.parts, rows, strict=True)):
-            tokens = self._sums.totals[number].tokens
+            tokens = self._totals[number].tokens
             shards = max(1, min(count, -(-tokens // arrangement.shard_tokens)))
             if in_order:  # long documents may follow each other
-                measured = [each[number] for each in self._sums.by_shard]
+                measured = [each.parts[number] for each in self._stats]
                 plans.append(PartPlan.by_tokens(name, measured, shards))
             else:
                 plans.append(PartPlan.even(name, count, shards))
@@ -271,7 +230,7 @@ class ArrangeSteps:
         """Return the elements of shards by number, each with the sums of the shards before it."""
         nothing = tuple(PartSums(0, 0) for _ in self._arrangement.parts)
         before = itertools.accumulate(
-            self._sums.by_shard,
+            (each.parts for each in self._stats),
             lambda sums, more: tuple(map(add, sums, more)),
             initial=nothing,
         )
@@ -320,8 +279,15 @@ class ArrangeSteps:
 
     def described_part(self, number: int, padding: int = 0) -> ArrangedPart:
         """Return the description of the shards of a part, for its manifest."""
-        documents, sums = self._tokenized, self._sums
-        name, total = self._arrangement.parts[number], sums.totals[number]
+        documents, stats = self._tokenized, self._stats
+        name, total = self._arrangement.parts[number], self._totals[number]
+        divided = self._arrangement.validation_share is not None
+        overlap = None
+        if self._task.counts_overlap and name == PARTS[1]:
+            # The files of a receipt end with the hashes, then the token counts of each part.
+            at = -1 - len(self._arrangement.parts)
+            hashes = b"".join(self._read(receipt.files[at]) for receipt in self._measured)
+            overlap = overlap_of(np.frombuffer(hashes, "<u8").astype(np.uint64), self._task.count)
         corpus = ArrangedCorpus(
             documents.totals.text_bytes,
             documents.rejects.by_reason,
@@ -336,8 +302,8 @@ class ArrangeSteps:
             tokens=total.tokens,
             padding=padding,
             part=name,
-            texts=sums.texts[number] if sums.texts else None,
-            overlap=sums.overlap if name == PARTS[1] else None,
+            texts=_added_texts([each.texts[number] for each in stats]) if divided else None,
+            overlap=overlap,
         )
 
     def finish(self, plans: Sequence[PartPlan]) -> list[Manifest]:
@@ -372,7 +338,7 @@ class ArrangeSteps:
         receipts = [*map(folder.all_receipts(names).__getitem__, names)]
         stats = [receipt.read_stats(NewShardStats) for receipt in receipts]
         padding = sum(each.padding for each in stats)
-        tokens, expected = sum(each.tokens for each in stats), self._sums.totals[number].tokens
+        tokens, expected = sum(each.tokens for each in stats), self._totals[number].tokens
         if tokens - padding != expected:
             folder.forget(receipts)
             raise DataError(
@@ -406,9 +372,10 @@ class ArrangeSteps:
         """Write how often each id occurs in the documents of a part."""
         tokenizer, tokens = self._inputs.tokenizer, manifest.tokens_by_source
         part, fingerprint = self._arrangement.parts[number], tokenizer.fingerprint
-        if self._sums.token_counts:
+        if self._arrangement.validation_share is not None:
             sources = None if None in tokens else [name for name in tokens if name is not None]
-            files = self._sums.token_counts[number]
+            at = number - len(self._arrangement.parts)
+            files = [receipt.files[at] for receipt in self._measured]
             counts = added_up(self._folder, files, id_columns(tokenizer), sources)
         else:
             file = self._tokenized.token_counts

@@ -60,6 +60,12 @@ class TokenizeSummary(CorpusSummary, frozen=True, kw_only=True):
     Attributes:
         shards: The number of shards; UNSET if a dry run wrote none.
         formats: The folder of each format, if there are several.
+        temporary_bytes: The size of the tokenized documents, which a dry run of an arrangement
+            leaves in the output.
+        padding: The number of padding tokens.
+        unfilled: The tokens for which sequences have room; without a padding token they are
+            shorter.
+        parts: The figures of the folders for training and validation.
     """
 
     shards_kept_from_before: int | None
@@ -70,6 +76,14 @@ class TokenizeSummary(CorpusSummary, frozen=True, kw_only=True):
     shards: int | UnsetType = UNSET
     shards_bytes: int | UnsetType = UNSET
     formats: dict[str, str] | UnsetType = UNSET
+    temporary_bytes: int | UnsetType = UNSET
+    sequences: int | UnsetType = UNSET
+    sequence_length: int | UnsetType = UNSET
+    padding: int | UnsetType = UNSET
+    padding_share: float | UnsetType = UNSET
+    unfilled: int | UnsetType = UNSET
+    unfilled_share: float | UnsetType = UNSET
+    parts: dict[str, dict[str, int]] | UnsetType = UNSET
 
 
 def tokenize_documents(

@@ -25,13 +25,7 @@ from bpe_beam.workers.document_encoding import Encoding
 class TokenizeInputs:
     """The inputs of a tokenization.
 
-    Attributes:
-        settings: The settings of the job.
-        storage: The storage client.
-        tokenizer: The tokenizer.
-        encoding: How documents become ids.
-        plan: The plan of the corpus.
-        limit: The largest shard that other formats can store, into which shards are converted.
+    `limit` is the largest shard that other formats can store, into which shards are converted.
     """
 
     settings: TokenizeSettings
@@ -51,17 +45,10 @@ def read_inputs(settings: TokenizeSettings, plan: Plan | None = None) -> Tokeniz
         require_frame(format_name, encoding)
         sequences = settings.arranging.sequence_length is not None
         require_columns(settings.columns, format_name, sequences=sequences)
-    _require_shard_tokens(settings)
-    plan = plan or corpus_input.plan_of(
-        storage, settings.input, outputs=(settings.output, settings.run.summary_file)
+    arrangement, limit = (
+        settings.arranging.arrangement,
+        limit_of(map(shard_format, settings.formats)),
     )
-    return TokenizeInputs(settings, storage, tokenizer, encoding, plan)
-
-
-def _require_shard_tokens(settings: TokenizeSettings) -> None:
-    """Refuse shards of more tokens than a format can count, before work is done."""
-    arrangement = settings.arranging.arrangement
-    limit = limit_of(map(shard_format, settings.formats))
     if arrangement is not None and limit is not None:
         require(
             arrangement.shard_tokens <= limit.tokens,
@@ -69,6 +56,10 @@ def _require_shard_tokens(settings: TokenizeSettings) -> None:
             f"{arrangement.shard_tokens:,}",
             "shard_tokens",
         )
+    plan = plan or corpus_input.plan_of(
+        storage, settings.input, outputs=(settings.output, settings.run.summary_file)
+    )
+    return TokenizeInputs(settings, storage, tokenizer, encoding, plan)
 
 
 def require_frame(format_name: str, encoding: Encoding) -> None:

@@ -26,7 +26,6 @@ from bpe_beam.settings.tokenize import ArrangementSettings, TokenizeSettings
 from bpe_beam.shards.document_batches import document_batches
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import Manifest, read_manifest
-from bpe_beam.shards.shard_rows import ArrangedPart
 from bpe_beam.shards.verify import compare_split
 from bpe_beam.storage import Storage, redact
 
@@ -46,13 +45,12 @@ def differences_from_text(
     Yields:
         The first difference of each shard that has one, and of the manifest.
     """
-    arranged = manifest.arranged
-    assert isinstance(arranged, ArrangedPart)
+    assert manifest.arranged
     with tempfile.TemporaryDirectory(prefix="bpe-beam-verify-") as scratch:
         again = storage.join(scratch, "tokens")
-        settings = _settings(storage, folder, manifest, arranged, input_settings, run, again)
+        tokenizer = storage.join(folder, SHARDS_TOKENIZER_FILE)
         try:
-            tokenize.run(settings, progress)
+            tokenize.run(_settings(manifest, tokenizer, again, input_settings, run), progress)
         except DataError as error:
             # Its remedies name options of `tokenize`, and files that are removed.
             raise DataError(
@@ -60,28 +58,23 @@ def differences_from_text(
                 f"{error.problem}",
                 remedy="name the corpus that was tokenized with {inputs}",
             ) from error
-        again = storage.join(again, *filter(None, [arranged.part]))
+        again = storage.join(again, *filter(None, [manifest.arranged.part]))
         expected = read_manifest(storage, again)
         yield from _compared_shards(storage, folder, manifest, again, expected)
-        assert isinstance(expected.arranged, ArrangedPart)
-        yield from _differences("arranged", to_builtins(arranged), to_builtins(expected.arranged))
+        stored, now = to_builtins(manifest.arranged), to_builtins(expected.arranged)
+        yield from _differences("arranged", stored, now)
 
 
 def _settings(
-    storage: Storage,
-    folder: str,
-    manifest: Manifest,
-    arranged: ArrangedPart,
-    input_settings: InputSettings,
-    run: RunSettings,
-    output: str,
+    manifest: Manifest, tokenizer: str, output: str, corpus: InputSettings, run: RunSettings
 ) -> TokenizeSettings:
     """Return the settings of `tokenize` that made the shards."""
     encoding: dict[str, Any] = manifest.encoding
     if isinstance(encoding["allowed_special"], list):
         encoding["allowed_special"] = tuple(encoding["allowed_special"])
-    arranging = structs.asdict(arranged.settings)
-    if arranged.settings.validation_share is None:
+    assert manifest.arranged
+    arranging = structs.asdict(manifest.arranged.settings)
+    if arranging["validation_share"] is None:
         del arranging["validation_by"]
     reading = manifest.reading
     for name in (*FIELDS, "sources"):
@@ -89,8 +82,8 @@ def _settings(
             reading[name] = tuple(map(tuple, reading[name]))
     return TokenizeSettings(
         # Rejects are compared with the rejects of the manifest.
-        input=replace(input_settings, **reading, max_rejects="100%", max_lost="100%"),
-        tokenizer=storage.join(folder, SHARDS_TOKENIZER_FILE),
+        input=replace(corpus, **reading, max_rejects="100%", max_lost="100%"),
+        tokenizer=tokenizer,
         output=output,
         run=RunSettings(workers=run.workers, storage_options=run.storage_options),
         formats=(manifest.format,),
@@ -106,11 +99,11 @@ def _differences(name: str, stored: Any, now: Any) -> Iterator[str]:
         for key in keys:
             yield from _differences(f"{name}.{key}", (stored or {}).get(key), (now or {}).get(key))
     elif stored != now:
-        yield f"{MANIFEST_FILE}: {name} is {_shown(stored)}; the corpus gives {_shown(now)}"
-
-
-def _shown(value: Any) -> str:
-    return "none" if value is None else value if isinstance(value, str) else shortened(value)
+        before, after = (
+            "none" if value is None else value if isinstance(value, str) else shortened(value)
+            for value in (stored, now)
+        )
+        yield f"{MANIFEST_FILE}: {name} is {before}; the corpus gives {after}"
 
 
 def _compared_shards(
