@@ -181,7 +181,7 @@ def main() -> None:
                     options.pairs,
                 )
             )
-    print("| read | theirs: items, MB a second | ours | times theirs |\n|---|---|---|---|")
+    print("| read | theirs: items, MB per second | ours | times theirs |\n|---|---|---|---|")
     print("\n".join(rows))
 
 

@@ -108,7 +108,7 @@ def median(entry: Entry, kind: str, phase: str = "all") -> float:
 
 
 def speed(entry: Entry, phase: str) -> float:
-    """Return MB of text a CPU second.
+    """Return MB of text per CPU second.
 
     Args:
         entry: The entry of a task in one process.
@@ -165,7 +165,7 @@ def whole_process(results: Results, task: str) -> str:
 
 
 def one_process(results: Results, task: str, phases: Sequence[str]) -> str:
-    """Return the table of encode or decode: MB of text a CPU second in each phase.
+    """Return the table of encode or decode: MB of text per CPU second in each phase.
 
     Args:
         results: The results.
@@ -221,7 +221,7 @@ def loading(results: Results) -> str:
 
 
 def curve(results: Results, task: str, contestant: str) -> list[tuple[float, float, float]]:
-    """Return the (GB, seconds a GB, MB at the peak) of the mixed corpora, by size.
+    """Return the (GB, seconds per GB, MB at the peak) of the mixed corpora, by size.
 
     Args:
         results: The results.
@@ -259,7 +259,7 @@ def sizes(results: Results, task: str) -> str:
         peak = f"{median(entry, 'peak') / 1e6:,.0f} MB"
         shown = [f"{wall:,.2f} s", f"{wall / size:,.2f}", f"{cpu / size:,.2f}", more, peak]
         rows.append([f"{size * 1e3:,.0f} MB", *shown])
-    header = ["JSON Lines", task, "s a GB", "CPU s a GB", "after start-up", "peak"]
+    header = ["JSON Lines", task, "s per GB", "CPU s per GB", "after start-up", "peak"]
     return table(header, rows)
 
 
@@ -288,7 +288,7 @@ def head(results: Results) -> str:
     return (
         f"Commit {content['commit']}; {host['cpu']}, {host['cores']} cores, "
         f"{host['memory_gb']} GB, {host['system']}, Python {host['python']}. Medians of "
-        f"{results.most_runs()} runs where no other number is given; whole processes have "
+        f"{results.most_runs()} runs unless another number is given; whole processes have "
         f"{content['settings']['threads']} threads. Load of the machine: "
         f"{statistics.median(loads):.1f} (median). {versions}.\n"
     )
@@ -303,11 +303,11 @@ def page(results: Results) -> str:
             parts.append(f"{titles[task]}\n\n{whole_process(results, task)}")
     if results.different("corpus", "encode"):
         shown = one_process(results, "encode", ("cold", "warm"))
-        parts.append(f"### Encoding\n\nMB a CPU second, cold / warm.\n\n{shown}")
+        parts.append(f"### Encoding\n\nMB per CPU second, cold / warm.\n\n{shown}")
         parts.append(f"### Loading\n\n{loading(results)}")
     if results.different("corpus", "decode"):
         shown = one_process(results, "decode", ("all",))
-        parts.append(f"### Decoding\n\nMB a CPU second.\n\n{shown}")
+        parts.append(f"### Decoding\n\nMB per CPU second.\n\n{shown}")
     curves = [task for task in ("count", "tokenize", "train") if curve(results, task, OURS)]
     if curves:
         shown = "\n".join(sizes(results, task) for task in curves)
@@ -424,7 +424,7 @@ def panel(results: Results, which: int, title: str, left: float, top: float) -> 
 
     Args:
         results: The results.
-        which: 1 for seconds a GB, 2 for memory.
+        which: 1 for seconds per GB, 2 for memory.
         title: The title.
         left: Where the panel begins.
         top: Where it begins.
@@ -472,7 +472,7 @@ def plot(results: Results) -> str:
     """Return the plot, as SVG: bars against the peer, and the curves over size."""
     found = ratios(results)
     made = bars(found, left=250, top=40, width=260)
-    curves = panel(results, 1, "seconds a GB, by size", left=620, top=40)
+    curves = panel(results, 1, "seconds per GB, by size", left=620, top=40)
     curves += panel(results, 2, "MB of memory at the peak, by size", left=620, top=360)
     made += curves
     height = max(60 + 20 * len(found), 640 if curves else 0)
