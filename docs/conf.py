@@ -1,6 +1,6 @@
-"""Settings of the documentation's site, which `sphinx-build -W docs site` makes.
+"""Settings of the documentation's site (`sphinx-build -W docs site`).
 
-Sphinx, since it makes the page of the Python names from their docstrings without a second tool.
+Sphinx makes the page of Python names from their docstrings, without a second tool.
 """
 
 from importlib.metadata import version as version_of
@@ -13,7 +13,7 @@ html_title = "bpe-beam"
 html_show_sourcelink = False
 html_show_copyright = False
 
-myst_heading_anchors = 4  # links to headings are those that code hosts make
+myst_heading_anchors = 4  # links to headings as on code hosts
 autodoc_member_order = "bysource"
 napoleon_numpy_docstring = False
 default_role = "code"  # single backticks in docstrings
