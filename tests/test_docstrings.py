@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -99,7 +100,7 @@ def missing_in(function: Function, text: str) -> list[str]:
     if "Args:" not in text:
         missing.append("Args")
     else:
-        missing += [name for name in names if f"{name}: " not in text]
+        missing += [name for name in names if not re.search(rf"\b{name}(, \w+)*: ", text)]
     first = text.split(maxsplit=1)[0] if text else ""
     returned = first in ("Return", "Yield") or "Returns:" in text or "Yields:" in text
     if not returned and not returns_nothing(function):

@@ -254,9 +254,7 @@ class TextCodec:
         Args:
             texts: A sequence of str, or Arrow strings (string, large_string, string_view; chunked
                 or not) without nulls.
-            allowed_special: As in `encode`.
-            disallowed_special: As in `encode`.
-            add_special_tokens: As in `encode`.
+            allowed_special, disallowed_special, add_special_tokens: As in `encode`.
             output: The form of the result, see below.
 
         Returns:
@@ -293,9 +291,7 @@ class TextCodec:
             pad_id: The id that fills shorter rows, such as `token_to_id("[PAD]")`.
             max_length: The most ids of a row, added special tokens included; longer texts lose
                 their ends. None: the longest text decides.
-            allowed_special: As in `encode`.
-            disallowed_special: As in `encode`.
-            add_special_tokens: As in `encode`.
+            allowed_special, disallowed_special, add_special_tokens: As in `encode`.
 
         Returns:
             uint32[texts, length], and bool[texts, length], an attention mask: false for padding.
@@ -328,9 +324,7 @@ class TextCodec:
 
         Args:
             chunks: The chunks of the text, in order.
-            allowed_special: As in `encode`.
-            disallowed_special: As in `encode`.
-            add_special_tokens: As in `encode`.
+            allowed_special, disallowed_special, add_special_tokens: As in `encode`.
 
         Yields:
             The ids, one by one, equal to `encode("".join(chunks))`.
@@ -355,18 +349,14 @@ class TextCodec:
         """Return the tokens and ids of a text, with the offsets of each token.
 
         Args:
-            text: As in `encode`.
-            allowed_special: As in `encode`.
-            disallowed_special: As in `encode`.
-            add_special_tokens: As in `encode`.
+            text, allowed_special, disallowed_special, add_special_tokens: As in `encode`.
 
         Returns:
             Tokens, ids, and offsets (start, end) in characters of the text. A character whose bytes
             belong to two tokens is in both. Spaces are excluded if the post-processor trims them.
 
         Raises:
-            UsageError: As in `encode`.
-            DataError: As in `encode`.
+            UsageError, DataError: As in `encode`.
         """
         rules = self._encoder.rules(allowed_special, disallowed_special)
         ids, offsets, matched = self._encoder.encode_with_offsets(text_input.to_utf8(text), rules)
@@ -413,12 +403,10 @@ class TextCodec:
         """Return the bytes of ids, which need not be UTF-8.
 
         Args:
-            ids: As in `decode`.
-            skip_special_tokens: As in `decode`.
+            ids, skip_special_tokens: As in `decode`.
 
         Raises:
-            UsageError: As in `decode`.
-            DataError: As in `decode`.
+            UsageError, DataError: As in `decode`.
         """
         return self._decoder.decode(ids, self._skipped(skip_special_tokens), lossy=False)
 
@@ -462,16 +450,14 @@ class TextCodec:
         """Return the bytes of the ids of many texts; each is what `decode_bytes` returns.
 
         Args:
-            ids: As in `decode_batch`.
-            skip_special_tokens: As in `decode_batch`.
+            ids, skip_special_tokens: As in `decode_batch`.
             output: The form of the result, see below.
 
         Returns:
             As `decode_batch`, with bytes in place of str: with "arrow" a pyarrow.LargeBinaryArray.
 
         Raises:
-            UsageError: As in `decode_batch`.
-            DataError: As in `decode_batch`.
+            UsageError, DataError: As in `decode_batch`.
         """
         from bpe_beam.tokenizer.encoding.batch_output import check_output, texts_as
 

@@ -307,9 +307,7 @@ class Tokenizer(TextCodec):
         """Return the files that `save_pretrained` writes: their bytes by name in the folder.
 
         Args:
-            model_max_length: As in `save_pretrained`.
-            chat_template: As in `save_pretrained`.
-            roles: As in `save_pretrained`.
+            model_max_length, chat_template, roles: As in `save_pretrained`.
 
         Raises:
             UsageError: As in `save_pretrained`.

@@ -39,14 +39,14 @@ class _Config(Struct):
     default_num_special_tokens: int
 
 
-class _Special(Struct):
-    rank: int
-    token_str: str
-
-
 class _Token(Struct):
     rank: int
     token_bytes: str
+
+
+class _Special(Struct):
+    rank: int
+    token_str: str
 
 
 def is_tekken(beginning: bytes) -> bool:

@@ -112,12 +112,11 @@ def translate(expression: str, dialect: Dialect) -> Fragment:
     return fragment
 
 
-class _Parser:
+class _Parser(Reader):
     """One reading of one expression."""
 
     def __init__(self, expression: str, dialect: Dialect) -> None:
-        self.reader = Reader(expression, dialect)
-        self.dialect: Dialect = dialect
+        super().__init__(expression, dialect)
         self.groups: list[bool] = []  # whether each is closed, in the order of their numbers
         self.names: dict[str, bool] = {}
         self.numbered_references = False
@@ -128,10 +127,10 @@ class _Parser:
     def parse(self) -> Fragment:
         """Read all of it."""
         fragment = self._alternation(Flags())
-        if self.reader.next:
-            self.reader.refuse(self.reader.at, "closes no group", r"write \)")
+        if self.next:
+            self.refuse(self.at, "closes no group", r"write \)")
         if self.numbered_references and (self.names or self.has_branch_reset):
-            self.reader.refuse(
+            self.refuse(
                 0, f"has groups without numbers, so a number {READ_OTHERWISE}", "refer to names"
             )
         return fragment
@@ -140,9 +139,9 @@ class _Parser:
         """Read branches up to a closing parenthesis or the end."""
         self.depth += 1
         if self.depth > _DEEPEST:
-            self.reader.refuse(self.reader.at, "is nested too deep", "use fewer groups")
+            self.refuse(self.at, "is nested too deep", "use fewer groups")
         branches = [self._sequence(flags)]
-        while self.reader.accept("|"):
+        while self.accept("|"):
             branches.append(self._sequence(flags))
         self.depth -= 1
         return Fragment(
@@ -156,20 +155,19 @@ class _Parser:
 
     def _sequence(self, flags: Flags) -> Fragment:
         """Read one branch."""
-        reader = self.reader
         fragments: list[Fragment] = []
         last: frozenset[str] = frozenset()
         self._skip(flags)
-        while reader.next and reader.next not in "|)":
-            start = reader.at
+        while self.next and self.next not in "|)":
+            start = self.at
             inner = self._inline_flags(flags)
             if inner is not None:
                 rest = self._alternation(inner)
                 # A later branch belongs to the group of the flag there, and to the expression here.
-                if fragments and "|" in reader.text[start : reader.at]:
-                    reader.at = reader.text.index(")", start) + 1
-                    reader.refuse(start, READ_OTHERWISE, "put it at the start, or write (?i:...)")
-                fragments.append(_group(rest, _opening(flags, inner)))
+                if fragments and "|" in self.text[start : self.at]:
+                    self.at = self.text.index(")", start) + 1
+                    self.refuse(start, READ_OTHERWISE, "put it at the start, or write (?i:...)")
+                fragments.append(_enclosed(rest, _opening(flags, inner)))
                 break
             fragment = self._quantified(self._atom(flags), flags, start)
             self._check_joint(last, fragment, start)
@@ -177,14 +175,14 @@ class _Parser:
             fragments.append(fragment)
             self._skip(flags)
         if self.in_lookbehind and not fragments:
-            reader.refuse(reader.at, f"is an empty branch: in a lookbehind {NOT_SUPPORTED}")
+            self.refuse(self.at, f"is an empty branch: in a lookbehind {NOT_SUPPORTED}")
         return self._joined(fragments)
 
     def _check_joint(self, before: frozenset[str], fragment: Fragment, start: int) -> None:
         """Refuse letters that are one character in another case."""
         pair = may_join(before, fragment.first)
         if pair:
-            self.reader.refuse(
+            self.refuse(
                 start,
                 f"makes {pair!r} under (?i, which {READ_OTHERWISE}",
                 "write the letters in both cases, such as [sS]",
@@ -209,26 +207,25 @@ class _Parser:
 
     def _skip(self, flags: Flags) -> None:
         """Go past comments, and with `x` past blanks."""
-        reader = self.reader
         while True:
-            start = reader.at
-            if reader.accept("(?#"):
-                if "\\" in reader.until(")", start):
-                    reader.refuse(start, READ_OTHERWISE, "use no backslash in a comment")
-            elif flags.extended and reader.next and reader.next in _BLANKS:
-                reader.take()
-            elif flags.extended and reader.accept("#"):
-                line_end = reader.text.find("\n", reader.at)
-                reader.at = len(reader.text) if line_end < 0 else line_end + 1
+            start = self.at
+            if self.accept("(?#"):
+                if "\\" in self.until(")", start):
+                    self.refuse(start, READ_OTHERWISE, "use no backslash in a comment")
+            elif flags.extended and self.next and self.next in _BLANKS:
+                self.take()
+            elif flags.extended and self.accept("#"):
+                line_end = self.text.find("\n", self.at)
+                self.at = len(self.text) if line_end < 0 else line_end + 1
             else:
                 return
 
     def _inline_flags(self, flags: Flags) -> Flags | None:
         """Read `(?i)` and its like; None, with nothing read, if something else comes next."""
-        match = _INLINE_FLAGS.match(self.reader.text, self.reader.at)
+        match = _INLINE_FLAGS.match(self.text, self.at)
         if match is None or match.end() - match.start() == 3:
             return None
-        start, self.reader.at = self.reader.at, match.end()
+        start, self.at = self.at, match.end()
         return self._changed(flags, match[1], (match[2] or "")[1:], start)
 
     def _changed(self, flags: Flags, on: str, off: str, start: int) -> Flags:
@@ -236,41 +233,39 @@ class _Parser:
         values = {letter: letter not in off for letter in on + off}
         for letter, is_on in values.items():
             if letter not in known or not (known[letter] or is_on):  # (?m is on in `regex`
-                self.reader.refuse(start, READ_OTHERWISE, "use the flags i and x only")
+                self.refuse(start, READ_OTHERWISE, "use the flags i and x only")
         return flags._replace(**{known[letter]: v for letter, v in values.items() if known[letter]})
 
     def _quantified(self, atom: Fragment, flags: Flags, start: int) -> Fragment:
         """Read the quantifiers after an atom."""
-        reader = self.reader
         self._skip(flags)
-        quantifier = _read_quantifier(reader)
+        quantifier = _read_quantifier(self)
         if quantifier is None:
             return atom
         if atom.is_position:
-            reader.refuse(start, "repeats a position", "repeat what matches characters")
+            self.refuse(start, "repeats a position", "repeat what matches characters")
         if quantifier.suffix == "+" or quantifier.low == 0:
             self._refuse_in_lookbehind(start, "write the cases with |")
         if quantifier.high != 1:
             self._check_joint(atom.last, atom, start)
         self._skip(flags)
-        after = reader.at
-        if _read_quantifier(reader) is not None:
-            reader.refuse(after, "repeats a repetition", "put the inner one into (?:...)")
+        after = self.at
+        if _read_quantifier(self) is not None:
+            self.refuse(after, "repeats a repetition", "put the inner one into (?:...)")
         return _repeated(atom, quantifier, self.dialect)
 
     def _atom(self, flags: Flags) -> Fragment:
         """Read what a quantifier may follow."""
-        reader = self.reader
-        start = reader.at
+        start = self.at
         for letter in _WORD_ANCHORS if self.dialect == "oniguruma" else ():
             # What an anchor of `regex` was written as: `regex` runs the anchor again.
-            if reader.accept(_ANCHORS["regex"][letter].oniguruma):
+            if self.accept(_ANCHORS["regex"][letter].oniguruma):
                 return _ANCHORS["regex"][letter]
-        character = reader.take()
+        character = self.take()
         if character == "(":
             return self._parenthesis(flags, start)
         if character == "[":
-            return ClassReader(reader, flags).read()
+            return ClassReader(self, flags).read()
         if character == "\\":
             return self._escape(flags, start)
         if character == ".":
@@ -278,14 +273,14 @@ class _Parser:
         if character in "^$":
             return _LINE_START[self.dialect] if character == "^" else _position("$", "$")
         if character in "*+?":
-            reader.refuse(start, "repeats nothing", rf"write \{character} for the character")
+            self.refuse(start, "repeats nothing", rf"write \{character} for the character")
         if character == "{":
-            reader.at = start
-            is_fuzzy = self.dialect == "regex" and _FUZZY.match(reader.text, start)
-            if is_fuzzy or _read_quantifier(reader) is not None:
-                reader.at = (reader.text.find("}", start) + 1) or len(reader.text)
-                reader.refuse(start, READ_OTHERWISE, r"write \{ for the character")
-            reader.at = start + 1
+            self.at = start
+            is_fuzzy = self.dialect == "regex" and _FUZZY.match(self.text, start)
+            if is_fuzzy or _read_quantifier(self) is not None:
+                self.at = (self.text.find("}", start) + 1) or len(self.text)
+                self.refuse(start, READ_OTHERWISE, r"write \{ for the character")
+            self.at = start + 1
         return self._character(character, flags, start)
 
     def _character(self, character: str, flags: Flags, start: int) -> Fragment:
@@ -295,7 +290,7 @@ class _Parser:
             return Fragment(text, text)
         letters = character.casefold()
         if len(letters) > 1:
-            self.reader.refuse(
+            self.refuse(
                 start,
                 f"is several letters under (?i, which {READ_OTHERWISE}",
                 "write it before or after (?i:...)",
@@ -307,111 +302,106 @@ class _Parser:
 
     def _escape(self, flags: Flags, start: int) -> Fragment:
         """Read an escape."""
-        reader = self.reader
-        letter = reader.next
+        letter = self.next
         if letter in "123456789" and letter:
             return self._number_reference(flags, start)
         if letter == ("k" if self.dialect == "oniguruma" else "g"):
-            reader.take()
-            if not reader.accept("<"):
-                reader.refuse(start, NOT_SUPPORTED)
-            return self._name_reference(reader.until(">", start), flags, start)
+            self.take()
+            if not self.accept("<"):
+                self.refuse(start, NOT_SUPPORTED)
+            return self._name_reference(self.until(">", start), flags, start)
         if letter == "R":
-            reader.take()
+            self.take()
             self._refuse_in_lookbehind(start, r"write [\r\n]")
             return Fragment(r"\R", r"\R")
         anchor = _ANCHORS[self.dialect].get(letter)
         if anchor is not None:
-            reader.take()
+            self.take()
             if letter in "zZ":
                 self._refuse_in_lookbehind(start, "put it outside")
             elif letter in _WORD_ANCHORS and self.in_lookbehind and self.dialect == "regex":
-                reader.refuse(start, f"{READ_OTHERWISE} in a lookbehind", "put it outside")
+                self.refuse(start, f"{READ_OTHERWISE} in a lookbehind", "put it outside")
             return anchor
-        characters = escapes.read_set(reader)
+        characters = escapes.read_set(self)
         if characters is None:
-            return self._character(escapes.read_character(reader), flags, start)
+            return self._character(escapes.read_character(self), flags, start)
         bare = Fragment(characters.bare_regex, characters.bare_oniguruma)
         if flags.ignore_case and characters.name and characters.name not in WITHOUT_CASE:
-            reader.refuse(start, f"{READ_OTHERWISE} under (?i", "close (?i:...) before it")
-        return _group(bare, "(?-i:") if flags.ignore_case else bare
+            self.refuse(start, f"{READ_OTHERWISE} under (?i", "close (?i:...) before it")
+        return _enclosed(bare, "(?-i:") if flags.ignore_case else bare
 
     def _refuse_in_lookbehind(self, start: int, remedy: str) -> None:
         if self.in_lookbehind:
-            self.reader.refuse(start, f"in a lookbehind {NOT_SUPPORTED}", remedy)
+            self.refuse(start, f"in a lookbehind {NOT_SUPPORTED}", remedy)
 
     def _number_reference(self, flags: Flags, start: int) -> Fragment:
-        number = self.reader.take()
-        while self.reader.next.isdecimal() and self.reader.next.isascii():
-            number += self.reader.take()
+        number = self.take()
+        while self.next.isdecimal() and self.next.isascii():
+            number += self.take()
         index = int(number[:9]) - 1
         if len(number) > 1 or index >= len(self.groups) or not self.groups[index]:
-            self.reader.refuse(start, NOT_SUPPORTED, "refer to one of nine groups before it")
+            self.refuse(start, NOT_SUPPORTED, "refer to one of nine groups before it")
         self.numbered_references = True
         return self._reference(f"\\{number}", f"\\{number}", flags, start)
 
     def _name_reference(self, name: str, flags: Flags, start: int) -> Fragment:
         if not self.names.get(name):
-            self.reader.refuse(start, NOT_SUPPORTED, "refer to the name of a group before it")
+            self.refuse(start, NOT_SUPPORTED, "refer to the name of a group before it")
         return self._reference(f"(?P={name})", rf"\k<{name}>", flags, start)
 
     def _reference(self, regex: str, oniguruma: str, flags: Flags, start: int) -> Fragment:
         if flags.ignore_case or self.in_lookbehind:
-            self.reader.refuse(
-                start, f"{READ_OTHERWISE} under (?i and in a lookbehind", "put it outside"
-            )
+            self.refuse(start, f"{READ_OTHERWISE} under (?i and in a lookbehind", "put it outside")
         return Fragment(regex, oniguruma, 0)
 
     def _parenthesis(self, flags: Flags, start: int) -> Fragment:
         """Read a group, or what else begins with a parenthesis."""
-        reader = self.reader
-        if not reader.accept("?"):
-            if reader.next == "*":
-                reader.take()
-                reader.refuse(start, NOT_SUPPORTED, r"write (?:\* for a group")
+        if not self.accept("?"):
+            if self.next == "*":
+                self.take()
+                self.refuse(start, NOT_SUPPORTED, r"write (?:\* for a group")
             return self._capturing("(", flags, start)
-        if reader.accept(":"):
-            return _group(self._body(flags, start), "(?:")
-        if reader.accept(">"):
+        if self.accept(":"):
+            return self._group("(?:", flags, start)
+        if self.accept(">"):
             self._refuse_in_lookbehind(start, "write (?:...)")
-            return _group(self._body(flags, start), "(?>")
+            return self._group("(?>", flags, start)
         for opening in ("=", "!", "<=", "<!"):
-            if reader.accept(opening):
+            if self.accept(opening):
                 return self._lookaround(f"(?{opening}", flags, start)
-        if reader.accept("P=") and self.dialect == "regex":
-            return self._name_reference(reader.until(")", start), flags, start)
-        if reader.accept("<") or (self.dialect == "regex" and reader.accept("P<")):
-            name = reader.until(">", start)
+        if self.accept("P=") and self.dialect == "regex":
+            return self._name_reference(self.until(")", start), flags, start)
+        if self.accept("<") or (self.dialect == "regex" and self.accept("P<")):
+            name = self.until(">", start)
             if not _NAME.match(name) or name in self.names:
-                reader.refuse(start, NOT_SUPPORTED, "give each group one name of ASCII letters")
+                self.refuse(start, NOT_SUPPORTED, "give each group one name of ASCII letters")
             self.names[name] = False
             fragment = self._capturing(f"(?<{name}>", flags, start)
             self.names[name] = True
             return fragment
-        if self.dialect == "regex" and reader.accept("|"):
+        if self.dialect == "regex" and self.accept("|"):
             self.has_branch_reset = True
-            return _group(self._body(flags, start), "(?:")
+            return self._group("(?:", flags, start)
         return self._flagged(flags, start)
 
     def _flagged(self, flags: Flags, start: int) -> Fragment:
         """Read a group with flags of its own; refuse all others."""
-        reader = self.reader
-        match = _GROUP_FLAGS.match(reader.text, reader.at)
+        match = _GROUP_FLAGS.match(self.text, self.at)
         if match is None or len(match[0]) < 2:
-            reader.at += 1
-            reader.refuse(start, NOT_SUPPORTED, "use (?:...) or another kind of group")
-        reader.at = match.end()
+            self.at += 1
+            self.refuse(start, NOT_SUPPORTED, "use (?:...) or another kind of group")
+        self.at = match.end()
         inner = self._changed(flags, match[1] or "", (match[2] or "")[1:], start)
-        return _group(self._body(inner, start), _opening(flags, inner))
+        return self._group(_opening(flags, inner), inner, start)
 
     def _capturing(self, opening: str, flags: Flags, start: int) -> Fragment:
         if self.in_lookbehind:
-            self.reader.refuse(start, "captures in a lookbehind", "write (?:...)")
+            self.refuse(start, "captures in a lookbehind", "write (?:...)")
         index = len(self.groups)
         self.groups.append(False)
-        body = self._body(flags, start)
+        group = self._group(opening, flags, start)
         self.groups[index] = True
-        return _group(body, opening)
+        return group
 
     def _lookaround(self, opening: str, flags: Flags, start: int) -> Fragment:
         if opening != "(?<=":
@@ -419,17 +409,16 @@ class _Parser:
         outer = self.in_lookbehind
         if opening.startswith("(?<"):
             self.in_lookbehind = opening if outer != "(?<!" else outer
-        body = self._body(flags, start)
+        group = self._group(opening, flags, start)
         self.in_lookbehind = outer
-        group = _group(body, opening)
         return _position(group.regex, group.oniguruma)
 
-    def _body(self, flags: Flags, start: int) -> Fragment:
-        """Read up to the parenthesis that closes a group."""
+    def _group(self, opening: str, flags: Flags, start: int) -> Fragment:
+        """Read up to the parenthesis that closes a group, which is spelled with `opening`."""
         body = self._alternation(flags)
-        if not self.reader.accept(")"):
-            self.reader.refuse(start, "has no ) at its end", r"write \( for the character")
-        return body
+        if not self.accept(")"):
+            self.refuse(start, "has no ) at its end", r"write \( for the character")
+        return _enclosed(body, opening)
 
 
 def _edge(fragments: list[Fragment], side: str) -> frozenset[str]:
@@ -442,10 +431,9 @@ def _edge(fragments: list[Fragment], side: str) -> frozenset[str]:
     return letters
 
 
-def _group(fragment: Fragment, opening: str) -> Fragment:
-    return replace(
-        fragment, regex=f"{opening}{fragment.regex})", oniguruma=f"{opening}{fragment.oniguruma})"
-    )
+def _enclosed(inner: Fragment, opening: str) -> Fragment:
+    regex, oniguruma = f"{opening}{inner.regex})", f"{opening}{inner.oniguruma})"
+    return replace(inner, regex=regex, oniguruma=oniguruma)
 
 
 def _opening(outer: Flags, inner: Flags) -> str:
