@@ -8,7 +8,7 @@ from bpe_beam.jobs.output import write_stdout
 from bpe_beam.progress import Progress
 from bpe_beam.settings.export import ExportSettings
 from bpe_beam.storage import Storage
-from bpe_beam.tokenizer.files import sentencepiece_writing, tiktoken_file, transformers_files
+from bpe_beam.tokenizer.files import sentencepiece_file, tiktoken_file, transformers_files
 from bpe_beam.tokenizer.files.hugging_face_ids import check_ids
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
@@ -48,7 +48,7 @@ def _file(tokenizer: Tokenizer, format_name: str) -> bytes:
         return tiktoken_file.write(tokenizer.spec)
     if format_name == "sentencepiece":
         named = tokenizer.roles
-        roles = {role: named[role] for role in sentencepiece_writing.ROLES if role in named}
-        return sentencepiece_writing.write(tokenizer.spec, roles)
+        roles = {role: named[role] for role in sentencepiece_file.ROLES if role in named}
+        return sentencepiece_file.write(tokenizer.spec, roles)
     check_ids(tokenizer.spec)
     return tokenizer.json_bytes

@@ -373,12 +373,12 @@ class Tokenizer(TextCodec):
             UsageError: The file cannot represent this tokenizer; the message has the reason.
         """
         from bpe_beam.storage import Storage, path_name
-        from bpe_beam.tokenizer.files import sentencepiece_writing
+        from bpe_beam.tokenizer.files import sentencepiece_file
 
         named = {"bos_token": bos_token, "eos_token": eos_token, "pad_token": pad_token}
         roles = {role: self.roles[role] for role in named if role in self.roles}
         roles |= {role: token for role, token in named.items() if token is not None}
-        data = sentencepiece_writing.write(self._spec, roles)
+        data = sentencepiece_file.write(self._spec, roles)
         (storage or Storage()).write_bytes(path_name(path), data)
 
     def vocab_json(self) -> bytes:

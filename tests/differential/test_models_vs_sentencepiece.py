@@ -35,7 +35,7 @@ from bpe_beam.tokenizer.components.added_tokens import AddedToken
 from bpe_beam.tokenizer.components.normalizers import NormalizerSequence, Prepend, Replace
 from bpe_beam.tokenizer.components.patterns import Pattern
 from bpe_beam.tokenizer.components.pretokenizers import Metaspace
-from bpe_beam.tokenizer.files import sentencepiece_file, sentencepiece_writing
+from bpe_beam.tokenizer.files import sentencepiece_file
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
 CHARSMAP = Path(sentencepiece.__file__).parent / "package_data" / "nmt_nfkc.bin"
@@ -99,7 +99,7 @@ def check(model: bytes, rng: random.Random, count: int = 150) -> Tokenizer:
     theirs = sentencepiece.SentencePieceProcessor(model_proto=model)
     ours = Tokenizer(sentencepiece_file.read(model, "tokenizer.model"))
     from_json = Tokenizer.from_json(ours.to_json())
-    written = sentencepiece_writing.write(from_json.spec)
+    written = sentencepiece_file.write(from_json.spec)
     samples = texts(rng, count)
     expected = theirs.encode(samples)
     again = sentencepiece.SentencePieceProcessor(model_proto=written)
@@ -278,7 +278,7 @@ def test_merges_that_are_written() -> None:
         spec = made_bpe(rng)
         ours = Tokenizer(spec)
         try:
-            model = sentencepiece_writing.write(spec)
+            model = sentencepiece_file.write(spec)
         except UsageError as error:
             refused.append(str(error))
             continue

@@ -9,8 +9,8 @@ from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.jobs.train.plan import TrainingPlan
-from bpe_beam.tokenizer.files import sentencepiece_writing
-from bpe_beam.tokenizer.files.sentencepiece_writing import ROLES, SENTENCEPIECE_FILE
+from bpe_beam.tokenizer.files import sentencepiece_file
+from bpe_beam.tokenizer.files.sentencepiece_file import ROLES, SENTENCEPIECE_FILE
 from bpe_beam.tokenizer.files.transformers_files import (
     CHAT_TEMPLATE_FILE,
     CONFIG_FILE,
@@ -66,7 +66,7 @@ def write_files(
         "vocab.txt": lambda: vocab_txt(spec.model),
         "merges.txt": tokenizer.merges_txt,
         TOKENIZER_FILE: lambda: tokenizer.json_bytes,
-        SENTENCEPIECE_FILE: lambda: sentencepiece_writing.write(
+        SENTENCEPIECE_FILE: lambda: sentencepiece_file.write(
             spec, {role: roles[role] for role in ROLES if role in roles}
         ),
         CONFIG_FILE: lambda: tokenizer_config(spec, model_input),

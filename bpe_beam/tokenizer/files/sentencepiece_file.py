@@ -1,59 +1,86 @@
 """SentencePiece's `.model` files: a message of protocol buffers with pieces, scores and rules.
 
-The reader knows the fields that decide which ids a text gets, and skips the others.
+The reader knows the fields that decide which ids a text gets, and skips the others. SentencePiece
+merges by the scores of pieces, and BPE by a list of merges: BPE is only written where the reader
+proves that both give the same ids for all texts.
 """
 
 from __future__ import annotations
 
 import struct
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain, count, groupby, pairwise
+from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from bpe_beam import _native
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import UsageError, require
+from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.components import decoders, normalizers
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
-from bpe_beam.tokenizer.components.models import BPE, PIECE_KINDS, ErrorLocation, SentencePiece
+from bpe_beam.tokenizer.components.models import (
+    BPE,
+    PIECE_KINDS,
+    ErrorLocation,
+    SentencePiece,
+    byte_token,
+)
 from bpe_beam.tokenizer.components.patterns import Pattern
+from bpe_beam.tokenizer.components.pretokenizers import Metaspace
 from bpe_beam.tokenizer.files.foreign_files import explained
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
+SENTENCEPIECE_FILE = "tokenizer.model"
+"""The name of such a file in a tokenizer's folder."""
+
+ROLES = ("bos_token", "eos_token", "pad_token")
+"""The roles of control symbols that a file can name."""
+
 # Kinds of values, by number.
-VARINT, _EIGHT_BYTES, BYTES, FOUR_BYTES = 0, 1, 2, 5
-_SIZES = {_EIGHT_BYTES: 8, FOUR_BYTES: 4}
+_VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
+_SIZES = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}
 _FLOAT = struct.Struct("<f")
-Fields: TypeAlias = Mapping[int, tuple[str, int]]
+_Fields: TypeAlias = Mapping[int, tuple[str, int]]
 
 # The fields of each message, and the kind of their values.
-MODEL: Fields = {
-    1: ("pieces", BYTES),
-    2: ("trainer_spec", BYTES),
-    3: ("normalizer_spec", BYTES),
-    5: ("denormalizer_spec", BYTES),
+_MODEL: _Fields = {
+    1: ("pieces", _BYTES),
+    2: ("trainer_spec", _BYTES),
+    3: ("normalizer_spec", _BYTES),
+    5: ("denormalizer_spec", _BYTES),
 }
-PIECE: Fields = {1: ("piece", BYTES), 2: ("score", FOUR_BYTES), 3: ("type", VARINT)}
-TRAINER: Fields = {
-    3: ("model_type", VARINT),
-    24: ("treat_whitespace_as_suffix", VARINT),
-    35: ("byte_fallback", VARINT),
-    44: ("unk_surface", BYTES),
+_PIECE: _Fields = {1: ("piece", _BYTES), 2: ("score", _FOUR_BYTES), 3: ("type", _VARINT)}
+_TRAINER: _Fields = {
+    3: ("model_type", _VARINT),
+    24: ("treat_whitespace_as_suffix", _VARINT),
+    35: ("byte_fallback", _VARINT),
+    44: ("unk_surface", _BYTES),
 }
-NORMALIZER: Fields = {
-    2: ("precompiled_charsmap", BYTES),
-    3: ("add_dummy_prefix", VARINT),
-    4: ("remove_extra_whitespaces", VARINT),
-    5: ("escape_whitespaces", VARINT),
+_WRITTEN_TRAINER: _Fields = {
+    **_TRAINER,
+    4: ("vocab_size", _VARINT),
+    45: ("unk_piece", _BYTES),
+    46: ("bos_piece", _BYTES),
+    47: ("eos_piece", _BYTES),
+    48: ("pad_piece", _BYTES),
+}
+_NORMALIZER: _Fields = {
+    2: ("precompiled_charsmap", _BYTES),
+    3: ("add_dummy_prefix", _VARINT),
+    4: ("remove_extra_whitespaces", _VARINT),
+    5: ("escape_whitespaces", _VARINT),
 }
 
-ALGORITHMS = {1: "unigram", 2: "bpe"}
-ESCAPED_SPACE = "\u2581"
+_ALGORITHMS = {1: "unigram", 2: "bpe"}
+_ESCAPED_SPACE = "\u2581"
 _UNKNOWN_SURFACE = " \u2047 "
+_PREFIX = normalizers.Prepend(_ESCAPED_SPACE)
+_ESCAPE = normalizers.Replace(Pattern(text=" "), _ESCAPED_SPACE)
 _PIECES = ErrorLocation(setting=lambda name: "pieces" if name == "vocab" else name)
 
 
@@ -79,10 +106,10 @@ def read_pieces(data: bytes, source: str) -> tuple[SentencePiece, bytes]:
 def _read_model(data: bytes, source: str) -> tuple[SentencePiece, dict[str, Any]]:
     """Return the checked model in a file, and the settings of its messages by their names."""
     pieces, settings = _read_fields(data, source)
-    algorithm = ALGORITHMS.get(settings.get("model_type", 1))
+    algorithm = _ALGORITHMS.get(settings.get("model_type", 1))
     if algorithm is None:
         raise UsageError(
-            f"{source}: trainer_spec.model_type must be {' or '.join(ALGORITHMS.values())}, got "
+            f"{source}: trainer_spec.model_type must be {' or '.join(_ALGORITHMS.values())}, got "
             f"the number {settings['model_type']}"
         )
     if (changes := settings.get("denormalizer.precompiled_charsmap")) and changes.raw():
@@ -103,11 +130,11 @@ def _read_fields(data: bytes, source: str) -> tuple[list[tuple[str, float, str]]
     """Return the pieces of a file, and the settings of its messages by their names."""
     pieces: list[tuple[str, float, str]] = []
     settings: dict[str, Any] = {}
-    for name, value in _Reader(data, source, 0, len(data)).fields(MODEL):
+    for name, value in _Reader(data, source, 0, len(data)).fields(_MODEL):
         if name == "pieces":
             pieces.append(_read_piece(value))
         else:
-            known = TRAINER if name == "trainer_spec" else NORMALIZER
+            known = _TRAINER if name == "trainer_spec" else _NORMALIZER
             prefix = "denormalizer." if name == "denormalizer_spec" else ""
             settings |= {prefix + key: value for key, value in value.fields(known)}
     return pieces, settings
@@ -122,7 +149,7 @@ class _Rules(Struct, frozen=True):
     treat_whitespace_as_suffix: bool = False
 
 
-ONLY_ESCAPED = _Rules(remove_extra_whitespaces=False)
+_ONLY_ESCAPED = _Rules(remove_extra_whitespaces=False)
 """The rules that Hugging Face's normalizers have, but for the dummy prefix."""
 
 
@@ -131,7 +158,7 @@ def _spec_of(model: SentencePiece, settings: dict[str, Any]) -> TokenizerSpec:
     given = {name: bool(settings[name]) for name in _Rules.__struct_fields__ if name in settings}
     rules = _Rules(**given)
     charsmap = _charsmap(settings)
-    if not charsmap and replace(rules, add_dummy_prefix=True) == ONLY_ESCAPED:
+    if not charsmap and replace(rules, add_dummy_prefix=True) == _ONLY_ESCAPED:
         spec = _hugging_face_spec(model, rules.add_dummy_prefix)
         if spec is not None:
             return spec
@@ -170,14 +197,13 @@ def _hugging_face_spec(model: SentencePiece, add_dummy_prefix: bool) -> Tokenize
     if merges is None:
         return None
     special = model.of_kind("control", "unknown")
-    escape = normalizers.Replace(Pattern(text=" "), ESCAPED_SPACE)
-    restore = decoders.ReplaceDecoder(Pattern(text=ESCAPED_SPACE), " ")
-    normalizer = normalizers.NormalizerSequence((normalizers.Prepend(ESCAPED_SPACE), escape))
+    restore = decoders.ReplaceDecoder(Pattern(text=_ESCAPED_SPACE), " ")
+    normalizer = normalizers.NormalizerSequence((_PREFIX, _ESCAPE))
     strip = (decoders.StripDecoder(" ", 1, 0),) if add_dummy_prefix else ()
     return TokenizerSpec(
         BPE(model.vocab, merges, unknown, fuse_unk=True, byte_fallback=model.byte_fallback),
         tuple(AddedToken(token_id, token) for token, token_id in special.items()),
-        normalizer=normalizer if add_dummy_prefix else escape,
+        normalizer=normalizer if add_dummy_prefix else _ESCAPE,
         decoder=decoders.SequenceDecoder(
             (restore, decoders.ByteFallback(), decoders.Fuse(), *strip)
         ),
@@ -236,7 +262,7 @@ def _merges_of_runs(group: list[str], normal: Collection[str]) -> list[tuple[str
 def _read_piece(message: _Reader) -> tuple[str, float, str]:
     """Return the text, the score and the kind of a piece."""
     text, score, kind = "", 0.0, 1
-    for name, value in message.fields(PIECE):
+    for name, value in message.fields(_PIECE):
         if name == "piece":
             text = value.text()
         elif name == "score":
@@ -271,17 +297,17 @@ class _Reader(Struct, frozen=True):
         except UnicodeDecodeError as error:
             self.refuse(self.start + error.start, f"not UTF-8: {error.reason}")
 
-    def fields(self, known: Fields) -> Iterator[tuple[str, Any]]:
+    def fields(self, known: _Fields) -> Iterator[tuple[str, Any]]:
         """Yield the names and values of known fields: an integer, a float, or a reader."""
         at = self.start
         while at < self.end:
             begin = at
             key, at = self._varint(at)
             kind = key & 7
-            if kind == VARINT:
+            if kind == _VARINT:
                 value: Any
                 value, after = self._varint(at)
-            elif kind == BYTES:
+            elif kind == _BYTES:
                 size, at = self._varint(at)
                 value, after = None, at + size
             elif kind in _SIZES:
@@ -297,9 +323,9 @@ class _Reader(Struct, frozen=True):
                 name, wanted = known[number]
                 if kind != wanted:
                     self.refuse(begin, f"{name} must have the kind {wanted}, got {kind}")
-                if kind == BYTES:
+                if kind == _BYTES:
                     value = _Reader(self.data, self.source, at, after)
-                elif kind == FOUR_BYTES:
+                elif kind == _FOUR_BYTES:
                     (value,) = _FLOAT.unpack_from(self.data, at)
                 yield name, value
             at = after
@@ -318,3 +344,233 @@ class _Reader(Struct, frozen=True):
         else:
             self.refuse(at, "a number of more than ten bytes")
         return value, at
+
+
+def write(spec: TokenizerSpec, roles: Mapping[str, str] = MappingProxyType({})) -> bytes:
+    """Return the bytes of a `.model` file whose ids equal a tokenizer's.
+
+    The post-processor and the decoder are not written: SentencePiece has its own.
+    """
+    for role, token in roles.items():
+        known = {added.content for added in spec.added_tokens if added.special}
+        require(token in known, f"must be a special token, got {token!r}", role)
+    names = {role.replace("token", "piece"): token for role, token in roles.items()}
+    if isinstance(spec.model, SentencePiece):
+        return _file_as_read(spec, spec.model, names)
+    if not isinstance(spec.model, BPE):
+        _refuse(
+            f"its model is {spec.model.json_type}, and such a file is written of BPE, or of a "
+            "tokenizer that was read from one"
+        )
+    return _file_of_merges(spec, spec.model, names)
+
+
+def _file_as_read(spec: TokenizerSpec, model: SentencePiece, names: Mapping[str, str]) -> bytes:
+    """Return the file of a model that was read from one."""
+    normalizer, surface = spec.normalizer, getattr(spec.decoder, "unknown_surface", None)
+    control = {token.content: token.id for token in spec.added_tokens if token.special}
+    kept = getattr(normalizer, "user_defined_symbols", None) == (*model.of_kind("user_defined"),)
+    if (
+        not isinstance(normalizer, normalizers.SentencePieceNormalizer)
+        or spec.pre_tokenizer is not None
+        or (len(control) < len(spec.added_tokens) or control != model.of_kind("control"))
+        or not kept
+    ):
+        _refuse("its model is one of SentencePiece, but its other parts are not")
+    charsmap = b64decode(normalizer.precompiled_charsmap)
+    settings = {**names} if surface is None else {**names, "unk_surface": surface}
+    return _file(model, settings, asdict(normalizer) | {"precompiled_charsmap": charsmap})
+
+
+def _file_of_merges(spec: TokenizerSpec, model: BPE, names: Mapping[str, str]) -> bytes:
+    """Return the file of BPE, if scores in the order of merges give the same ids."""
+    add_dummy_prefix = _adds_dummy_prefix(spec)
+    _check_settings(spec, model)
+    # A pair that is listed twice has its last rank; a token is made by its first merge, if by any.
+    ranks = {pair: rank for rank, pair in enumerate(model.merges)}
+    merges = sorted(ranks, key=ranks.__getitem__)
+    tokens = [*dict.fromkeys(left + right for left, right in merges)]
+    if getattr(spec.pre_tokenizer, "split", False):
+        joined = next((token for token in tokens if _ESCAPED_SPACE in token[1:]), None)
+        if joined is not None:
+            _refuse(f"its pre-tokenizer splits {shortened(joined)}, and SentencePiece would not")
+    pieces = _scored(spec, model, {token: -1.0 - number for number, token in enumerate(tokens)})
+    try:
+        pieces.check(_PIECES)
+    except UsageError as error:
+        _refuse(str(error))
+    if (why := _difference(pieces, merges)) is not None:
+        pieces = _scored(spec, model, _scores_of_runs(tokens))
+        if _difference(pieces, merges) is not None:
+            _refuse(why)
+    rules = asdict(_ONLY_ESCAPED) | {"add_dummy_prefix": add_dummy_prefix}
+    return _file(pieces, names, rules)
+
+
+def _adds_dummy_prefix(spec: TokenizerSpec) -> bool:
+    """Return whether a space is added before each text; refuse all other changes of the text."""
+    normalizer, splitting = spec.normalizer, spec.pre_tokenizer
+    steps: tuple[normalizers.Normalizer, ...] = () if normalizer is None else (normalizer,)
+    if isinstance(normalizer, normalizers.NormalizerSequence):
+        steps = normalizer.normalizers
+    if steps not in ((), (_PREFIX,), (_ESCAPE,), (_PREFIX, _ESCAPE), (_ESCAPE, _PREFIX)):
+        _refuse(
+            "its normalizer must be dummy_prefix or none, since SentencePiece has replacements of "
+            "its own"
+        )
+    if splitting is None and _ESCAPE in steps:
+        return _PREFIX in steps
+    if not isinstance(splitting, Metaspace) or splitting.replacement != _ESCAPED_SPACE:
+        _refuse("its pre-tokenizer must be metaspace: SentencePiece writes each space as U+2581")
+    if _PREFIX not in steps and splitting.prepend_scheme != "never":
+        _refuse(
+            "its pre-tokenizer adds a space before a text that has none there, and SentencePiece "
+            "before every text; train with the normalizer dummy_prefix"
+        )
+    return _PREFIX in steps
+
+
+def _check_settings(spec: TokenizerSpec, model: BPE) -> None:
+    """Refuse settings of BPE, and added tokens, that SentencePiece does not have."""
+    if model.unk_token is None:
+        _refuse("it has no unknown token, which every such file has; train with unk_token")
+    if not (model.fuse_unk or model.byte_fallback):
+        _refuse(
+            "it gives each unknown character a token, and SentencePiece one for all in a row; "
+            "train with byte_fallback"
+        )
+    for name in ("continuing_subword_prefix", "end_of_word_suffix", "ignore_merges"):
+        if getattr(model, name):
+            _refuse(f"SentencePiece has no {name}")
+    if _ESCAPED_SPACE not in model.vocab:
+        _refuse("U+2581, as which spaces are written, is not in its vocabulary")
+    for token in spec.added_tokens:
+        name = f"its added token {shortened(token.content)}"
+        if token.single_word or token.lstrip or token.rstrip:
+            _refuse(f"{name} has single_word, lstrip or rstrip")
+        if not token.special:
+            _refuse(
+                f"{name} is not special: SentencePiece normalizes the text around such a token in "
+                "another way"
+            )
+
+
+def _scored(spec: TokenizerSpec, model: BPE, scores: Mapping[str, float]) -> SentencePiece:
+    """Return a model of SentencePiece."""
+    special = {token.content: token.id for token in spec.added_tokens}
+    vocab = {**model.vocab, **special}
+    of_bytes = {byte_token(byte) for byte in range(256)} if model.byte_fallback else set()
+    lowest = min(scores.values(), default=0.0) - 1.0
+    pieces = []
+    for number, token in enumerate(sorted(vocab, key=vocab.__getitem__)):
+        if vocab[token] != number:
+            _refuse(f"its ids have holes: no token has the id {number}")
+        kind = "byte" if token in of_bytes else "control" if token in special else "normal"
+        kind = "unknown" if token == model.unk_token else kind
+        if kind == "normal" and len(token) > 1 and token not in scores:
+            _refuse(
+                f"its token {shortened(token)} is made by no merge, and SentencePiece would make it"
+            )
+        if kind == "byte" and token in special:
+            _refuse(f"its special token {shortened(token)} is also the token of a byte")
+        if kind != "normal" and token in scores:
+            _refuse(f"its {kind} token {shortened(token)} is also made by a merge")
+        score = scores.get(token, lowest) if kind == "normal" else 0.0
+        pieces.append((token, score, kind))
+    return SentencePiece("bpe", pieces, model.byte_fallback)
+
+
+def _scores_of_runs(tokens: Iterable[str]) -> dict[str, float]:
+    """Return the scores of tokens in the order of merges, where runs of one character are alike.
+
+    Of pieces with one score SentencePiece makes the leftmost first. The reader makes such merges of
+    them that the longest comes first.
+    """
+    scores: dict[str, float] = {}
+    before = ""
+    for number, token in enumerate(tokens):
+        shorter = len(token) < len(before) and before == before[0] * len(before)
+        in_run = shorter and before.startswith(token)
+        scores[token] = scores[before] if in_run else -1.0 - number
+        before = token
+    return scores
+
+
+def _difference(pieces: SentencePiece, merges: list[tuple[str, str]]) -> str | None:
+    """Return how the merges of scores differ from a tokenizer's; None: not at all.
+
+    A token's later merges may be missing. The reader has proved that the characters of a text never
+    become the two tokens of such a merge side by side, when its turn comes or later.
+    """
+    pairs = merges_of(pieces)
+    if pairs is None:
+        return "by scores, a token would be made otherwise than by its merges in some texts"
+    known, made = set(pairs), set()
+    for left, right in merges:
+        if left + right not in made and (left, right) not in known:
+            return (
+                f"by scores, {shortened(left)} and {shortened(right)} would not be joined: their "
+                "characters alone become other tokens"
+            )
+        made.add(left + right)
+    if [pair for pair in merges if pair in known] != pairs:
+        return "by scores, its merges would have another order"
+    return None
+
+
+def _file(model: SentencePiece, names: Mapping[str, str], rules: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a file."""
+    numbers = {name: number for number, name in _ALGORITHMS.items()}
+    kinds = {kind: number for number, kind in enumerate(PIECE_KINDS, start=1)}
+    (unknown,) = model.of_kind("unknown")
+    settings = {
+        "model_type": numbers[model.algorithm],
+        "vocab_size": len(model.pieces),
+        "byte_fallback": model.byte_fallback,
+        "unk_piece": unknown,
+        **names,
+        **rules,
+    }
+    pieces = [
+        _message(_PIECE, {"piece": text, "score": score, "type": kinds[kind]})
+        for text, score, kind in model.pieces
+    ]
+    messages = {
+        "pieces": pieces,
+        "trainer_spec": _message(_WRITTEN_TRAINER, settings),
+        "normalizer_spec": _message(_NORMALIZER, settings),
+    }
+    return _message(_MODEL, messages)
+
+
+def _message(fields: _Fields, values: Mapping[str, Any]) -> bytes:
+    """Return a message of the values that it has fields for, in the order of the fields.
+
+    A list is a field that is repeated.
+    """
+    parts: list[bytes] = []
+    for number, (name, kind) in sorted(fields.items()):
+        value = values.get(name, [])
+        for one in value if isinstance(value, list) else [value]:
+            parts.append(_varint(number << 3 | kind))
+            if kind == _FOUR_BYTES:
+                parts.append(_FLOAT.pack(one))
+            elif kind == _VARINT:
+                parts.append(_varint(one))
+            else:
+                data = one.encode() if isinstance(one, str) else one
+                parts += [_varint(len(data)), data]
+    return b"".join(parts)
+
+
+def _varint(number: int) -> bytes:
+    """Return an integer of at least 0 as the format writes it: 7 bits a byte."""
+    data = bytearray()
+    while number > 127:
+        data.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*data, number])
+
+
+def _refuse(why: str) -> NoReturn:
+    raise UsageError(f".model: cannot represent this tokenizer: {why}")

@@ -33,7 +33,7 @@ from bpe_beam.tokenizer.components.normalizers import (
 )
 from bpe_beam.tokenizer.components.patterns import Pattern
 from bpe_beam.tokenizer.components.pretokenizers import ByteLevelPreTokenizer, Metaspace, Whitespace
-from bpe_beam.tokenizer.files import sentencepiece_file, sentencepiece_writing
+from bpe_beam.tokenizer.files import sentencepiece_file
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
 pytestmark = pytest.mark.quick
@@ -64,7 +64,7 @@ def test_every_byte() -> None:
     names: Values = {4: len(PIECES), 24: 0, 35: 1, 45: b"<unk>", 46: b"<s>", 47: b"</s>"}
     expected = made_model(PIECES, BPE, trainer=names, normalizer={3: 1, 4: 0, 5: 1})
     roles = {"bos_token": "<s>", "eos_token": "</s>"}
-    assert sentencepiece_writing.write(trained(), roles) == expected
+    assert sentencepiece_file.write(trained(), roles) == expected
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_every_byte() -> None:
 )
 def test_it_reads_the_same(normalizer: Any, pre_tokenizer: Any, prefix: bool) -> None:
     spec = trained(normalizer=normalizer, pre_tokenizer=pre_tokenizer)
-    data = sentencepiece_writing.write(spec)
+    data = sentencepiece_file.write(spec)
     written, read = Tokenizer(spec), Tokenizer(sentencepiece_file.read(data, "m.model"))
     assert (read.vocab, read.merges) == (written.vocab, written.merges)
     assert isinstance(read.spec.normalizer, NormalizerSequence) == prefix
@@ -111,7 +111,7 @@ def test_runs_of_one_score() -> None:
         sentencepiece_file.read(made_model(pieces, normalizer={4: 0}, trainer={35: 1}), "m.model")
     )
     assert written.spec.model.json_type == "BPE"
-    read = Tokenizer(sentencepiece_file.read(sentencepiece_writing.write(written.spec), "m.model"))
+    read = Tokenizer(sentencepiece_file.read(sentencepiece_file.write(written.spec), "m.model"))
     assert read.vocab == written.vocab
     for text in (" " * size + "ab" * (size % 3) + " " * 5 for size in range(20)):
         assert read.encode(text) == written.encode(text)
@@ -119,7 +119,7 @@ def test_runs_of_one_score() -> None:
 
 def test_merges_whose_parts_come_later() -> None:
     written = Tokenizer(trained(merges=[("▁", "ab"), ("c", "a"), ("a", "b")]))
-    read = Tokenizer(sentencepiece_file.read(sentencepiece_writing.write(written.spec), "m.model"))
+    read = Tokenizer(sentencepiece_file.read(sentencepiece_file.write(written.spec), "m.model"))
     assert read.merges == written.merges
     for text in ("ab cab", "cabab ca b"):
         assert read.encode(text) == written.encode(text)
@@ -127,7 +127,7 @@ def test_merges_whose_parts_come_later() -> None:
 
 def refusal(spec: TokenizerSpec, **roles: str) -> str:
     with pytest.raises(UsageError) as caught:
-        sentencepiece_writing.write(spec, roles)
+        sentencepiece_file.write(spec, roles)
     return str(caught.value)
 
 
@@ -165,12 +165,12 @@ def with_tokens(*tokens: str, merges: list[tuple[str, str]]) -> TokenizerSpec:
 def test_tokens_that_it_cannot_represent() -> None:
     split = with_tokens("b▁", merges=[("b", "▁")])
     assert 'its pre-tokenizer splits "b▁"' in refusal(split)
-    sentencepiece_writing.write(replace(split, pre_tokenizer=Metaspace(split=False)))
+    sentencepiece_file.write(replace(split, pre_tokenizer=Metaspace(split=False)))
     # The characters alone become `ab` and `c`, never `a` and `bc`.
     other = with_tokens("bc", "abc", merges=[("b", "c"), ("a", "bc")])
     assert 'by scores, "a" and "bc" would not be joined' in refusal(other)
     again = with_tokens("abc", "bc", merges=[("ab", "c"), ("b", "c"), ("a", "bc")])
-    data = sentencepiece_writing.write(again)
+    data = sentencepiece_file.write(again)
     assert Tokenizer(sentencepiece_file.read(data, "")).merges == Tokenizer(again).merges[:-1]
     special = replace(trained(), added_tokens=(*trained().added_tokens, AddedToken(263, "ab")))
     assert 'its control token "ab" is also made by a merge' in refusal(special)
