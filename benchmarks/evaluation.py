@@ -63,7 +63,6 @@ def cost_of_counting(
             folder=run,
             reading=reading,
             encoding=encoding,
-            splits=len(plan.splits),
             count_tokens=count_tokens,
         )
         started = time.process_time()

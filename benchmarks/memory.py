@@ -141,7 +141,6 @@ def counted(folder: Path, text: str) -> tuple[counting.CountTask, str]:
         folder=TaskFolder(STORAGE, str(folder / "run"), ""),
         reading=ReadSettings(),
         rules=rules,
-        splits=1,
     )
     return task, split_tasks(plan)[0]
 

@@ -145,7 +145,6 @@ def tokenize_splits(case: Case) -> None:
         folder=case.new_folder(),
         reading=ReadSettings(),
         encoding=encoding,
-        splits=len(case.plan.splits),
     )
     case.each(lambda work: tokenize_split(task, work), split_tasks(case.plan))
 

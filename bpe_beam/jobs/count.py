@@ -173,7 +173,6 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
             folder=remaining.run.for_workers(),
             reading=corpus_input.read_settings(self.settings.input),
             rules=self._rules,
-            splits=len(remaining.plan.splits),
         )
 
     def share_of_time(self, remaining: RemainingSplits) -> ShareOfTime | None:

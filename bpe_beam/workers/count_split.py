@@ -100,8 +100,8 @@ def count_split(task: CountTask, element: str) -> TaskResult:
     """
     folder = task.folder
     split = SplitReader(task, element)
-    number = split.task.split.index
-    name = words_name(number, task.splits)
+    number, splits = split.task.split.index, split.task.splits
+    name = words_name(number, splits)
     with split.rejects, folder.storage.create(folder.path(name)) as stream:
         file = WordsFile(stream)
         counts = SourceTables(task.rules, task.by_source, max_bytes=TABLE_BYTES, on_full=file.write)
@@ -112,13 +112,10 @@ def count_split(task: CountTask, element: str) -> TaskResult:
         file.write(counts.take())
     info = FileInfo.written(name, file.file)
     stats = CountStats(
-        **split.stats(),
-        words=words,
-        blocks=file.references,
-        sources=sources_json(counts),
+        **split.stats(), words=words, blocks=file.references, sources=sources_json(counts)
     )
     files = [info, *split.reject_files()]
-    folder.write_receipt(task_name("counts", number, task.splits), files, stats)
+    folder.write_receipt(task_name("counts", number, splits), files, stats)
     return split.result(
         list(block_references(folder.path(name), info.sha256, stats.blocks)),
         {

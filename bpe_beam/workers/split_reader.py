@@ -42,12 +42,12 @@ class SplitReading(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @staticmethod
     def of(plan: Plan, split: Split, boundaries: Iterable[Boundaries]) -> SplitReading:
         tags = tuple(plan.files[slice_.file].tag for slice_ in split.slices)
-        return SplitReading(slices=_slices_of(split), tags=tags, boundaries=tuple(boundaries))
+        return SplitReading(slices=split.slices, tags=tags, boundaries=tuple(boundaries))
 
     @staticmethod
     def restored(split: Split) -> SplitReading:
         """Return the reading of a split of a finished job."""
-        return SplitReading(slices=_slices_of(split), boundaries=None)
+        return SplitReading(slices=split.slices, boundaries=None)
 
     def is_of(self, plan: Plan, split: Split) -> bool:
         """Return whether the split has these slices of these versions of files."""
@@ -82,14 +82,12 @@ class CorpusTask:
     """The settings of a job over a corpus for its workers; plain and picklable.
 
     Attributes:
-        splits: The number of splits of the plan.
         stage: The progress stage that gets reports.
         lose_changed: See `read_split`.
     """
 
     folder: TaskFolder
     reading: ReadSettings
-    splits: int
     stage: str
     lose_changed: bool = False
 
@@ -164,7 +162,3 @@ class SplitReader:
             "stored_bytes_lost": lost,
         }
         return TaskResult(outputs, {**counts, **rejected}, values)
-
-
-def _slices_of(split: Split) -> tuple[tuple[int, int, int], ...]:
-    return tuple((slice_.file, slice_.start, slice_.end) for slice_ in split.slices)

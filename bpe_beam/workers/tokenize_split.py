@@ -113,7 +113,7 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
     release_unused_memory(_MAX_UNUSED)
     counter = _token_counter(task) if task.count_tokens else None
     split = SplitReader(task, element)
-    name = shard_name(split.task.split.index, task.splits)
+    name = shard_name(split.task.split.index, split.task.splits)
     limit = task.limit or limit_of([shard_format(task.shard_format)])
     shards = SplitShards(limit, partial(_writer, task), name, by_source=task.by_source)
     with split.rejects, shards:
@@ -144,7 +144,7 @@ def count_tokens(task: TokenizeTask, element: str) -> TaskResult:
                 add_token_totals(sources, batch, ids.offsets.to_numpy())
             split.add(batch, tokens=len(ids.values))
             tokens += len(ids.values)
-    name = task_name(COUNT_KIND, split.task.split.index, task.splits)
+    name = task_name(COUNT_KIND, split.task.split.index, split.task.splits)
     by_source = {source: SourceTotals(**row) for source, row in sorted(sources.items())}
     stats = TokenizeStats(
         **split.stats(), tokens=tokens, sources=by_source if task.by_source else None

@@ -88,7 +88,6 @@ def test_a_worker_that_does_not_see_a_folder_says_so(here: Path) -> None:
         folder=TaskFolder(Storage(), str(here / "out" / "work" / "run-0"), "0"),
         reading=ReadSettings(),
         rules=WordRules(),
-        splits=len(plan.splits),
     )
     with pytest.raises(
         DataError, match=r"does not see the folder .*/out/work/run-0: .* URL of a store"

@@ -61,7 +61,6 @@ def test_places_of_blocks_travel_without_pickling(
         folder=TaskFolder(Storage(), "memory://nowhere", "0"),
         reading=ReadSettings(sources=(("a", "*"),)),
         rules=WordRules(),
-        splits=1,
     )
     known = [(0, ("a", "0f", 5, 7))]
     steps = StepsTransform(lambda engine: count_splits(engine, task, [], known, [0]), "2GB")

@@ -50,7 +50,6 @@ def count_file(
         folder=kept,
         reading=ReadSettings(source_field="source" if by_source else None),
         rules=WordRules(pretokenizer="whitespace_split"),
-        splits=1,
     )
     (element,) = split_tasks(plan)
     return kept, task, count_split(task, element).outputs

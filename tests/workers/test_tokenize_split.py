@@ -35,7 +35,6 @@ def test_the_receipt_is_that_of_tokenize(tmp_path: Path) -> None:
             folder=folder,
             reading=ReadSettings(),
             encoding=Encoding.of(tokenizer),
-            splits=1,
             count_tokens=True,
         )
         (output,) = work(task, element).outputs

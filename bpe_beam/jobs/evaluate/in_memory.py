@@ -186,6 +186,6 @@ def _count_split(task: CountTask, words: WordsInMemory, element: str) -> TaskRes
             split.add(batch)
     sources = sources_json(tables[0])
     stats = CountStats(**split.stats(), words=number_of_words, blocks=[], sources=sources)
-    name = task_name("counts", number, task.splits)
+    name = task_name("counts", number, split.task.splits)
     task.folder.write_receipt(name, split.reject_files(), stats)
     return split.result([name], {"words_counted": number_of_words})

@@ -179,7 +179,6 @@ class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
             encoding=Encoding.of(self._tokenizer).kept_at(
                 self.storage, self.folder.path(SHARDS_TOKENIZER_FILE)
             ),
-            splits=len(remaining.plan.splits),
             stage=self.name,
         )
         return lambda engine: engine.run(

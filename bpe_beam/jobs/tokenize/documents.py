@@ -189,7 +189,6 @@ class TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
             folder=remaining.run.for_workers(),
             reading=corpus_input.read_settings(self.settings.input),
             encoding=self._encoding.kept_at(self.storage, self.folder.path(SHARDS_TOKENIZER_FILE)),
-            splits=len(remaining.plan.splits),
             shard_format=self.settings.format,
             count_tokens=True,
             hashes=self._hashes,

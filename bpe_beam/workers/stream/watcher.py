@@ -260,7 +260,6 @@ def tokenize_window_split(stream: Stream, element: str) -> TaskResult | None:
         folder=folder,
         reading=stream.reading,
         encoding=stream.encoding,
-        splits=split_task.splits,
         shard_format=stream.shard_format,
         stage=STAGE,
         # Without a limit to allow it, the file may come back before the next try.
