@@ -14,16 +14,14 @@ from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
-from apache_beam.transforms.window import BoundedWindow
-from apache_beam.utils.timestamp import Timestamp
-from apache_beam.utils.windowed_value import PaneInfo, WindowedValue
+from apache_beam.utils.windowed_value import WindowedValue
 
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.counts.word_table import PARTITIONS, WordTable, decode_block, encode_block
 from bpe_beam.errors import DataError, require
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.document_fn import DeadLetterTransform, Document, DocumentFn
-from bpe_beam.transforms.elements import ANY, Element, column_of, tokens_type
+from bpe_beam.transforms.elements import Element, column_of, tokens_type
 from bpe_beam.transforms.shuffles import Chunk, from_chunks, to_chunks
 from bpe_beam.transforms.window_tables import (
     TABLE_BYTES,
@@ -106,7 +104,6 @@ class CountWords(DeadLetterTransform):
         return words if dead is None else (words, dead)
 
 
-@beam.typehints.with_input_types(Element, timestamp=ANY, window=ANY, pane=ANY)
 class _CountInTables(DocumentFn):
     """Documents to (partition, block of words), through one table per window."""
 
@@ -128,14 +125,8 @@ class _CountInTables(DocumentFn):
         # text must not be used.
         self.trial = WordCounter(self.rules) if self.dead_letters else None
 
-    def process(
-        self,
-        element: Element,
-        timestamp: Timestamp = beam.DoFn.TimestampParam,
-        window: BoundedWindow = beam.DoFn.WindowParam,
-        pane: PaneInfo = beam.DoFn.PaneInfoParam,
-    ) -> Iterator[Any]:
-        yield from self.take(Document(element, timestamp, window, pane))
+    def take(self, document: Document) -> Iterator[Any]:
+        yield from super().take(document)
         if self.tables.is_full:
             yield from self.finish_bundle()
 

@@ -82,17 +82,14 @@ def chunks_of(
 def _ids_of(element: Tokens) -> list[pa.UInt32Array]:
     """Return the ids of each document; Beam does not know the types of all elements beforehand."""
     value = without_key(element)
-    fields = None if is_batch(value) else fields_of(value)
     documents = [value]
-    if is_batch(value) or fields is not None:
-        names = value.schema.names if fields is None else list(fields)
-        if TOKENS not in names:
-            what = "batch has no column" if fields is None else "document has no field"
-            raise DataError(f"WriteTokens: a {what} {TOKENS!r}, only {', '.join(map(str, names))}")
-        if fields is None:
-            documents = [getattr(row, "values", row) for row in column_of(value, TOKENS)]
-        else:
-            documents = [_ids_in_list(fields[TOKENS])]
+    if is_batch(value):
+        documents = [getattr(row, "values", row) for row in column_of(value, TOKENS)]
+    elif (fields := fields_of(value)) is not None:
+        if TOKENS not in fields:
+            names = ", ".join(map(str, fields))
+            raise DataError(f"WriteTokens: a document has no field {TOKENS!r}, only {names}")
+        documents = [_ids_in_list(fields[TOKENS])]
     for document in documents:
         if not isinstance(document, pa.UInt32Array):
             raise DataError(

@@ -16,6 +16,7 @@ from apache_beam.utils.windowed_value import PaneInfo, WindowedValue
 from bpe_beam.errors import DataError
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.elements import (
+    ANY,
     Element,
     document_utf8,
     is_batch,
@@ -83,6 +84,8 @@ class DeadLetterTransform(beam.PTransform):
         return outputs[_MAIN], outputs[_DEAD]
 
 
+# Beam's checks cannot read annotations that are strings, so the parameters' types are named here.
+@beam.typehints.with_input_types(Element, timestamp=ANY, window=ANY, pane=ANY, updates=ANY)
 class DocumentFn(beam.DoFn):
     """A step that takes documents: single documents together, Arrow batches one by one.
 
@@ -109,6 +112,24 @@ class DocumentFn(beam.DoFn):
         self._waiting: list[tuple[Document, bytes]] = []
         self._waiting_bytes = 0
         self._since = 0.0
+
+    def before(self, updates: Any) -> Iterator[Any]:
+        """Prepare for an element by the updates of its window, if any; yield outputs."""
+        yield from ()
+
+    def process(
+        self,
+        element: Element,
+        timestamp: Timestamp = beam.DoFn.TimestampParam,
+        window: BoundedWindow = beam.DoFn.WindowParam,
+        pane: PaneInfo = beam.DoFn.PaneInfoParam,
+        updates: Any = None,
+    ) -> Iterator[Any]:
+        yield from self.before(updates)
+        yield from self.take(Document(element, timestamp, window, pane))
+
+    def finish_bundle(self) -> Iterator[Any]:
+        yield from self.take_waiting()
 
     def take(self, document: Document) -> Iterator[Any]:
         """Add a single document to the waiting documents, or use a batch; yield outputs."""

@@ -8,18 +8,14 @@ from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
-from apache_beam.transforms.window import BoundedWindow
 from apache_beam.utils.timestamp import Timestamp
-from apache_beam.utils.windowed_value import PaneInfo
 
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.document_fn import DeadLetterTransform, Document, DocumentFn
 from bpe_beam.transforms.elements import (
-    ANY,
     TOKENS,
-    Element,
     fields_of,
     refuse_tokens,
     tokens_type,
@@ -118,8 +114,6 @@ def _with_time(
     yield timestamp.micros, update
 
 
-# Beam's checks cannot read annotations that are strings, so the parameters' types are named here.
-@beam.typehints.with_input_types(Element, timestamp=ANY, window=ANY, pane=ANY, updates=ANY)
 class _Encode(DocumentFn):
     def __init__(
         self, encoding: Encoding, storage: Storage, text_field: str, dead_letters: bool
@@ -133,29 +127,20 @@ class _Encode(DocumentFn):
         self.updates: Any = None
         self.update: str | None = None
 
-    def process(
-        self,
-        element: Element,
-        timestamp: Timestamp = beam.DoFn.TimestampParam,
-        window: BoundedWindow = beam.DoFn.WindowParam,
-        pane: PaneInfo = beam.DoFn.PaneInfoParam,
-        updates: list[tuple[int, str]] | None = None,
-    ) -> Iterator[Any]:
+    def before(self, updates: list[tuple[int, str]] | None) -> Iterator[Any]:
         if updates is not self.updates:
             update = max(updates)[1] if updates else None
             if update != self.update:
                 yield from self.take_waiting()
             self.updates, self.update = updates, update
-        document = Document(element, timestamp, window, pane)
+
+    def take(self, document: Document) -> Iterator[Any]:
         try:
-            refuse_tokens(without_key(element), self.text_field)
+            refuse_tokens(without_key(document.element), self.text_field)
         except DataError as error:
             yield self._unusable(document, error)
         else:
-            yield from self.take(document)
-
-    def finish_bundle(self) -> Iterator[Any]:
-        yield from self.take_waiting()
+            yield from super().take(document)
 
     def use(self, documents: list[Document], texts: pa.Array, batch: Any = None) -> Iterable[Any]:
         ids = self._ids(texts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -36,18 +36,10 @@ class SplitTask(Struct, frozen=True):
 
     def to_json(self) -> str:
         """Return the task as the text that travels to a worker."""
-        numbers = sorted({slice_.file for slice_ in self.split.slices})
-        return json.dumps(
-            {
-                "root": self.plan.root,
-                "files": {i: astuple(self.plan.files[i]) for i in numbers},
-                "index": self.split.index,
-                "slices": self.split.slices,
-                "splits": self.splits,
-                "sample_bytes": self.plan.sample_bytes,
-            },
-            ensure_ascii=False,
-        )
+        plan, split = self.plan, self.split
+        files = {i: astuple(plan.files[i]) for i in sorted({each.file for each in split.slices})}
+        row = plan.root, files, plan.sample_bytes, split.index, split.slices, self.splits
+        return json.dumps(row, ensure_ascii=False)
 
     def text_files(self) -> list[str]:
         """Return the names of the text files of the split, sorted."""
@@ -57,12 +49,11 @@ class SplitTask(Struct, frozen=True):
     @staticmethod
     def from_json(text: str) -> SplitTask:
         """Read the text that `to_json` returned."""
-        row = json.loads(text)
-        files = {int(number): InputFile(*values) for number, values in row["files"].items()}
-        split = Split(row["index"], tuple(Slice(*values) for values in row["slices"]))
+        root, files, sample_bytes, index, slices, splits = json.loads(text)
         # By number as in the whole plan: positions in the corpus contain the files' numbers.
-        plan = Plan(row["root"], cast(Any, files), (split,), sample_bytes=row["sample_bytes"])
-        return SplitTask(plan, split, row["splits"])
+        by_number: Any = {int(number): InputFile(*values) for number, values in files.items()}
+        split = Split(index, tuple(Slice(*values) for values in slices))
+        return SplitTask(Plan(root, by_number, (split,), sample_bytes=sample_bytes), split, splits)
 
 
 def split_tasks(plan: Plan, done: Collection[int] = ()) -> list[str]:
