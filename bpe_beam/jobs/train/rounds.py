@@ -242,7 +242,7 @@ class RoundsJob:
             return list(starmap(WordBatchTask, enumerate(first_slices(self.counts.manifest))))
         run = self.folder.run(last.run)
         return [
-            WordBatchTask(number, file=(run.path(words.name), words.sha256))
+            WordBatchTask(number, file=(run.path(words.file.name), words.file.sha256))
             for number, words in enumerate(last.word_batches)
         ]
 

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from bpe_beam import _native, progress
 from bpe_beam.counts.artifact import added_up, read_part
@@ -124,11 +124,12 @@ def apply_merges(task: RoundTask, element: str) -> TaskResult:
         words=writer.words,
         symbols=writer.symbols,
         blocks=len(blocks.references),
-        **{**totals, **asdict(file)},
+        file=file,
+        **totals,
     )
     task.folder.write_receipt(words_task, [file, blocks.info()], written)
     progress.report(STAGE, tasks=1)
-    travelling = replace(written, name=task.folder.path(name))
+    travelling = replace(written, file=replace(file, name=task.folder.path(name)))
     return TaskResult(
         [(number, travelling.to_json(), blocks.references)],
         {"words_rewritten": writer.words, "pair_block_bytes": blocks.info().bytes},

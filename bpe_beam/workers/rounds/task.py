@@ -24,7 +24,6 @@ from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.storage.hashing import read_hashed
-from bpe_beam.storage.json_file import Count, Sha256
 from bpe_beam.training.merges.trainer_memory import Room, Size
 from bpe_beam.workers.split_task import require_visible, task_name
 
@@ -136,7 +135,7 @@ class WordBatch(Element, frozen=True, kw_only=True):
         all_words: In the first round, the words of the counts, weighted by their counts.
         all_bytes: In the first round, the bytes of these words.
         blocks: The number of the blocks of pairs that were counted in it.
-        name: The name of its file in the run's folder; in an element that travels, the file's URL.
+        file: Its file in the run's folder; in an element that travels, named by its URL.
     """
 
     words: int
@@ -147,13 +146,7 @@ class WordBatch(Element, frozen=True, kw_only=True):
     all_words: int = 0
     all_bytes: int = 0
     blocks: int
-    name: str
-    bytes: Count
-    sha256: Sha256
-
-    @property
-    def file(self) -> FileInfo:
-        return FileInfo(self.name, self.bytes, self.sha256)
+    file: FileInfo
 
 
 class PairShard(Element, frozen=True):
