@@ -110,7 +110,7 @@ def test_beam_is_imported_by_the_beam_rooms_only() -> None:
         if any(name.split(".")[0] == "apache_beam" for name in imports(module.read_text("utf-8")))
     }
     assert {module.parts[0] for module in modules} == BEAM_ROOMS
-    assert Path("engines/local.py") not in modules
+    assert Path("engines/run.py") not in modules
 
 
 def test_a_module_holds_one_idea() -> None:

@@ -21,7 +21,7 @@ from bpe_beam.api.job_calls import run_of, show_warnings, temporary_folder
 from bpe_beam.api.text_batches import Batch, batches_of
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_counts import WordCounts
-from bpe_beam.engines.local import default_workers
+from bpe_beam.engines.run import default_workers
 from bpe_beam.errors import UsageError, require
 from bpe_beam.evaluation.counted import CountedParts, tallies_of_counts
 from bpe_beam.evaluation.metrics import Tally

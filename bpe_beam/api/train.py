@@ -10,7 +10,7 @@ from bpe_beam.api.inputs import FIRST, files_in, number_of_texts, sources_of
 from bpe_beam.api.job_calls import run_of, show_warnings, temporary_folder
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_counts import WordCounts
-from bpe_beam.engines.local import default_workers
+from bpe_beam.engines.run import default_workers
 from bpe_beam.errors import UsageError
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import (

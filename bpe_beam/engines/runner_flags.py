@@ -17,7 +17,7 @@ from bpe_beam.errors import UsageError
 from bpe_beam.messages import did_you_mean
 
 _TIMED_STREAMS = "data_buffer_time_limit_ms="
-"""See `transforms/fn_api_runner.py`."""
+"""See `disable_timed_flush` in `transforms/shuffles.py`."""
 
 
 class _FlagParser(pipeline_options._BeamArgumentParser):

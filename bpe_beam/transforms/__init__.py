@@ -1,11 +1,10 @@
 """Beam transforms: public ones for users' own pipelines, and the transforms of our jobs."""
 
-from bpe_beam.transforms import coders as coders  # registers them, whichever transform is used
 from bpe_beam.transforms.count_pairs import CountPairs, PairCountsFn
 from bpe_beam.transforms.count_words import CountWords
-from bpe_beam.transforms.fn_api_runner import disable_timed_flush
 from bpe_beam.transforms.learn_merges import LearnMerges
 from bpe_beam.transforms.read_documents import ReadDocuments
+from bpe_beam.transforms.shuffles import disable_timed_flush
 from bpe_beam.transforms.tokenize import Tokenize
 from bpe_beam.transforms.write_tokens import WriteTokens
 

@@ -20,8 +20,8 @@ from bpe_beam.counts.pair_counts import PairCounts, decode_pairs
 from bpe_beam.counts.word_table import BLOCK_BYTES, PARTITIONS, encode_block
 from bpe_beam.errors import DataError, require, require_choice
 from bpe_beam.training.recipe import SYMBOLS
-from bpe_beam.transforms.coders import PairCountsCoder
 from bpe_beam.transforms.elements import ANY, column_of, text_column
+from bpe_beam.transforms.shuffles import PairCountsCoder
 from bpe_beam.transforms.window_tables import (
     TABLE_BYTES,
     WindowTables,

@@ -1,13 +1,16 @@
-"""Tasks and long values through a shuffle, in chunks, because an element has at most 1 MB there."""
+"""Elements between steps: coders, long values in chunks, tasks, and a correction of a runner."""
 
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import apache_beam as beam
+import pyarrow as pa
 
+from bpe_beam.counts.pair_counts import PairCounts
 from bpe_beam.counts.word_table import BLOCK_BYTES
 from bpe_beam.errors import DataError
 
@@ -17,6 +20,64 @@ CHUNK_BYTES = BLOCK_BYTES - 100
 Chunk = tuple[bytes, int, int, bytes]
 """A hash of the whole value (empty for a value of one chunk), the number of the chunk, the number
 of all chunks of the value, and the bytes of the chunk."""
+
+
+class _ArrowCoder(beam.coders.Coder):
+    """A coder whose equal values have equal bytes."""
+
+    kind: Any
+    """The type that the coder is registered for."""
+
+    def is_deterministic(self) -> bool:
+        return True
+
+    def to_type_hint(self) -> Any:
+        return self.kind
+
+
+class RecordBatchCoder(_ArrowCoder):
+    """A `pyarrow.RecordBatch` as an Arrow IPC stream of one batch, schema included."""
+
+    kind = pa.RecordBatch
+
+    def encode(self, value: pa.RecordBatch) -> bytes:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, value.schema) as writer:
+            writer.write_batch(value)
+        return bytes(sink.getvalue())
+
+    def decode(self, encoded: bytes) -> pa.RecordBatch:
+        with pa.ipc.open_stream(encoded) as reader:
+            return reader.read_next_batch()
+
+
+class TokensCoder(_ArrowCoder):
+    """A `pyarrow.UInt32Array` without nulls, the ids of one document, as little-endian bytes."""
+
+    kind = pa.UInt32Array
+
+    def encode(self, value: pa.UInt32Array) -> bytes:
+        return bytes(value.to_numpy().astype("<u4", copy=False).tobytes())
+
+    def decode(self, encoded: bytes) -> pa.UInt32Array:
+        buffers = [None, pa.py_buffer(encoded)]
+        return pa.Array.from_buffers(pa.uint32(), len(encoded) // 4, buffers)
+
+
+class PairCountsCoder(_ArrowCoder):
+    """A `PairCounts`, the accumulator of `PairCountsFn`: 16 bytes per pair."""
+
+    kind = PairCounts
+
+    def encode(self, value: PairCounts) -> bytes:
+        return value.to_bytes()
+
+    def decode(self, encoded: bytes) -> PairCounts:
+        return PairCounts.from_bytes(encoded)
+
+
+for coder in (PairCountsCoder, RecordBatchCoder, TokensCoder):
+    beam.coders.registry.register_coder(coder.kind, coder)
 
 
 def to_chunks(data: bytes) -> Iterator[Chunk]:
@@ -104,3 +165,21 @@ def _join_chunks(element: tuple[int, Iterable[Chunk]]) -> Iterator[str]:
     if others:
         raise DataError("the runner delivered a task twice")
     yield task.decode("utf-8", "surrogatepass")
+
+
+def disable_timed_flush() -> None:
+    """Make `FnApiRunner` flush streams only by size, for all later pipelines of this process.
+
+    With several workers it also flushes each stream once a second, from a thread that copies the
+    buffered elements and then empties the buffer: an element that a worker adds between these two
+    steps is lost without an error. All other runners flush streams only by size.
+    """
+    from apache_beam.runners.portability.fn_api_runner import worker_handlers
+
+    if not hasattr(worker_handlers, "DATA_BUFFER_TIME_LIMIT_MS"):
+        warnings.warn(
+            "bpe-beam does not know this version of Beam, whose FnApiRunner may lose elements with "
+            "several workers; use one worker (--direct_num_workers=1)",
+            stacklevel=2,
+        )
+    worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = 0

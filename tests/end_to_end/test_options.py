@@ -23,7 +23,7 @@ from source_options import COUNTS_JOBS, SOURCES, WEIGHING
 from stream_options import NEEDED, STREAMING
 
 from bpe_beam import Tokenizer
-from bpe_beam.engines.local import LocalWorkers, local_workers
+from bpe_beam.engines.run import LocalWorkers, local_workers
 from bpe_beam.evaluation.counted import CountedParts
 from bpe_beam.jobs import diff, quickstart, stream_tokenize, verify
 from bpe_beam.jobs.doctor import machine as doctor_machine

@@ -1,15 +1,175 @@
-"""Which engine runs a job, and on how many workers."""
+"""Which engine runs a job, and the local one: order, errors, interrupts, processes, metrics."""
 
 from __future__ import annotations
 
-import pytest
+import os
+import signal
+import threading
+import time
+from pathlib import Path
 
-from bpe_beam.engines.local import default_workers
-from bpe_beam.engines.run import run_summary, workers_of
-from bpe_beam.errors import UsageError
+import pytest
+from called_elsewhere import fail_or_write_later, kill_oneself, pid_of
+
+from bpe_beam.engines.run import (
+    LocalEngine,
+    default_workers,
+    local_workers,
+    run_summary,
+    workers_of,
+)
+from bpe_beam.errors import DataError, UsageError
 from bpe_beam.settings.common import RunSettings
+from bpe_beam.storage.writing import sync_file
+from bpe_beam.workers.task_results import MetricSums, TaskResult
 
 pytestmark = pytest.mark.quick
+
+WAIT = 60
+
+
+def test_results_are_in_the_order_of_the_calls() -> None:
+    first_may_end = threading.Event()
+
+    def call(number: int, letter: str) -> str:
+        if number == 0:
+            assert first_may_end.wait(WAIT)
+        else:
+            first_may_end.set()
+        return f"{number}{letter}"
+
+    with local_workers(2) as workers:
+        assert workers.map(call, range(3), "abc") == ["0a", "1b", "2c"]
+        assert workers.map(call, [], []) == []
+
+
+def test_after_an_error_running_calls_end_and_no_other_starts() -> None:
+    failed = threading.Event()
+    started, ended = [], []
+
+    def call(number: int) -> None:
+        started.append(number)
+        if number == 1:
+            failed.set()
+            raise DataError("the second")
+        assert failed.wait(WAIT)
+        ended.append(number)
+
+    with local_workers(2) as workers, pytest.raises(DataError, match="the second"):
+        workers.map(call, range(100))
+    assert set(started) <= {0, 1, 2}
+    assert set(ended) == set(started) - {1}
+
+
+@pytest.mark.parametrize("spare", [0, 1])
+def test_a_spare_task_runs_while_another_waits_for_the_disk(
+    spare: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting, other_ran = threading.Event(), threading.Event()
+    running: list[int] = []
+
+    def wait_for_disk(descriptor: int) -> None:
+        waiting.set()
+        other_ran.wait(WAIT if spare else 0.1)
+
+    def call(number: int) -> tuple[bool, int]:
+        running.append(number)
+        at_once = len(running)
+        if number == 0:
+            with (tmp_path / "file").open("w") as file:
+                running.remove(number)
+                sync_file(file.fileno())
+                running.append(number)
+            at_once = max(at_once, len(running))
+        else:
+            assert waiting.wait(WAIT)
+            other_ran.set()
+        running.remove(number)
+        return other_ran.is_set(), at_once
+
+    monkeypatch.setattr("os.fsync", wait_for_disk)
+    with local_workers(1, spare=spare) as workers:
+        first, *others = workers.map(call, range(5))
+    assert first == (bool(spare), 1)
+    assert others == [(True, 1)] * 4
+
+
+def test_an_interrupt_waits_for_nothing() -> None:
+    running, may_end = threading.Event(), threading.Event()
+    started, ended = [], []
+
+    def call(number: int) -> None:
+        started.append(number)
+        running.set()
+        assert may_end.wait(WAIT)
+        ended.append(number)
+
+    def interrupt() -> None:
+        assert running.wait(WAIT)
+        time.sleep(0.2)  # until the main thread waits: a signal just before is noticed after it
+        signal.pthread_kill(main, signal.SIGINT)
+
+    main = threading.get_ident()
+    # A process that was started in the background may ignore the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), local_workers(1) as workers:
+            threading.Thread(target=interrupt).start()
+            workers.map(call, range(3))
+        assert (started, ended) == ([0], [])
+    finally:
+        may_end.set()
+        signal.signal(signal.SIGINT, before)
+
+
+def test_worker_processes_run_calls() -> None:
+    with local_workers(2, in_processes=True) as workers:
+        assert workers.map(divmod, [7, 8], [2, 3]) == [(3, 1), (2, 2)]
+        assert os.getpid() not in workers.map(pid_of, range(4))
+        with pytest.raises(ZeroDivisionError):
+            workers.map(divmod, [1, 1], [1, 0])
+    with local_workers(1, in_processes=True) as workers:
+        assert workers.map(pid_of, [0]) == [os.getpid()]
+
+
+def test_after_an_error_running_calls_of_processes_end(tmp_path: Path) -> None:
+    written = tmp_path / "written"
+    with (
+        pytest.raises(ValueError, match="this call fails"),
+        local_workers(2, in_processes=True) as workers,
+    ):
+        workers.map(fail_or_write_later, [tmp_path / "begun"] * 2, [None, written])
+    assert written.read_text() == "whole"
+
+
+def test_the_death_of_a_worker_process_is_an_error() -> None:
+    with (
+        pytest.raises(DataError, match="died by signal 9"),
+        local_workers(2, in_processes=True) as workers,
+    ):
+        workers.map(kill_oneself, range(4))
+
+
+def doubled(others: list[int], element: int) -> TaskResult:
+    outputs = [(element % 2, 2 * element), (len(others), -1)]
+    return TaskResult(outputs, {"tokens_made": 1, "dead_letters": 0}, {"size": element})
+
+
+def test_steps_and_their_metrics() -> None:
+    measured = MetricSums()
+    with local_workers(2) as workers:
+        engine = LocalEngine(workers, measured)
+        rows = engine.tasks("Tasks", "abc")
+        assert rows == ["a", "b", "c"]
+        pairs = engine.run("Double", doubled, [3, 4, 5], tuple[int, int], rows)
+        gathered = engine.gather("Gather", pairs, [(1, 7), (2, 9)])
+        assert gathered == [(0, [8]), (1, [6, 10, 7]), (2, [9]), (3, [-1, -1, -1])]
+    assert measured.to_json() == {
+        "counters": {"tokens_made": 3},
+        "distributions": {"size": {"count": 3, "sum": 12, "min": 3, "max": 5}},
+    }
+    assert measured.rate("tokens_made", 2) == 2
+    assert measured.rate("dead_letters", 2) is None
 
 
 def test_the_local_engine_runs_jobs_without_a_runner() -> None:

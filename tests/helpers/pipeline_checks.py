@@ -10,7 +10,7 @@ import apache_beam as beam
 from apache_beam.portability import common_urns
 from apache_beam.portability.api import beam_runner_api_pb2
 
-from bpe_beam.transforms.coders import RecordBatchCoder, TokensCoder
+from bpe_beam.transforms.shuffles import RecordBatchCoder, TokensCoder
 
 GROUP = common_urns.primitives.GROUP_BY_KEY.urn
 PARDO = common_urns.primitives.PAR_DO.urn

@@ -18,7 +18,7 @@ import pyarrow as pa
 from bpe_beam.counts.artifact import write_part
 from bpe_beam.counts.manifest import CountsManifest, part_name
 from bpe_beam.counts.word_table import PARTITIONS, WORD_SCHEMA, WordTable
-from bpe_beam.engines.local import LocalEngine
+from bpe_beam.engines.run import LocalEngine
 from bpe_beam.engines.steps import Steps
 from bpe_beam.jobs.train import rounds as merge_rounds
 from bpe_beam.jobs.train.commits import RoundsFolder

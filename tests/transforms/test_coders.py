@@ -21,7 +21,7 @@ from bpe_beam.transforms import (
     ReadDocuments,
     Tokenize,
     WriteTokens,
-    coders,
+    shuffles,
 )
 from bpe_beam.workers.count_split import CountTask
 
@@ -38,18 +38,18 @@ def test_no_collection_falls_back_to_pickling(coders_of, tokenizer, corpus, tmp_
     ours = ("RecordBatchCoder", "TokensCoder")
     assert all(any(name in urn for name in ours) for urn in pickled), pickled
     assert any("RecordBatchCoder" in urn for urn in urns)
-    for coder in (coders.RecordBatchCoder(), coders.TokensCoder()):
+    for coder in (shuffles.RecordBatchCoder(), shuffles.TokensCoder()):
         assert coder.is_deterministic()
 
 
 def test_coders_give_back_what_they_took() -> None:
     batch = pa.RecordBatch.from_pydict({"text": ["a", "é"], "place": [1, 2]})
-    coder = coders.RecordBatchCoder()
+    coder = shuffles.RecordBatchCoder()
     assert coder.decode(coder.encode(batch)).equals(batch)
     assert coder.encode(batch.slice(1)) == coder.encode(batch.slice(1))
     assert coder.decode(coder.encode(batch.slice(1))).to_pydict() == {"text": ["é"], "place": [2]}
     tokens = pa.array([1, 2**32 - 1, 0], pa.uint32())
-    tokens_coder = coders.TokensCoder()
+    tokens_coder = shuffles.TokensCoder()
     for ids in (tokens, tokens.slice(1), tokens.slice(0, 0)):
         assert tokens_coder.decode(tokens_coder.encode(ids)).equals(ids)
 

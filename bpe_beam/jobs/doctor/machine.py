@@ -12,7 +12,7 @@ from functools import partial
 from importlib import metadata
 from pathlib import Path
 
-from bpe_beam.engines.local import default_workers
+from bpe_beam.engines.run import default_workers
 from bpe_beam.jobs.doctor.checks import PACKAGE, Outcome, PlannedCheck, unmet, version_of
 from bpe_beam.messages import format_bytes, list_few
 

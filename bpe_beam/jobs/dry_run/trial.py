@@ -20,8 +20,7 @@ from typing import Any
 import msgspec
 
 from bpe_beam.corpus.plan import Plan
-from bpe_beam.engines.local import scattered
-from bpe_beam.engines.run import workers_of
+from bpe_beam.engines.run import scattered, workers_of
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.jobs.corpus.summary import Rows, inputs_summary
 from bpe_beam.jobs.dry_run.sample import POSITIONS, sample_of

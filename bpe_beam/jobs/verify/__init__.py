@@ -13,8 +13,7 @@ from bpe_beam.corpus.plan import InputFile, Plan
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.manifest import read_manifest as read_counts_manifest
-from bpe_beam.engines.local import local_workers
-from bpe_beam.engines.run import workers_of
+from bpe_beam.engines.run import local_workers, workers_of
 from bpe_beam.errors import DataError, UsageError, require
 from bpe_beam.folders.artifact_names import (
     JOB_FILE,
