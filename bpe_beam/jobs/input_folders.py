@@ -32,7 +32,7 @@ def same_folder(one: str, other: str) -> bool:
 
 
 def refuse_own_folder(output: str, folders: tuple[str, ...], *, inside: bool = False) -> None:
-    """Refuse an output that is or has an input: overwriting would remove it before it is read."""
+    """Refuse an output that is or contains an input, which overwriting would remove."""
     for folder in folders:
         if same_folder(output, folder):
             raise UsageError(

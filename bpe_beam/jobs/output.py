@@ -58,7 +58,7 @@ def _reason(error: OSError) -> str:
 
 
 def require_stdout() -> None:
-    """Refuse a closed stdout before the work whose result it gets."""
+    """Refuse a closed stdout before the job whose result is written there."""
     try:
         number = sys.stdout.fileno()
     except (AttributeError, OSError):  # a stream in memory
@@ -68,7 +68,7 @@ def require_stdout() -> None:
 
 
 def prepare_file(storage: Storage, target: str, parameter: str) -> None:
-    """Make the folder of a file, and refuse a file that cannot be written, before the job works."""
+    """Make the folder of a file, and refuse a file that cannot be written, before a job begins."""
     if target == STDOUT:
         require_stdout()
         return

@@ -327,7 +327,6 @@ class InputSettings(Settings):
 
 
 def dry_run_option() -> Any:
-    """Return the option `--dry-run`."""
     return option(
         False,
         help="Write nothing. Show what would be read, and estimate time, memory and storage by "
@@ -406,7 +405,6 @@ def allowed_special_option(**more: Any) -> Any:
 
 
 def columns_option(default: Any, help: str, **more: Any) -> Any:
-    """Return the option `--columns`."""
     return option(
         default,
         metavar="NAME,NAME",
@@ -437,7 +435,6 @@ def chosen_sources_option(what: str, **more: Any) -> Any:
 
 
 def min_count_option(what: str, **more: Any) -> Any:
-    """Return the option `--min-count`."""
     return option(
         1,
         help=f"{what} words whose total count over the chosen sources is below N.",

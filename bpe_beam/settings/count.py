@@ -13,7 +13,7 @@ from bpe_beam.training.recipe import DEFAULT_TIE_BREAK, TIE_BREAKS
 
 @dataclass(frozen=True)
 class WordSettings(Settings):
-    """Settings of counting that say how texts become words."""
+    """Settings that decide how texts become words."""
 
     normalizer: str = common.normalizer_option(common.DEFAULT_NORMALIZER, identity="always")
     pretokenizer: str = common.pretokenizer_option(common.DEFAULT_PRETOKENIZER, identity="always")

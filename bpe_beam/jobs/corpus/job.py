@@ -27,13 +27,8 @@ from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.folders.run_folder import RunFolder
 from bpe_beam.jobs.corpus import input as corpus_input
-from bpe_beam.jobs.corpus.summary import (
-    Rows,
-    inputs_summary,
-    loss_warnings,
-    losses_summary,
-    source_warnings,
-)
+from bpe_beam.jobs.corpus import summary
+from bpe_beam.jobs.corpus.summary import Rows
 from bpe_beam.messages import list_few
 from bpe_beam.progress import Progress, ShareOfTime
 from bpe_beam.settings.common import RunSettings
@@ -206,19 +201,19 @@ class CorpusJob(ABC, Generic[S, M]):
         totals = totals or self.totals(result.manifest)
         warnings = [
             *warnings,
-            *loss_warnings(totals.lost, self.plan.size),
-            *source_warnings(self.settings.input, totals.sources),
+            *summary.loss_warnings(totals.lost, self.plan.size),
+            *summary.source_warnings(self.settings.input, totals.sources),
         ]
         return {
             "job": self.name,
             "output": self.settings.output,
             "was_finished_before": result.finished_before or None,
             "warnings": warnings or None,
-            **inputs_summary(self.plan, result.not_split),
+            **summary.inputs_summary(self.plan, result.not_split),
             "documents": totals.documents,
             "rejects": sum(totals.rejects.values()),
             "rejects_by_reason": dict(totals.rejects) or None,
-            "lost": losses_summary(totals.lost),
+            "lost": summary.losses_summary(totals.lost),
             "seconds": round(result.seconds, 3),
             "next": next,
             **run_summary(self.settings.run, len(self.plan.splits)),

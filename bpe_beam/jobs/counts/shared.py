@@ -83,7 +83,7 @@ class CountsMaker(ABC, Generic[S]):
 
     @abstractmethod
     def manifest(self, parts: Sequence[CountsPart]) -> CountsManifest:
-        """Return the manifest of the new folder, but what follows from its parts alone."""
+        """Return the manifest of the new folder; `run` adds the parts and their totals."""
 
     @abstractmethod
     def rows(self, manifest: CountsManifest) -> Rows:

@@ -1,6 +1,6 @@
-"""The result of a check of `doctor`, and what checks share: time limits, programs, packages.
+"""The result of a check of `doctor`; time limits, programs and packages for several checks.
 
-A check shows names of variables and files that may have secrets, never what they contain.
+A check shows the names of variables and files that may have secrets, never their content.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def _extra(extra: str) -> Outcome:
 
 
 def check_path(path: str, options: Mapping[str, Any]) -> Outcome:
-    """Check that a path exists; errors of storage have the words of jobs, without secrets."""
+    """Check that a path exists; errors are the ones that jobs show, without secrets."""
     storage = Storage(options)
     if storage.is_folder(path):
         number = len(list(storage.list_names(path)))

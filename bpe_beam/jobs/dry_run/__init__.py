@@ -1,7 +1,7 @@
 """`--dry-run`: an estimate of the input, time, memory and storage of a job.
 
 The job itself runs in this process on samples of the corpus. Training learns the words of the
-sample, or of some parts of the counts. Nothing is written but temporary files, which are removed.
+sample, or of some parts of the counts. Only temporary files are written, and they are removed.
 """
 
 from __future__ import annotations
@@ -85,7 +85,6 @@ class Estimate(Struct, frozen=True, kw_only=True):
 def run(
     settings: CountSettings | TrainSettings | TokenizeSettings, _progress: Progress
 ) -> Estimate:
-    """Return the estimate of a job."""
     if isinstance(settings, CountSettings):
         with tempfile.TemporaryDirectory() as folder:
             return Estimate(job="count", **_count_sample(settings, folder).rows())
@@ -125,7 +124,6 @@ class _Words:
         return round(self.manifest.unique_words * self.growth(1 / self.trials.share))
 
     def rows(self) -> Rows:
-        """Return the rows of the summary."""
         trials, plan = self.trials, self.trials.plan
         splits = len(plan.splits)
         # A split of the sample is smaller, and there are fewer of them.

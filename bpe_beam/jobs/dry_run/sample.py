@@ -41,7 +41,7 @@ def sample_of(
     bytes_each = -(-size // positions)
 
     def read_from(number: int) -> Iterator[Slice]:
-        """Yield what is read from a position on: whole slices, or some bytes of them."""
+        """Yield the slices, whole or in part, that are read from a position on."""
         position, remaining = number * plan.size // positions, bytes_each
         index = bisect_right(ends, position)
         while remaining > 0 and index < len(slices):
@@ -75,9 +75,9 @@ def sample_of(
 
 
 def _record_after(storage: Storage, plan: Plan, file: int, position: int, separator: str) -> int:
-    """Return where a record begins, so that the documents of a slice have as many bytes as it.
+    """Return where the next record begins, so that a slice has whole documents.
 
-    The position itself, if none begins soon after it.
+    If none begins soon after the position, return the position.
     """
     size = plan.files[file].size
     if not 0 < position < size:

@@ -142,7 +142,6 @@ class Trials:
         return round(float(self.second.summary[name]) / self.share)
 
     def rows(self) -> Rows:
-        """Return the rows of the summary that jobs share."""
         plan = self.plan
         rows = inputs_summary(plan, ())
         del rows["files_read_by_one_worker"]
@@ -196,7 +195,7 @@ def here(run: RunSettings, workers: int | None = None) -> RunSettings:
 
 
 def sizes_of(folder: str) -> tuple[int, int]:
-    """Return the bytes of all files of a folder but manifests, and the bytes of manifests."""
+    """Return the bytes of all files of a folder except manifests, and the bytes of manifests."""
     sizes = [0, 0]
     for path in Path(folder).rglob("*"):
         sizes[path.name == MANIFEST_FILE] += path.stat().st_size if path.is_file() else 0

@@ -84,7 +84,7 @@ class Commit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class _RoundRun(RunFolder):
-    """The folder of a round's steps; names are known by their form, whatever the counts."""
+    """The folder of a round's steps; files of any counts are recognised by their names."""
 
     folders = frozenset(FOLDERS)
 
@@ -93,7 +93,7 @@ class _RoundRun(RunFolder):
         return name == ROUND_FILE or (folder in FOLDERS and is_round_file(file))
 
     def is_receipt(self, name: str) -> bool:
-        """Return False: `owns` knows the receipts by their form, too."""
+        """Return False: `owns` recognises receipts, too."""
         return False
 
 
@@ -106,7 +106,7 @@ class RoundsFolder(JobFolder):
         super().__init__(storage, url, JobRecord("rounds", identity, "", frozenset()))
 
     def owns(self, name: str) -> bool:
-        """Return whether rounds write a file of this name, of whatever job."""
+        """Return whether rounds of any job write a file of this name."""
         return name == _START or _COMMIT.fullmatch(name) is not None
 
     def is_receipt(self, name: str) -> bool:
@@ -171,7 +171,7 @@ class RoundsFolder(JobFolder):
     def _remove_others(
         self, commit: Commit | None, commits: Iterable[str], runs: Iterable[RunFolder]
     ) -> None:
-        """Remove all of these commits and runs but one commit and its run."""
+        """Remove these commits and runs, except one commit and its run."""
         for name in commits:
             if commit is None or name != _name(commit.number):
                 self.storage.remove(self.path(name))
@@ -185,12 +185,12 @@ def _name(number: int) -> str:
 
 
 def holds_merges(storage: Storage, url: str) -> bool:
-    """Return whether a folder has commits, of whatever job."""
+    """Return whether a folder has commits of any job."""
     return any(map(_COMMIT.fullmatch, storage.list_names(url)))
 
 
 def remove_rounds(storage: Storage, url: str) -> None:
-    """Remove everything that rounds wrote in a folder, of whatever job, and nothing else."""
+    """Remove everything that rounds of any job wrote in a folder, and nothing else."""
     if storage.exists(url):
         folder = RoundsFolder(storage, url, {})
         for run in folder.runs():

@@ -102,7 +102,7 @@ class TrainingPlan:
 
     @property
     def identity(self) -> dict[str, object]:
-        """Return the settings that the tokenizer depends on, without the words."""
+        """The settings that the tokenizer depends on, without the words."""
         base, template = self.base_tokenizer, self.chat_template
         return {
             # The recipe has all settings that matter, except the model's name.
@@ -127,12 +127,12 @@ class TrainingPlan:
 
     @property
     def rounds(self) -> str:
-        """The folder of rounds, which a training that needs none does not have."""
+        """The folder of merge rounds; other trainings do not have it."""
         return self.storage.join(self.settings.folder, ROUNDS)
 
     @property
     def minimum_entries(self) -> int:
-        """The number of entries that the vocabulary has for any words."""
+        """The minimum number of entries of the vocabulary, whatever the words are."""
         recipe = self.recipe
         if self.base_tokenizer is not None:
             return len(set(recipe.specials).union(self.base_tokenizer.vocab))
@@ -146,7 +146,7 @@ class TrainingPlan:
 
     @property
     def for_sentencepiece(self) -> bool:
-        """Return whether words are split as in SentencePiece, so that it can read the tokenizer."""
+        """Whether words are split as in SentencePiece, so that it can read the tokenizer."""
         words = self.settings if self.counts is None else self.counts.manifest
         named = (self.settings.model, words.normalizer, words.pretokenizer)
         return named == ("bpe", "dummy_prefix", "metaspace")

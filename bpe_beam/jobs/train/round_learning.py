@@ -110,7 +110,7 @@ class RoundLearner:
 
     @property
     def by_count(self) -> bool:
-        """Return whether the most frequent pair is merged first."""
+        """Whether the most frequent pair is merged first."""
         return isinstance(self.recipe, BpeRecipe)
 
     def learn(self, vocabulary: Vocabulary, result: RoundResult) -> tuple[NewMerges, int, str]:

@@ -269,7 +269,7 @@ class RoundsJob:
 
 
 def _totals(last: Commit, result: RoundResult, tokens: int, joined: int | None) -> WordTotals:
-    """Return the totals after a round; `joined` tokens are fewer after its merges, if known."""
+    """Return the totals after a round, whose merges join `joined` tokens; None: unknown."""
     tokens_after = None if joined is None else tokens - joined
     if last.totals is None:
         return WordTotals(result.all_words, result.all_bytes, tokens, tokens_after)
@@ -277,7 +277,7 @@ def _totals(last: Commit, result: RoundResult, tokens: int, joined: int | None) 
 
 
 def _rounds_left(before: int, now: int, target: int) -> int:
-    """Return about how many rounds are left to so many merges, if each multiplies them alike."""
+    """Estimate the rounds up to `target` merges, if each multiplies the merges as the last one."""
     growth = now / before if before else 3.0
     return max(1, math.ceil(math.log(max(target, 2) / max(now, 1)) / math.log(max(growth, 1.2))))
 
