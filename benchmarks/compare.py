@@ -3,10 +3,10 @@
     python benchmarks/compare.py FOLDER [--rows train tokenize encode decode sizes] [--runs 5]
     python benchmarks/report.py benchmarks/results/COMMIT.json
 
-Run it with the interpreter that has this package. FOLDER gets all that is downloaded and made:
-corpora (benchmarks/corpora.py), the peers' environments and published tokenizers
+Run it with the interpreter that has this package. FOLDER gets everything that is downloaded and
+made: corpora (benchmarks/corpora.py), environments of the other packages and published tokenizers
 (benchmarks/peers.py). Results go to benchmarks/results/COMMIT.json after every run, with machine,
-commit and versions; an interrupted comparison goes on where it stopped, and rows can be run one
+commit and versions; an interrupted comparison continues where it stopped, and rows can be run one
 group at a time. Linux only.
 
 Groups of rows:
@@ -262,7 +262,7 @@ def run(command: list[str], environment: dict[str, str], limit: float) -> Run:
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", **environment}
     free = int(Path("/proc/meminfo").read_text().partition("MemAvailable:")[2].split()[0]) * 1024
     # By the shell: a function for the new process would run between fork and exec, where threads of
-    # this one, such as those of gRPC, can break it.
+    # this process, such as gRPC's, can break it.
     limited = ["sh", "-c", 'ulimit -d "$0" && exec "$@"', str(free // 1024), *command]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         started = time.perf_counter()
@@ -298,7 +298,7 @@ def most_usual(answers: list[dict[str, Any]]) -> dict[str, Any]:
     A slow reference has only a part of the answer, and another one may be wrong in the rest.
 
     Args:
-        answers: The answers that agree with the reference, those of references first.
+        answers: The answers that agree with the reference, answers of references first.
     """
     parts = dict.fromkeys(part for answer in answers for part in answer)
     found = {part: [json.dumps(a[part]) for a in answers if part in a] for part in parts}

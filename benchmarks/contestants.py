@@ -158,7 +158,7 @@ def trained(name: str, output: str) -> None:
 
     Args:
         name: The contestant.
-        output: The folder, which gets a file `tokens` beside its name.
+        output: The folder; the tokens go to the file `FOLDER.tokens`.
     """
     model = json.loads(Path(output, "tokenizer.json").read_text())["model"]
     to_bytes = str.encode if model["type"] == "WordPiece" else byte_level

@@ -1,14 +1,14 @@
-"""Compare what `--dry-run` says with what the jobs take.
+"""Compare the estimates of `--dry-run` with the real cost of jobs.
 
     python benchmarks/estimates.py english.jsonl languages.jsonl --vocab-sizes 8000 32000 128000
     python benchmarks/estimates.py mixed.jsonl --source-field source --jobs count train-input
 
-The corpora are any files of text, such as those of benchmarks/corpora.py. Each job runs as a
-process of its own: with `--dry-run` first, then truly. A row is a job; its figures are estimate /
-truth, and their quotient: seconds of the whole process, its peak of memory, the bytes of all files
-of the output, documents, tokens or unique words. `said` is how long the dry run took.
+The corpora are any files of text, such as the files of benchmarks/corpora.py. Each job runs as a
+process of its own: first with `--dry-run`, then for real. A row is a job; its figures are estimate
+/ real value, and their quotient: seconds of the whole process, its peak of memory, the bytes of all
+output files, documents, tokens or unique words. `said` is the time of the dry run.
 
-The truth of seconds is the median of `--repeat` runs. Other programs on the machine disturb it.
+The real seconds are the median of `--repeat` runs. Other programs on the machine disturb them.
 """
 
 from __future__ import annotations

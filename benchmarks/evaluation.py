@@ -1,11 +1,11 @@
-"""Measure evaluation: from saved counts, from texts, and what counting its tokens costs tokenize.
+"""Measure evaluation from saved counts and from texts, and the cost of token counts in tokenize.
 
     python benchmarks/evaluation.py CORPUS.jsonl --source-field source --tokenizer A.json B.json
 
-Three things, medians of runs in turn. Of each tokenizer: `evaluate --counts`, from the counts of
-the corpus, made once. `evaluate --input` without saved counts, beside `tokenize` with the same
-tokenizer. The split functions of `tokenize` on one thread, with and without token counts: the
-ratio of CPU seconds is what counting costs, in pairs.
+It measures three things for each tokenizer, as medians of runs in turn: `evaluate --counts` from
+counts that were made once; `evaluate --input` without saved counts, next to `tokenize` with the
+same tokenizer; and the split functions of `tokenize` on one thread in pairs, with and without token
+counts: the ratio of CPU seconds is the cost of counting.
 """
 
 from __future__ import annotations

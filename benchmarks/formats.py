@@ -1,11 +1,12 @@
-"""Compare the time of `bpe-beam tokenize --format F` with that of Megatron shards.
+"""Compare the time of `bpe-beam tokenize --format F` with `--format megatron`.
 
     python benchmarks/formats.py CORPUS.jsonl --tokenizer tokenizer.json --prepend '<|endoftext|>'
 
-Whole processes, from the start of Python to the files on disk. Each pair is one run of Megatron and
-one of the format, in alternating order; printed are the size of the shards, the medians of the wall
-and CPU seconds, and the medians of the ratios within pairs. The same format twice shows what the
-machine's noise is. `--prepend` is needed for llm.c, whose documents begin with a token.
+It measures whole processes, from the start of Python to the files on disk. Each pair is one run
+of Megatron and one of the format, in alternating order. It prints the size of the shards, the
+medians of the wall and CPU seconds, and the medians of the ratios within pairs. The same format
+twice shows the noise of the machine. `--prepend` is needed for llm.c, whose documents begin with a
+token.
 """
 
 from __future__ import annotations

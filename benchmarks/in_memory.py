@@ -1,12 +1,12 @@
-"""Measure `bpe_beam.train` on texts in memory against its kernels.
+"""Compare `bpe_beam.train` on texts in memory with its kernels alone.
 
     python benchmarks/in_memory.py CORPUS.jsonl --workers 2 --runs 5
 
-The corpus is JSON Lines with a field `text`, such as those of benchmarks/corpora.py. These take
-turns on as many threads: the kernels alone, which count Arrow strings that are in memory already
-and learn from the words; `bpe_beam.train` of the list of the same texts as str, as bytes, and as
-Arrow strings; of a generator; and of the file itself, with the reading that takes. Medians of
-seconds of the clock and of the CPU, and their ratios to the kernels'. The tokenizers are compared.
+The corpus is JSON Lines with a field `text`, such as the files of benchmarks/corpora.py. The runs
+alternate, with the same number of threads: the kernels alone, which count Arrow strings in memory
+and learn from the words; `bpe_beam.train` on a list of the same texts as str, as bytes, and as
+Arrow strings; on a generator; and on the file, with the time of reading. It prints medians of wall
+and CPU seconds, and their ratios to the kernels' seconds. The tokenizers are compared.
 """
 
 from __future__ import annotations

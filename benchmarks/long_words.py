@@ -8,9 +8,9 @@ Such words come from text without spaces, or from superwords: three to eight mad
 occur once to three times. The folder is as the count job writes it. The same seed gives the same
 bytes, as long as numpy's generator and Arrow's Parquet stay the same.
 
-Two passes: words are drawn and spilled by partition, then each partition is added up and thinned to
-its share. 20 million words take 50 CPU seconds, 330 MB of memory, 900 MB of disk for a while, and
-340 MB for good.
+It takes two passes: words are drawn and written by partition, then each partition is added up and
+reduced to its share. 20 million words take 50 CPU seconds, 330 MB of memory, 900 MB of disk for a
+while, and 340 MB for good.
 """
 
 from __future__ import annotations

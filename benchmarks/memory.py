@@ -3,10 +3,10 @@
     python benchmarks/memory.py
     python benchmarks/memory.py --row learner
 
-Each row runs in a process of its own, on text that it makes up: words that hardly repeat, which is
-the worst case for every table. It prints the peak of resident memory beyond what the process held
-before, what the table claims for the same size, and their quotient: above 1, the claim is wrong.
-Ends with 1 if one is.
+Each row runs in a process of its own, on generated text whose words hardly repeat, the worst case
+for every table. It prints the peak of resident memory beyond the memory of the process before, the
+claim of the table for the same size, and their quotient. If the quotient is above 1, the claim is
+wrong. Ends with 1 if a claim is wrong.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ def learner(folder: Path) -> Found:
 
 
 def rounds_driver(folder: Path) -> Found:
-    """Measure segments of tokens that occur next to any other, as those of Chinese do."""
+    """Measure segments of tokens that occur next to any other token, as in Chinese."""
     segments, length, known = 400_000, 6, 24_000
     symbols = RANDOM.integers(0, known, segments * length, dtype=np.uint32)
     offsets = np.arange(0, len(symbols) + 1, length, dtype=np.int64)

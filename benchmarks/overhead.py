@@ -1,13 +1,13 @@
-"""Measure what a job in process costs beyond its kernels, layer by layer.
+"""Measure the cost of a job on the local engine beyond its kernels, layer by layer.
 
     python benchmarks/overhead.py CORPUS.jsonl --workers 2 --runs 3
 
-The corpus is any file of text, such as those of benchmarks/corpora.py. Five things do the same on
-as many threads, in turn: the kernel alone, on documents in memory; reading documents, from storage
-to Arrow batches; the split functions, which read, count or encode, write and record, called from
-plain threads; the job in this process, which adds the local engine, the plan, the proof and the
-moving of what was made; and the command, which adds the start of Python and its imports. Medians of
-seconds; the last column is a layer's share of the command's time.
+The corpus is any file of text, such as the files of benchmarks/corpora.py. Five layers run in
+turn, with the same number of threads: the kernel alone, on documents in memory; reading documents,
+from storage to Arrow batches; the split functions, which read, count or encode, write and record,
+called from plain threads; the job in this process, which adds the local engine, the plan, the proof
+and the publication of outputs; and the command, which adds the start of Python and its imports. The
+figures are medians of seconds; the last column is a layer's share of the command's time.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Compare the speed of counting by each named pattern with that by GPT-2's.
+"""Compare the speed of counting with each named pattern with the speed of GPT-2's pattern.
 
     python benchmarks/patterns.py CORPUS.jsonl.gz ...
 
 For each corpus and pattern, a row with the median of `--pairs` ratios. A ratio is the speed of the
-pattern, in bytes per second of this thread's CPU time, divided by that of `gpt2` just before it, so
-that other work on the machine changes both.
+pattern, in bytes per second of this thread's CPU time, divided by the speed of `gpt2` just before
+it, so that other work on the machine affects both.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@
     python benchmarks/reading.py --documents 100000 --pairs 7
 
 Both read the same shards, of random ids in documents of about 500 tokens (log-normal), in the page
-cache. Each pair is one run of theirs and one of ours, one after the other; printed are the medians
-of the speeds, and the median of the ratios within pairs. Megatron's reader returns a view of the
-stored type; "as int64" adds the copy that an embedding needs to both. datatrove's reader returns
-int64. If torch is not installed, stand-ins of `tests/helpers` take the place of the few functions
-that the readers use of it.
+cache. Each pair is one run of the other reader and one of ours, one after the other. It prints the
+medians of the speeds, and the median of the ratios within pairs. Megatron's reader returns a view
+of the stored type; "as int64" adds the copy that an embedding needs to both. datatrove's reader
+returns int64. If torch is not installed, stand-ins of `tests/helpers` take the place of the few
+functions that the readers use of it.
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ def one_process(results: Results, task: str, phases: Sequence[str]) -> str:
 
 
 def loading(results: Results) -> str:
-    """Return the table of loading a tokenizer: CPU milliseconds, and those of the first text."""
+    """Return the table of CPU milliseconds for loading a tokenizer and for the first text."""
     contestants = results.different("contestant", "encode")
 
     def cell(entry: Entry) -> str:

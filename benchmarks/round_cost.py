@@ -1,19 +1,20 @@
-"""Measure what a round costs beyond its tasks, on each runner: seconds and memory. Linux only.
+"""Measure the cost of a round beyond its tasks, on each runner: seconds and memory. Linux only.
 
     python benchmarks/round_cost.py --jobs 5x1 5x2 1x5 1x10 1x25 1x50
 
 Without `--only` it starts Prism and Flink too, see docs/runners.md.
 
-A made-up round does next to nothing: every task reads a small file and writes another, hands
-references to every shard through GroupByKey, and what the shards give is the side input of the next
-round's tasks. `5x2` runs five jobs after one another, as a driver's loop does, with two such rounds
-in each, so two barriers a job. Jobs share one job server of Beam's, which the first one starts.
+An artificial round does almost nothing: every task reads a small file and writes another, and sends
+references to every partition through a GroupByKey; the output of the partitions is the side input
+of the next round's tasks. `5x2` runs five jobs one after another, like a driver's loop, with two
+such rounds in each, so two barriers per job. Jobs share one job server of Beam, which the first job
+starts.
 
-Each line is measured in a process of its own. It gives the seconds of all its jobs, of the first
-and the median of the others, of a round of those; the median seconds until the pipeline is
-built and until the runner has taken it; the CPU seconds of all processes for all jobs; and the peak
-of resident memory (MB, sampled ten times a second, shared pages count for each): the driver, Beam's
-job servers, the cluster's Java, Python workers that are processes of their own.
+Each line is measured in a process of its own. It has the seconds of all its jobs, of the first job,
+the median of the other jobs, and per round of these; the median seconds until the pipeline is built
+and until the runner has accepted it; the CPU seconds of all processes for all jobs; and the peak of
+resident memory (MB, sampled ten times a second, shared pages count for each) of the driver, Beam's
+job servers, the cluster's Java, and Python workers in separate processes.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Measure training in rounds beside training in memory: time, memory, steps. Linux only.
+"""Compare training in rounds with training in memory: time, memory, steps. Linux only.
 
     python benchmarks/long_words.py COUNTS_FOLDER --words 1000000
     python benchmarks/rounds.py COUNTS_FOLDER --driver-memory 500MB
 
-Trains once with `--merge-rounds local`, with as much memory as that wants, and then with
-`distributed` each way asked for. For each it prints the seconds and CPU seconds of the whole
-command and the peaks of resident memory, as `benchmarks/runners.py` has them: in process the
-workers are threads of the driver, so its peak is that of both. Then a line for each round: the
-merges; the symbols of all words, and of the segments that the driver learned from; the megabytes
-shuffled; the seconds of the round, and those of them that the driver learned. In process also the
-CPU seconds of each step in all rounds; all else is imports, Beam, and Arrow's own threads. Ends
-with 1 if the tokenizers are not the same bytes.
+Trains once with `--merge-rounds local`, with unlimited memory, and then with `distributed` in each
+requested way. For each run it prints the seconds and CPU seconds of the whole command and the peaks
+of resident memory, as in `benchmarks/runners.py`: on the local engine the workers are threads of
+the driver, so its peak includes both. Then it prints a line for each round: the merges; the symbols
+of all words, and of the segments from which the driver learned; the shuffled megabytes; the seconds
+of the round, and the seconds in which the driver learned. For the local engine it also prints the
+CPU seconds of each step in all rounds; the rest is imports, Beam, and Arrow's own threads. Ends
+with 1 if the tokenizers differ.
 """
 
 from __future__ import annotations

@@ -2,16 +2,16 @@
 
     python benchmarks/runners.py english.jsonl.gz --megabytes 300
 
-Repeats the corpus to the size asked for, unpacked, and runs count, train (from the corpus),
-tokenize and verify in process, without Beam and with it, on Prism, on Spark and Flink in one
+Repeats the corpus up to the given size, unpacked, and runs count, train (from the corpus),
+tokenize and verify in process, without Beam and with Beam, on Prism, on Spark and Flink in one
 process, and on a Flink cluster of two task managers with two slots each. `scripts/runners.py` gets
-what they need.
+the required programs.
 
 For each job it prints the wall time of the whole command, the CPU seconds of all its processes, and
 the peak of their resident memory (sampled ten times a second, MB): the driver, which is the command
 itself; the engine, which is Java (job server, task managers and job manager) or Prism; and workers
-that are processes of their own. Memory that processes share counts for each. Ends with 1 if the
-artifacts of a runner differ from the first one's.
+in separate processes. Memory that processes share counts for each. Ends with 1 if the artifacts of
+a runner differ from the artifacts of the first runner.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
     python benchmarks/unigram.py CORPUS.jsonl [MORE.jsonl ...] [--model FILE] [--runs 5]
 
-A corpus is JSON Lines with a field `text`, such as those of benchmarks/corpora.py. Without --model
+A corpus is JSON Lines with a field `text`, such as files of benchmarks/corpora.py. Without --model
 SentencePiece trains a model of --vocab-size pieces on the first 20 MB of each corpus, which takes
 minutes for the largest vocabularies. bpe-beam and sentencepiece read the model; bpe-beam and
 tokenizers read a tokenizer.json of its pieces and scores, in Hugging Face's components. The ids of
 each pair must be equal.
 
-In each run all take turns: bpe-beam with a new cache, bpe-beam again, the other library. Medians of
-MB per second of CPU time, and the ratios of bpe-beam to the other.
+Each run measures bpe-beam with a new cache, bpe-beam again, and the other library. The figures are
+medians of MB per second of CPU time, and the ratios of bpe-beam to the other library.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     pip install -e '.[docs]' && python scripts/make_pictures.py
 
-The corpus is that of the tutorial `compare`. The report needs Chromium on the path. Figures differ
-with the version of Python, whose sources are the corpus.
+The corpus is the one of the tutorial `compare`. The report needs Chromium on the path. Figures
+depend on the version of Python, because its sources are the corpus.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ def number_kinds(bits: list[int]) -> dict[int, int]:
 
 
 def unicode_version() -> str:
-    """Return the newest Unicode version of which `regex` knows a new character."""
+    """Return the newest Unicode version with a new character that `regex` knows."""
     # A letter first assigned in each version.
     newest = {"18.0": 0xA7E2, "17.0": 0x323B0, "16.0": 0x1C89, "15.1": 0x2EBF0, "15.0": 0x11F02}
     for version, letter in newest.items():

@@ -6,9 +6,8 @@ tools of this script only (the second is a dependency of bpe-beam for other reas
     pip install unicodedata2==18.0.0 regex
     python scripts/make_unicode_normalization.py
 
-Lower case is that of the Python which runs the script, and for letters newer than it that of
-`regex`: the lower-case letter that an upper-case one without a partner matches when case is
-ignored.
+Lower case comes from the Python that runs the script. For letters that this Python does not know,
+it comes from `regex`: the lower-case letter that an upper-case letter matches when case is ignored.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ _OPENS = (
     "util.concurrent.atomic util.concurrent.locks"
 )
 
-# A task manager: 896 MB of Java, of which the network has a quarter: with less, two tasks that
-# shuffle to two others find too few buffers. The Python workers are processes of their own.
+# A task manager has 896 MB of Java memory, a quarter of it for the network: with less, two tasks
+# that shuffle to two others have too few buffers. The Python workers are separate processes.
 _TASK_MANAGER_MEMORY = {
     "taskmanager.cpu.cores": "1.0",
     "taskmanager.memory.framework.heap.size": "128m",
