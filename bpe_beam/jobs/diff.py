@@ -6,6 +6,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -65,13 +66,14 @@ def run(settings: DiffSettings, progress: Progress) -> DiffSummary:
     first, second = short_names((settings.a, settings.b))
     pair = Pair(Vocabulary(a), Vocabulary(b), (first, second))
     result = differences(pair)
-    words = None
+    words, warnings = None, []
     if settings.counts is not None:
         counted = CountedParts.of_folder(storage, settings.counts, workers_of(settings.run))
         with progress.stage("diff", len(counted.parts), "parts") as stage:
-            words = word_differences(
-                pair, counted, top=settings.top, on_part=lambda: stage.advance(1)
-            )
+            on_part = partial(stage.advance, 1)
+            words = word_differences(pair, counted, top=settings.top, on_part=on_part)
+        exact = zip(pair.names, (words.exact_a, words.exact_b), strict=True)
+        warnings = [f"{name}: {_INEXACT}" for name, is_exact in exact if not is_exact]
     same = result.same and (words is None or words.other_words == 0)
     if settings.format == "json":
         report: dict[str, object] = {"same": same, **result.as_json()}
@@ -85,7 +87,7 @@ def run(settings: DiffSettings, progress: Progress) -> DiffSummary:
         a=first,
         b=second,
         same=same,
-        warnings=_warnings(pair, words) or None,
+        warnings=warnings or None,
         parts=len(result.parts),
         tokens_only_a=len(result.tokens.only_a),
         tokens_only_b=len(result.tokens.only_b),
@@ -96,13 +98,6 @@ def run(settings: DiffSettings, progress: Progress) -> DiffSummary:
         other_words=None if words is None else words.other_words,
         seconds=round(time.monotonic() - started, 3),
     )
-
-
-def _warnings(pair: Pair, words: WordDifferences | None) -> list[str]:
-    if words is None:
-        return []
-    exact = zip(pair.names, (words.exact_a, words.exact_b), strict=True)
-    return [f"{name}: {_INEXACT}" for name, is_exact in exact if not is_exact]
 
 
 # ---- text ----
@@ -155,43 +150,29 @@ def _numbered_as_one(parts: list[PartDifference]) -> Iterator[PartDifference]:
 
 def _token_lines(result: Differences, terminal: Terminal) -> Iterator[str]:
     tokens = result.tokens
-    if not (tokens.only_a or tokens.only_b):
-        return
-    by_bytes = ", compared by their bytes" if tokens.compared_by == "bytes" else ""
-    yield from _painted(
-        terminal,
-        f"tokens: {tokens.common:,} in both{by_bytes}, {len(tokens.only_a):,} only in "
-        f"{result.a.name}, {len(tokens.only_b):,} only in {result.b.name}",
-        "bold",
-    )
-    yield from _both(
-        terminal,
-        "  ",
-        tokens.only_a,
-        tokens.only_b,
-        lambda row: f"{row.id} {row.token}",
-    )
+    if tokens.only_a or tokens.only_b:
+        by_bytes = ", compared by their bytes" if tokens.compared_by == "bytes" else ""
+        heading = (
+            f"tokens: {tokens.common:,} in both{by_bytes}, {len(tokens.only_a):,} only in "
+            f"{result.a.name}, {len(tokens.only_b):,} only in {result.b.name}"
+        )
+        yield from _painted(terminal, heading, "bold")
+        rows = tokens.only_a, tokens.only_b
+        yield from _both(terminal, "  ", *rows, lambda row: f"{row.id} {row.token}")
 
 
 def _merge_lines(result: Differences, terminal: Terminal) -> Iterator[str]:
     merges = result.merges
-    if merges.same_order and not (merges.only_a or merges.only_b):
-        return
-    order = "" if merges.same_order else ", in another order"
-    yield from _painted(
-        terminal,
-        f"merges: the first {merges.equal_first:,} are equal; {merges.common:,} in both{order}, "
-        f"{len(merges.only_a):,} only in {result.a.name}, {len(merges.only_b):,} only in "
-        f"{result.b.name}",
-        "bold",
-    )
-    yield from _both(
-        terminal,
-        "  ",
-        merges.only_a,
-        merges.only_b,
-        lambda row: f"{row.rank} {row.left} + {row.right}",
-    )
+    if merges.only_a or merges.only_b or not merges.same_order:
+        order = "" if merges.same_order else ", in another order"
+        heading = (
+            f"merges: the first {merges.equal_first:,} are equal; {merges.common:,} in "
+            f"both{order}, {len(merges.only_a):,} only in {result.a.name}, "
+            f"{len(merges.only_b):,} only in {result.b.name}"
+        )
+        yield from _painted(terminal, heading, "bold")
+        rows = merges.only_a, merges.only_b
+        yield from _both(terminal, "  ", *rows, lambda row: f"{row.rank} {row.left} + {row.right}")
 
 
 def _word_lines(

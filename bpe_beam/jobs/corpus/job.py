@@ -41,7 +41,7 @@ from bpe_beam.storage.names import is_local
 from bpe_beam.workers.corpus_totals import CorpusTotals
 from bpe_beam.workers.split_reader import SplitReading
 from bpe_beam.workers.split_task import split_tasks, task_name
-from bpe_beam.workers.task_results import Metric, MetricSums
+from bpe_beam.workers.task_results import Metric, MetricSums, TaskResult
 
 S = TypeVar("S", bound=CountSettings | TokenizeSettings)
 M = TypeVar("M")
@@ -62,6 +62,12 @@ class RemainingSplits(NamedTuple):
     tasks: list[str]
     done: Mapping[int, Receipt]
     run: RunFolder
+
+    def in_one_step(self, name: str, run: Callable[[str], TaskResult]) -> Steps | None:
+        """Return the steps that run a function for each of the splits; None without splits."""
+        if not self.tasks:
+            return None
+        return lambda engine: engine.run(name, run, engine.tasks("Splits", self.tasks), str)
 
 
 @dataclass(frozen=True)

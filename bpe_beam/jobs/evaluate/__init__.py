@@ -9,6 +9,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
+from tempfile import TemporaryDirectory
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -221,14 +222,14 @@ def _words(
         workers = workers_of(settings.run)
         return CountedWords(CountedParts.of_folder(storage, settings.counts, workers))
     # Counts need none of its imports.
-    from bpe_beam.jobs.evaluate.texts import Texts, folder_for_texts
+    from bpe_beam.jobs.evaluate.texts import Texts
 
     assert settings.input is not None
     for name, tokenizer in tokenizers.items():
         if sizes[name]:
             vocabulary = Vocabulary(tokenizer)
             check_sizes(vocabulary, derivations_of(vocabulary), sizes[name])
-    folder = stack.enter_context(folder_for_texts(settings.work))
+    folder = settings.work or stack.enter_context(TemporaryDirectory(prefix="bpe-beam-evaluate-"))
     in_memory = settings.work is None
     texts = Texts(storage, settings.input, settings.run, folder, progress, in_memory)
     return texts.words(settings.pretokenizer or "gpt2", [*tokenizers.values()])

@@ -159,12 +159,8 @@ class _CountInMemoryJob(count.CountJob):
     words: WordsInMemory
 
     def steps(self, remaining: RemainingSplits) -> Steps | None:
-        if not remaining.tasks:
-            return None
         run = partial(_count_split, self.task(remaining), self.words)
-        return lambda engine: engine.run(
-            "CountSplit", run, engine.tasks("Splits", remaining.tasks), str
-        )
+        return remaining.in_one_step("CountSplit", run)
 
     def share_of_time(self, remaining: RemainingSplits) -> ShareOfTime | None:
         return None

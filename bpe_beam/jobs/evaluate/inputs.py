@@ -70,11 +70,12 @@ def sizes_of(
     Sizes without a name are for the tokenizers that `train` wrote; for all if it wrote none: few
     people need the first merges of a published tokenizer.
     """
-    by_name: dict[str, list[int]] = {name: [] for name in names}
-    for name in (one[0] for one in sizes if not isinstance(one, int)):
-        near = did_you_mean(name, names)
-        require(name in by_name, f"must name a tokenizer, got {name!r}{near}", "vocab_sizes")
     of_all = [one for one in sizes if isinstance(one, int)]
+    named: dict[str, list[int]] = {}
+    for name, size in (one for one in sizes if not isinstance(one, int)):
+        near = did_you_mean(name, names)
+        require(name in names, f"must name a tokenizer, got {name!r}{near}", "vocab_sizes")
+        named.setdefault(name, []).append(size)
     unnamed = names
     if of_all and len(values) > 1:
         paths = (_named(value, storage)[1] for value in values)
@@ -82,10 +83,7 @@ def sizes_of(
             name for name, path in zip(names, paths, strict=True) if _is_trained(path, storage)
         ]
         unnamed = trained or names
-    for name in names:
-        listed = [one[1] for one in sizes if not isinstance(one, int) and one[0] == name]
-        by_name[name] = listed or (of_all if name in unnamed else [])
-    return by_name
+    return {name: named.get(name) or (of_all if name in unnamed else []) for name in names}
 
 
 def _is_trained(path: str, storage: Storage) -> bool:

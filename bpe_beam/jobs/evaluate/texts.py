@@ -9,10 +9,8 @@ manifest. A killed job resumes from the folders.
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -54,16 +52,6 @@ from bpe_beam.workers.tokenize_split import (
     TokenizeTask,
     count_tokens,
 )
-
-
-@contextmanager
-def folder_for_texts(chosen: str | None) -> Iterator[str]:
-    """Yield the chosen folder, or a temporary one, which is removed."""
-    if chosen is not None:
-        yield chosen
-        return
-    with tempfile.TemporaryDirectory(prefix="bpe-beam-evaluate-") as folder:
-        yield folder
 
 
 @dataclass(frozen=True)
@@ -113,9 +101,8 @@ class Texts:
         outputs = (output, self.run.summary_file)
         plan = corpus_input.plan_of(self.storage, self.input, outputs=outputs)
         with parameter_renamed("output", "work"):
-            counted = (
-                _CountTokensJob(settings, self.storage, plan, tokenizer).run(self.progress).manifest
-            )
+            job = _CountTokensJob(settings, self.storage, plan, tokenizer)
+            counted = job.run(self.progress).manifest
         assert counted.file is not None
         tokens: dict[str | None, int] = {None: counted.tokens}
         if counted.sources is not None:
@@ -171,8 +158,6 @@ class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
         self.folder.write(SHARDS_TOKENIZER_FILE, self._tokenizer.json_bytes)
 
     def steps(self, remaining: RemainingSplits) -> Steps | None:
-        if not remaining.tasks:
-            return None
         task = TokenizeTask(
             folder=remaining.run.for_workers(),
             reading=corpus_input.read_settings(self.settings.input),
@@ -181,12 +166,7 @@ class _CountTokensJob(CorpusJob[TokenizeSettings, CorpusTokens]):
             ),
             stage=self.name,
         )
-        return lambda engine: engine.run(
-            "CountTokens",
-            partial(count_tokens, task),
-            engine.tasks("Splits", remaining.tasks),
-            str,
-        )
+        return remaining.in_one_step("CountTokens", partial(count_tokens, task))
 
     def manifest(self, plan: Plan, splits: list[Receipt], merged: list[Receipt]) -> CorpusTokens:
         stats = [receipt.read_stats(TokenizeStats) for receipt in splits]

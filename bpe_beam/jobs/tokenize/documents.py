@@ -201,12 +201,7 @@ class TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         later = Timer(_IMPORT_AFTER, import_module, args=("pyarrow.parquet",))
         later.daemon = True
         later.start()
-        return lambda engine: engine.run(
-            "TokenizeSplit",
-            partial(tokenize_split, task),
-            engine.tasks("Splits", remaining.tasks),
-            str,
-        )
+        return remaining.in_one_step("TokenizeSplit", partial(tokenize_split, task))
 
     def worker_settings(self) -> TokenizeSettings:
         return replace(self.settings, tokenizer=self.folder.path(SHARDS_TOKENIZER_FILE))
