@@ -35,8 +35,7 @@ from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.plan import InputFile, Plan
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.split_planning import plan_of_files
-from bpe_beam.counts.packed_words import PackedCounts
-from bpe_beam.counts.pair_counts import PairCounts
+from bpe_beam.counts.packed_words import PackedCounts, PairCounts
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.counts.word_table import PARTITIONS
 from bpe_beam.evaluation.metrics import Tally
@@ -50,8 +49,7 @@ from bpe_beam.settings.tokenize import ArrangementSettings, TokenizeSettings
 from bpe_beam.shards.formats.megatron import MegatronStream, MegatronWriter
 from bpe_beam.storage import Storage
 from bpe_beam.training.learn import learn
-from bpe_beam.training.merges.trainer_memory import Size
-from bpe_beam.training.merges.words import Words, memory_needed
+from bpe_beam.training.merges.words import Size, Words, memory_needed
 from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.workers import count_split as counting
 from bpe_beam.workers.document_encoding import Encoding

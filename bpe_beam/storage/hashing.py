@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class HashingFile(io.RawIOBase):
-    """Writes to an open file, which the caller closes, and hashes the bytes."""
+    """Writes to an open file, or reads it in order, and hashes the bytes; the caller closes it."""
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__()
@@ -21,8 +21,16 @@ class HashingFile(io.RawIOBase):
         self._hash = hashlib.sha256()
         self.bytes = 0
 
+    def readable(self) -> bool:
+        return True
+
     def writable(self) -> bool:
         return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        data = self._file.read(size)
+        self._hash.update(data)
+        return data
 
     def write(self, data: Any, /) -> int:
         size = memoryview(data).nbytes

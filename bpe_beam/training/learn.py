@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bpe_beam.errors import require
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.merges import trainer_memory
 from bpe_beam.training.merges.initial_vocabulary import (
     assign_ids,
     begin_vocabulary,
@@ -23,8 +21,7 @@ from bpe_beam.training.merges.native_trainer import (
     make_learner,
 )
 from bpe_beam.training.merges.symbols import find_symbols
-from bpe_beam.training.merges.trainer_memory import size_of
-from bpe_beam.training.merges.words import Words
+from bpe_beam.training.merges.words import Words, require_positions
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
 
 # Fewer merges leave most words split, whatever the score.
@@ -69,12 +66,7 @@ def learn(
     start = begin_vocabulary(recipe, seen, base_tokenizer)
     vocabulary = Vocabulary(start, recipe)
     symbols = start.symbols(words)
-    positions, maximum = size_of(symbols).positions, trainer_memory.MAX_POSITIONS
-    require(
-        positions <= maximum,
-        f"the words have {positions:,} symbols and ends, and one trainer can process {maximum:,}",
-        remedy="set {merge_rounds} to distributed, or use fewer words",
-    )
+    require_positions(symbols.size)
     learner = make_learner(vocabulary, symbols, recipe.min_frequency)
     del symbols  # which take as much memory as the learner's copy
     before = learner.token_count

@@ -10,7 +10,7 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from bpe_beam.counts.pair_counts import PairCounts
+from bpe_beam.counts.packed_words import PairCounts
 from bpe_beam.counts.word_table import BLOCK_BYTES
 from bpe_beam.errors import DataError
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import apache_beam as beam
 from apache_beam.transforms import trigger
 
-from bpe_beam.counts.pair_counts import PairCounts
+from bpe_beam.counts.packed_words import PairCounts
 from bpe_beam.counts.word_counter import WordCounter
 from bpe_beam.errors import UsageError, require_between
 

@@ -69,7 +69,7 @@ def test_labels_coders_and_types_of_rounds(corpus: Path, tmp_path: Path) -> None
     recording_runner.PIPELINES.clear()
     small = ("--driver-memory", "1MB", *RUNNER, *STRICT)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bpe_beam.training.merges.trainer_memory.BYTES_PER_TOKEN", 2000)
+        patch.setattr("bpe_beam.training.merges.words.BYTES_PER_TOKEN", 2000)
         run_whole(*arguments, "--output", tmp_path / "one", *small)
     seeing, *rounds = recording_runner.PIPELINES
     assert len(rounds) > 1

@@ -12,7 +12,6 @@ from bpe_beam.counts.packed_words import Columns, read_words
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.folders.run_folder import RunFolder
-from bpe_beam.training.merges import trainer_memory
 from bpe_beam.training.merges.native_trainer import NewMerges, Vocabulary
 from bpe_beam.training.merges.rounds import (
     FrequentPairs,
@@ -22,8 +21,7 @@ from bpe_beam.training.merges.rounds import (
     plain_batch,
 )
 from bpe_beam.training.merges.symbols import WordSymbols
-from bpe_beam.training.merges.trainer_memory import DRIVER_SHARE, Room
-from bpe_beam.training.merges.words import memory_needed
+from bpe_beam.training.merges.words import DRIVER_SHARE, Room, memory_needed
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.workers.rounds.round_files import floor_of, read_best, read_frequent, require_all
 from bpe_beam.workers.rounds.task import (
@@ -106,7 +104,7 @@ class RoundLearner:
     @property
     def room(self) -> Room:
         """The limits of the trainer."""
-        return Room(self.memory, trainer_memory.MAX_POSITIONS)
+        return Room(self.memory)
 
     @property
     def by_count(self) -> bool:

@@ -19,8 +19,7 @@ from bpe_beam.training.learn import learn, share_of_time
 from bpe_beam.training.merges.initial_vocabulary import check_distributed
 from bpe_beam.training.merges.native_trainer import TrainingResult
 from bpe_beam.training.merges.symbols import ambiguous_tokens, refuse_spelled
-from bpe_beam.training.merges.trainer_memory import DRIVER_SHARE, too_many
-from bpe_beam.training.merges.words import gather_words, memory_needed
+from bpe_beam.training.merges.words import DRIVER_SHARE, gather_words, memory_needed, too_many
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.workers.unused_memory import release_unused_memory
 

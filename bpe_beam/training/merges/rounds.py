@@ -26,7 +26,7 @@ from bpe_beam.training.merges.native_trainer import (
     make_learner,
 )
 from bpe_beam.training.merges.symbols import WordSymbols
-from bpe_beam.training.merges.trainer_memory import Room, Size, size_of
+from bpe_beam.training.merges.words import Room, Size
 from bpe_beam.training.recipe import TieBreak
 
 DIVISOR = 4
@@ -157,7 +157,7 @@ def _added_up(
         if table.memory_bytes > max(room.memory, _SMALL_TABLE):
             return None
     segments = gather((columns_of(block) for _, block in table.blocks(1)), widths)
-    return segments if room.fits(size_of(segments)) else None
+    return segments if room.fits(segments.size) else None
 
 
 def plain_batch(

@@ -20,7 +20,7 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.merges.words import Words, first_word_with
+from bpe_beam.training.merges.words import Size, Words, first_word_with
 from bpe_beam.training.recipe import BpeRecipe, MergingRecipe, Recipe, WordLevelRecipe
 
 if TYPE_CHECKING:
@@ -131,6 +131,13 @@ class WordSymbols(NamedTuple):
     offsets: npt.NDArray[np.int64]
     counts: npt.NDArray[np.int64]
     spans: npt.NDArray[np.uint32] | None = None
+
+    @property
+    def size(self) -> Size:
+        """The size of the words."""
+        spans = self.spans
+        width = len(self.ids) if spans is None else int(spans.sum(dtype=np.int64))
+        return Size(len(self.counts), len(self.ids), width)
 
 
 class WordChunk(NamedTuple):

@@ -1,21 +1,26 @@
-"""Counted words, gathered for a trainer.
+"""Counted words, gathered for a trainer, and the limits of one trainer.
 
 A trainer keeps every unique word in memory: see `memory_needed`. Nothing else grows with the
-corpus.
+corpus. Its array of words has a position for each symbol, or, where it gets the number of
+characters that each symbol covers, for each character; and one between words. Positions have 32
+bits (native/learn/merge_table.hpp).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bpe_beam import _native
 from bpe_beam.counts.word_table import string_buffers, weighted_total
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import UsageError, require
+from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
 
 # The most that natural text and random bytes take, with vocabularies of 32,000 to 1,000,000: most
 # of it is for pairs. If merges go on until the best pair occurs once or twice, all pairs are
@@ -24,6 +29,18 @@ from bpe_beam.errors import UsageError
 BYTES_PER_SYMBOL = 60
 BYTES_PER_WORD = 60
 BYTES_PER_ENTRY = 750
+
+
+MAX_POSITIONS = _native.MAX_POSITIONS
+
+DRIVER_SHARE = 2
+"""Segments may take the driver's memory over this; the rest is for Python, Beam, and the
+vocabulary."""
+
+BYTES_PER_TOKEN = 120
+"""Segments have tokens as symbols: fewer than the characters, and their pairs differ more."""
+
+_BYTES_PER_POSITION = 8
 
 
 @dataclass(frozen=True)
@@ -59,6 +76,73 @@ def memory_needed(word_bytes: int, unique_words: int, vocab_size: int = 0) -> in
     """Return an upper estimate of the bytes that learning from counted words takes."""
     words = BYTES_PER_SYMBOL * word_bytes + BYTES_PER_WORD * unique_words
     return words + BYTES_PER_ENTRY * min(vocab_size, word_bytes)
+
+
+class Size(NamedTuple):
+    """The size of words that a trainer learns from.
+
+    Attributes:
+        words: Number of words, or segments.
+        width: Number of characters that the symbols cover, if the trainer gets it; else as
+            `symbols`.
+    """
+
+    words: int
+    symbols: int
+    width: int
+
+    @property
+    def positions(self) -> int:
+        """Number of positions in the trainer's array."""
+        return self.words + 1 + self.width
+
+    @property
+    def memory(self) -> int:
+        """An upper estimate of the bytes that a trainer takes, without the vocabulary."""
+        return (
+            BYTES_PER_TOKEN * self.symbols
+            + BYTES_PER_WORD * self.words
+            + _BYTES_PER_POSITION * (self.width - self.symbols)
+        )
+
+
+@dataclass(frozen=True)
+class Room:
+    """The limits of one trainer: bytes of memory, and positions in its array."""
+
+    memory: int
+    positions: int = field(default_factory=lambda: MAX_POSITIONS)
+
+    def fits(self, size: Size) -> bool:
+        """Return whether words of a size fit the limits."""
+        return size.memory <= self.memory and size.positions <= self.positions
+
+
+def too_many(
+    recipe: Recipe, word_bytes: int, unique_words: int, *, continued: bool
+) -> tuple[int, bool] | None:
+    """Return the maximum of positions if words may need more, and whether they certainly do.
+
+    None if they fit, by the figures of their counts.
+    """
+    if isinstance(recipe, WordLevelRecipe):
+        return None
+    bpe = recipe if isinstance(recipe, BpeRecipe) else None
+    ends = unique_words if bpe and bpe.end_of_word_symbol else 0
+    if Size(unique_words, word_bytes, word_bytes + ends).positions <= MAX_POSITIONS:
+        return None
+    in_bytes = bpe is not None and bpe.symbols == "bytes"
+    return MAX_POSITIONS, in_bytes and recipe.limit_alphabet is None and not continued
+
+
+def require_positions(size: Size) -> None:
+    """Refuse words that are too many for one trainer."""
+    require(
+        size.positions <= MAX_POSITIONS,
+        f"the words have {size.positions:,} symbols and ends, and one trainer can process "
+        f"{MAX_POSITIONS:,}",
+        remedy="set {merge_rounds} to distributed, or use fewer words",
+    )
 
 
 def gather_words(tables: Iterable[pa.Table | pa.RecordBatch], in_order_of_place: bool) -> Words:

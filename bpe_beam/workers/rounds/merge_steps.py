@@ -22,8 +22,10 @@ from bpe_beam.counts.artifact import added_up, read_part
 from bpe_beam.counts.packed_words import (
     BATCH_WORDS,
     PACKED_SCHEMA,
+    PAIR_SCHEMA,
     Columns,
     PackedCounts,
+    PairCounts,
     checked,
     columns_of,
     from_stream,
@@ -32,7 +34,6 @@ from bpe_beam.counts.packed_words import (
     to_stream,
     write_words,
 )
-from bpe_beam.counts.pair_counts import PAIR_SCHEMA, PairCounts
 from bpe_beam.counts.word_table import weighted_total
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo

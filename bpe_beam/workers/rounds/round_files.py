@@ -11,14 +11,19 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from bpe_beam.counts.packed_words import PackedCounts, from_stream, to_stream
-from bpe_beam.counts.pair_counts import PAIR_SCHEMA, PairCounts
+from bpe_beam.counts.packed_words import (
+    PAIR_SCHEMA,
+    PackedCounts,
+    PairCounts,
+    from_stream,
+    to_stream,
+)
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile, read_hashed
 from bpe_beam.training.merges.rounds import ShardPairs, threshold
-from bpe_beam.training.merges.trainer_memory import Size
+from bpe_beam.training.merges.words import Size
 from bpe_beam.workers.rounds.task import (
     CANDIDATES,
     BlockReference,

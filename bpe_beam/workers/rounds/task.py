@@ -24,7 +24,7 @@ from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.storage.hashing import read_hashed
-from bpe_beam.training.merges.trainer_memory import Room, Size
+from bpe_beam.training.merges.words import Room, Size
 from bpe_beam.workers.split_task import require_visible, task_name
 
 if TYPE_CHECKING:

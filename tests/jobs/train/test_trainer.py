@@ -17,7 +17,7 @@ from bpe_beam.jobs.train.plan import PlannedCounts, TrainingPlan
 from bpe_beam.jobs.train.trainer import Trainer
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.training.learn import learn
-from bpe_beam.training.merges import trainer_memory as room
+from bpe_beam.training.merges import words as room
 from bpe_beam.training.merges.words import gather_words
 from bpe_beam.training.recipe import BpeRecipe, Recipe
 

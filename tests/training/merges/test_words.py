@@ -12,9 +12,9 @@ from counted_words import words_of
 from bpe_beam import _native
 from bpe_beam.errors import UsageError
 from bpe_beam.training.learn import learn
-from bpe_beam.training.merges import trainer_memory as room
+from bpe_beam.training.merges import words as room
 from bpe_beam.training.merges.rounds import next_divisor
-from bpe_beam.training.merges.trainer_memory import Room, Size, too_many
+from bpe_beam.training.merges.words import Room, Size, too_many
 from bpe_beam.training.recipe import BpeRecipe, WordLevelRecipe, WordPieceRecipe
 
 pytestmark = pytest.mark.quick
