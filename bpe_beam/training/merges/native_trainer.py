@@ -107,7 +107,7 @@ class Vocabulary:
     widths: list[int] = field(init=False)
     rows: list[Row] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
-    text_left: int = MAX_TEXT
+    text_left: int = field(default_factory=lambda: MAX_TEXT)
     text_full: bool = False
     totals: WordTotals | None = None
 
