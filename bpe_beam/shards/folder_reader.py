@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, NotFoundError
@@ -23,7 +24,6 @@ from bpe_beam.shards.stored_shard import (
     IdType,
     LabelledAccess,
     ShardAccess,
-    ShardEntry,
     StoredShard,
     check_size,
 )
@@ -51,14 +51,9 @@ class FolderReader:
             manifest.arranged and manifest.arranged.settings.sequence_length is not None
         )
         self._storage, self._memory = storage, memory
+        # Rows of the manifest, without what workers that get a copy do not need.
         self._entries = [
-            ShardEntry(
-                shard.name,
-                shard.documents,
-                shard.tokens,
-                tuple((file.name, file.bytes) for file in shard.files),
-            )
-            for shard in manifest.shards
+            replace(shard, slices=(), sources=None, changes=None) for shard in manifest.shards
         ]
         self._check_sizes()
         self._start()
@@ -151,16 +146,16 @@ class FolderReader:
         if protocol_of(self.url) in WEB:
             return
         listed = self._storage.expand(self._storage.join(escape_glob(self.url), "shard-*"))
-        sizes = {file.url.rpartition("/")[2]: file.size for file in listed}
+        sizes = {each.url.rpartition("/")[2]: each.size for each in listed}
         for entry in self._entries:
-            for name, size in entry.files:
-                url = redact(self._storage.join(self.url, name))
-                if name not in sizes:
+            for file in entry.files:
+                url = redact(self._storage.join(self.url, file.name))
+                if file.name not in sizes:
                     raise NotFoundError(
                         f"{url}: is missing: the folder is damaged, and the command that wrote it "
                         "repairs it"
                     )
-                check_size(url, sizes[name], size)
+                check_size(url, sizes[file.name], file.bytes)
 
 
 def _finished_manifest(storage: Storage, folder: str) -> Manifest:

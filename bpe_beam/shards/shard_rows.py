@@ -18,10 +18,8 @@ from bpe_beam.storage.json_file import Count
 class SourceSlice(Struct, frozen=True, forbid_unknown_fields=True):
     """A slice of an input file.
 
-    Attributes:
-        file: The name of the file, relative to the input's root.
-        start: The first stored byte.
-        end: The stored byte after the last one.
+    `file` is relative to the input's root; `start` is the first stored byte, `end` the one after
+    the last.
     """
 
     file: str
@@ -139,12 +137,7 @@ class Shard(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
 class ArrangedCorpus(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The corpus whose documents were arranged, for training and validation together.
 
-    Attributes:
-        text_bytes: The text of its documents, in bytes of UTF-8.
-        rejects: The number of records that could not be used, by reason.
-        lost: The losses of damaged files, sorted by file.
-        sources: What it has of each source, sorted by name; None without sources.
-        changes: See `DocumentChanges`; None if all of it is 0.
+    Its fields are as in `Shard`, and `rejects` and `lost` as `Rejects` of a manifest has them.
     """
 
     text_bytes: Count

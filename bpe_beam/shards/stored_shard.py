@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from bpe_beam.errors import HUGE_BYTES, DataError
@@ -25,6 +24,7 @@ from bpe_beam.storage.names import is_local, local_path
 
 if TYPE_CHECKING:
     from bpe_beam.shards.block_cache import BlockCache, RecentValues
+    from bpe_beam.shards.shard_rows import Shard
     from bpe_beam.storage.remote_file import RangeReader
 
 Ids = NDArray[Any]
@@ -203,15 +203,6 @@ class _RemoteStream(io.RawIOBase):
         return data
 
 
-class ShardEntry(Struct, frozen=True):
-    """The facts of a shard in its manifest; `files` has names and sizes."""
-
-    name: str
-    documents: int
-    tokens: int
-    files: tuple[tuple[str, int], ...]
-
-
 class StoredShard:
     """A shard whose files are opened where they are needed."""
 
@@ -219,7 +210,7 @@ class StoredShard:
         self,
         storage: Storage,
         folder: str,
-        entry: ShardEntry,
+        entry: Shard,
         vocab_size: int,
         blocks: BlockCache,
         groups: RecentValues[Any],
@@ -238,7 +229,8 @@ class StoredShard:
             file = MappedFile(url)
         else:
             file = RemoteFile(url, self._storage.open_ranges(url), self._blocks)
-        check_size(file.url, file.size, dict(self.entry.files)[name])
+        (expected,) = (each.bytes for each in self.entry.files if each.name == name)
+        check_size(file.url, file.size, expected)
         return file
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.shards.formats.record_file import RecordAccess, RecordFile, record_format
+from bpe_beam.shards.formats.record_file import RecordFile, RecordReader, record_format
 from bpe_beam.shards.formats.spool import RowSpool, spool_errors
 from bpe_beam.shards.formats.tfrecord import MAX_TOKENS, ExampleWriter
 from bpe_beam.shards.stored_shard import (
@@ -198,7 +198,7 @@ def _open_records(file: RangeFile | ShardFile) -> _Records:
     return _Records(file.url, lambda: opened)
 
 
-class ArrayRecordAccess(RecordAccess):
+class ArrayRecordAccess(RecordReader):
     """A `ShardAccess` that reads the records that are asked for.
 
     What needs to know where documents begin in the ids reads the whole file, once.
@@ -208,7 +208,7 @@ class ArrayRecordAccess(RecordAccess):
 
     def __init__(self, shard: StoredShard) -> None:
         self._shard = shard
-        self._records = _Records(shard.file(_SUFFIX).url, self._recent_file)
+        super().__init__(_Records(shard.file(_SUFFIX).url, self._recent_file))
         check_counts(self._records.url, len(self._records), shard.entry.tokens, shard)
 
     def _recent_file(self) -> _OpenFile:

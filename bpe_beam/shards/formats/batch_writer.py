@@ -82,7 +82,25 @@ class BatchWriter(ABC):
 
     def check(self, batch: DocumentBatch) -> None:
         """Refuse a batch that cannot be written, before any of it is."""
-        check_batch(batch, self.name, self.documents, self.vocab_size)
+        ids, offsets, _ = batch
+        if ids.dtype != np.uint32 or ids.ndim != 1:
+            raise ValueError(f"ids must be uint32[tokens], got {ids.dtype} of shape {ids.shape}")
+        if offsets.dtype != np.int64 or offsets.ndim != 1 or not offsets.size:
+            raise ValueError(
+                f"offsets must be int64[documents + 1], got {offsets.dtype} of shape "
+                f"{offsets.shape}"
+            )
+        if offsets[0] != 0 or offsets[-1] != ids.size or np.any(offsets[1:] < offsets[:-1]):
+            raise ValueError(f"offsets must rise from 0 to the number of ids, {ids.size}")
+        check_lengths(np.diff(offsets), self.name, self.documents, MAX_DOCUMENT_TOKENS)
+        if ids.size and int(ids.max()) >= self.vocab_size:
+            token = int(np.argmax(ids >= self.vocab_size))
+            document = int(np.searchsorted(offsets, token, side="right")) - 1
+            raise DataError(
+                f"{self.name}: document {self.documents + document}, token "
+                f"{token - int(offsets[document])}: id {int(ids[token])} is not in the vocabulary; "
+                f"allowed are 0 to {self.vocab_size - 1}"
+            )
 
     def file(self) -> HashingFile:
         """Return the first file; it is opened at the first call."""
@@ -169,28 +187,6 @@ def fitting_dtype(vocab_size: int, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[
             f"vocab_size must be 1 to {MAX_VOCAB_SIZE} for token shards, got {vocab_size}"
         )
     return next(dtype for dtype in dtypes if vocab_size - 1 <= np.iinfo(dtype).max)
-
-
-def check_batch(batch: DocumentBatch, shard: str, first: int, vocab_size: int) -> None:
-    """Refuse a batch of documents that no shard can hold; `first` is its first document."""
-    ids, offsets, _ = batch
-    if ids.dtype != np.uint32 or ids.ndim != 1:
-        raise ValueError(f"ids must be uint32[tokens], got {ids.dtype} of shape {ids.shape}")
-    if offsets.dtype != np.int64 or offsets.ndim != 1 or not offsets.size:
-        raise ValueError(
-            f"offsets must be int64[documents + 1], got {offsets.dtype} of shape {offsets.shape}"
-        )
-    if offsets[0] != 0 or offsets[-1] != ids.size or np.any(offsets[1:] < offsets[:-1]):
-        raise ValueError(f"offsets must rise from 0 to the number of ids, {ids.size}")
-    check_lengths(np.diff(offsets), shard, first, MAX_DOCUMENT_TOKENS)
-    if ids.size and int(ids.max()) >= vocab_size:
-        token = int(np.argmax(ids >= vocab_size))
-        document = int(np.searchsorted(offsets, token, side="right")) - 1
-        raise DataError(
-            f"{shard}: document {first + document}, token "
-            f"{token - int(offsets[document])}: id {int(ids[token])} is not in the vocabulary; "
-            f"allowed are 0 to {vocab_size - 1}"
-        )
 
 
 def check_lengths(lengths: NDArray[np.int64], shard: str, first: int, maximum: int) -> None:

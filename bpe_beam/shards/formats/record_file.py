@@ -66,41 +66,35 @@ class RecordFile(ABC):
 OpenRecords = Callable[[RangeFile | ShardFile], RecordFile]
 
 
-class _RecordIds:
-    """What both readers have: ids of a `RecordFile`."""
+class RecordReader:
+    """The documents of such a shard: a `ShardReader`, or a `ShardAccess`, which has no `file`."""
 
-    _records: RecordFile
+    token_count: int
 
-    def document(self, index: int, dtype: IdType = _UINT32) -> Ids:
-        check_range("documents", index, index + 1, len(self._records))
-        return self._ids(index, index + 1).astype(dtype)
+    def __init__(self, records: RecordFile, file: RangeFile | None = None) -> None:
+        self._records, self._file = records, file
+        self._read: tuple[int, int, NDArray[np.uint32]] | None = None
 
-    def tokens(self, start: int, stop: int, dtype: IdType = _UINT32) -> Ids:
-        """See `ShardReader.tokens`. Cost: reads all documents that the range touches."""
-        check_range("tokens", start, stop, self._records.token_count)
-        if start == stop:
-            return np.empty(0, dtype)
-        first = self._records.locate(start)[0]
-        ids = self._ids(first, self._records.locate(stop - 1)[0] + 1)
-        begin = int(self._records.bounds[first])
-        return ids[start - begin : stop - begin].astype(dtype)
-
-    def _ids(self, first: int, stop: int) -> NDArray[np.uint32]:
-        return self._records.ids(first, stop)
-
-
-class RecordReader(_RecordIds):
-    """A `ShardReader`."""
-
-    def __init__(
-        self, storage: Storage, folder: str, name: str, *, suffix: str, open_records: OpenRecords
-    ) -> None:
+    @classmethod
+    def open(
+        cls, storage: Storage, folder: str, name: str, *, suffix: str, open_records: OpenRecords
+    ) -> RecordReader:
+        """Open a shard as a `ShardReader`."""
         with ExitStack() as opened:
             file = opened.enter_context(RangeFile(storage, storage.join(folder, name + suffix)))
-            self._records = open_records(file)
-            self._opened = opened.pop_all()
-        self._read: tuple[int, int, NDArray[np.uint32]] | None = None
-        self.token_count = self._records.token_count
+            reader = cls(open_records(file), file)
+            reader.token_count = reader._records.token_count
+            opened.pop_all()
+        return reader
+
+    @classmethod
+    def open_stored(
+        cls, shard: StoredShard, *, suffix: str, open_records: OpenRecords
+    ) -> RecordReader:
+        """Open a shard as a `ShardAccess`."""
+        records = open_records(shard.file(suffix))
+        check_counts(records.url, len(records), records.token_count, shard)
+        return cls(records)
 
     def __enter__(self) -> RecordReader:
         return self
@@ -109,10 +103,11 @@ class RecordReader(_RecordIds):
         self.close()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file of a `ShardReader`."""
         del self._records
         self._read = None
-        self._opened.close()
+        if self._file is not None:
+            self._file.close()
 
     def __len__(self) -> int:
         return len(self._records)
@@ -120,6 +115,30 @@ class RecordReader(_RecordIds):
     def lengths(self, start: int, stop: int) -> NDArray[np.int32]:
         check_range("documents", start, stop, len(self))
         return np.diff(self._records.bounds[start : stop + 1]).astype(np.int32)
+
+    def document(self, index: int, dtype: IdType = _UINT32) -> Ids:
+        check_range("documents", index, index + 1, len(self))
+        return self._ids(index, index + 1).astype(dtype)
+
+    def documents(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
+        bounds = self._records.bounds[start : stop + 1]
+        _, count = next(groups_of_documents(bounds, limit))
+        ids = self._records.ids(start, start + count)
+        ends = (bounds[: count + 1] - bounds[0]).tolist()
+        return [ids[begin:end].astype(dtype) for begin, end in pairwise(ends)]
+
+    def tokens(self, start: int, stop: int, dtype: IdType = _UINT32) -> Ids:
+        """See `ShardReader.tokens`. Cost: reads all documents that the range touches."""
+        check_range("tokens", start, stop, self._records.token_count)
+        if start == stop:
+            return np.empty(0, dtype)
+        first = self.locate(start)[0]
+        ids = self._ids(first, self.locate(stop - 1)[0] + 1)
+        begin = int(self._records.bounds[first])
+        return ids[start - begin : stop - begin].astype(dtype)
+
+    def starts(self, start: int, stop: int) -> NDArray[np.int64]:
+        return starts_within(self._records.bounds, start, stop)
 
     def locate(self, token: int) -> tuple[int, int]:
         return self._records.locate(token)
@@ -129,29 +148,13 @@ class RecordReader(_RecordIds):
             yield self.tokens(start, min(start + _TOKENS, self.token_count))
 
     def _ids(self, first: int, stop: int) -> NDArray[np.uint32]:
-        """Return the ids of documents; the result of the last call is cached."""
+        """Return the ids of documents; a `ShardReader` caches the result of the last call."""
+        if self._file is None:
+            return self._records.ids(first, stop)
         if self._read is None or self._read[:2] != (first, stop):
             self._read = None
             self._read = first, stop, self._records.ids(first, stop)
         return self._read[2]
-
-
-class RecordAccess(_RecordIds):
-    """A `ShardAccess`."""
-
-    def __init__(self, shard: StoredShard, *, suffix: str, open_records: OpenRecords) -> None:
-        self._records = open_records(shard.file(suffix))
-        check_counts(self._records.url, len(self._records), self._records.token_count, shard)
-
-    def documents(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
-        bounds = self._records.bounds[start : stop + 1]
-        _, count = next(groups_of_documents(bounds, limit))
-        ids = self._records.ids(start, start + count)
-        ends = (bounds[: count + 1] - bounds[0]).tolist()
-        return [ids[begin:end].astype(dtype) for begin, end in pairwise(ends)]
-
-    def starts(self, start: int, stop: int) -> NDArray[np.int64]:
-        return starts_within(self._records.bounds, start, stop)
 
 
 @runtime_checkable
@@ -202,14 +205,14 @@ def record_format(
     **more: Any,
 ) -> ShardFormat:
     """Return the format of shards that are files of one kind."""
-    (suffix,) = writer.suffixes
+    file: dict[str, Any] = {"suffix": writer.suffixes[0], "open_records": open_records}
     return ShardFormat(
         name=name,
         suffixes=writer.suffixes,
         max_document_tokens=max_document_tokens,
         writer=writer,
-        reader=partial(RecordReader, suffix=suffix, open_records=open_records),
-        check=partial(IdCheck, suffix=suffix),
-        access=access or partial(RecordAccess, suffix=suffix, open_records=open_records),
+        reader=partial(RecordReader.open, **file),
+        check=partial(IdCheck, suffix=writer.suffixes[0]),
+        access=access or partial(RecordReader.open_stored, **file),
         **more,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,13 +73,12 @@ class RowSpool:
         self._count = 0
 
     def __enter__(self) -> Self:
-        with ExitStack() as opened, self._errors():
-            self._file = opened.enter_context(tempfile.NamedTemporaryFile())
-            self._opened = opened.pop_all()
+        with self._errors():
+            self._file = tempfile.NamedTemporaryFile()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._opened.close()
+        self._file.close()
 
     def add(self, *columns: NDArray[np.int64] | int) -> None:
         """Append rows; a number is one for all of them."""
