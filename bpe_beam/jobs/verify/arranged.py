@@ -7,7 +7,7 @@ tokenized and arranged once more, into a temporary folder.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -23,13 +23,16 @@ from bpe_beam.messages import shortened
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.tokenize import ArrangementSettings, TokenizeSettings
-from bpe_beam.shards.document_batches import document_batches
+from bpe_beam.shards.dataset import open_dataset
+from bpe_beam.shards.document_batches import bounds_of
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.shards.verify import compare_split
 from bpe_beam.storage import Storage, redact
 
 Batch = tuple[NDArray[np.uint32], NDArray[np.int64]]
+
+_BATCH_TOKENS = 1 << 20
 
 
 def differences_from_text(
@@ -60,7 +63,7 @@ def differences_from_text(
             ) from error
         again = storage.join(again, *filter(None, [manifest.arranged.part]))
         expected = read_manifest(storage, again)
-        yield from _compared_shards(storage, folder, manifest, again, expected)
+        yield from _compared_shards(storage, folder, manifest, again)
         stored, now = to_builtins(manifest.arranged), to_builtins(expected.arranged)
         yield from _differences("arranged", stored, now)
 
@@ -107,55 +110,31 @@ def _differences(name: str, stored: Any, now: Any) -> Iterator[str]:
 
 
 def _compared_shards(
-    storage: Storage, folder: str, manifest: Manifest, again: str, expected: Manifest
+    storage: Storage, folder: str, manifest: Manifest, again: str
 ) -> Iterator[str]:
     """Yield the first difference of each shard; the others may have other bounds."""
-    documents = _Documents(storage, again, expected)
-    format_ = shard_format(manifest.format)
+    dataset, first = open_dataset(storage, again), 0
     unit = "documents" if manifest.sequences is None else "sequences"
     for shard in manifest.shards:
-        with format_.reader(storage, folder, shard.name) as reader:
-            difference = compare_split(reader, documents.next(shard.documents), unit=unit)
+        expected = _batches(dataset[first : first + shard.documents])
+        first += shard.documents
+        with shard_format(manifest.format).reader(storage, folder, shard.name) as reader:
+            difference = compare_split(reader, expected, unit=unit)
         if difference is not None:
             yield f"{shard.name}: {difference}"
-        documents.skip()
-    more = expected.totals.documents - manifest.totals.documents
-    if more > 0:
-        yield f"{folder}: {more:,} {unit} of the corpus are missing at the end"
+    if first < len(dataset):
+        yield f"{folder}: {len(dataset) - first:,} {unit} of the corpus are missing at the end"
 
 
-class _Documents:
-    """The documents of a folder in order, some at a time."""
-
-    def __init__(self, storage: Storage, folder: str, manifest: Manifest) -> None:
-        self._batches = self._all(storage, folder, manifest)
-        self._rest: Batch = np.empty(0, np.uint32), np.zeros(1, np.int64)
-        self._remaining = 0
-
-    def next(self, count: int) -> Iterator[Batch]:
-        """Yield the next `count` documents, or the remaining ones, in batches."""
-        self._remaining = count
-        while self._remaining:
-            ids, offsets = self._rest
-            if offsets.size == 1:
-                batch = next(self._batches, None)
-                if batch is None:
-                    return
-                ids, offsets = batch
-            taken = min(self._remaining, offsets.size - 1)
-            self._remaining -= taken
-            end = int(offsets[taken])
-            self._rest = ids[end:], offsets[taken:] - end
-            yield ids[:end], offsets[: taken + 1]
-
-    def skip(self) -> None:
-        """Read the rest of the documents that were asked for last."""
-        for _ in self.next(self._remaining):
-            pass
-
-    @staticmethod
-    def _all(storage: Storage, folder: str, manifest: Manifest) -> Iterator[Batch]:
-        for shard in manifest.shards:
-            with shard_format(manifest.format).reader(storage, folder, shard.name) as reader:
-                for batch in document_batches(reader):
-                    yield batch.ids, batch.offsets
+def _batches(documents: Iterable[NDArray[np.uint32]]) -> Iterator[Batch]:
+    """Yield documents as `compare_split` takes them, about a million tokens at a time."""
+    batch: list[NDArray[np.uint32]] = []
+    weight = 0
+    for ids in documents:
+        batch.append(ids)
+        weight += ids.size + 1
+        if weight > _BATCH_TOKENS:
+            yield np.concatenate(batch), bounds_of(np.array([*map(len, batch)]))
+            batch, weight = [], 0
+    if batch:
+        yield np.concatenate(batch), bounds_of(np.array([*map(len, batch)]))
