@@ -7,8 +7,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
@@ -88,13 +86,10 @@ def _shown(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-def restored_files(manifest: Manifest, part: str = "") -> dict[str, RestoredTask]:
+def restored_files(manifest: Manifest) -> dict[str, RestoredTask]:
     """Return the files of a finished folder that follow from all its shards."""
     file = manifest.token_counts
-    if file is None:
-        return {}
-    file = replace(file, name=inside(part, file.name))
-    return {file.name: RestoredTask((file,), None)}
+    return {} if file is None else {file.name: RestoredTask((file,), None)}
 
 
 def write_small_files(

@@ -18,11 +18,11 @@ from msgspec import UNSET, to_builtins
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import (
     MANIFEST_FILE,
-    REJECTS,
     SHARDS_TOKENIZER_FILE,
     TOKEN_COUNTS_FILE,
 )
 from bpe_beam.folders.claim import Takeover, claim_folder
+from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import (
     DOCUMENTS,
     OutputFolder,
@@ -34,7 +34,7 @@ from bpe_beam.folders.receipts import WORK
 from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.jobs.corpus.job import CorpusResult
 from bpe_beam.jobs.corpus.summary import source_figures
-from bpe_beam.jobs.input_folders import inside, restored_files, write_small_files
+from bpe_beam.jobs.input_folders import inside, write_small_files
 from bpe_beam.jobs.tokenize.arrange_steps import ArrangeSteps, files_inside
 from bpe_beam.jobs.tokenize.documents import TokenizeJob, TokenizeSummary
 from bpe_beam.jobs.tokenize.inputs import (
@@ -217,18 +217,16 @@ def _summary(
 
 def _restore(storage: Storage, output: str, parts: Sequence[str], _: bytes) -> RestoredFolder:
     """Return a finished folder: all tasks run again if a file is missing or changed."""
-    tasks: dict[str, RestoredTask] = {}
+    files: list[FileInfo] = []
     jobs = set()
     for part in parts:
         url = storage.join(output, *inside(part, MANIFEST_FILE).split("/"))
         # Not by `read_manifest`, which refuses a folder whose manifest is missing.
         manifest = Manifest.from_bytes(storage.read_bytes(url), redact(url))
         jobs.add(manifest.job_fingerprint)
-        tasks |= restored_files(manifest, part)
-        tasks[inside(part, REJECTS)] = RestoredTask(
-            files_inside(part, manifest.rejects.files), None
-        )
-        for shard in manifest.shards:
-            tasks[inside(part, shard.name)] = RestoredTask(files_inside(part, shard.files), None)
+        written = [*manifest.rejects.files, *filter(None, [manifest.token_counts])]
+        written += (file for shard in manifest.shards for file in shard.files)
+        files += files_inside(part, written)
     # Manifests of several jobs belong to none of them.
-    return RestoredFolder((jobs.pop() or None) if len(jobs) == 1 else None, tasks)
+    job = (jobs.pop() or None) if len(jobs) == 1 else None
+    return RestoredFolder(job, {"shards": RestoredTask(tuple(files), None)})
