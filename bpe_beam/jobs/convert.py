@@ -29,6 +29,7 @@ from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder, Restore
 from bpe_beam.folders.receipts import WORK, Publication
 from bpe_beam.jobs.corpus.summary import Rows, SourceFigures, source_figures
 from bpe_beam.jobs.input_folders import (
+    copy_rejects,
     kind_of_tokens,
     refuse_own_folder,
     refuse_twice,
@@ -66,7 +67,6 @@ from bpe_beam.workers.convert_shard import (
     check_files,
     convert_shard,
     even_shards,
-    rejects_of,
     same_shards,
 )
 from bpe_beam.workers.document_encoding import Encoding
@@ -158,6 +158,8 @@ class _Conversion:
         )
         self._first = first = manifests[0]
         self._joined = len(manifests) > 1
+        self._keeps_plan = not self._joined and settings.shards is None
+        self._rejects = first.rejects if self._keeps_plan else Rejects({}, ())
         url = storage.join(self._urls[0], SHARDS_TOKENIZER_FILE)
         self.tokenizer = read_hashed(storage, url, first.tokenizer.fingerprint)
         self._format = settings.format or first.format
@@ -260,7 +262,7 @@ class _Conversion:
                 *index_names(self._format),
                 *(f"{WORK}/{file}" for file in files),
                 *files,
-                *(file.name for each in self.new for file in each.rejects),
+                *(file.name for file in self._rejects.files),
             ],
             self._settings.run.overwrite,
             restore=_restore,
@@ -276,7 +278,6 @@ class _Conversion:
     ) -> None:
         """Write some of the new shards."""
         folder.write(SHARDS_TOKENIZER_FILE, self.tokenizer)
-        self._storage.make_folder(folder.path(REJECTS))
         run = folder.new_run()
         task = ConvertTask(
             folder=run.for_workers(),
@@ -325,7 +326,7 @@ class _Conversion:
         publications = number_shards(written, [each.tokens for each in stats])
         manifest = self._manifest(stats, publications)
         folder.publish(publications)
-        self._storage.remove_folder_if_empty(folder.path(REJECTS))
+        copy_rejects(folder, self._urls[0], self._rejects.files)
         write_small_files(folder, manifest, self.tokenizer)
         counts = self._write_token_counts(folder, manifest)
         manifest = with_files(manifest, self.tokenizer, counts, job=folder.fingerprint)
@@ -342,9 +343,9 @@ class _Conversion:
             rows.append(shard_row(files, each.tokens, **known))
         first, columns = self._first, self._origin.columns or UNSET
         manifest = replace(first, **manifest_rows(rows), format=self._format, columns=columns)
-        if not self._joined and self._settings.shards is None:
+        if self._keeps_plan:
             return manifest
-        manifest = replace(manifest, plan=NO_PLAN, rejects=Rejects({}, ()))
+        manifest = replace(manifest, plan=NO_PLAN, rejects=self._rejects)
         if self._joined or not first.can_be_arranged_again:
             # With the settings of reading, `verify` makes the shards of one corpus again.
             manifest = replace(manifest, settings=first.encoding)
@@ -395,11 +396,13 @@ class _Conversion:
 def _restore(manifest: bytes) -> RestoredFolder:
     """Return a finished folder, which is repaired if a file is missing or damaged."""
     written = Manifest.from_bytes(manifest)
-    rows = list(zip(written.rows, rejects_of(written), strict=True))
+    rows, rejects = written.rows, written.rejects.files
     tasks = restored_files(written) | {
         shard_name(index, len(rows)): RestoredTask(
-            (*row.files, *rejects), ConvertStats(row.documents if row.files else 0, row.tokens)
+            row.files, ConvertStats(row.documents if row.files else 0, row.tokens)
         )
-        for index, (row, rejects) in enumerate(rows)
+        for index, row in enumerate(rows)
     }
-    return RestoredFolder(written.job_fingerprint or None, tasks)
+    return RestoredFolder(
+        written.job_fingerprint or None, {**tasks, REJECTS: RestoredTask(rejects, None)}
+    )

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bpe_beam.errors import UsageError
-from bpe_beam.folders.artifact_names import TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import REJECTS, TOKENIZER_FILE
+from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
 from bpe_beam.storage import redact
+from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.storage.names import is_local, local_path, real_path
 
 if TYPE_CHECKING:
@@ -90,6 +92,21 @@ def restored_files(manifest: Manifest) -> dict[str, RestoredTask]:
     """Return the files of a finished folder that follow from all its shards."""
     file = manifest.token_counts
     return {} if file is None else {file.name: RestoredTask((file,), None)}
+
+
+def copy_rejects(
+    folder: OutputFolder, source: str, files: Sequence[FileInfo], part: str = ""
+) -> None:
+    """Copy the files of rejects of a folder of shards, each of some MB at most."""
+    storage = folder.storage
+
+    def copy(file: FileInfo) -> None:
+        data = read_hashed(storage, storage.join(source, *file.name.split("/")), file.sha256)
+        storage.write_bytes(folder.path(inside(part, file.name)), data)
+
+    if files:
+        storage.make_folder(folder.path(inside(part, REJECTS)))
+    folder.request_each(copy, files)
 
 
 def write_small_files(

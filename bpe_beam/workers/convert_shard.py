@@ -23,9 +23,8 @@ from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import ShardOrigin, ShardWriter
 from bpe_beam.shards.manifest import Manifest
 from bpe_beam.shards.numbering import shard_name
-from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.storage.json_file import Count
-from bpe_beam.workers.split_task import rejects_name, require_visible
+from bpe_beam.workers.split_task import require_visible
 from bpe_beam.workers.task_results import TaskResult
 
 STAGE = "convert"
@@ -59,18 +58,12 @@ class ShardSlice(Struct, frozen=True):
 
 
 class NewShard(Struct, frozen=True):
-    """A shard to be written: number `index` of `count`.
-
-    Attributes:
-        tokens: The number of its tokens; about, if shards are divided.
-        rejects: The files of rejects that are copied.
-    """
+    """A shard to be written: number `index` of `count`, with about `tokens` tokens."""
 
     index: int
     count: int
     tokens: int
     slices: tuple[ShardSlice, ...]
-    rejects: tuple[FileInfo, ...] = ()
 
     @property
     def name(self) -> str:
@@ -95,37 +88,12 @@ class ConvertTask:
 
 
 def same_shards(manifests: Sequence[Manifest]) -> list[NewShard]:
-    """Return a new shard for each shard, and each split without tokens, of all folders.
-
-    If there is one folder, the first one of each split has the split's rejects.
-    """
+    """Return a new shard for each shard, and each split without tokens, of all folders."""
     rows = [(folder, row) for folder, manifest in enumerate(manifests) for row in manifest.rows]
-    rejects = rejects_of(manifests[0]) if len(manifests) == 1 else [()] * len(rows)
     return [
-        NewShard(
-            index,
-            len(rows),
-            row.tokens,
-            (ShardSlice(folder, row.name),) if row.files else (),
-            rejects[index],
-        )
+        NewShard(index, len(rows), row.tokens, (ShardSlice(folder, row.name),) if row.files else ())
         for index, (folder, row) in enumerate(rows)
     ]
-
-
-def rejects_of(manifest: Manifest) -> list[tuple[FileInfo, ...]]:
-    """Return the files of rejects of each row of a manifest; each file is of one split.
-
-    A split's file is of the split's first row; a file of another name is of the first row of all.
-    """
-    count = len(manifest.by_split)
-    names: dict[str, int] = {}
-    for index, row in enumerate(manifest.rows):
-        names.setdefault(rejects_name(row.split, count), index)
-    rejects: list[tuple[FileInfo, ...]] = [()] * len(manifest.rows)
-    for file in manifest.rejects.files:
-        rejects[names.get(file.name, 0)] += (file,)
-    return rejects
 
 
 def even_shards(manifests: Sequence[Manifest], count: int) -> list[NewShard]:
@@ -180,11 +148,6 @@ def convert_shard(task: ConvertTask, checked: list[str], element: str) -> TaskRe
             _write_slice(task, writer, shard_slice)
     shard = writer.result()
     files = [replace(file, name=f"{WORK}/{file.name}") for file in shard.files]
-    for file in new.rejects:  # some MB at most
-        url = folder.storage.join(task.urls[0], *file.name.split("/"))
-        data = read_hashed(folder.storage, url, file.sha256)
-        folder.storage.write_bytes(folder.path(file.name), data)
-    files += new.rejects
     folder.write_receipt(new.name, files, ConvertStats(shard.documents, shard.tokens))
     return TaskResult(
         [new.name], {"documents_written": shard.documents, "tokens_written": shard.tokens}

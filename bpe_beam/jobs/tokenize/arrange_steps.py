@@ -17,11 +17,11 @@ from msgspec import UNSET, Struct, structs
 from bpe_beam.engines.run import run_steps
 from bpe_beam.engines.steps import Collection, Engine, Steps
 from bpe_beam.errors import DataError
-from bpe_beam.folders.artifact_names import MANIFEST_FILE, PARTS, REJECTS, SHARDS_TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, PARTS, SHARDS_TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.folders.receipts import WORK, Publication
-from bpe_beam.jobs.input_folders import inside, write_small_files
+from bpe_beam.jobs.input_folders import copy_rejects, inside, write_small_files
 from bpe_beam.jobs.tokenize.inputs import TokenizeInputs
 from bpe_beam.progress import Progress
 from bpe_beam.shards.arrangement import Arrangement
@@ -317,7 +317,8 @@ class ArrangeSteps:
             manifests.append(manifest)
             storage.make_folder(folder.path(plan.name) if plan.name else folder.url)
         folder.publish(publications)
-        self._copy_rejects(plans[0].name)
+        rejects = manifests[0].rejects.files
+        copy_rejects(folder, self._task.documents, rejects, plans[0].name)
         tokenizer = self._inputs.tokenizer.json_bytes
         counts = [self._write_token_counts(*each) for each in enumerate(manifests)]
         for number, plan in enumerate(plans):
@@ -384,15 +385,6 @@ class ArrangeSteps:
             counts = read_token_counts(self._storage, documents, fingerprint, tokens, file)
         folder = self._folder.path(part) if part else self._folder.url
         return write_token_counts(self._storage, folder, fingerprint, counts)
-
-    def _copy_rejects(self, part: str) -> None:
-        storage, folder, files = self._storage, self._folder, self._tokenized.rejects.files
-        if files:
-            storage.make_folder(folder.path(inside(part, REJECTS)))
-        for file in files:
-            url = storage.join(self._task.documents, *file.name.split("/"))
-            data = read_hashed(storage, url, file.sha256)
-            storage.write_bytes(folder.path(inside(part, file.name)), data)
 
 
 def files_inside(part: str, files: Sequence[FileInfo]) -> tuple[FileInfo, ...]:
