@@ -282,7 +282,6 @@ def _replace(token: bytes, mark: str, by: bytes) -> bytes:
 
 
 def _cleaned_up(token: bytes) -> bytes:
-    """Return the token without the spaces before punctuation and English contractions."""
     for text, replacement in CLEANUP:
         token = token.replace(text, replacement)
     return token
@@ -297,7 +296,6 @@ def _joined_bytes(run: Iterable[bytes]) -> bytes:
 
 
 def _max_bytes(tokens: list[bytes]) -> int:
-    """Return the most bytes of the text of these tokens."""
     return _SPARE_BYTES + _MAX_GROWTH * sum(map(len, tokens))
 
 

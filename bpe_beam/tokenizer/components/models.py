@@ -126,7 +126,6 @@ class WordPiece(Component, frozen=True):
     max_input_chars_per_word: Count = 100
 
     def check(self, location: ErrorLocation) -> None:
-        """Check the vocabulary; see `BPE.check`."""
         check_vocab(self.vocab, location)
         check_total_characters(location.setting("vocab"), self.vocab)
         most = self.max_input_chars_per_word
@@ -147,7 +146,6 @@ class WordLevel(Component, frozen=True):
     unk_token: str = "<unk>"
 
     def check(self, location: ErrorLocation) -> None:
-        """Check the vocabulary; see `BPE.check`."""
         check_vocab(self.vocab, location)
 
 
@@ -172,7 +170,6 @@ class Unigram(Component, frozen=True, dict=True):
         return ids if len(ids) == len(self.pieces) else in_order_of_ids(ids.items())
 
     def check(self, location: ErrorLocation) -> None:
-        """Check the pieces, their scores and the unknown id; see `BPE.check`."""
         name = location.setting("vocab")
         if not self.pieces:
             raise UsageError(f"{name} must have a piece, got none")
@@ -221,7 +218,6 @@ class SentencePiece(Component, frozen=True, dict=True):
         return [piece for _, piece in scored if len(piece) > 1]
 
     def check(self, location: ErrorLocation) -> None:
-        """Check the pieces, their scores and their kinds; see `BPE.check`."""
         require_choice(location.setting("algorithm"), self.algorithm, ("bpe", "unigram"))
         name = location.setting("vocab")
         check_total_characters(name, (piece for piece, _, _ in self.pieces))
@@ -328,7 +324,6 @@ def is_byte_token(token: str) -> bool:
 
 
 def in_order_of_ids(vocab: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Return a vocabulary sorted by id."""
     return dict(sorted(vocab, key=itemgetter(1)))
 
 

@@ -52,7 +52,6 @@ def _has_regex(native: Any) -> bool:
 
 
 def make_model(spec: TokenizerSpec) -> _native.Model:
-    """Return the native model of a tokenizer."""
     model = spec.model
     if isinstance(model, BPE):
         return _bpe(model, spec.model_reads_bytes)

@@ -55,7 +55,6 @@ class TextEncoder:
         return SpecialRules(self._added.allowed(allowed_special), disallowed_special == "error")
 
     def encode(self, data: bytes, rules: SpecialRules) -> list[int]:
-        """Return the ids of a text."""
         return self._checked(self._native.encode_to_list, data, rules)
 
     def _checked(
@@ -78,7 +77,6 @@ class TextEncoder:
     def encode_with_offsets(
         self, data: bytes, rules: SpecialRules
     ) -> tuple[list[int], list[tuple[int, int]], frozenset[int]]:
-        """Return the ids of a text with their offsets."""
         encode = self._native.encode_with_offsets
         ids, begins, ends, added = self._checked(encode, data, rules)
         offsets = text_input.in_characters(data, begins, ends)
@@ -87,7 +85,6 @@ class TextEncoder:
     def encode_batch(
         self, texts: Sequence[str] | pa.Array | pa.ChunkedArray, rules: SpecialRules
     ) -> pa.LargeListArray:
-        """Return the ids of many texts."""
         if isinstance(texts, (list, tuple)) and not rules.refuse_others:
             copied = list(texts)
             try:  # without a buffer, where texts in ASCII would be copied
@@ -154,7 +151,6 @@ class TextEncoder:
             done += text_input.count_characters(chunk)
 
     def clear_cache(self) -> None:
-        """Free the memory of words encoded before."""
         if "_native" in vars(self):
             self._native.clear_cache()
 

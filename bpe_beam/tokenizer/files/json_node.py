@@ -106,7 +106,6 @@ class Node(msgspec.Struct, frozen=True):
     value: Any  # None for an optional key that the file does not have
 
     def refuse(self, why: str) -> NoReturn:
-        """Raise UsageError for this value."""
         path = f"{self.path}: " if self.path else ""
         if len(self.path) > _SHOWN_PATH:
             path = f"{self.path[: _SHOWN_PATH // 2]}...{self.path[-_SHOWN_PATH // 2 :]}: "
@@ -126,7 +125,6 @@ class Node(msgspec.Struct, frozen=True):
                 self.refuse(f"{kind} at character {error.start} of {shortened(text)}")
 
     def expect(self, *allowed: object) -> None:
-        """Check that the value is one of those allowed."""
         # The types as well: in Python, 1 == True and 0 == False.
         if not any(type(self.value) is type(one) and self.value == one for one in allowed):
             self.refuse(
@@ -135,15 +133,12 @@ class Node(msgspec.Struct, frozen=True):
             )
 
     def object(self) -> dict[str, Any]:
-        """Return the value, which must be an object."""
         return self._of_type(dict, "an object")
 
     def array(self) -> list[Any]:
-        """Return the value, which must be a list."""
         return self._of_type(list, "a list")
 
     def string(self) -> str:
-        """Return the value, which must be a string."""
         return self._of_type(str, "a string")
 
     def _of_type(self, kind: type[T], name: str) -> T:

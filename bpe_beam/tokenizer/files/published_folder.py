@@ -100,7 +100,6 @@ class _FolderSettings:
         return node
 
     def refuse(self, why: str) -> NoReturn:
-        """Raise UsageError for the folder."""
         raise UsageError(f"{redact(self.folder)}: {why}")
 
     def class_for(self, file: str, files: str) -> PublishedClass | None:
@@ -127,7 +126,6 @@ class _FolderSettings:
         return kind
 
     def chosen(self, kind: PublishedClass) -> Chosen:
-        """Return the settings of the folder for a class."""
         for name, wanted in kind.fixed.items():
             node = self._config.field(name)
             if node.value not in (wanted, None):
@@ -137,8 +135,8 @@ class _FolderSettings:
                     f"{TOKENIZER_FILE}, or change it"
                 )
         values = {name: self._value(name, default) for name, default in kind.settings.items()}
-        roles = {role: token.content for role, token in self._role_tokens(kind).items()}
-        return Chosen(roles, values, [token.content for token in self._without_role()[0]])
+        lists = [token.content for token in self._without_role()[0]]
+        return Chosen(self.roles(kind), values, lists)
 
     def _value(self, name: str, default: bool | int | str | None) -> Any:
         """Return a setting: a flag, a number from 0 to 1,000, or a token that may be null."""
@@ -287,10 +285,10 @@ class _FolderSettings:
         known = {token.content: token for token in spec.added_tokens}
         added = {token.content: token for token in self.added(special)}
         if self._by_id.value is None:  # the older file has no settings but ids
-            ids = {token.content: token.id for token in spec.added_tokens}
-            other = [content for content, token in added.items() if ids.get(content) != token.id]
+            known_ids = {content: token.id for content, token in known.items()}
+            other = [one for one, token in added.items() if known_ids.get(one) != token.id]
         else:
-            other = [content for content, token in added.items() if known.get(content) != token]
+            other = [one for one, token in added.items() if known.get(one) != token]
         other += [one for one in special if one not in known or not known[one].special]
         if not other:
             return None

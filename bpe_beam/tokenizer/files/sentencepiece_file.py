@@ -260,7 +260,6 @@ def _merges_of_runs(group: list[str], normal: Collection[str]) -> list[tuple[str
 
 
 def _read_piece(message: _Reader) -> tuple[str, float, str]:
-    """Return the text, the score and the kind of a piece."""
     text, score, kind = "", 0.0, 1
     for name, value in message.fields(_PIECE):
         if name == "piece":
@@ -283,11 +282,9 @@ class _Reader(Struct, frozen=True):
     end: int
 
     def refuse(self, at: int, why: str) -> NoReturn:
-        """Raise UsageError for a byte."""
         raise UsageError(f"{self.source}: byte {at:,}: {why}")
 
     def raw(self) -> bytes:
-        """Return the bytes."""
         return self.data[self.start : self.end]
 
     def text(self) -> str:
@@ -456,7 +453,6 @@ def _check_settings(spec: TokenizerSpec, model: BPE) -> None:
 
 
 def _scored(spec: TokenizerSpec, model: BPE, scores: Mapping[str, float]) -> SentencePiece:
-    """Return a model of SentencePiece."""
     special = {token.content: token.id for token in spec.added_tokens}
     vocab = {**model.vocab, **special}
     of_bytes = {byte_token(byte) for byte in range(256)} if model.byte_fallback else set()
@@ -519,7 +515,6 @@ def _difference(pieces: SentencePiece, merges: list[tuple[str, str]]) -> str | N
 
 
 def _file(model: SentencePiece, names: Mapping[str, str], rules: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a file."""
     numbers = {name: number for number, name in _ALGORITHMS.items()}
     kinds = {kind: number for number, kind in enumerate(PIECE_KINDS, start=1)}
     (unknown,) = model.of_kind("unknown")

@@ -55,7 +55,6 @@ def is_tekken(beginning: bytes) -> bool:
 
 
 def read(data: bytes, source: str) -> TokenizerSpec:
-    """Return the tokenizer in a `tekken.json`."""
     with explained(data, source, "tekken.json"):
         root = Node(source, "", parse(data, source))
         root.object()

@@ -114,7 +114,6 @@ def _read_whole(storage: Storage, path: str) -> tuple[bytes, str]:
 
 
 def read(data: bytes | str, source: str) -> TokenizerSpec:
-    """Return the tokenizer in a file."""
     try:
         fields = Node(source, "", parse(data, source)).fields(
             "version", "model", optional=("truncation", "padding", "added_tokens", *FAMILIES)

@@ -86,7 +86,6 @@ def read_chat_templates(folder: str, storage: Storage) -> dict[str, str]:
 
 
 def tokenizer_config(spec: TokenizerSpec, model_input: ModelInput) -> bytes:
-    """Return the bytes of `tokenizer_config.json`."""
     length = model_input.max_length
     names = ["input_ids", "attention_mask"]
     if isinstance(spec.model, WordPiece):  # BERT and its like tell two texts apart
@@ -109,7 +108,6 @@ def tokenizer_config(spec: TokenizerSpec, model_input: ModelInput) -> bytes:
 
 
 def special_tokens_map(spec: TokenizerSpec, model_input: ModelInput) -> bytes:
-    """Return the bytes of `special_tokens_map.json`."""
     return _written(_by_role(spec, model_input))
 
 

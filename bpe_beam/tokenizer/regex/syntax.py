@@ -16,9 +16,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from bpe_beam.errors import UsageError
-from bpe_beam.tokenizer.regex import escapes
-from bpe_beam.tokenizer.regex.classes import ClassReader
-from bpe_beam.tokenizer.regex.escapes import WITHOUT_CASE, spelled
+from bpe_beam.tokenizer.regex import classes
+from bpe_beam.tokenizer.regex.classes import WITHOUT_CASE, spelled
 from bpe_beam.tokenizer.regex.fragment import (
     NOT_SUPPORTED,
     READ_OTHERWISE,
@@ -57,7 +56,7 @@ def _position(regex: str, oniguruma: str) -> Fragment:
 
 def _word_anchor(letter: str, dialect: Dialect) -> Fragment:
     """Return a word boundary of one engine, spelled as lookaround for the other."""
-    own, words = f"\\{letter}", escapes.word_set(dialect)
+    own, words = f"\\{letter}", classes.word_set(dialect)
     if dialect == "regex":
         return _position(own, _WORD_ANCHORS[letter].format(word=words.bare_oniguruma))
     return _position(_WORD_ANCHORS[letter].format(word=words.bare_regex), own)
@@ -125,7 +124,6 @@ class _Parser(Reader):
         self.depth = 0
 
     def parse(self) -> Fragment:
-        """Read all of it."""
         fragment = self._alternation(Flags())
         if self.next:
             self.refuse(self.at, "closes no group", r"write \)")
@@ -154,7 +152,6 @@ class _Parser(Reader):
         )
 
     def _sequence(self, flags: Flags) -> Fragment:
-        """Read one branch."""
         fragments: list[Fragment] = []
         last: frozenset[str] = frozenset()
         self._skip(flags)
@@ -237,7 +234,6 @@ class _Parser(Reader):
         return flags._replace(**{known[letter]: v for letter, v in values.items() if known[letter]})
 
     def _quantified(self, atom: Fragment, flags: Flags, start: int) -> Fragment:
-        """Read the quantifiers after an atom."""
         self._skip(flags)
         quantifier = _read_quantifier(self)
         if quantifier is None:
@@ -265,7 +261,7 @@ class _Parser(Reader):
         if character == "(":
             return self._parenthesis(flags, start)
         if character == "[":
-            return ClassReader(self, flags).read()
+            return classes.ClassReader(self, flags).read()
         if character == "\\":
             return self._escape(flags, start)
         if character == ".":
@@ -284,7 +280,6 @@ class _Parser(Reader):
         return self._character(character, flags, start)
 
     def _character(self, character: str, flags: Flags, start: int) -> Fragment:
-        """Return the fragment of one character."""
         text = spelled(character, _SPECIAL)
         if not flags.ignore_case:
             return Fragment(text, text)
@@ -301,7 +296,6 @@ class _Parser(Reader):
         return Fragment(text, text, first=frozenset(letters), last=frozenset(letters))
 
     def _escape(self, flags: Flags, start: int) -> Fragment:
-        """Read an escape."""
         letter = self.next
         if letter in "123456789" and letter:
             return self._number_reference(flags, start)
@@ -322,9 +316,9 @@ class _Parser(Reader):
             elif letter in _WORD_ANCHORS and self.in_lookbehind and self.dialect == "regex":
                 self.refuse(start, f"{READ_OTHERWISE} in a lookbehind", "put it outside")
             return anchor
-        characters = escapes.read_set(self)
+        characters = classes.read_set(self)
         if characters is None:
-            return self._character(escapes.read_character(self), flags, start)
+            return self._character(classes.read_character(self), flags, start)
         bare = Fragment(characters.bare_regex, characters.bare_oniguruma)
         if flags.ignore_case and characters.name and characters.name not in WITHOUT_CASE:
             self.refuse(start, f"{READ_OTHERWISE} under (?i", "close (?i:...) before it")
