@@ -32,10 +32,9 @@ class Watched:
     """The patterns and folders in which a stream looks for files. Made by `of`.
 
     Attributes:
-        root: The folder at which their names start.
-        patterns: Paths, URLs or globs.
+        root: The folder at which the names of files start.
+        patterns: Paths, URLs or globs; `exclude` has such names of files to leave out.
         folders: Folders whose files are watched, except hidden and auxiliary ones.
-        exclude: Paths, URLs or globs of files to leave out.
         output: The folder whose files are left out.
     """
 

@@ -96,12 +96,10 @@ def claim_folder(
 
 @dataclass
 class _Claim:
-    """A claim of a folder, step by step; see the arguments of `claim_folder`.
+    """A claim of a folder, step by step.
 
-    Attributes:
-        folder: The folder as it will be.
-        existing: The job that `__job` records; None without a readable one.
-        present: The names of the existing files of both jobs.
+    `existing` is the job that `__job` records, None without a readable one; `present` are the names
+    of the existing files of both jobs.
     """
 
     folder: OutputFolder

@@ -111,7 +111,6 @@ class JobRecord(Struct, frozen=True):
     """The content of `__job`.
 
     Attributes:
-        job: The job's name.
         settings: Every setting that the result depends on, as JSON reads it back.
         final: The file that exists when the job has finished.
         names: The exact names of the other files that the job may write, relative to the folder.

@@ -109,11 +109,7 @@ def _read_metadata(file: Stored) -> pq.FileMetaData:
 
 @dataclass
 class _RowGroup:
-    """One row group.
-
-    Attributes:
-        dictionaries: The columns that may be read as dictionaries.
-    """
+    """One row group; `dictionaries` are the columns that may be read as dictionaries."""
 
     request: SliceRequest
     file: Stored

@@ -59,12 +59,7 @@ class _BrokenHeaderError(Exception):
 
 
 class _Headers:
-    """The headers of a record.
-
-    Attributes:
-        length: The size of the block in bytes.
-        is_text: Whether the record is a document.
-    """
+    """The headers of a record: `length` is the size of its block, `is_text` makes it a document."""
 
     def __init__(self, data: bytes) -> None:
         self._values: dict[str, str] = {}

@@ -83,13 +83,8 @@ def _search_start(request: SliceRequest, separator: bytes) -> int:
 
 
 class RecordReader(SliceReader):
-    """The reader of the records of one slice.
-
-    Attributes:
-        line: The number of the next line, from 1; None if it is not known.
-    """
-
     line: int | None = None
+    """The number of the next line, from 1; None if it is not known."""
 
     def __init__(
         self,

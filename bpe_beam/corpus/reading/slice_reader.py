@@ -36,11 +36,9 @@ _MAX_GROWN = 64 << 10
 
 
 class FileBuffer:
-    """The bytes of a file that are in memory, from `base` on.
+    """The bytes `data` of a file, in memory from the position `base` on.
 
     Attributes:
-        base: The position of the first byte in memory.
-        data: The bytes in memory.
         final: Whether the file ends with these.
         broken: Why the file cannot be read further; empty if it can. `final` is true then as well.
         lost: How many stored bytes are lost then.
@@ -95,7 +93,6 @@ class SliceReader(ABC):
     compressed file these positions are unknown: there they count from the slice's first unit.
 
     Attributes:
-        buffer: The bytes of the file in memory.
         next: The position at which the next record begins.
         unit: The stored byte that positions count from; None if they count from the file's start.
     """

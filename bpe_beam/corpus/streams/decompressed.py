@@ -37,10 +37,9 @@ class Decompressed(ABC):
     Attributes:
         first: The stored byte at which reading began.
         end: The slice's end in stored bytes.
-        units: The number of units (members, frames) that have begun.
+        units: The number of units that have begun.
         boundary: The number of bytes before the first unit that begins at the slice's end or after
-            it; None until such a unit is reached. It is set before any byte of that unit is
-            returned.
+            it; None until such a unit is reached, and set before any of its bytes is returned.
         boundary_unit: The stored byte at which that unit begins.
     """
 

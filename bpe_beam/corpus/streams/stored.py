@@ -24,9 +24,6 @@ class Stored:
     A changed file is not read: another size or tag than planned raises DataError. The bytes that
     are read after opening are of one version, where the store can promise that; elsewhere another
     length is noticed at the file's end.
-
-    Attributes:
-        size: The planned size in bytes.
     """
 
     def __init__(
