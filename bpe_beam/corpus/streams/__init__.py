@@ -14,6 +14,7 @@ within another), the job notices it at its end, see `boundaries.py`.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 
@@ -95,14 +96,15 @@ def _is_unit(stored: Stored, compression: str, start: int) -> bool:
     stored.seek(start)
     tried = KINDS[compression](stored)
     size = 0
-    try:
-        while max(size, stored.position - start) <= _TRIED_BYTES and tried.units < 2:
-            output = tried.advance(STORED_BLOCK)
-            if output is None:
-                break
-            size += len(output)
-    except BrokenStream:
-        return tried.units > 1
+    with contextlib.closing(tried.outputs):
+        try:
+            while max(size, stored.position - start) <= _TRIED_BYTES and tried.units < 2:
+                output = tried.advance(STORED_BLOCK)
+                if output is None:
+                    break
+                size += len(output)
+        except BrokenStream:
+            return tried.units > 1
     return True
 
 
@@ -121,7 +123,8 @@ def first_decompressed(head: bytes, compression: str, count: int) -> bytes:
     The head may end within the stream, and damage is reported when the file is read.
     """
     content = memoryview(bytearray(count))
-    filled, _ = fill(KINDS[compression](_Head(head)), content)
+    with contextlib.closing(KINDS[compression](_Head(head))) as source:
+        filled, _ = fill(source, content)
     return bytes(content[:filled])
 
 

@@ -11,7 +11,7 @@ import lzma
 import re
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 
 import pyarrow as pa
@@ -21,6 +21,9 @@ from bpe_beam.corpus.streams.stored import Stored
 
 STORED_BLOCK = 256 << 10
 """Stored bytes that are read at once."""
+
+
+_Outputs = Generator[bytes, None, None]
 
 
 class BrokenStream(Exception):
@@ -54,6 +57,8 @@ class Decompressed(ABC):
         self._at = 0  # how much of the input is used
         self._sound = stored.position  # the stored bytes before have been returned
         self._unit = stored.position  # where the last unit begins
+        self.outputs = self._decompress()
+        self._limit = STORED_BLOCK
         self._output = b""
         self._returned = 0
 
@@ -71,19 +76,25 @@ class Decompressed(ABC):
         return count
 
     def close(self) -> None:
+        self.outputs.close()  # which refers to this object
         self._stored.close()
 
-    @abstractmethod
     def advance(self, limit: int) -> bytes | None:
         """Return some more decompressed bytes, about `limit` of them; None at the end."""
+        self._limit = limit
+        return next(self.outputs, None)
 
-    def _begin_unit(self, at: int) -> None:
-        """Note that a unit begins at this stored byte; the bytes before it have been returned."""
+    @abstractmethod
+    def _decompress(self) -> _Outputs:
+        """Yield the decompressed bytes, about `_limit` at a time; some may be empty."""
+
+    def _begin_unit(self) -> None:
+        """Note that a unit begins here; the bytes before it have been returned."""
         self.units += 1
-        self._unit = at
-        if self.boundary is None and at >= self.end:
+        self._unit = self._position
+        if self.boundary is None and self._unit >= self.end:
             self.boundary = self._returned
-            self.boundary_unit = at
+            self.boundary_unit = self._unit
 
     @property
     def _position(self) -> int:
@@ -98,6 +109,14 @@ class Decompressed(ABC):
                 return False
             self._input, self._at = self._input[self._at :] + more, 0
         return True
+
+    def _skip_padding(self, padding: bytes) -> bool:
+        """Pass over the padding between units; return False at the file's end."""
+        while self._fill(1):
+            if not self.units or self._input[self._at] not in padding:
+                return True
+            self._input, self._at = self._input[self._at :].lstrip(padding), 0
+        return False
 
     def _wrong_checksum(self, why: object) -> BrokenStream:
         """Return the error of a unit whose checksum is wrong: all of it may be wrong."""
@@ -121,38 +140,28 @@ _CHECKSUM = re.compile("incorrect (data|length) check")
 class _Gzip(Decompressed):
     """gzip, of any number of members; zeros after one are padding, as for Python."""
 
-    def __init__(self, stored: Stored) -> None:
-        super().__init__(stored)
-        self._member: zlib._Decompress | None = None
-
-    def advance(self, limit: int) -> bytes | None:
-        self._sound = self._position
-        more = self._fill(1)
-        if self._member is None:
-            while more and self._input[self._at] == 0:
-                self._input, self._at = self._input[self._at :].lstrip(b"\0"), 0
+    def _decompress(self) -> _Outputs:
+        while self._skip_padding(b"\0"):
+            self._begin_unit()
+            member = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+            while not member.eof:
                 more = self._fill(1)
-            if not more:
-                return None
-            self._begin_unit(self._position)
-            self._member = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-        output = self._decompress(self._member, limit)
-        if self._member.eof:
-            self._member = None
-        elif not more and not output:
-            raise self._broken("the gzip stream ends too soon")
-        return output
+                member, output = self._step(member)
+                if not (more or output or member.eof):
+                    raise self._broken("the gzip stream ends too soon")
+                yield output
+                self._sound = self._position
 
-    def _decompress(self, member: zlib._Decompress, limit: int) -> bytes:
-        """Return the bytes of one step.
+    def _step(self, member: zlib._Decompress) -> tuple[zlib._Decompress, bytes]:
+        """Return the state after one step, and its bytes.
 
         If it fails, half as much is tried, so that all bytes before the broken one are used.
         """
         count = min(_GZIP_STEP, len(self._input) - self._at)
         while True:
-            self._member = member.copy()
+            tried = member.copy()
             try:
-                output = self._member.decompress(self._input[self._at : self._at + count], limit)
+                output = tried.decompress(self._input[self._at : self._at + count], self._limit)
             except zlib.error as error:
                 if count <= 1:
                     wrong = _CHECKSUM.search(str(error))
@@ -160,10 +169,10 @@ class _Gzip(Decompressed):
                     raise broken(f"the gzip stream is corrupt ({error})") from None
                 count //= 2
                 continue
-            ended = self._member.eof  # then the tail can hold the same bytes again
-            rest = self._member.unused_data if ended else self._member.unconsumed_tail
+            # After the end, the tail can hold the same bytes again.
+            rest = tried.unused_data if tried.eof else tried.unconsumed_tail
             self._at += count - len(rest)
-            return output
+            return tried, output
 
 
 _ZSTD_MAX_HEADER = 18
@@ -185,45 +194,23 @@ class _Zstd(Decompressed):
     bytes can become 128 KiB).
     """
 
-    def __init__(self, stored: Stored) -> None:
-        super().__init__(stored)
-        self._decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
-        self._frame: zstandard.ZstdDecompressionObj | None = None
-        self._checksum_bytes = 0
-        self._blocks_done = False
-        self._skipped_bytes = 0  # the rest of a frame that is skipped
+    def _decompress(self) -> _Outputs:
+        decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
+        while self._fill(_ZSTD_MAX_HEADER) or self._at < len(self._input):
+            head = self._input[self._at : self._at + _ZSTD_MAX_HEADER]
+            outputs = self._skip() if is_skippable(head) else self._frame(head, decompressor)
+            for output in outputs:
+                yield output
+                self._sound = self._position
 
-    def advance(self, limit: int) -> bytes | None:
-        self._sound = self._position
-        if self._skipped_bytes:
-            self._skipped_bytes -= len(self._take(min(self._skipped_bytes, STORED_BLOCK)))
-            return b""
-        if self._frame is None:
-            return b"" if self._begin_frame() else None
-        if self._blocks_done:
-            # The checksum comes last: if it is wrong, its frame has been returned already.
-            output = self._feed(self._take(self._checksum_bytes), self._wrong_checksum)
-            if not self._frame.eof:
-                raise self._broken("the zstd stream is corrupt (a frame does not end)")
-            self._frame = None
-            return output
-        head = self._take(3)
-        fields = int.from_bytes(head, "little")
-        last, kind, size = fields & 1, fields >> 1 & 3, fields >> 3
-        if kind == _ZSTD_RESERVED or (size > _ZSTD_MAX_BLOCK and kind != _ZSTD_RLE):
-            raise self._broken("the zstd stream is corrupt (a block's header)")
-        self._blocks_done = bool(last)
-        return self._feed(head + self._take(1 if kind == _ZSTD_RLE else size))
+    def _skip(self) -> _Outputs:
+        size = int.from_bytes(self._take(8)[4:], "little")
+        yield b""
+        while size:
+            size -= len(self._take(min(size, STORED_BLOCK)))
+            yield b""
 
-    def _begin_frame(self) -> bool:
-        """Read a frame's header; return False at the end."""
-        self._fill(_ZSTD_MAX_HEADER)
-        head = self._input[self._at : self._at + _ZSTD_MAX_HEADER]
-        if not head:
-            return False
-        if is_skippable(head):
-            self._skipped_bytes = int.from_bytes(self._take(8)[4:], "little")
-            return True
+    def _frame(self, head: bytes, decompressor: zstandard.ZstdDecompressor) -> _Outputs:
         try:
             size = zstandard.frame_header_size(head)
             header = zstandard.get_frame_parameters(head)
@@ -233,17 +220,33 @@ class _Zstd(Decompressed):
             raise self._broken(f"the zstd stream is corrupt ({error})") from None
         if header.dict_id:
             raise self._broken(f"a zstd frame was compressed with dictionary {header.dict_id}")
-        self._begin_unit(self._position)
-        self._frame = self._decompressor.decompressobj()
-        self._checksum_bytes = 4 if header.has_checksum else 0
-        self._blocks_done = False
-        self._feed(self._take(size))
-        return True
+        self._begin_unit()
+        frame = decompressor.decompressobj()
+        self._feed(frame, self._take(size))
+        yield b""
+        last = 0
+        while not last:
+            head = self._take(3)
+            fields = int.from_bytes(head, "little")
+            last, kind, size = fields & 1, fields >> 1 & 3, fields >> 3
+            if kind == _ZSTD_RESERVED or (size > _ZSTD_MAX_BLOCK and kind != _ZSTD_RLE):
+                raise self._broken("the zstd stream is corrupt (a block's header)")
+            yield self._feed(frame, head + self._take(1 if kind == _ZSTD_RLE else size))
+        # The checksum comes last: if it is wrong, its frame has been returned already.
+        checksum = self._take(4 if header.has_checksum else 0)
+        output = self._feed(frame, checksum, self._wrong_checksum)
+        if not frame.eof:
+            raise self._broken("the zstd stream is corrupt (a frame does not end)")
+        yield output
 
-    def _feed(self, data: bytes, broken: Callable[[object], BrokenStream] | None = None) -> bytes:
-        assert self._frame is not None
+    def _feed(
+        self,
+        frame: zstandard.ZstdDecompressionObj,
+        data: bytes,
+        broken: Callable[[object], BrokenStream] | None = None,
+    ) -> bytes:
         try:
-            return self._frame.decompress(data) if data else b""
+            return frame.decompress(data) if data else b""
         except zstandard.ZstdError as error:
             raise (broken or self._broken)(f"the zstd stream is corrupt ({error})") from None
 
@@ -277,62 +280,46 @@ class _BlockStream(Decompressed):
     ) -> None:
         super().__init__(stored)
         self._name, self._new, self._padding = name, new, padding
-        self._stream: _Decompressor | None = None
-        self._fed = 0  # where the input begins that the stream got last
 
-    def advance(self, limit: int) -> bytes | None:
-        if self._stream is None:
-            if not self._skip_padding():
-                return None
-            self._sound = self._position
-            self._begin_unit(self._position)
-            self._stream = self._new()
-        stream = self._stream
-        data = b""
-        if stream.needs_input:
-            if not self._fill(1):
-                raise self._broken(f"the {self._name} stream ends too soon")
-            self._fed = self._position
-            data, self._input, self._at = self._input[self._at :], b"", 0
-        try:
-            output = stream.decompress(data, max(limit, 1))
-        except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
-            raise self._broken(f"the {self._name} stream is corrupt ({error})") from None
-        if output:
-            self._sound = self._fed
-        if stream.eof:
-            self._input, self._at = stream.unused_data, 0
-            self._stream = None
-        return output
-
-    def _skip_padding(self) -> bool:
-        """Pass over the padding between streams; return False at the file's end."""
-        while self._fill(1):
-            rest = self._input[self._at :]
-            if self.units and self._padding:
-                rest = rest.lstrip(self._padding)
-            self._input, self._at = rest, 0
-            if rest:
-                return True
-        return False
+    def _decompress(self) -> _Outputs:
+        while self._skip_padding(self._padding):
+            fed = self._sound = self._position
+            self._begin_unit()
+            stream = self._new()
+            while not stream.eof:
+                data = b""
+                if stream.needs_input:
+                    if not self._fill(1):
+                        raise self._broken(f"the {self._name} stream ends too soon")
+                    fed = self._position
+                    data, self._input, self._at = self._input[self._at :], b"", 0
+                try:
+                    output = stream.decompress(data, max(self._limit, 1))
+                except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
+                    raise self._broken(f"the {self._name} stream is corrupt ({error})") from None
+                if output:
+                    self._sound = fed
+                if stream.eof:
+                    self._input, self._at = stream.unused_data, 0
+                yield output
 
 
 class _Lz4(Decompressed):
     """LZ4 frames, by pyarrow."""
 
-    def __init__(self, stored: Stored) -> None:
-        super().__init__(stored)
-        self._reader = pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), "lz4")
-
-    def advance(self, limit: int) -> bytes | None:
-        self._sound = max(0, self._stored.position - _LZ4_READ_AHEAD)
-        try:
-            output: bytes = self._reader.read(max(1, min(limit, _LZ4_STEP)))
-        except (pa.ArrowException, OSError) as error:
-            self._stored.check(error)
-            broken = self._wrong_checksum if _LZ4_CHECKSUM.search(str(error)) else self._broken
-            raise broken(f"the LZ4 stream is corrupt ({error})") from None
-        return output or None
+    def _decompress(self) -> _Outputs:
+        reader = pa.CompressedInputStream(pa.PythonFile(self._stored, mode="r"), "lz4")
+        while True:
+            self._sound = max(0, self._stored.position - _LZ4_READ_AHEAD)
+            try:
+                output: bytes = reader.read(max(1, min(self._limit, _LZ4_STEP)))
+            except (pa.ArrowException, OSError) as error:
+                self._stored.check(error)
+                broken = self._wrong_checksum if _LZ4_CHECKSUM.search(str(error)) else self._broken
+                raise broken(f"the LZ4 stream is corrupt ({error})") from None
+            if not output:
+                return
+            yield output
 
 
 _lzma = partial(lzma.LZMADecompressor, memlimit=_XZ_MEMORY)
