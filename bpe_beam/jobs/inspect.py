@@ -175,8 +175,7 @@ def _counts_figures(storage: Storage, path: str) -> Figures:
 
     # These import pyarrow: a tokenizer is shown without them.
     from bpe_beam.jobs.corpus.summary import losses_summary, source_figures
-    from bpe_beam.jobs.counts.histograms import WordHistograms
-    from bpe_beam.jobs.counts.show import most_frequent
+    from bpe_beam.jobs.counts.show import WordHistograms, most_frequent
 
     manifest = read_manifest(storage, path)
     histograms = WordHistograms()

@@ -30,10 +30,10 @@ from bpe_beam.jobs.train.summary import (
     next_commands,
     read_summary,
     summary_of,
+    training_warnings,
 )
 from bpe_beam.jobs.train.tokenizer_files import file_names, learned_tokenizer, write_files
 from bpe_beam.jobs.train.trainer import Trainer
-from bpe_beam.jobs.train.warnings import training_warnings
 from bpe_beam.progress import Progress
 from bpe_beam.settings.train import TrainingSettings
 from bpe_beam.storage import Storage
