@@ -17,7 +17,7 @@ from msgspec import UNSET, Struct, UnsetType
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
 from bpe_beam.jobs.corpus.summary import Rows
 from bpe_beam.jobs.dry_run import trial
-from bpe_beam.jobs.dry_run.trial import Trials, peak_memory, resident_memory, try_samples
+from bpe_beam.jobs.dry_run.trial import RESIDENT, Trials, memory, try_samples
 from bpe_beam.progress import Progress
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
@@ -140,7 +140,7 @@ class _Words:
             "words": trials.whole("words"),
             "unique_words": self.unique,
             "seconds": round(trials.seconds, 1),
-            "memory_bytes": peak_memory() + round(tables if trials.share < 1 else 0),
+            "memory_bytes": memory() + round(tables if trials.share < 1 else 0),
             "storage_bytes": second.storage_bytes
             + second.manifest_bytes
             + round(word_bytes * (self.unique - self.manifest.unique_words)),
@@ -225,7 +225,7 @@ def _training(
             dry_run=False,
         )
         trial.forget_peak()
-        before, begun = resident_memory(), time.monotonic()
+        before, begun = memory(RESIDENT), time.monotonic()
         summary = train.run(alone, trial.TrialProgress(), parts=parts)
         seconds = time.monotonic() - begun
         storage = sum(trial.sizes_of(alone.folder))
@@ -235,7 +235,7 @@ def _training(
     )
     # The needed memory is an upper bound; the trial shows the share that is really used.
     sampled = memory_needed(round(word_bytes * share), round(unique * share), recipe.vocab_size)
-    grown = max(0, peak_memory() - before)
+    grown = max(0, memory() - before)
     grown = max(grown, round(needed * min(1.0, grown / sampled)))
     if share < 1:
         storage = round(storage * recipe.vocab_size / max(1, summary.vocab_size))
@@ -265,14 +265,14 @@ def _estimate_tokenizing(settings: TokenizeSettings) -> Estimate:
     plan = read_inputs(settings).plan
     undivided = replace(settings, arranging=replace(settings.arranging, dry_run=False))
     with tempfile.TemporaryDirectory() as folder:
-        before = resident_memory()
+        before = memory(RESIDENT)
         trials = try_samples(
             plan,
             undivided,
             folder,
             lambda one, progress, sample: tokenize.run(one, progress, plan=sample),
         )
-    peak = peak_memory()
+    peak = memory()
     caches = trials.workers * _WORD_CACHE_BYTES
     grown = min(caches, (peak - before) * (1 / trials.share - 1))
     return Estimate(

@@ -33,35 +33,35 @@ from bpe_beam.storage import Storage
 SAMPLE_SHARE, MIN_SAMPLE, MAX_SAMPLE = 0.025, 8 << 20, 64 << 20
 """The share of the stored bytes that the sample has, and its minimum and maximum of bytes."""
 
+PEAK, RESIDENT = "VmHWM", "VmRSS"
+"""Names of amounts of memory in `/proc/self/status`."""
+
 _SPLITS = 8
 """The minimum of splits of a sample."""
 
 
 class _TrialStage(Stage):
-    """A stage that reports to its progress how much its tasks have done."""
-
-    progress: TrialProgress
+    done = 0
 
     def at_least(self, done: int, **counters: int) -> None:
         """Do nothing: splits of a sample may be read in part."""
 
     def __exit__(self, *error: Any) -> None:
-        self.progress.done = max(self.progress.done, self.snapshot().done)
+        self.done = self.snapshot().done
         super().__exit__(*error)
 
 
 class TrialProgress(Progress):
-    """Shows nothing; `done` is the maximum that the tasks of a stage have done."""
+    """Shows nothing, and keeps its stages."""
 
     def __init__(self) -> None:
         super().__init__("none", stream=io.StringIO())
-        self.done = 0
+        self.stages: list[_TrialStage] = []
 
     def stage(self, name: str, total: int | None, unit: str) -> Stage:
         """See `Progress.stage`."""
-        stage = _TrialStage(name, total, unit, None)
-        stage.progress = self
-        return stage
+        self.stages.append(_TrialStage(name, total, unit, None))
+        return self.stages[-1]
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,8 @@ def try_samples(
         progress, begun = TrialProgress(), time.monotonic()
         summary = msgspec.to_builtins(run(one, progress, sample))
         seconds = time.monotonic() - begun
-        return Trial(seconds, max(1, progress.done), *sizes_of(output), summary)
+        done = max(1, *(stage.done for stage in progress.stages))
+        return Trial(seconds, done, *sizes_of(output), summary)
 
     size = min(MAX_SAMPLE, max(MIN_SAMPLE, round(SAMPLE_SHARE * plan.size)))
     if plan.size <= 2 * size:
@@ -202,17 +203,8 @@ def sizes_of(folder: str) -> tuple[int, int]:
     return sizes[0], sizes[1]
 
 
-def peak_memory() -> int:
-    """Return the peak of this process's resident memory, in bytes."""
-    return _memory("VmHWM")
-
-
-def resident_memory() -> int:
-    """Return the resident memory of this process, in bytes."""
-    return _memory("VmRSS")
-
-
-def _memory(name: str) -> int:
+def memory(name: str = PEAK) -> int:
+    """Return the resident memory of this process, or its peak, in bytes."""
     try:
         # Not by `getrusage`, which counts the process that this one was forked from.
         lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
