@@ -60,10 +60,8 @@ ELSEWHERE = {
     "transforms/metrics.py": "transforms/test_tokenize.py",
     "transforms/ml_transform.py": "transforms/test_documented.py",
     "transforms/tokenize_new_files.py": "workers/stream/test_handing_out.py",
-    "transforms/window_tables.py": "transforms/test_unbounded.py",
     "workers/arrange/": "jobs/tokenize/test_arrange.py",
     "workers/task_results.py": "engines/test_run.py",
-    "workers/shard_manifest.py": "end_to_end/test_shards_without_tokens.py",
     "workers/split_reader.py": "workers/test_count_split.py",
     "workers/split_task.py": "workers/test_count_split.py",
     # What only whole jobs and real servers show.

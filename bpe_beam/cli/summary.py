@@ -47,10 +47,6 @@ _BAR_AND_FIGURES = 54
 _MIN_LABEL = 8
 """The width of labels on a narrow terminal: longer ones have a separate line, or are shortened."""
 
-_NOTHING_WRONG = frozenset({"rejects"})
-"""Figures that are shown only if they are not 0."""
-
-
 _LAST = ("seconds", "bytes_per_second", "text_bytes_per_second")
 """Figures that end a summary."""
 
@@ -124,9 +120,8 @@ def for_people(summary: Mapping[str, Any]) -> dict[str, object]:
     Figures that this module does not know are shown.
     """
     shown: dict[str, object] = {}
-    ordered = sorted(summary.items(), key=lambda row: row[0] in _LAST)
-    for key, value in ordered:
-        if key in _DETAILS or (key in _NOTHING_WRONG and value == 0):
+    for key, value in sorted(summary.items(), key=lambda row: row[0] in _LAST):
+        if key in _DETAILS or (key == "rejects" and value == 0):
             continue
         if key == "weights" and isinstance(value, Mapping):
             names = ("weight", "weighted_share")
@@ -207,7 +202,11 @@ def _table(
     columns = [_column(key, [row.get(key) for row in rows], of_names=of_names) for key in keys]
     filled = [column for column in columns if len(column) > len(rows)]
     for number, block in enumerate(_blocks(filled, room)):
-        lines = _bottom_aligned(block, len(rows))
+        # All columns end together, below headings of different heights.
+        depth = max(map(len, block), default=len(rows))
+        padded = [[" " * width_of(each[0])] * (depth - len(each)) + each for each in block]
+        lines = ["  ".join(cells).rstrip() for cells in zip(*padded, strict=True)]
+        lines = lines or [""] * len(rows)
         *above, heading = lines[: len(lines) - len(rows)] or [""]
         of_rows = iter(lines[len(lines) - len(rows) :])
         yield from (_Row("", line, aligned=True) for line in above)
@@ -244,14 +243,6 @@ def _column(key: str, values: Sequence[Any], *, of_names: bool) -> list[str]:
     heading = textwrap.wrap(title, widest, break_long_words=False) if widest else []
     width = max(map(width_of, (*heading, *cells)), default=0)
     return [" " * (width - width_of(cell)) + cell for cell in (*heading, *cells)]
-
-
-def _bottom_aligned(columns: Sequence[list[str]], rows: int) -> list[str]:
-    """Return the lines of columns that end together."""
-    depth = max(map(len, columns), default=rows)
-    filled = [[" " * width_of(column[0])] * (depth - len(column)) + column for column in columns]
-    lines = ["  ".join(cells).rstrip() for cells in zip(*filled, strict=True)]
-    return lines or [""] * rows
 
 
 def _value(key: str, value: Any, exact: bool) -> str:

@@ -21,9 +21,9 @@ from bpe_beam.counts.word_table import BLOCK_BYTES, PARTITIONS, encode_block
 from bpe_beam.errors import DataError, require, require_choice
 from bpe_beam.training.recipe import SYMBOLS
 from bpe_beam.transforms.elements import ANY, column_of, text_column
-from bpe_beam.transforms.shuffles import PairCountsCoder
-from bpe_beam.transforms.window_tables import (
+from bpe_beam.transforms.shuffles import (
     TABLE_BYTES,
+    PairCountsCoder,
     WindowTables,
     check_table_bytes,
     tables_of,

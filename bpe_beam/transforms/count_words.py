@@ -22,12 +22,14 @@ from bpe_beam.errors import DataError, require
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.document_fn import DeadLetterTransform, Document, DocumentFn
 from bpe_beam.transforms.elements import Element, column_of, tokens_type
-from bpe_beam.transforms.shuffles import Chunk, from_chunks, to_chunks
-from bpe_beam.transforms.window_tables import (
+from bpe_beam.transforms.shuffles import (
     TABLE_BYTES,
+    Chunk,
     WindowTables,
     check_table_bytes,
+    from_chunks,
     tables_of,
+    to_chunks,
 )
 
 

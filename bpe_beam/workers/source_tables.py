@@ -51,9 +51,16 @@ class SourceTables:
         """The memory that the tables take now."""
         return self._total
 
-    def take(self) -> dict[str, list[tuple[int, pa.RecordBatch]]]:
-        """Empty the tables, and return their words. Cost: about the tables' memory."""
-        return self._take_all_but(None)
+    def take(self, but: str | None = None) -> dict[str, list[tuple[int, pa.RecordBatch]]]:
+        """Empty the tables of all sources but one, and return their words."""
+        taken = {}
+        for name, table in self.tables():
+            if name != but:
+                taken[name] = list(table.blocks())
+                table.clear()
+        self._sizes.clear()
+        self._total = 0
+        return taken
 
     def add(self, batch: pa.RecordBatch) -> int:
         """Count a batch of documents, and return the number of its words."""
@@ -65,12 +72,18 @@ class SourceTables:
             check_sources([*self.totals, source])
             self._tables[source] = WordCounter(self.rules)
         table = self._tables[source]
+
+        def hand_over(blocks: Iterator[tuple[int, pa.RecordBatch]]) -> None:
+            """Report the words of this table, and of all other tables."""
+            taken = {**self.take(but=source), source: list(blocks)}
+            self._on_full(dict(sorted(taken.items())))
+
         places = batch.column("place") if table.with_places else None
         words = table.add_texts(
             batch.column("text"),
             places,
             max_bytes=self._room(source),
-            on_full=lambda blocks: self._hand_over(source, blocks),
+            on_full=hand_over,
         )
         self._total += table.memory_bytes - self._sizes.get(source, 0)
         self._sizes[source] = table.memory_bytes
@@ -86,21 +99,6 @@ class SourceTables:
             self._on_full(self.take())
             others = 0
         return self._max_bytes - others
-
-    def _hand_over(self, source: str, blocks: Iterator[tuple[int, pa.RecordBatch]]) -> None:
-        """Report the words of a table that is being filled, and the words of all other tables."""
-        taken = {**self._take_all_but(source), source: list(blocks)}
-        self._on_full(dict(sorted(taken.items())))
-
-    def _take_all_but(self, source: str | None) -> dict[str, list[tuple[int, pa.RecordBatch]]]:
-        taken = {}
-        for name, table in self.tables():
-            if name != source:
-                taken[name] = list(table.blocks())
-                table.clear()
-        self._sizes.clear()
-        self._total = 0
-        return taken
 
     def tables(self) -> Iterator[tuple[str, WordCounter]]:
         """Yield the tables, sorted by source."""
@@ -142,13 +140,8 @@ def divide_by_source(batch: pa.RecordBatch) -> list[tuple[str, pa.RecordBatch]]:
     if len(names) == 1:
         return [(names[0], batch)]
     codes = column.indices.to_numpy()
-    order = np.argsort(codes, kind="stable")
-    ends = np.cumsum(np.bincount(codes, minlength=len(names)))
-    whole = batch.take(pa.array(order))
-    return [
-        (names[code], whole.slice(start, end - start))
-        for code, start, end in sorted(
-            zip(range(len(names)), [0, *ends[:-1].tolist()], ends.tolist(), strict=True),
-            key=lambda row: names[row[0]],
-        )
-    ]
+    whole = batch.take(pa.array(np.argsort(codes, kind="stable")))
+    counts = np.bincount(codes, minlength=len(names))
+    starts = np.cumsum(counts) - counts
+    rows = zip(names, starts.tolist(), counts.tolist(), strict=True)
+    return [(name, whole.slice(start, count)) for name, start, count in sorted(rows)]

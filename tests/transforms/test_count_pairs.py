@@ -23,8 +23,7 @@ from bpe_beam.counts.word_table import BLOCK_BYTES
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.components.byte_level import to_chars
 from bpe_beam.transforms import CountPairs, CountWords, PairCountsFn, count_pairs
-from bpe_beam.transforms.shuffles import PairCountsCoder, RecordBatchCoder
-from bpe_beam.transforms.window_tables import WindowTables
+from bpe_beam.transforms.shuffles import PairCountsCoder, RecordBatchCoder, WindowTables
 
 Counted = list[tuple[str, int]]
 

@@ -30,8 +30,8 @@ from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.components.patterns import GPT2_PATTERN
 from bpe_beam.transforms import CountWords, Tokenize, count_words, document_fn, tokenize
+from bpe_beam.transforms.shuffles import WindowTables
 from bpe_beam.transforms.tokenize_new_files import TokenizeNewFiles
-from bpe_beam.transforms.window_tables import WindowTables
 from bpe_beam.workers import document_encoding as encoding
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.stream.watcher import Stream as StreamOfFiles

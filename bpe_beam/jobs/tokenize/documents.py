@@ -43,12 +43,17 @@ from bpe_beam.shards.manifest import Manifest, index_names, read_manifest, with_
 from bpe_beam.shards.numbering import shard_name, token_counts_file
 from bpe_beam.shards.token_counts import write_token_counts
 from bpe_beam.workers.corpus_totals import CorpusTotals
-from bpe_beam.workers.shard_manifest import final_names, manifest_of
-from bpe_beam.workers.shard_manifest import plan_of as manifest_plan
 from bpe_beam.workers.split_reader import SplitReading
 from bpe_beam.workers.split_task import rejects_name
 from bpe_beam.workers.token_counter import added_up, id_columns, token_counts_name
-from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask, tokenize_split
+from bpe_beam.workers.tokenize_split import (
+    TokenizeStats,
+    TokenizeTask,
+    final_names,
+    manifest_of,
+    tokenize_split,
+)
+from bpe_beam.workers.tokenize_split import plan_of as manifest_plan
 
 _IMPORT_AFTER = 0.05
 """The seconds after which the tasks of a job have begun to encode."""

@@ -38,8 +38,8 @@ from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.names import absolute, parent
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers.document_encoding import Encoding
-from bpe_beam.workers.shard_manifest import plan_of
 from bpe_beam.workers.split_task import SplitTask, split_tasks
+from bpe_beam.workers.tokenize_split import plan_of
 from bpe_beam.workers.verify_split import STAGE, CompareTask, compare_with_split
 
 _SHOWN_PROBLEMS = 20

@@ -28,11 +28,10 @@ from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage import Storage, StoredFile
 from bpe_beam.workers.corpus_totals import CorpusTotals, check_limits
 from bpe_beam.workers.document_encoding import Encoding
-from bpe_beam.workers.shard_manifest import manifest_of
 from bpe_beam.workers.split_task import SplitTask, require_visible, split_tasks
 from bpe_beam.workers.stream.window_log import Window, WindowFolder, WindowLog, version_of
 from bpe_beam.workers.task_results import Metric, TaskResult
-from bpe_beam.workers.tokenize_split import TokenizeTask, tokenize_split
+from bpe_beam.workers.tokenize_split import TokenizeTask, manifest_of, tokenize_split
 
 STAGE = "stream-tokenize"
 """The progress stage that gets reports."""

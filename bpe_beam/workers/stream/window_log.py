@@ -43,7 +43,7 @@ from bpe_beam.storage.json_file import (
     with_checksum,
 )
 from bpe_beam.storage.names import attempted_name
-from bpe_beam.workers.shard_manifest import final_names
+from bpe_beam.workers.tokenize_split import final_names
 
 INPUT_FILE = "__input"
 """A file in the stream's folder with the hash of the root, at which file names in windows start."""
