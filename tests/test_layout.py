@@ -30,7 +30,6 @@ ELSEWHERE = {
     "corpus/reading/slice_reader.py": "corpus/test_read_split.py",
     "corpus/slices.py": "corpus/test_boundaries.py",
     "evaluation/report.py": "jobs/evaluate/test_evaluate.py",
-    "evaluation/word_differences.py": "evaluation/test_differences.py",
     "folders/artifact_names.py": "workers/test_split_shards.py",
     "folders/claim.py": "folders/test_output_folder.py",
     "folders/file_info.py": "folders/test_receipts.py",

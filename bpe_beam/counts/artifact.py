@@ -24,6 +24,7 @@ from bpe_beam.storage.hashing import HashingFile, read_hashed
 from bpe_beam.storage.parquet_file import ParquetFile
 
 _ROW_GROUP = 1 << 20
+_MAX_INT64 = 2**63 - 1
 
 
 def write_part(
@@ -172,19 +173,13 @@ def added_up(
     every = WordTable(with_places=with_places)
     for source, own in words.items():
         factor = 1 if factors is None else factors[str(source)]
-        if factor == 0:
+        if factor == 0 or own.num_rows == 0:
             continue
         if factor != 1:
-            own = own.set_column(1, "count", _times(own["count"], factor))
+            counts = own["count"].to_numpy()
+            if int(counts.max()) * factor > _MAX_INT64:
+                raise DataError(f"a count multiplied by {factor:,} is beyond 64 bits")
+            own = own.set_column(1, "count", pa.array(counts * factor))
         for block in own.to_batches():
             every.add_block(block)
     return pa.Table.from_batches(every.drain(), schema_of(with_places))
-
-
-def _times(counts: pa.ChunkedArray, factor: int) -> pa.ChunkedArray:
-    import pyarrow.compute as pc  # slow to import: only with weights
-
-    try:
-        return pc.multiply_checked(counts, pa.scalar(factor, pa.int64()))
-    except (pa.ArrowInvalid, OverflowError) as error:
-        raise DataError(f"a count multiplied by {factor:,} is beyond 64 bits") from error

@@ -29,7 +29,6 @@ class WordRules:
     """The rules by which texts are split into words; plain and picklable.
 
     Attributes:
-        normalizer: The normalizer by name, as on the command line.
         pretokenizer: The pre-tokenizer by name, or `regex:PATTERN`.
         special_tokens: Tokens that are extracted from texts and never counted.
         with_places: Whether to keep where each word occurs first; `add_texts` then needs positions.

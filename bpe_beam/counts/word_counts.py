@@ -20,14 +20,7 @@ from bpe_beam.storage import PathName, Storage, path_name
 
 @dataclass(frozen=True)
 class CountedSource:
-    """The words of one source.
-
-    Attributes:
-        words: The words, with the columns of `schema_of`.
-        documents: The number of texts.
-        text_bytes: UTF-8 bytes of the texts.
-        total: The number of words, each occurrence counted.
-    """
+    """The words of one source (`schema_of`); `total` counts each occurrence."""
 
     words: pa.Table
     documents: int

@@ -34,9 +34,8 @@ class Tally:
         tokens: int64[tokens of the vocabulary], how often each occurs, by position.
         whole: int64[tokens of the vocabulary], how often each is a whole word; the unknown token
             never is.
-        words: The number of words, each occurrence counted.
-        continued: The number of words of two or more tokens, likewise.
-        bytes: UTF-8 bytes of the words.
+        words: The number of words, each occurrence counted, as in all amounts.
+        continued: The number of words of two or more tokens.
         characters: Characters (code points) of the words.
     """
 

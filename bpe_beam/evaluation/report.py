@@ -50,13 +50,7 @@ class Figures(Struct, frozen=True):
 
 
 class TokenizerReport(Struct, frozen=True):
-    """The report of one tokenizer.
-
-    Attributes:
-        fingerprint: The SHA-256 of its file.
-        exact: Whether the tokens equal the corpus's: see `WordEncoder`.
-        curve: The figures of smaller vocabularies, in the order of their sizes.
-    """
+    """The report of one tokenizer; `curve` has smaller vocabularies, sorted by their sizes."""
 
     name: str
     fingerprint: str

@@ -33,12 +33,7 @@ class ListedToken(Struct, frozen=True):
 
 
 class StepToken(Struct, frozen=True):
-    """A token that is used almost only inside longer ones; see `ListedToken`.
-
-    Attributes:
-        used: How often it occurs.
-        made: How often encoding made it, also where a later merge used it.
-    """
+    """A token that is used almost only inside longer ones, which count in `made` too."""
 
     id: int
     token: str

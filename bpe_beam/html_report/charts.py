@@ -34,14 +34,7 @@ _DOT = "M{x} {y}m-2 0a2 2 0 1 0 4 0a2 2 0 1 0-4 0"
 
 
 class Point(NamedTuple):
-    """A point of a chart.
-
-    Attributes:
-        series: The number of its series, from 0.
-        x: Its position on the x-axis: a number, or the name of a bar.
-        y: Its value.
-        label: What is shown of it.
-    """
+    """A point of a series, from 0, with its label; `x` is a number, or the name of a bar."""
 
     series: int
     x: float | str
@@ -72,7 +65,6 @@ class Axis(NamedTuple):
     """An axis.
 
     Attributes:
-        title: Its title.
         format: Returns the label of a number.
         log: Whether it is logarithmic. If so, all values are above 0.
         values: The positions of its labels. None: round numbers.

@@ -61,8 +61,7 @@ class ShownVocabulary(NamedTuple):
     Attributes:
         number: The number of the tokenizer.
         name: The name of the tokenizer; it says if the figures are not exact.
-        report: The report of the tokenizer, as JSON values.
-        figures: The figures of the vocabulary in that report.
+        figures: The figures of the vocabulary in the tokenizer's report.
         id_space: One more than the greatest id.
     """
 

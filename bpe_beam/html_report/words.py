@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from bpe_beam.evaluation.counted import CountedParts
-from bpe_beam.evaluation.differences import Pair
-from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
-from bpe_beam.evaluation.word_differences import (
+from bpe_beam.evaluation.differences import (
     ComparedWords,
+    Pair,
     WordComparison,
     WordDifferences,
     encoded_by_all,
 )
+from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
 
 MOST_CHARACTERS = 100
@@ -37,7 +37,6 @@ class CostlyWord(NamedTuple):
     Attributes:
         cost: The number of tokens beyond one for each occurrence, negative.
         text: The first characters of the word, see `shown_text`.
-        occurrences: How often it occurs.
         tokens: The positions of its first tokens, at most MOST_TOKENS.
     """
 

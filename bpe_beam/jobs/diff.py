@@ -15,9 +15,15 @@ from msgspec import Struct, structs
 
 from bpe_beam.engines.run import workers_of
 from bpe_beam.evaluation.counted import CountedParts
-from bpe_beam.evaluation.differences import Differences, Pair, PartDifference, differences
+from bpe_beam.evaluation.differences import (
+    Differences,
+    Pair,
+    PartDifference,
+    WordDifferences,
+    differences,
+    word_differences,
+)
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.evaluation.word_differences import WordDifferences, word_differences
 from bpe_beam.jobs.input_folders import short_names
 from bpe_beam.jobs.output import write_json
 from bpe_beam.messages import and_more

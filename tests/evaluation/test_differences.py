@@ -13,9 +13,8 @@ from small_tokenizers import learn
 
 from bpe_beam.errors import DataError
 from bpe_beam.evaluation.counted import CountedParts
-from bpe_beam.evaluation.differences import Pair, differences
+from bpe_beam.evaluation.differences import Pair, differences, word_differences
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.evaluation.word_differences import word_differences
 from bpe_beam.tokenizer.components.models import BPE, Unigram, WordLevel
 from bpe_beam.tokenizer.components.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.spec import TokenizerSpec
@@ -138,7 +137,7 @@ def test_counts_beyond_32_bits_are_added_exactly(tmp_path: Path) -> None:
     import numpy as np
     import pyarrow as pa
 
-    from bpe_beam.evaluation.word_differences import _tokens_of
+    from bpe_beam.evaluation.differences import _tokens_of
 
     encoded = pa.array([[1, 2, 3], [1], []], pa.large_list(pa.uint32()))
     counts = np.array([2**61 + 1, 2**62 - 1, 5], np.int64)

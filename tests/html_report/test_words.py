@@ -12,8 +12,7 @@ from html_pages import tokenizers
 from small_tokenizers import learn
 
 from bpe_beam.evaluation.counted import CountedParts
-from bpe_beam.evaluation.differences import Pair
-from bpe_beam.evaluation.word_differences import word_differences
+from bpe_beam.evaluation.differences import Pair, word_differences
 from bpe_beam.html_report.words import word_lists
 
 

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from tempfile import TemporaryDirectory
@@ -150,8 +150,15 @@ def _of_words(
                 parts = vocabulary, tallies, sizes[name], summary.result
                 return _report(settings, output, name, *parts, exact=exact)
 
-            with _threads(at_once, stopped) as pool:
+            pool = ThreadPoolExecutor(at_once, "tokenizer")
+            try:
                 reports = [*pool.map(report, range(len(tokenizers)))]
+            except BaseException as error:
+                stopped.set()
+                # After Ctrl-C, running calls end with the current words; nothing waits for them.
+                pool.shutdown(isinstance(error, Exception), cancel_futures=True)
+                raise
+            pool.shutdown()
         figures = WordsSummary(
             *(getattr(manifest, name) for name in WordsSummary.__struct_fields__)
         )
@@ -189,24 +196,6 @@ class Summaries:
     def __exit__(self, *error: object) -> None:
         """End the threads; running calls are not waited for."""
         self._threads.shutdown(wait=False, cancel_futures=True)
-
-
-@contextmanager
-def _threads(number: int, stopped: threading.Event) -> Iterator[ThreadPoolExecutor]:
-    """Yield a pool of threads, whose calls are told to stop after an error or Ctrl-C.
-
-    After Ctrl-C, running calls end with the current words; nothing waits for them.
-    """
-    pool = ThreadPoolExecutor(number, "tokenizer")
-    wait = True
-    try:
-        yield pool
-    except BaseException as error:
-        stopped.set()
-        wait = isinstance(error, Exception)
-        raise
-    finally:
-        pool.shutdown(wait, cancel_futures=True)
 
 
 def _words(

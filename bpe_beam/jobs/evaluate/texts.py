@@ -56,11 +56,7 @@ from bpe_beam.workers.tokenize_split import (
 
 @dataclass(frozen=True)
 class Texts:
-    """The texts of a corpus, and the folder for their counts.
-
-    Attributes:
-        in_memory: Whether words may be counted in memory, so that no later run can reuse them.
-    """
+    """The texts of a corpus, and the folder for their counts, unless words may be in memory."""
 
     storage: Storage
     input: InputSettings

@@ -20,12 +20,7 @@ from bpe_beam.workers.token_counter import IdColumns
 
 
 class TokensFolder:
-    """A tokens folder, with the tokenizer that made it.
-
-    Attributes:
-        manifest: Its manifest.
-        tokenizer: The tokenizer.
-    """
+    """A tokens folder: its manifest, and the tokenizer that made it."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
         self.manifest = read_manifest(storage, folder)
