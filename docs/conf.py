@@ -3,7 +3,12 @@
 Sphinx makes the page of Python names from their docstrings, without a second tool.
 """
 
+import logging
 from importlib.metadata import version as version_of
+
+# Beam logs which of its extras are not installed.
+logging.getLogger().addFilter(lambda record: "apitools" not in record.getMessage())
+logging.getLogger("apache_beam").setLevel(logging.WARNING)
 
 project = "bpe-beam"
 version = release = version_of("bpe-beam")
