@@ -11,9 +11,9 @@ from bpe_beam.settings.common import AllowedSpecial, InputSettings, RunSettings
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import Settings, option, part
 from bpe_beam.settings.parsing import BadValueError, parse_length
-from bpe_beam.shards.arrangement import MAX_SEED, MAX_SEQUENCE_LENGTH, SHARD_TOKENS, Arrangement
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS
 from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS
+from bpe_beam.shards.shard_rows import MAX_SEED, MAX_SEQUENCE_LENGTH, SHARD_TOKENS, Arrangement
 
 
 def _check_share(share: str) -> None:

@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.artifact_names import JOB_FILE
-from bpe_beam.shards.block_cache import BlockCache, RecentValues
 from bpe_beam.shards.document_batches import ranges_between
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.shards.stored_shard import (
+    BlockCache,
     Ids,
     IdType,
     LabelledAccess,
+    RecentValues,
     ShardAccess,
     StoredShard,
     check_size,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bpe_beam.shards.arrangement import MAX_SEED
+from bpe_beam.shards.shard_rows import MAX_SEED
 
 ROUNDS = 4
 """The rounds of the cipher, as grain's `MapDataset.shuffle` has them."""
@@ -112,11 +112,8 @@ def index_shuffle(count: int, seed: int) -> IndexShuffle:
 
 def _round_keys(seed: int) -> list[int]:
     """Return a key of 32 bits for each round: C++'s `std::seed_seq{seed}.generate`."""
-    size = ROUNDS
+    size, near, far = ROUNDS, 1, 2  # the distances for four keys
     keys = [0x8B8B8B8B] * size
-    middle = (size - 1) // 2 if size < 7 else 3
-    near = (size - middle) // 2
-    far = near + middle
     for step in range(size):
         mixed = _spread(keys[step] ^ keys[(step + near) % size] ^ keys[step - 1], 1664525)
         last = mixed + (1 if step == 0 else step + seed if step == 1 else step)

@@ -30,12 +30,12 @@ from bpe_beam.folders.artifact_names import (
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.folder_kind import SHARDS, refuse_other
 from bpe_beam.messages import shortened
-from bpe_beam.shards.arrangement import Arrangement
 from bpe_beam.shards.formats import SHARD_FORMATS, TRAINER_COLUMNS, shard_format
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import (
     NO_CHANGES,
     ArrangedPart,
+    Arrangement,
     DocumentChanges,
     Shard,
     SourceTotals,

@@ -49,16 +49,6 @@ class PackingPlan:
         """The maximum tokens of a sequence."""
         return self.histogram.size - 1
 
-    @property
-    def tokens(self) -> int:
-        """The number of tokens of all slices."""
-        return int(np.dot(self.histogram, np.arange(self.histogram.size, dtype=np.int64)))
-
-    @property
-    def padding(self) -> int:
-        """The number of tokens that all sequences together have room for beyond these tokens."""
-        return self.sequences * self.sequence_length - self.tokens
-
     def place(self, lengths: _Array, ranks: _Array) -> tuple[_Array, _Array]:
         """Return the sequence of each slice, from 0, and the position of its first token there.
 

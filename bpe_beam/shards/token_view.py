@@ -19,9 +19,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from bpe_beam.errors import require, require_whole
-from bpe_beam.shards.arrangement import MAX_SEED
 from bpe_beam.shards.folder_reader import FolderReader
 from bpe_beam.shards.index_shuffle import index_shuffle
+from bpe_beam.shards.shard_rows import MAX_SEED
 from bpe_beam.shards.stored_shard import Ids, IdType
 from bpe_beam.storage.json_file import JsonObject
 

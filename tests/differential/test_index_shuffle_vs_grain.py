@@ -5,8 +5,8 @@ import importlib
 import numpy as np
 import pytest
 
-from bpe_beam.shards.arrangement import MAX_SEED
 from bpe_beam.shards.index_shuffle import IndexShuffle
+from bpe_beam.shards.shard_rows import MAX_SEED
 
 pytestmark = pytest.mark.trainers
 

@@ -26,7 +26,6 @@ SHARED = {
     "spool",
     "table_schema",
     "table_writer",
-    "trainer_columns",
 }
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bpe_beam.shards.arrangement import MAX_SEED
 from bpe_beam.shards.index_shuffle import IndexShuffle
+from bpe_beam.shards.shard_rows import MAX_SEED
 
 # (count, seed) and the numbers at positions 0, 1, count // 2 and count - 1, as grain 0.2.18 gives.
 GOLDEN = {

@@ -58,7 +58,6 @@ def test_equals_the_definition_chunk_by_chunk(limited):
         places, plan = planned(lengths, size, limit)
         assert places == expected, (size, lengths, limit)
         assert plan.sequences == sequences
-        assert plan.padding == sequences * size - sum(lengths)
 
 
 def test_places_never_overlap_and_fill_each_sequence_from_its_start():
@@ -78,12 +77,11 @@ def test_places_never_overlap_and_fill_each_sequence_from_its_start():
     assert not offsets[begins].any()
     assert np.array_equal(offsets[1:][~begins[1:]], (offsets + lengths)[:-1][~begins[1:]])
     assert (offsets + lengths).max() <= size
-    assert plan.padding == plan.sequences * size - lengths.sum()
 
 
 def test_no_chunk_needs_no_sequence():
     plan = plan_best_fit(np.zeros(9, np.int64))
-    assert (plan.sequences, plan.padding, len(plan.rows)) == (0, 0, 0)
+    assert (plan.sequences, len(plan.rows)) == (0, 0)
 
 
 def test_the_plan_of_a_billion_documents_is_small():
@@ -94,5 +92,5 @@ def test_the_plan_of_a_billion_documents_is_small():
     histogram = (share / share.sum() * 10**9).astype(np.int64)
     plan = plan_best_fit(histogram)
     assert len(plan.rows) < 4 * size
-    assert plan.tokens == int(histogram @ lengths)
-    assert plan.padding < plan.tokens // 1000
+    tokens = int(histogram @ lengths)
+    assert 0 <= plan.sequences * size - tokens < tokens // 1000

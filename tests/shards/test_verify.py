@@ -20,11 +20,17 @@ from msgspec.structs import replace
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards import verify as verify_module
-from bpe_beam.shards.arrangement import Arrangement
 from bpe_beam.shards.formats.megatron import MegatronStream, MegatronWriter
 from bpe_beam.shards.manifest import Manifest, Rejects, TokenizerInfo, with_files
 from bpe_beam.shards.numbering import shard_name
-from bpe_beam.shards.shard_rows import ArrangedPart, Shard, SourceSlice, TokenlessSplit, Totals
+from bpe_beam.shards.shard_rows import (
+    ArrangedPart,
+    Arrangement,
+    Shard,
+    SourceSlice,
+    TokenlessSplit,
+    Totals,
+)
 from bpe_beam.shards.verify import VerifyReport, compare_split, verify
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import VERSION

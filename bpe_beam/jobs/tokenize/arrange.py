@@ -46,10 +46,9 @@ from bpe_beam.jobs.tokenize.inputs import (
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tokenize import ArrangementSettings
-from bpe_beam.shards.arrangement import Arrangement
 from bpe_beam.shards.formats import LABELLED_FORMAT, PLAIN_FORMAT, shard_format
 from bpe_beam.shards.manifest import Manifest, index_names, read_manifest
-from bpe_beam.shards.shard_rows import NO_CHANGES, ArrangedPart
+from bpe_beam.shards.shard_rows import NO_CHANGES, ArrangedPart, Arrangement
 from bpe_beam.storage import Storage, redact
 from bpe_beam.workers.arrange.task import RANKS
 from bpe_beam.workers.corpus_totals import CorpusTotals

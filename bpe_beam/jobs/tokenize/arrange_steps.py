@@ -24,7 +24,6 @@ from bpe_beam.folders.receipts import WORK, Publication
 from bpe_beam.jobs.input_folders import copy_rejects, inside, write_small_files
 from bpe_beam.jobs.tokenize.inputs import TokenizeInputs
 from bpe_beam.progress import Progress
-from bpe_beam.shards.arrangement import Arrangement
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import NO_PLAN, Manifest, Rejects, with_files
 from bpe_beam.shards.numbering import number_shards, shard_files
@@ -33,6 +32,7 @@ from bpe_beam.shards.shard_rows import (
     NO_CHANGES,
     ArrangedCorpus,
     ArrangedPart,
+    Arrangement,
     PartTexts,
     added_sources,
     manifest_rows,

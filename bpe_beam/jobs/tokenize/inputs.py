@@ -13,7 +13,7 @@ from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import ShardLimit, limit_of
-from bpe_beam.shards.formats.trainer_columns import require_columns
+from bpe_beam.shards.formats.table_schema import require_columns
 from bpe_beam.shards.manifest import ENCODING
 from bpe_beam.shards.shard_rows import DocumentChanges
 from bpe_beam.storage import Storage

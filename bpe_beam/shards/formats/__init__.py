@@ -37,7 +37,7 @@ LABELLED_FORMAT = "arrow"
 """The same with labels."""
 
 TRAINER_COLUMNS = ("attention_mask", "labels", "position_ids", "loss_mask", "seq_start_id")
-"""Columns that tables of documents can have for trainers, see `trainer_columns.py`."""
+"""Columns that tables of documents can have for trainers, see `table_schema.py`."""
 
 DOCUMENT_COLUMNS = TRAINER_COLUMNS[:2]
 """The columns that rows of one document can have, too."""

@@ -20,12 +20,10 @@ from bpe_beam.shards.formats.table_schema import (
     SEQUENCE_LENGTHS,
     SEQUENCES_SCHEMA,
     TEXT_BYTES,
-    label_fields,
-    table_metadata,
-)
-from bpe_beam.shards.formats.trainer_columns import (
     bytes_of_token,
     column_fields,
+    label_fields,
+    table_metadata,
     trainer_columns,
 )
 from bpe_beam.storage import Storage

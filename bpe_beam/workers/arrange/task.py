@@ -14,10 +14,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from bpe_beam.folders.receipts import TaskFolder
-from bpe_beam.shards.arrangement import Arrangement
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import ShardOrigin
-from bpe_beam.shards.shard_rows import PartTexts
+from bpe_beam.shards.shard_rows import Arrangement, PartTexts
 from bpe_beam.storage.json_file import Count
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.split_task import task_name
