@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from bpe_beam.engines.steps import Collection, Engine, EngineSettings, Steps, template_of
 from bpe_beam.storage.json_file import JsonObject
-from bpe_beam.storage.waits import core_taken
+from bpe_beam.storage.writing import core_taken
 from bpe_beam.workers.task_results import MetricSums, TaskResult
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
+from io import BytesIO
 from typing import Any, NamedTuple
 
 
@@ -86,7 +87,8 @@ def encode(fields: Struct) -> bytes:
 
 
 def decode(data: bytes) -> Struct:
-    return _Decoder(data).struct()
+    struct: Struct = _decoded(Kind.STRUCT, BytesIO(data))
+    return struct
 
 
 _BOOLEANS = (Kind.TRUE, Kind.FALSE)
@@ -110,51 +112,39 @@ def _zigzag(number: int) -> int:
     return number << 1 if number >= 0 else -number * 2 - 1
 
 
-class _Decoder:
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    def struct(self) -> Struct:
+def _decoded(kind: Kind, data: BytesIO) -> Any:
+    """Return the value of this kind that the data continues with."""
+    if kind == Kind.STRUCT:
         fields: Struct = {}
         number = 0
-        while (head := self._byte()) != 0:
-            step = head >> 4
-            number = number + step if step else self._number()
-            kind = Kind(head & 15)
-            fields[number] = Value(kind, kind == Kind.TRUE if kind in _BOOLEANS else self._of(kind))
+        while head := data.read(1)[0]:
+            number = number + (head >> 4) if head >> 4 else _number(data)
+            field = Kind(head & 15)
+            value = field == Kind.TRUE if field in _BOOLEANS else _decoded(field, data)
+            fields[number] = Value(field, value)
         return fields
+    if kind == Kind.BINARY:
+        return data.read(_varint(data))
+    if kind == Kind.LIST:
+        head = data.read(1)[0]
+        size = head >> 4 if head >> 4 < 15 else _varint(data)
+        element = Kind(head & 15)
+        if element in _BOOLEANS:
+            raise ValueError("a list of booleans")
+        return Items(element, [_decoded(element, data) for _ in range(size)])
+    if kind == Kind.INT8:
+        return int.from_bytes(data.read(1), "little", signed=True)
+    return _number(data)
 
-    def _of(self, kind: Kind) -> Any:
-        if kind == Kind.STRUCT:
-            return self.struct()
-        if kind == Kind.BINARY:
-            size = self._varint()
-            self._at += size
-            return self._data[self._at - size : self._at]
-        if kind == Kind.LIST:
-            head = self._byte()
-            size = head >> 4 if head >> 4 < 15 else self._varint()
-            element = Kind(head & 15)
-            if element in _BOOLEANS:
-                raise ValueError("a list of booleans")
-            return Items(element, [self._of(element) for _ in range(size)])
-        if kind == Kind.INT8:
-            byte = self._byte()
-            return byte - 256 if byte > 127 else byte
-        return self._number()
 
-    def _byte(self) -> int:
-        self._at += 1
-        return self._data[self._at - 1]
+def _varint(data: BytesIO) -> int:
+    number = shift = 0
+    while (byte := data.read(1)[0]) > 0x7F:
+        number |= (byte & 0x7F) << shift
+        shift += 7
+    return number | byte << shift
 
-    def _varint(self) -> int:
-        number = shift = 0
-        while (byte := self._byte()) > 0x7F:
-            number |= (byte & 0x7F) << shift
-            shift += 7
-        return number | byte << shift
 
-    def _number(self) -> int:
-        coded = self._varint()
-        return coded >> 1 ^ -(coded & 1)
+def _number(data: BytesIO) -> int:
+    coded = _varint(data)
+    return coded >> 1 ^ -(coded & 1)

@@ -3,6 +3,9 @@
 A local file that was written and renamed may be empty after a power cut: the disk may have the new
 name and not the bytes. So the bytes are forced to disk first, then the file is renamed. A job that
 relies on the name also forces the folder to disk (`sync_folder`).
+
+A task on the local engine runs while it has one of the engine's cores. While it waits for the disk
+without computing, it gives the core back, and then takes one again.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import hashlib
 import io
 import os
 import stat
+import threading
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -21,7 +25,6 @@ from bpe_beam.errors import DataError
 from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.names import AZURE, protocol_of
 from bpe_beam.storage.retry import UPLOAD_PATIENCE_SECONDS, retried
-from bpe_beam.storage.waits import core_free
 
 WRITE_BUFFER = 1 << 20
 """Bytes that are gathered before they are written."""
@@ -226,3 +229,31 @@ def _repeat_blocks(file: Any) -> None:
         return retried(attempt, UPLOAD_PATIENCE_SECONDS)
 
     file._upload_chunk = upload
+
+
+_of_thread = threading.local()
+
+
+@contextlib.contextmanager
+def core_taken(cores: threading.Semaphore) -> Iterator[None]:
+    """Wait for a core, and have it for the time of a block."""
+    with cores:
+        _of_thread.cores = cores
+        try:
+            yield
+        finally:
+            _of_thread.cores = None
+
+
+@contextlib.contextmanager
+def core_free() -> Iterator[None]:
+    """Give this thread's core back for the time of a block, if it has one."""
+    cores: threading.Semaphore | None = getattr(_of_thread, "cores", None)
+    if cores is None:
+        yield
+        return
+    cores.release()
+    try:
+        yield
+    finally:
+        cores.acquire()

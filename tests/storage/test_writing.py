@@ -16,7 +16,7 @@ import fsspec.spec
 import pytest
 
 from bpe_beam.storage import Storage, writing
-from bpe_beam.storage.writing import LARGE_PART, PART, Upload, write_attempt
+from bpe_beam.storage.writing import LARGE_PART, PART, Upload, core_free, core_taken, write_attempt
 
 pytestmark = pytest.mark.quick
 
@@ -158,3 +158,33 @@ def test_what_is_given_up_does_not_finish_itself() -> None:
     del upload, writing
     file.__del__()
     assert files.sent == [bytes(10), bytes(10), b"<discarded>"]
+
+
+def free(cores: threading.Semaphore) -> int:
+    taken = 0
+    while cores.acquire(blocking=False):
+        taken += 1
+    for _ in range(taken):
+        cores.release()
+    return taken
+
+
+def test_a_core_is_free_during_a_wait_and_after_an_error() -> None:
+    cores = threading.Semaphore(2)
+    with pytest.raises(OSError, match="full"), core_taken(cores):
+        assert free(cores) == 1
+        with core_free():
+            assert free(cores) == 2
+        assert free(cores) == 1
+        with core_free():
+            raise OSError("full")
+    assert free(cores) == 2
+
+
+def test_a_thread_without_a_core_gives_none_back() -> None:
+    cores = threading.Semaphore(1)
+    with core_taken(cores):
+        pass
+    with core_free():
+        assert free(cores) == 1
+    assert free(cores) == 1
