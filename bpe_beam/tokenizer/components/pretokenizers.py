@@ -214,9 +214,8 @@ def _scanner_of_first(parts: list[PreTokenizer]) -> tuple[str | None, int]:
         if tuple(parts[: len(whole)]) == whole:
             return "deepseek_v3", len(whole)
     digits_first = len(parts) > 1 and first == Digits(individual_digits=True)
-    if digits_first and parts[1].steps() == [("scan", "gpt2")]:
-        return "digits_gpt2", 2
-    return None, 1
+    is_gpt2 = digits_first and parts[1].steps() == [("scan", "gpt2")]
+    return ("digits_gpt2", 2) if is_gpt2 else (None, 1)
 
 
 _BY_NAME: dict[str, PreTokenizer] = {
@@ -248,10 +247,9 @@ def is_byte_level_name(name: str) -> bool:
 
 def pretokenizer_from_name(name: str, *, byte_level: bool = False) -> PreTokenizer | None:
     """Return a pre-tokenizer from its name on the command line."""
-    if byte_level and name == "gpt2":
-        return ByteLevelPreTokenizer()
-    if byte_level and name == "digits_gpt2":
-        return PreTokenizerSequence((Digits(individual_digits=True), ByteLevelPreTokenizer()))
+    if byte_level and name in ("gpt2", "digits_gpt2"):
+        gpt2 = ByteLevelPreTokenizer()
+        return gpt2 if name == "gpt2" else PreTokenizerSequence((Digits(True), gpt2))
     splitting = _splitting(name)
     if not byte_level:
         return splitting

@@ -21,6 +21,7 @@ from msgspec.structs import asdict, replace
 from bpe_beam import _native
 from bpe_beam.errors import UsageError, require
 from bpe_beam.messages import shortened
+from bpe_beam.storage.thrift_compact import varint
 from bpe_beam.tokenizer.components import decoders, normalizers
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
 from bpe_beam.tokenizer.components.models import (
@@ -246,10 +247,10 @@ def merges_of(model: SentencePiece) -> list[tuple[str, str]] | None:
 def _merges_of_runs(group: list[str], normal: Collection[str]) -> list[tuple[str, str]]:
     """Return merges that make the leftmost of runs of one score first.
 
-    No other piece has two of the character in a row, so runs meet no other merge.
-    The runs of a text grow from its left, so that only three pairs can merge: the last two runs
-    that have grown, the last one and a character, and two characters. They make pieces of falling
-    lengths: the longest piece first is the leftmost first.
+    No other piece has two of the character in a row, so runs meet no other merge. The runs of a
+    text grow from its left, so that only three pairs can merge: the last two runs that have grown,
+    the last one and a character, and two characters. They make pieces of falling lengths: the
+    longest piece first is the leftmost first.
     """
     return [
         (piece[:at], piece[at:])
@@ -260,17 +261,12 @@ def _merges_of_runs(group: list[str], normal: Collection[str]) -> list[tuple[str
 
 
 def _read_piece(message: _Reader) -> tuple[str, float, str]:
-    text, score, kind = "", 0.0, 1
-    for name, value in message.fields(_PIECE):
-        if name == "piece":
-            text = value.text()
-        elif name == "score":
-            score = value
-        else:
-            kind = value
+    values = dict(message.fields(_PIECE))
+    kind = values.get("type", 1)
     if not 1 <= kind <= len(PIECE_KINDS):
         message.refuse(message.start, f"no kind of pieces has the number {kind}")
-    return text, score, PIECE_KINDS[kind - 1]
+    text = values["piece"].text() if "piece" in values else ""
+    return text, values.get("score", 0.0), PIECE_KINDS[kind - 1]
 
 
 class _Reader(Struct, frozen=True):
@@ -300,20 +296,15 @@ class _Reader(Struct, frozen=True):
         while at < self.end:
             begin = at
             key, at = self._varint(at)
-            kind = key & 7
-            if kind == _VARINT:
-                value: Any
-                value, after = self._varint(at)
-            elif kind == _BYTES:
-                size, at = self._varint(at)
-                value, after = None, at + size
-            elif kind in _SIZES:
-                value, after = None, at + _SIZES[kind]
-            else:
+            number, kind = key >> 3, key & 7
+            if kind not in (_VARINT, _BYTES, *_SIZES):
                 self.refuse(begin, f"no kind of values has the number {kind}")
+            value: Any = _SIZES.get(kind)
+            if value is None:
+                value, at = self._varint(at)
+            after = at if kind == _VARINT else at + value
             if after > self.end:
                 self.refuse(begin, "a value that does not end within its message")
-            number = key >> 3
             if number == 0:
                 self.refuse(begin, "a field with the number 0")
             if number in known:
@@ -337,10 +328,8 @@ class _Reader(Struct, frozen=True):
             at += 1
             value |= (byte & 127) << shift
             if byte < 128:
-                break
-        else:
-            self.refuse(at, "a number of more than ten bytes")
-        return value, at
+                return value, at
+        self.refuse(at, "a number of more than ten bytes")
 
 
 def write(spec: TokenizerSpec, roles: Mapping[str, str] = MappingProxyType({})) -> bytes:
@@ -547,24 +536,15 @@ def _message(fields: _Fields, values: Mapping[str, Any]) -> bytes:
     for number, (name, kind) in sorted(fields.items()):
         value = values.get(name, [])
         for one in value if isinstance(value, list) else [value]:
-            parts.append(_varint(number << 3 | kind))
+            parts.append(varint(number << 3 | kind))
             if kind == _FOUR_BYTES:
                 parts.append(_FLOAT.pack(one))
             elif kind == _VARINT:
-                parts.append(_varint(one))
+                parts.append(varint(one))
             else:
                 data = one.encode() if isinstance(one, str) else one
-                parts += [_varint(len(data)), data]
+                parts += [varint(len(data)), data]
     return b"".join(parts)
-
-
-def _varint(number: int) -> bytes:
-    """Return an integer of at least 0 as the format writes it: 7 bits a byte."""
-    data = bytearray()
-    while number > 127:
-        data.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*data, number])
 
 
 def _refuse(why: str) -> NoReturn:

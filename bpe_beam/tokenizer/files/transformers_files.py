@@ -33,10 +33,7 @@ _JINJA = ".jinja"
 CHAT_TEMPLATES = (CHAT_TEMPLATE_FILE, f"{_MORE_TEMPLATES}/*{_JINJA}")
 """Patterns of the names of chat templates in a folder."""
 
-ROLES = (
-    *("bos_token", "eos_token", "pad_token"),
-    *("sep_token", "cls_token", "mask_token", "unk_token"),
-)
+ROLES = tuple(f"{role}_token" for role in ("bos", "eos", "pad", "sep", "cls", "mask", "unk"))
 """What a special token may be for."""
 
 
@@ -65,19 +62,15 @@ def roles_of(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, str]:
 def read_chat_templates(folder: str, storage: Storage) -> dict[str, str]:
     """Return the chat templates in a tokenizer's folder, by name, as `transformers` finds them."""
     names = storage.list_names(folder)
-    paths = {}
-    if CHAT_TEMPLATE_FILE in names:
-        paths["default"] = storage.join(folder, CHAT_TEMPLATE_FILE)
-    if _MORE_TEMPLATES in names:
-        more = storage.join(folder, _MORE_TEMPLATES)
-        for name in storage.list_names(more):
-            if name.endswith(_JINJA):
-                paths[name.removesuffix(_JINJA)] = storage.join(more, name)
-    if paths:
+    more = storage.join(folder, _MORE_TEMPLATES)
+    paths = {"default": storage.join(folder, CHAT_TEMPLATE_FILE)}
+    paths = paths if CHAT_TEMPLATE_FILE in names else {}
+    for name in storage.list_names(more) if _MORE_TEMPLATES in names else ():
+        if name.endswith(_JINJA):
+            paths[name.removesuffix(_JINJA)] = storage.join(more, name)
+    if paths or CONFIG_FILE not in names:
         templates = {name: storage.read_bytes(path) for name, path in paths.items()}
         return {name: decoded(data, redact(paths[name])) for name, data in templates.items()}
-    if CONFIG_FILE not in names:
-        return {}
     config = storage.join(folder, CONFIG_FILE)
     node = Node(config, "", parse(storage.read_bytes(config), config)).field("chat_template")
     if node.value is None or isinstance(node.value, str):
