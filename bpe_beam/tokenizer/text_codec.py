@@ -227,9 +227,6 @@ class TextCodec:
             add_special_tokens: Whether to add the special tokens of the file's post-processor,
                 such as the beginning of a text.
 
-        Returns:
-            The ids.
-
         Raises:
             UsageError: An argument is invalid.
             DataError: The text has a lone surrogate, a byte that is not in the vocabulary, or a
@@ -478,9 +475,6 @@ class TextCodec:
         It shares the native model of this tokenizer, if the settings have the same.
 
         :meta private:
-
-        Args:
-            spec: The settings.
         """
         return TextEncoder(spec, AddedTokens(()), like=self._encoder)
 

@@ -5,6 +5,7 @@ Its values, and its work on texts, are in `text_codec.py`.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -58,11 +59,10 @@ class Tokenizer(TextCodec):
             from bpe_beam.tokenizer.files import sentencepiece_file
 
             return cls(sentencepiece_file.read(data, source), model_input)
-        if b'"token_bytes"' in beginning:
+        if re.search(rb'"token_bytes"\s*:\s*"', beginning):
             from bpe_beam.tokenizer.files import tekken_file
 
-            if tekken_file.is_tekken(beginning):
-                return cls(tekken_file.read(data, source), model_input)
+            return cls(tekken_file.read(data, source), model_input)
         return cls(tokenizer_json.read(data, source), model_input)
 
     @classmethod

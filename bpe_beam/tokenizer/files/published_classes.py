@@ -183,10 +183,6 @@ def _t5_listed(chosen: Chosen) -> Sequence[str]:
     return chosen.lists if named else [*chosen.lists, *(f"{EXTRA_ID}{n}>" for n in range(count))]
 
 
-def _code_llama_listed(chosen: Chosen) -> Sequence[str]:
-    return [*chosen.lists, *filter(None, (chosen.values[name] for name in _CODE_LLAMA))]
-
-
 def _byte_level(read: TokenizerSpec, chosen: Chosen) -> TokenizerSpec:
     prefix = chosen.values["add_prefix_space"]
     return replace(read, pre_tokenizer=pretokenizers.ByteLevelPreTokenizer(add_prefix_space=prefix))
@@ -321,7 +317,7 @@ CLASSES: dict[str, PublishedClass] = {
         model_types="",
         settings={"add_bos_token": True, "add_eos_token": False, "fill_token": None, **_CODE_LLAMA},
         fixed={"add_prefix_space": True},
-        listed=_code_llama_listed,
+        listed=lambda chosen: [*chosen.lists, *filter(None, map(chosen.values.get, _CODE_LLAMA))],
     ),
     "GemmaTokenizer": PublishedClass(
         SENTENCEPIECE,

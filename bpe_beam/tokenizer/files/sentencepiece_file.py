@@ -106,7 +106,15 @@ def read_pieces(data: bytes, source: str) -> tuple[SentencePiece, bytes]:
 
 def _read_model(data: bytes, source: str) -> tuple[SentencePiece, dict[str, Any]]:
     """Return the checked model in a file, and the settings of its messages by their names."""
-    pieces, settings = _read_fields(data, source)
+    pieces: list[tuple[str, float, str]] = []
+    settings: dict[str, Any] = {}
+    for name, value in _Reader(data, source, 0, len(data)).fields(_MODEL):
+        if name == "pieces":
+            pieces.append(_read_piece(value))
+        else:
+            known = _TRAINER if name == "trainer_spec" else _NORMALIZER
+            prefix = "denormalizer." if name == "denormalizer_spec" else ""
+            settings |= {prefix + key: value for key, value in value.fields(known)}
     algorithm = _ALGORITHMS.get(settings.get("model_type", 1))
     if algorithm is None:
         raise UsageError(
@@ -125,20 +133,6 @@ def _read_model(data: bytes, source: str) -> tuple[SentencePiece, dict[str, Any]
 
 def _charsmap(settings: dict[str, Any]) -> bytes:
     return settings["precompiled_charsmap"].raw() if "precompiled_charsmap" in settings else b""
-
-
-def _read_fields(data: bytes, source: str) -> tuple[list[tuple[str, float, str]], dict[str, Any]]:
-    """Return the pieces of a file, and the settings of its messages by their names."""
-    pieces: list[tuple[str, float, str]] = []
-    settings: dict[str, Any] = {}
-    for name, value in _Reader(data, source, 0, len(data)).fields(_MODEL):
-        if name == "pieces":
-            pieces.append(_read_piece(value))
-        else:
-            known = _TRAINER if name == "trainer_spec" else _NORMALIZER
-            prefix = "denormalizer." if name == "denormalizer_spec" else ""
-            settings |= {prefix + key: value for key, value in value.fields(known)}
-    return pieces, settings
 
 
 class _Rules(Struct, frozen=True):

@@ -5,7 +5,6 @@ Special tokens have the first ids. What the file says of images and sounds chang
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode
 from itertools import islice
 
@@ -29,7 +28,6 @@ _FIRST_SPECIAL_TOKENS = (
 )  # fmt: skip
 """The special tokens of the first versions, whose files do not list them."""
 
-
 _MAX_SPECIAL_TOKENS = 100_000
 
 
@@ -47,11 +45,6 @@ class _Token(Struct):
 class _Special(Struct):
     rank: int
     token_str: str
-
-
-def is_tekken(beginning: bytes) -> bool:
-    """Return whether a file begins like a `tekken.json`, with the bytes of a token."""
-    return re.search(rb'"token_bytes"\s*:\s*"', beginning) is not None
 
 
 def read(data: bytes, source: str) -> TokenizerSpec:
@@ -105,7 +98,12 @@ def _special_tokens(listed: Node, number: int) -> dict[str, int]:
     if listed.value is None:
         texts = list(_FIRST_SPECIAL_TOKENS)
     else:
-        texts = [_read_special(row, rank) for rank, row in enumerate(listed.items())]
+        texts = []
+        for rank, row in enumerate(listed.items()):
+            token = row.convert(_Special)
+            if token.rank != rank:
+                row.refuse(f"rank must be {rank}, got {shortened(token.rank)}")
+            texts.append(token.token_str)
     if number > _MAX_SPECIAL_TOKENS:
         listed.refuse(f"must be at most {_MAX_SPECIAL_TOKENS:,} tokens, got {number:,}")
     more = [f"<SPECIAL_{rank}>" for rank in range(len(texts), number)]
@@ -113,11 +111,3 @@ def _special_tokens(listed: Node, number: int) -> dict[str, int]:
     if len(texts) > number or len(ids) < number:
         listed.refuse(f"must be at most {number:,} different tokens, got {len(texts):,}")
     return ids
-
-
-def _read_special(row: Node, rank: int) -> str:
-    """Return the text of a special token, which must have a rank."""
-    token = row.convert(_Special)
-    if token.rank != rank:
-        row.refuse(f"rank must be {rank}, got {shortened(token.rank)}")
-    return token.token_str
