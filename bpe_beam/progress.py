@@ -249,7 +249,9 @@ def _figures(snapshot: Snapshot, finished: bool = False) -> list[str]:
     if finished:
         figures.append(format_seconds(snapshot.seconds))
     elif snapshot.eta_seconds:
-        figures.append(f"{_about(snapshot.eta_seconds)} left")
+        eta = snapshot.eta_seconds
+        about = f"{max(1, round(eta))} s" if eta < 59.5 else format_seconds(eta)
+        figures.append(f"{about} left")
     speed = snapshot.bytes_per_second
     if speed is not None:
         of_text = " of text" if snapshot.unit == "bytes" and "bytes" in snapshot.counters else ""
@@ -276,11 +278,6 @@ def _amount(snapshot: Snapshot, finished: bool) -> str:
         return format_bytes(done if total is None else min(done, total)) + of
     of = "" if total is None else f" of {total:,}"
     return f"{done:,}{of} {snapshot.unit}"
-
-
-def _about(seconds: float) -> str:
-    """Return an estimated time, without fractions of seconds."""
-    return f"{max(1, round(seconds))} s" if seconds < 59.5 else format_seconds(seconds)
 
 
 class Stage:

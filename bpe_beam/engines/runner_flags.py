@@ -64,13 +64,12 @@ def from_mapping(options: Mapping[str, Any]) -> list[str]:
     `--name=value` or `--name`.
     """
     flags = []
+    known = known_flags()
     for key, value in options.items():
         name = f"--{key}"
-        if name not in known_flags():
-            raise UsageError(
-                f"{key} is not a flag of a Beam runner{did_you_mean(name, known_flags())}"
-            )
-        if not known_flags()[name]:
+        if name not in known:
+            raise UsageError(f"{key} is not a flag of a Beam runner{did_you_mean(name, known)}")
+        if not known[name]:
             if not isinstance(value, bool):
                 raise UsageError(f"{key} must be true or false, got {value!r}")
             flags += [name] if value else []

@@ -209,21 +209,18 @@ class WriteTokens(beam.PTransform):
 
     def expand(self, rows: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         _fields_with(rows, self.field)
+        row_type = RowTypeConstraint.from_fields([("manifest", str)])
         return (
             rows
             | "Ids" >> beam.Map(_ids, self.field).with_output_types(JsonObject)
             | "Write" >> self.write
-            | "ToRow" >> beam.Map(_manifest_row).with_output_types(_row_of(("manifest", str)))
+            | "ToRow" >> beam.Map(_manifest_row).with_output_types(row_type)
         )
-
-
-def _row_of(*fields: tuple[str, Any]) -> Any:
-    return RowTypeConstraint.from_fields(list(fields))
 
 
 def _to_rows(fields: list[tuple[str, Any]]) -> beam.PTransform:
     names = tuple(name for name, _ in fields)
-    return beam.FlatMap(_rows_in, names).with_output_types(_row_of(*fields))
+    return beam.FlatMap(_rows_in, names).with_output_types(RowTypeConstraint.from_fields(fields))
 
 
 def _fields_with(rows: beam.pvalue.PCollection, field: str) -> list[tuple[str, Any]]:

@@ -182,7 +182,7 @@ def _row_with_tokens(element_type: Any, text_field: str) -> Any:
 
 
 def _no_field(what: str, name: str, names: Any) -> str:
-    field = _field_word(what)
+    field = "column" if what == "batch" else "field"
     return (
         f"a {what} has no {field} {name!r}, only {', '.join(map(str, names))}; set text_field to "
         f"the {field} of the text"
@@ -190,8 +190,5 @@ def _no_field(what: str, name: str, names: Any) -> str:
 
 
 def _has_tokens(what: str) -> str:
-    return f"a {what} already has a {_field_word(what)} {TOKENS!r}: rename it first"
-
-
-def _field_word(what: str) -> str:
-    return "column" if what == "batch" else "field"
+    field = "column" if what == "batch" else "field"
+    return f"a {what} already has a {field} {TOKENS!r}: rename it first"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -165,16 +166,13 @@ class _Encode(DocumentFn):
         self._ids(texts)
 
     def _ids(self, texts: pa.Array) -> pa.LargeListArray:
-        return self.encoding.encode(texts, self._updated())
-
-    def _updated(self) -> Tokenizer | None:
-        """Return the tokenizer of the current update; None without an update."""
         update = self.update
         if update is None:
-            return None
+            return self.encoding.encode(texts)
         if update.lstrip()[:1] == "{":
-            return cached_tokenizer(update)
-        return cached_under(update, lambda: Tokenizer.from_file(update, storage=self.storage))
+            return self.encoding.encode(texts, cached_tokenizer(update))
+        read = partial(Tokenizer.from_file, update, storage=self.storage)
+        return self.encoding.encode(texts, cached_under(update, read))
 
 
 def encoding_of(tokenizer: Tokenizer, **settings: Any) -> Encoding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bpe_beam import progress
@@ -47,17 +48,13 @@ def compare_with_split(
     shards = [row for row in rows if isinstance(row, Shard)]
     if shards:
         with ExitStack() as stack:
-            open_shard = shard_format(task.shard_format).reader
-            readers = [
-                stack.enter_context(open_shard(task.storage, task.folder, shard.name))
-                for shard in shards
-            ]
+            open_shard = partial(shard_format(task.shard_format).reader, task.storage, task.folder)
+            readers = [stack.enter_context(open_shard(shard.name)) for shard in shards]
             reader = readers[0] if len(readers) == 1 else JoinedReader(readers)
             difference = compare_split(reader, read.encoded())
     else:
         difference = read.first_token()
-    if difference is None:
-        difference = read.difference_from(rows)
+    difference = difference or read.difference_from(rows)
     for row in rows:
         progress.report(STAGE, documents=row.documents, bytes=row.text_bytes)
     names = [row.name for row in rows]
