@@ -23,8 +23,7 @@ from typing import Any
 import pyarrow as pa
 
 import bpe_beam
-from bpe_beam.counts.word_counter import WordCounter, WordRules
-from bpe_beam.counts.word_table import WordTable
+from bpe_beam.counts.word_table import WordCounter, WordRules, WordTable
 from bpe_beam.training.learn import learn
 from bpe_beam.training.merges.words import gather_words
 from bpe_beam.training.recipe import BpeRecipe

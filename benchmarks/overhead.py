@@ -28,8 +28,7 @@ from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.read_split import read_split
 from bpe_beam.corpus.split_planning import make_plan
-from bpe_beam.counts.word_counter import WordCounter, WordRules
-from bpe_beam.counts.word_table import PARTITIONS
+from bpe_beam.counts.word_table import PARTITIONS, WordCounter, WordRules
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.jobs import count, tokenize, train
 from bpe_beam.progress import Progress

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from bpe_beam.counts.word_counter import WordCounter, WordRules
+from bpe_beam.counts.word_table import WordCounter, WordRules
 from bpe_beam.tokenizer.components.patterns import NAMED_PATTERNS
 
 

@@ -20,9 +20,15 @@ import pyarrow as pa
 
 from bpe_beam.api.text_batches import Batch, batches_of
 from bpe_beam.counts.manifest import check_sources
-from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.counts.word_counts import CountedSource, WordCounts
-from bpe_beam.counts.word_table import Blocks, WordTable, schema_of, string_bytes
+from bpe_beam.counts.word_table import (
+    Blocks,
+    WordCounter,
+    WordRules,
+    WordTable,
+    schema_of,
+    string_bytes,
+)
 from bpe_beam.errors import DataError
 from bpe_beam.progress import Stage
 from bpe_beam.workers.processes import WorkerProcesses

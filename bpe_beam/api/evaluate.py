@@ -19,8 +19,8 @@ from bpe_beam.api.count_texts import count_texts
 from bpe_beam.api.inputs import files_in, number_of_texts, refuse_reading_options, sources_of
 from bpe_beam.api.job_calls import run_of, show_warnings, temporary_folder
 from bpe_beam.api.text_batches import Batch, batches_of
-from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_counts import WordCounts
+from bpe_beam.counts.word_table import WordRules
 from bpe_beam.engines.run import default_workers
 from bpe_beam.errors import UsageError, require
 from bpe_beam.evaluation.counted import CountedParts, tallies_of_counts

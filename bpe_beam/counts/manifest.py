@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Annotated
 
@@ -230,17 +231,16 @@ def source_totals(
     rows: Iterable[Mapping[str, Mapping[str, int]]], parts: Iterable[CountsPart]
 ) -> dict[str, SourceTotals]:
     """Return the totals of each source, sorted by name."""
-    sums: dict[str, list[int]] = {}
+    sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         for name, amounts in row.items():
-            total = sums.setdefault(name, [0, 0, 0, 0])
-            for column, key in enumerate(("documents", "text_bytes", "words")):
-                total[column] += amounts[key]
+            sums[name].update(amounts)
     for part in parts:
         for name, unique_words in (part.sources or {}).items():
-            sums[name][3] += unique_words
+            sums[name]["unique_words"] += unique_words
     check_sources(sums)
-    return {name: SourceTotals(*sums[name]) for name in sorted(sums)}
+    fields = SourceTotals.__struct_fields__
+    return {name: SourceTotals(*map(sums[name].__getitem__, fields)) for name in sorted(sums)}
 
 
 def check_sources(names: Iterable[str]) -> None:

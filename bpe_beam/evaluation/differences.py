@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from itertools import chain, pairwise, repeat, starmap
 from operator import add
 from typing import Any, Literal, NamedTuple, TypeVar, overload
@@ -409,10 +410,8 @@ def word_differences(
         on_part()
         return total
 
-    total = ComparedWords()
-    for partition in counted.on_threads(compare, counted.added_up):
-        total = total.plus(partition, top)
-    return comparison.result(total)
+    parts = counted.on_threads(compare, counted.added_up)
+    return comparison.result(reduce(lambda a, b: a.plus(b, top), parts, ComparedWords()))
 
 
 class WordComparison:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import pyarrow as pa
 from msgspec.structs import replace
 
-from bpe_beam.counts.word_counter import WordRules
+from bpe_beam.counts.word_table import WordRules
 from bpe_beam.tokenizer.components.normalizers import (
     NORMALIZERS,
     Normalizer,

@@ -17,6 +17,7 @@ from typing import Any
 
 from bpe_beam.evaluation.counted import CountedParts
 from bpe_beam.evaluation.differences import Pair
+from bpe_beam.html_report.comparison import CostlyWord, WordLists, pair_differences, word_lists
 from bpe_beam.html_report.figures import (
     FIGURES,
     Evaluated,
@@ -26,7 +27,6 @@ from bpe_beam.html_report.figures import (
     token_texts,
     visible,
 )
-from bpe_beam.html_report.pair_differences import pair_differences
 from bpe_beam.html_report.report_charts import size_curves, vocabulary_charts
 from bpe_beam.html_report.samples import tokens_of
 from bpe_beam.html_report.tables import (
@@ -38,7 +38,6 @@ from bpe_beam.html_report.tables import (
     source_table,
 )
 from bpe_beam.html_report.token_table import KINDS, token_table
-from bpe_beam.html_report.words import CostlyWord, WordLists, word_lists
 
 MOST_WORDS = 100
 """The most words of a list."""

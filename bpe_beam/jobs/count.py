@@ -10,8 +10,7 @@ from typing import ClassVar
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.counts.manifest import CountsManifest, part_name, source_totals
-from bpe_beam.counts.word_counter import WordRules
-from bpe_beam.counts.word_table import PARTITIONS
+from bpe_beam.counts.word_table import PARTITIONS, WordRules
 from bpe_beam.engines.steps import Collection, Engine, Steps, TemplateMade, template_of
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, REJECTS
 from bpe_beam.folders.file_info import FileInfo

@@ -16,8 +16,14 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.utils.windowed_value import WindowedValue
 
-from bpe_beam.counts.word_counter import WordCounter, WordRules
-from bpe_beam.counts.word_table import PARTITIONS, WordTable, decode_block, encode_block
+from bpe_beam.counts.word_table import (
+    PARTITIONS,
+    WordCounter,
+    WordRules,
+    WordTable,
+    decode_block,
+    encode_block,
+)
 from bpe_beam.errors import DataError, require
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.document_fn import DeadLetterTransform, Document, DocumentFn

@@ -15,8 +15,7 @@ import pyarrow as pa
 from apache_beam.transforms import trigger
 
 from bpe_beam.counts.packed_words import PairCounts
-from bpe_beam.counts.word_counter import WordCounter
-from bpe_beam.counts.word_table import BLOCK_BYTES
+from bpe_beam.counts.word_table import BLOCK_BYTES, WordCounter
 from bpe_beam.errors import DataError, UsageError, require_between
 
 CHUNK_BYTES = BLOCK_BYTES - 100

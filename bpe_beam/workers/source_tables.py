@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bpe_beam.counts.manifest import check_sources
-from bpe_beam.counts.word_counter import WordCounter, WordRules
+from bpe_beam.counts.word_table import WordCounter, WordRules
 from bpe_beam.workers.split_task import text_bytes_of
 
 SourceBlocks = Mapping[str, list[tuple[int, pa.RecordBatch]]]

@@ -12,7 +12,7 @@ from made_text import documents
 
 import bpe_beam
 from bpe_beam.api import count_texts, text_batches
-from bpe_beam.counts.word_counter import WordRules
+from bpe_beam.counts.word_table import WordRules
 
 TEXTS = [*documents(200, seed=3), "x" * 3000, "é" * 999]
 

@@ -32,8 +32,7 @@ from bpe_beam.counts.manifest import (
     check_sources,
     read_manifest,
 )
-from bpe_beam.counts.word_counter import WordCounter, WordRules
-from bpe_beam.counts.word_table import schema_of
+from bpe_beam.counts.word_table import WordCounter, WordRules, schema_of
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import with_checksum

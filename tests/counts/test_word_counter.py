@@ -13,10 +13,11 @@ import pyarrow as pa
 import pytest
 from word_counts import block_of, counts_in, random_texts, words_of
 
-from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.counts.word_table import (
     PLACED_SCHEMA,
     WORD_SCHEMA,
+    WordCounter,
+    WordRules,
     decode_block,
     encode_block,
 )

@@ -13,10 +13,11 @@ from reference_encoding import pretokenize
 from word_counts import block_of, counts_in, random_texts, words_of
 
 from bpe_beam import _native
-from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.counts.word_table import (
     BLOCK_BYTES,
     PARTITIONS,
+    WordCounter,
+    WordRules,
     decode_block,
     encode_block,
     string_buffers,

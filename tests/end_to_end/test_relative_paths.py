@@ -16,7 +16,7 @@ from stream_by_hand import run_stream, stream_of
 from bpe_beam import Tokenizer
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.counts.word_counter import WordRules
+from bpe_beam.counts.word_table import WordRules
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.receipts import TaskFolder

@@ -16,7 +16,7 @@ import pytest
 from command_line import ROOT, run, run_whole
 
 from bpe_beam import Tokenizer
-from bpe_beam.counts.word_counter import WordCounter, WordRules
+from bpe_beam.counts.word_table import WordCounter, WordRules
 from bpe_beam.training.learn import learn
 from bpe_beam.training.merges.words import gather_words
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordPieceRecipe

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from small_tokenizers import SAMPLE, SPECIAL_TOKENS, learn
 
 import bpe_beam
-from bpe_beam.counts.word_counter import WordCounter, WordRules
+from bpe_beam.counts.word_table import WordCounter, WordRules
 from bpe_beam.evaluation.counted import CountedParts, tallies_of_counts, whole_words
 from bpe_beam.evaluation.metrics import Tally
 from bpe_beam.evaluation.vocabulary import Vocabulary

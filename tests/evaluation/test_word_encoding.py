@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from small_tokenizers import SAMPLE, learn
 
 from bpe_beam import _native
-from bpe_beam.counts.word_counter import WordCounter, WordRules
+from bpe_beam.counts.word_table import WordCounter, WordRules
 from bpe_beam.errors import TextError
 from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.tokenizer.components.added_tokens import AddedToken

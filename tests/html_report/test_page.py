@@ -12,7 +12,7 @@ import pytest
 from html_pages import HOSTILE, Elements, attribute_names, html_page, urls
 
 from bpe_beam.evaluation.differences import ADDED_TOKEN, PartDifference
-from bpe_beam.html_report import pair_differences
+from bpe_beam.html_report import comparison
 from bpe_beam.html_report.figures import marked, visible
 
 
@@ -117,7 +117,7 @@ def test_the_best_value_shown_is_marked() -> None:
 def test_added_tokens_alike_are_one_row() -> None:
     few = [PartDifference(f"{ADDED_TOKEN}{n}", "special", "none") for n in range(3)]
     many = [PartDifference(f"{ADDED_TOKEN}<|reserved_{n}|>", "none", "plain") for n in range(6)]
-    rows = list(pair_differences._folded([PartDifference("model", "a", "b"), *few, *many]))
+    rows = list(comparison._folded([PartDifference("model", "a", "b"), *few, *many]))
     assert [row[0] for row in rows] == [
         "model", *(f"added token {n}" for n in range(3)), "6 added tokens",
     ]  # fmt: skip

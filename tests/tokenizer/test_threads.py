@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from bpe_beam import Tokenizer
-from bpe_beam.counts.word_counter import WordCounter, WordRules
+from bpe_beam.counts.word_table import WordCounter, WordRules
 from bpe_beam.errors import DataError
 from bpe_beam.tokenizer.components.models import WordLevel
 from bpe_beam.tokenizer.components.patterns import Pattern

@@ -9,7 +9,7 @@ import apache_beam as beam
 import pyarrow as pa
 
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.counts.word_counter import WordRules
+from bpe_beam.counts.word_table import WordRules
 from bpe_beam.engines.beam import StepsTransform
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.jobs.count import count_splits

@@ -25,7 +25,7 @@ from kept_elements import Keep, Kept, kept_in
 from bpe_beam import Tokenizer
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.counts.word_counter import WordCounter
+from bpe_beam.counts.word_table import WordCounter
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.components.patterns import GPT2_PATTERN

@@ -13,8 +13,7 @@ import pytest
 from bpe_beam.corpus.plan import InputFile
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.split_planning import plan_of_files
-from bpe_beam.counts.word_counter import WordRules
-from bpe_beam.counts.word_table import PARTITIONS
+from bpe_beam.counts.word_table import PARTITIONS, WordRules
 from bpe_beam.errors import DataError
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.storage import Storage

@@ -11,7 +11,7 @@ import pytest
 
 from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.counts.manifest import MAX_SOURCES
-from bpe_beam.counts.word_counter import WordRules
+from bpe_beam.counts.word_table import WordRules
 from bpe_beam.errors import DataError
 from bpe_beam.workers.count_split import block_references
 from bpe_beam.workers.source_tables import SourceTables, add_token_totals, divide_by_source

@@ -17,9 +17,8 @@ import pyarrow as pa
 from msgspec import structs
 
 from bpe_beam.counts.manifest import CountsManifest
-from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_counts import WordCounts
-from bpe_beam.counts.word_table import WordTable
+from bpe_beam.counts.word_table import WordRules, WordTable
 from bpe_beam.engines.run import workers_of
 from bpe_beam.engines.steps import Steps
 from bpe_beam.jobs import count

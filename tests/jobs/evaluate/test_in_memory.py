@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from bpe_beam.counts.word_counter import WordRules
+from bpe_beam.counts.word_table import WordRules
 from bpe_beam.jobs.evaluate.in_memory import NotInMemoryError, WordsInMemory
 from bpe_beam.workers.source_tables import NO_SOURCE, SourceTables
 

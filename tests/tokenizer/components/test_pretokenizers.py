@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from bpe_beam import _native
-from bpe_beam.counts.word_counter import WordCounter, WordRules
+from bpe_beam.counts.word_table import WordCounter, WordRules
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.components.byte_level import to_chars
 from bpe_beam.tokenizer.components.normalizers import (

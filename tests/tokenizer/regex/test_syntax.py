@@ -8,7 +8,7 @@ import pytest
 import regex
 from regex_samples import FOR_HUGGING_FACE, FOR_REGEX
 
-from bpe_beam.counts.word_counter import WordCounter, WordRules
+from bpe_beam.counts.word_table import WordCounter, WordRules
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.components.patterns import NAMED_PATTERNS, SCANNER_BY_SPELLING, Pattern
 from bpe_beam.tokenizer.regex.classes import known_property

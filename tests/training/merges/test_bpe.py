@@ -13,7 +13,7 @@ from counted_words import random_words, words_of
 from made_text import documents
 from reference_encoding import pretokenize
 
-from bpe_beam.counts.word_counter import WordCounter, WordRules
+from bpe_beam.counts.word_table import WordCounter, WordRules
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.training.learn import learn

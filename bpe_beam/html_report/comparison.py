@@ -1,4 +1,4 @@
-"""The words of counts that the page lists: the most costly ones, and those encoded differently.
+"""Words of counts and differences of tokenizers, as the page lists them.
 
 A word costs the tokens beyond one for each occurrence. Each tokenizer encodes each word once.
 Memory: one part of the counts for each thread, and the words that are kept.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,19 +16,25 @@ import pyarrow as pa
 
 from bpe_beam.evaluation.counted import CountedParts
 from bpe_beam.evaluation.differences import (
+    ADDED_TOKEN,
     ComparedWords,
     Pair,
+    PartDifference,
     WordComparison,
     WordDifferences,
+    differences,
     encoded_by_all,
 )
 from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
+from bpe_beam.html_report.figures import Variables, as_text, token_texts, visible
 
 MOST_CHARACTERS = 100
 """The most characters of a word that the page has: a word may have megabytes."""
 MOST_TOKENS = 50
 """The most tokens of a word that the page has."""
+MOST_ADDED_TOKENS = 5
+"""The most added tokens with equal settings that have a row each where they differ."""
 
 
 class CostlyWord(NamedTuple):
@@ -109,10 +115,7 @@ def word_lists(
         return lists
 
     nothing: _Lists = [[] for _ in vocabularies], [ComparedWords() for _ in comparisons]
-    lists = nothing
-    with ThreadPoolExecutor(words.workers) as pool:
-        for more in pool.map(of_part, words.added_up):
-            lists = added(lists, more)
+    lists = reduce(added, words.on_threads(of_part, words.added_up), nothing)
     results = zip(comparisons, lists[1], strict=True)
     return WordLists(encoders, lists[0], [one.result(own) for one, own in results])
 
@@ -134,3 +137,62 @@ def _costs(
         ids = encoded[at].values[:MOST_TOKENS].to_numpy()
         tokens = tuple(vocabulary.positions(ids).tolist())
         yield CostlyWord(-int(costs[at]), shown_text(texts[at].as_py()), int(counts[at]), tokens)
+
+
+# ---- differences between two tokenizers ----
+
+
+def pair_differences(pair: Pair, second: int, lists: WordLists | None) -> Variables:
+    """Return what differs between the first tokenizer and the one of number `second`."""
+    different = differences(pair)
+    return {
+        "a": pair.names[0],
+        "b": pair.names[1],
+        "tokens": different.tokens,
+        "ids": different.ids,
+        "merges": different.merges,
+        "parts": list(_folded(different.parts)),
+        "second": second,
+        "words": None if lists is None else _other_words(lists, pair, second),
+    }
+
+
+def _other_words(lists: WordLists, pair: Pair, second: int) -> Variables:
+    """Return the words that a pair encodes differently."""
+    compared = lists.differences[second - 1]
+    words = pa.array([word.word for word in compared.most_frequent], pa.large_string())
+    by_both = []
+    for vocabulary, encoder in zip(
+        pair.vocabularies, (lists.encoders[0], lists.encoders[second]), strict=True
+    ):
+        encoded = encoder.encode(words)
+        first = (one.values[:MOST_TOKENS].to_numpy() for one in encoded)
+        lengths = np.diff(encoded.offsets.to_numpy()).tolist()
+        tokens = (token_texts(vocabulary, vocabulary.positions(ids)) for ids in first)
+        by_both.append([*zip(tokens, lengths, strict=True)])
+    return {
+        "unique": compared.other_unique_words,
+        "share": as_text("unknown_tokens", compared.other_words / max(compared.words, 1)),
+        "rows": [
+            {"text": shown_text(word.word), "count": word.count, "a": a, "b": b}
+            for word, a, b in zip(compared.most_frequent, *by_both, strict=True)
+        ],
+    }
+
+
+def _folded(parts: Sequence[PartDifference]) -> Iterator[tuple[str, str, str, list[str]]]:
+    """Yield the components that differ; many added tokens with equal settings are one row.
+
+    A row has the component, what it is in both tokenizers, and the names of the folded tokens.
+    """
+    alike: dict[tuple[str, str], list[str]] = {}
+    for part in parts:
+        if part.part.startswith(ADDED_TOKEN):
+            alike.setdefault((part.a, part.b), []).append(part.part.removeprefix(ADDED_TOKEN))
+    for part in parts:
+        tokens = alike.get((part.a, part.b), [])
+        if not part.part.startswith(ADDED_TOKEN) or len(tokens) <= MOST_ADDED_TOKENS:
+            yield visible(part.part), visible(part.a), visible(part.b), []
+        elif part.part == ADDED_TOKEN + tokens[0]:
+            names = [visible(token) for token in tokens]
+            yield f"{len(tokens):,} added tokens", visible(part.a), visible(part.b), names
