@@ -154,7 +154,8 @@ def tallies_of_counts(
             go_on()
             with lock:
                 texts = encoder.texts_of(batch.column("word"))
-                whole.add(tally, texts, batch.column("count").to_numpy())
+                counts = batch.column("count").to_numpy()
+                tally.add_whole_words(whole.native, texts, counts)
 
     def add_part(tallies: Mapping[str | None, Tally], read: ReadPart) -> None:
         for source, table in read().items():
@@ -193,7 +194,7 @@ def encoded_words(
 
 
 class WholeWords:
-    """Adds words to tallies without their tokens, and finds those that are one token.
+    """Finds words that are one token after they were added by `Tally.add_whole_words`.
 
     Where the tokens of every word are together the bytes of the word, a word that is one token has
     the text of that token, and a word with any other text has two or more tokens. Words with the
@@ -207,11 +208,7 @@ class WholeWords:
         whole = ~vocabulary.partial
         texts = b"".join(compress(vocabulary.token_bytes, whole.tolist()))
         offsets = np.concatenate(([0], np.cumsum(np.where(whole, vocabulary.sizes, 0))))
-        self._native = _native.WholeWords(texts, offsets)
-
-    def add(self, tally: Tally, texts: pa.Array, counts: Integers) -> None:
-        """Add words to a tally; `settle` must follow."""
-        tally.add_whole_words(self._native, texts, counts)
+        self.native = _native.WholeWords(texts, offsets)
 
     def settle(self, tallies: Collection[Tally]) -> None:
         """Find out which of the words with the text of a token are one token.

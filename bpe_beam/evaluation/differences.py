@@ -23,7 +23,6 @@ from bpe_beam.evaluation.counted import CountedParts, encoded_words
 from bpe_beam.evaluation.vocabulary import Flags, Integers, Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.messages import shortened
-from bpe_beam.tokenizer.components.added_tokens import AddedToken
 from bpe_beam.tokenizer.components.models import BPE, SentencePiece, Unigram
 from bpe_beam.tokenizer.display import describe, model_in_words, text_of
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -216,7 +215,7 @@ def shown(token: str, in_bytes: bool) -> str:
 
 
 def _parts(a: Tokenizer, b: Tokenizer) -> Iterator[PartDifference]:
-    """Yield the parts that differ, then the added tokens that do."""
+    """Yield the parts that differ, then the added tokens with other settings; ids do not count."""
     models = [model_in_words(one.spec) for one in (a, b)]
     if models[0] != models[1]:
         yield PartDifference("model", *models)
@@ -227,7 +226,12 @@ def _parts(a: Tokenizer, b: Tokenizer) -> Iterator[PartDifference]:
             yield PartDifference(name, words(one), words(other))
     added = [{token.content: token for token in each.spec.added_tokens} for each in (a, b)]
     for content in dict.fromkeys((*added[0], *added[1])):
-        in_words = [_added_in_words(each.get(content)) for each in added]
+        in_words = [
+            "none"
+            if content not in each
+            else ", ".join(name for name in _FLAGS if getattr(each[content], name)) or "plain"
+            for each in added
+        ]
         if in_words[0] != in_words[1]:
             yield PartDifference(f"{ADDED_TOKEN}{shortened(content)}", *in_words)
 
@@ -236,13 +240,6 @@ def _settings(settings: Struct | None) -> str:
     if settings is None:
         return "none"
     return ", ".join(f"{name} {value}" for name, value in structs.asdict(settings).items())
-
-
-def _added_in_words(token: AddedToken | None) -> str:
-    """Return the settings of an added token in words; its id is compared like any token's."""
-    if token is None:
-        return "none"
-    return ", ".join(name for name in _FLAGS if getattr(token, name)) or "plain"
 
 
 # ---- tokens and ids ----

@@ -95,7 +95,7 @@ def test_they_are_those_of_encoding(spec: TokenizerSpec, pretokenizer: str) -> N
     found = Tally.empty(len(vocabulary))
     whole = whole_words(vocabulary, encoder)
     assert whole is not None
-    whole.add(found, texts, counts)
+    found.add_whole_words(whole.native, texts, counts)
     whole.settle([found])
     assert np.count_nonzero(found.whole) > 10
     assert found.continued > 1000

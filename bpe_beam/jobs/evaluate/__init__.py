@@ -35,8 +35,7 @@ from bpe_beam.evaluation.word_encoding import is_exact
 from bpe_beam.jobs.corpus.summary import source_warnings
 from bpe_beam.jobs.evaluate.inputs import read_tokenizers, sizes_of, unique
 from bpe_beam.jobs.evaluate.output import ReportOutput
-from bpe_beam.jobs.evaluate.tokens import TokensFolder
-from bpe_beam.jobs.evaluate.words import CountedWords
+from bpe_beam.jobs.evaluate.tallies import CountedWords, TokensFolder
 from bpe_beam.jobs.input_folders import short_names
 from bpe_beam.progress import Progress
 from bpe_beam.settings.evaluate import EvaluateSettings
@@ -130,7 +129,8 @@ def _of_words(
             raise CancelledError
 
     with ExitStack() as stack:
-        summaries = stack.enter_context(Summaries(tokenizers, at_once if workers > 1 else 0))
+        summaries = Summaries(tokenizers, at_once if workers > 1 else 0)
+        stack.callback(summaries.close)
         sizes = sizes_of(settings.vocab_sizes, names, settings.tokenizers, storage)
         named = dict(zip(names, tokenizers, strict=True))
         words = _words(storage, settings, named, sizes, stack, progress)
@@ -189,11 +189,7 @@ class Summaries:
         # Threads begin calls in their order, so no thread waits for a call that none runs.
         return vocabulary, self._threads.submit(lambda: summarize(vocabulary.result()))
 
-    def __enter__(self) -> Summaries:
-        """Return the object itself."""
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
         """End the threads; running calls are not waited for."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 

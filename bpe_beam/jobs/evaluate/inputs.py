@@ -78,18 +78,14 @@ def sizes_of(
         named.setdefault(name, []).append(size)
     unnamed = names
     if of_all and len(values) > 1:
-        paths = (_named(value, storage)[1] for value in values)
-        trained = [
-            name for name, path in zip(names, paths, strict=True) if _is_trained(path, storage)
-        ]
+        trained = []
+        for name, value in zip(names, values, strict=True):
+            _, path = _named(value, storage)
+            folder = path if storage.is_folder(path) else (path.rpartition("/")[0] or ".")
+            if storage.exists(storage.join(folder, SUMMARY_FILE)):
+                trained.append(name)
         unnamed = trained or names
     return {name: named.get(name) or (of_all if name in unnamed else []) for name in names}
-
-
-def _is_trained(path: str, storage: Storage) -> bool:
-    """Return whether `train` wrote the folder of a tokenizer."""
-    folder = path if storage.is_folder(path) else (path.rpartition("/")[0] or ".")
-    return storage.exists(storage.join(folder, SUMMARY_FILE))
 
 
 def _named(value: str, storage: Storage) -> tuple[str | None, str]:

@@ -31,7 +31,7 @@ from bpe_beam.jobs import count
 from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.jobs.corpus.job import CorpusJob, RemainingSplits
 from bpe_beam.jobs.evaluate.in_memory import words_in_memory
-from bpe_beam.jobs.evaluate.words import CountedWords
+from bpe_beam.jobs.evaluate.tallies import CountedWords
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.count import CountSettings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 
 import pytest
 
@@ -24,7 +25,7 @@ TOKENIZERS = [tokenizer_of(tokens) for tokens in ("a", "a\u0431", "a\u0431\u03b3
 
 def test_each_tokenizer_has_its_own() -> None:
     for threads in (0, 1, 2):
-        with Summaries(TOKENIZERS, threads) as ahead:
+        with closing(Summaries(TOKENIZERS, threads)) as ahead:
             for number, tokenizer in enumerate(TOKENIZERS):
                 vocabulary, summary = ahead.take(number)
                 assert vocabulary.tokenizer is tokenizer
@@ -41,7 +42,7 @@ def test_only_some_are_begun_before_they_are_taken(monkeypatch: pytest.MonkeyPat
         return summarize(vocabulary)
 
     monkeypatch.setattr(evaluate, "summarize", noted)
-    with Summaries(TOKENIZERS, 1) as ahead:
+    with closing(Summaries(TOKENIZERS, 1)) as ahead:
         assert seen.acquire(timeout=60)
         assert begun == [1]
         ahead.take(2)[1].result()
