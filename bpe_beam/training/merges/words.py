@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bpe_beam import _native
-from bpe_beam.counts.word_table import string_buffers, weighted_total
+from bpe_beam.counts.word_table import schema_of, string_buffers, weighted_total
 from bpe_beam.errors import UsageError, require
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
 
@@ -147,24 +147,24 @@ def require_positions(size: Size) -> None:
 
 def gather_words(tables: Iterable[pa.Table | pa.RecordBatch], in_order_of_place: bool) -> Words:
     """Return counted words as one sequence."""
-    batches = [
-        batch
+    every = [
+        pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
         for table in tables
-        for batch in ([table] if isinstance(table, pa.RecordBatch) else table.to_batches())
     ]
+    table = pa.concat_tables(every) if every else schema_of(in_order_of_place).empty_table()
     if in_order_of_place:
-        batches = [_sorted_by_position(batches)]
-    data, offsets = [np.zeros(0, np.uint8)], [np.zeros(1, np.int64)]
-    counts = [np.zeros(0, np.int64)]
-    end = 0
-    for batch in batches:
-        buffer, bounds = string_buffers(batch.column("word"))
-        first, last = int(bounds[0]), int(bounds[-1])
-        data.append(np.frombuffer(buffer, np.uint8)[first:last])
-        offsets.append(bounds[1:] - first + end)
-        counts.append(batch.column("count").to_numpy())
-        end += last - first
-    return Words(np.concatenate(data), np.concatenate(offsets), np.concatenate(counts))
+        if "first_document" not in table.schema.names:
+            raise UsageError(
+                "cannot be first_seen: these counts do not have the position where each word "
+                "occurred first",
+                ("tie_break",),
+                "train from the corpus itself, or count again with {tie_break} first_seen",
+            )
+        table = table.sort_by([("first_document", "ascending"), ("first_word", "ascending")])
+    data, offsets = string_buffers(table["word"].combine_chunks())
+    counts = np.concatenate([np.zeros(0, np.int64), *(c.to_numpy() for c in table["count"].chunks)])
+    text = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+    return Words(text, offsets - offsets[0], counts)
 
 
 def first_word_with(words: Words, data: bytes) -> bytes | None:
@@ -177,16 +177,3 @@ def first_word_with(words: Words, data: bytes) -> bytes | None:
             return words.word(word)
         start = match.start() + 1
     return None
-
-
-def _sorted_by_position(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    if batches and "first_document" not in batches[0].schema.names:
-        raise UsageError(
-            "cannot be first_seen: these counts do not have the position where each word occurred "
-            "first",
-            ("tie_break",),
-            "train from the corpus itself, or count again with {tie_break} first_seen",
-        )
-    table = pa.Table.from_batches(batches).combine_chunks()
-    keys = [("first_document", "ascending"), ("first_word", "ascending")]
-    return table.sort_by(keys).combine_chunks().to_batches()[0]
