@@ -34,22 +34,19 @@ def same_folder(one: str, other: str) -> bool:
 def refuse_own_folder(output: str, folders: tuple[str, ...], *, inside: bool = False) -> None:
     """Refuse an output that is or contains an input, which overwriting would remove."""
     for folder in folders:
+        if is_local(folder) and is_local(output):
+            within = real_path(output) in real_path(folder).parents
+        else:
+            within = folder.startswith(output.rstrip("/") + "/")
         if same_folder(output, folder):
             raise UsageError(
                 f"must be a folder other than those that are read, got {output}", ("output",)
             )
-        if not inside and _is_within(folder, output):
+        if within and not inside:
             raise UsageError(
                 f"must not have a folder that is read, got {output}, which has {folder}",
                 ("output",),
             )
-
-
-def _is_within(folder: str, outer: str) -> bool:
-    """Return whether a folder is below another one; URLs are compared as texts."""
-    if is_local(folder) and is_local(outer):
-        return real_path(outer) in real_path(folder).parents
-    return folder.startswith(outer.rstrip("/") + "/")
 
 
 def refuse_twice(folders: Sequence[str], harm: str) -> None:

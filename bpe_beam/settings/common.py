@@ -6,7 +6,7 @@ one place, before anything is read or written. These modules import no Beam, Arr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -68,14 +68,9 @@ CONFIG = Option(
 """An option of every job that is not a setting: its files set the other options."""
 
 
-def _check_normalizer(name: str) -> None:
+def _check_name(from_name: Callable[[str], object], name: str) -> None:
     parsing.check_text(name)
-    normalizer_from_name(name)
-
-
-def _check_pretokenizer(name: str) -> None:
-    parsing.check_text(name)
-    pretokenizer_from_name(name)
+    from_name(name)
 
 
 def _check_special_tokens(tokens: tuple[str, ...]) -> None:
@@ -355,7 +350,7 @@ def normalizer_option(default: str | None, **more: Any) -> Any:
         metavar="NAME",
         help=f"Normalizer of the text: {', '.join(NORMALIZERS)}, or several joined by +, such as "
         "nfkc+lowercase.",
-        check=_check_normalizer,
+        check=partial(_check_name, normalizer_from_name),
         default_help=DEFAULT_NORMALIZER,
         **more,
     )
@@ -371,7 +366,7 @@ def pretokenizer_option(default: str | None, **more: Any) -> Any:
         "and other languages at vowel signs; o200k does not. +digits_right groups the digits of a "
         "number from the right: 12 and 345 for 12345. +end_spaces makes one word of the spaces and "
         "line breaks at the end of a text, like newer versions of tiktoken.",
-        check=_check_pretokenizer,
+        check=partial(_check_name, pretokenizer_from_name),
         default_help=DEFAULT_PRETOKENIZER,
         **more,
     )

@@ -30,7 +30,6 @@ from bpe_beam.jobs.train.plan import PlannedCounts
 from bpe_beam.jobs.train.round_learning import RoundLearner, RoundResult, task_names
 from bpe_beam.progress import Progress, Stage
 from bpe_beam.settings.common import RunSettings
-from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.merges.initial_vocabulary import (
     InitialVocabulary,
@@ -82,10 +81,6 @@ class RoundsJob:
     _start_sha256: str = field(default="", init=False)
 
     @property
-    def _storage(self) -> Storage:
-        return self.folder.storage
-
-    @property
     def _learner(self) -> RoundLearner:
         return RoundLearner(self.recipe, self.counts.manifest, self.memory)
 
@@ -95,7 +90,7 @@ class RoundsJob:
             commit = self.folder.latest()
             if commit is None:
                 self._write_start(stage)
-            data = self._storage.read_bytes(self.folder.start)
+            data = self.folder.storage.read_bytes(self.folder.start)
             self._start_sha256 = hashlib.sha256(data).hexdigest()
             start = InitialVocabulary.from_bytes(data, self.folder.start)
             vocabulary = Vocabulary(start, self.recipe)
@@ -130,7 +125,7 @@ class RoundsJob:
         base = self.base_tokenizer
         seen = self._find_symbols(stage) if needs_seen(self.recipe, base) else None
         start = begin_vocabulary(self.recipe, seen, base)
-        self._storage.write_bytes(self.folder.start, start.to_bytes())
+        self.folder.storage.write_bytes(self.folder.start, start.to_bytes())
 
     def _find_symbols(self, stage: Stage) -> SeenSymbols:
         run = self.folder.new_run()
@@ -141,7 +136,7 @@ class RoundsJob:
             "See", lambda engine: see_parts(engine, task, self.recipe), parts, run, stage, names
         )
         urls = [run.path(seen_file(part, parts)) for part in range(parts)]
-        read = (SeenSymbols.from_bytes(self._storage.read_bytes(url), url) for url in urls)
+        read = (SeenSymbols.from_bytes(self.folder.storage.read_bytes(url), url) for url in urls)
         seen = reduce(SeenSymbols.merged, read)
         run.remove_run()
         return seen
@@ -234,7 +229,7 @@ class RoundsJob:
             limit,
         )
         data = file.to_bytes()
-        self._storage.write_bytes(run.path(ROUND_FILE), data)
+        self.folder.storage.write_bytes(run.path(ROUND_FILE), data)
         return hashlib.sha256(data).hexdigest()
 
     def _word_batch_tasks(self, last: Commit) -> list[WordBatchTask]:
