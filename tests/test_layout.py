@@ -72,7 +72,6 @@ ELSEWHERE = {
     "jobs/dry_run/trial.py": "jobs/dry_run/test_dry_run.py",
     "jobs/tokenize/arrange_steps.py": "jobs/tokenize/test_arrange.py",
     "jobs/tokenize/documents.py": "end_to_end/test_jobs.py",
-    "jobs/tokenize/inputs.py": "end_to_end/test_options.py",
     "jobs/train/plan.py": "jobs/train/test_train.py",
     "jobs/train/round_learning.py": "jobs/train/test_rounds.py",
     "jobs/train/tokenizer_files.py": "jobs/train/test_train.py",

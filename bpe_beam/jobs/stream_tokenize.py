@@ -16,7 +16,7 @@ from bpe_beam.folders.artifact_names import MANIFEST_FILE, SHARDS_TOKENIZER_FILE
 from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.receipts import WORK, side_by_side
 from bpe_beam.jobs.corpus import input as corpus_input
-from bpe_beam.jobs.tokenize.inputs import (
+from bpe_beam.jobs.tokenize.documents import (
     doubled_warnings,
     framing,
     require_frame,

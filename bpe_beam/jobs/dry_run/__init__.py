@@ -260,7 +260,7 @@ def _usual_seconds(recipe: Recipe, word_bytes: float) -> float:
 
 def _estimate_tokenizing(settings: TokenizeSettings) -> Estimate:
     from bpe_beam.jobs import tokenize
-    from bpe_beam.jobs.tokenize.inputs import read_inputs
+    from bpe_beam.jobs.tokenize.documents import read_inputs
 
     plan = read_inputs(settings).plan
     undivided = replace(settings, arranging=replace(settings.arranging, dry_run=False))

@@ -5,14 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE
-from bpe_beam.jobs.tokenize.inputs import TokenizeInputs, read_inputs
+from bpe_beam.jobs.corpus.summary import TemplateSummary
+from bpe_beam.jobs.tokenize.documents import (
+    TokenizeInputs,
+    TokenizeSummary,
+    read_inputs,
+    tokenize_documents,
+)
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress
 from bpe_beam.settings.convert import ConvertSettings
@@ -20,10 +25,6 @@ from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import limit_of
 from bpe_beam.storage import Storage
-
-if TYPE_CHECKING:
-    from bpe_beam.jobs.corpus.summary import TemplateSummary
-    from bpe_beam.jobs.tokenize.documents import TokenizeSummary
 
 
 def run(
@@ -40,8 +41,6 @@ def _to_one_format(inputs: TokenizeInputs, progress: Progress) -> TokenizeSummar
         from bpe_beam.jobs.tokenize.arrange import tokenize_arranged
 
         return tokenize_arranged(inputs, progress)
-    from bpe_beam.jobs.tokenize.documents import tokenize_documents
-
     return tokenize_documents(inputs, progress)
 
 
@@ -52,7 +51,6 @@ def _to_each_format(inputs: TokenizeInputs, progress: Progress) -> TokenizeSumma
     is a separate job that resumes by itself, and a folder for `verify`.
     """
     from bpe_beam.jobs import convert
-    from bpe_beam.jobs.tokenize.documents import TokenizeSummary
 
     started = time.monotonic()
     settings, storage = inputs.settings, inputs.storage

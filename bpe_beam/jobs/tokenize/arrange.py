@@ -36,9 +36,10 @@ from bpe_beam.jobs.corpus.job import CorpusResult
 from bpe_beam.jobs.corpus.summary import source_figures
 from bpe_beam.jobs.input_folders import inside, write_small_files
 from bpe_beam.jobs.tokenize.arrange_steps import ArrangeSteps, files_inside
-from bpe_beam.jobs.tokenize.documents import TokenizeJob, TokenizeSummary
-from bpe_beam.jobs.tokenize.inputs import (
+from bpe_beam.jobs.tokenize.documents import (
     TokenizeInputs,
+    TokenizeJob,
+    TokenizeSummary,
     doubled_warnings,
     tokenizer_warnings,
     unmarked_warnings,
