@@ -157,8 +157,8 @@ def _words_stand(files: Files, commit: str) -> bool:
     value = json.loads(files[commit])["commit"]
     run_folder = f"{commit.rpartition('/')[0]}/work/{value['run']}"
     return all(
-        hashlib.sha256(files.get(f"{run_folder}/{words['name']}", b"")).hexdigest()
-        == words["sha256"]
+        hashlib.sha256(files.get(f"{run_folder}/{words['file']['name']}", b"")).hexdigest()
+        == words["file"]["sha256"]
         for words in value["word_batches"]
     )
 
