@@ -127,12 +127,9 @@ class Manifest(
 
     Attributes:
         format: The shards' format, one of SHARD_FORMATS.
-        version: The version of the manifest.
-        tokenizer: The tokenizer.
         settings: `append` and `prepend` (a token or None), `allowed_special` ("none", "all" or a
             list of tokens), other settings of encoding, and any of reading, as JSON values.
         totals: The sums, `Totals.of(shards, tokenless)`.
-        rejects: The records that could not be used.
         plan: The plan's `fingerprint`, a SHA-256, and the plan as its own `to_json()` returns it.
             `WriteTokens` has no plan.
         shards: The shards of the splits with tokens, in the order of the plan. A split has several

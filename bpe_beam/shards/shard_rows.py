@@ -210,10 +210,9 @@ class ArrangedPart(
     """The facts of a manifest about shards whose documents were arranged.
 
     Attributes:
-        settings: How they were arranged.
         corpus: The corpus; None of sequences of several folders that were joined.
         documents: The number of documents that the shards are made of.
-        tokens: The number of the tokens of these documents.
+        tokens: The number of tokens of these documents, without padding.
         padding: The number of padding tokens in the shards.
         part: `train` or `validation`; empty if documents were not divided.
         texts: The texts of these documents, if documents were divided.

@@ -97,12 +97,8 @@ class BlockCache:
         """Return the bytes of a file from `start` to `end`."""
         if start >= end:
             return b""
-        first, last = start // BLOCK_BYTES, (end - 1) // BLOCK_BYTES
-        if first == last:
-            offset = first * BLOCK_BYTES
-            return self._block(file, first)[start - offset : end - offset]
         data = bytearray()
-        for number in range(first, last + 1):
+        for number in range(start // BLOCK_BYTES, (end - 1) // BLOCK_BYTES + 1):
             offset = number * BLOCK_BYTES
             data += self._block(file, number)[max(start - offset, 0) : end - offset]
         return bytes(data)

@@ -65,7 +65,11 @@ def write_token_counts(
         ) as writer,
     ):
         while first is not None:
-            table = _table(first, schema)
+            columns: list[pa.Array] = [integers(first.ids), integers(first.counts)]
+            if first.source is not None:
+                source = pa.scalar(first.source, pa.large_string())
+                columns.insert(0, pa.repeat(source, len(first.ids)))
+            table = pa.Table.from_arrays(columns, schema=schema)
             for start in range(0, table.num_rows, _ROW_GROUP):
                 writer.add(table.slice(start, _ROW_GROUP))
             first = next(rows, None)
@@ -135,11 +139,3 @@ def _schema(by_source: bool) -> pa.Schema:
 
 def _metadata(fingerprint: str) -> bytes:
     return json.dumps({"tokenizer": fingerprint, "version": 1}).encode()
-
-
-def _table(counts: SourceCounts, schema: pa.Schema) -> pa.Table:
-    columns: list[pa.Array] = [integers(counts.ids), integers(counts.counts)]
-    if counts.source is not None:
-        source = pa.scalar(counts.source, pa.large_string())
-        columns.insert(0, pa.repeat(source, len(counts.ids)))
-    return pa.Table.from_arrays(columns, schema=schema)

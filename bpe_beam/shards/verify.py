@@ -112,7 +112,7 @@ def verify(
 
 
 def compare_split(
-    reader: ShardReader,
+    reader: ShardReader | JoinedReader,
     expected_batches: Iterable[tuple[NDArray[np.uint32], NDArray[np.int64]]],
     *,
     unit: str = "documents",
@@ -164,19 +164,13 @@ def compare_split(
 
 
 class JoinedReader:
-    """A `ShardReader` of the documents of several, one after the other."""
+    """The documents of several `ShardReader`s, one after the other."""
 
     def __init__(self, readers: Sequence[ShardReader]) -> None:
         self._readers = readers
         self._documents = [0, *accumulate(map(len, readers))]
         self._tokens = [0, *accumulate(reader.token_count for reader in readers)]
         self.token_count = self._tokens[-1]
-
-    def __enter__(self) -> JoinedReader:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        return
 
     def __len__(self) -> int:
         return self._documents[-1]
@@ -192,11 +186,6 @@ class JoinedReader:
         ranges = ranges_between(self._tokens, start, stop)
         parts = [self._readers[number].tokens(low, high) for number, low, high in ranges]
         return np.concatenate([np.empty(0, np.uint32), *parts])
-
-    def document(self, index: int) -> NDArray[np.uint32]:
-        check_range("documents", index, index + 1, len(self))
-        ((number, low, _),) = ranges_between(self._documents, index, index + 1)
-        return self._readers[number].document(low)
 
 
 def _finished_manifest(storage: Storage, folder: str, names: list[str]) -> Manifest:
@@ -331,24 +320,21 @@ class _FolderCheck:
                     if value != expected:
                         problems.append(f"{shard.name}: has {value} {what}; expected {expected}")
                 problems += check.problems(reader)
-                problems += self._columns(shard, reader)
+                expected_columns = self._manifest.columns or ()
+                if self._format.labelled:
+                    columns = cast(LabelledReader, reader).columns
+                    if columns != expected_columns:
+                        problems.append(
+                            f"{shard.name}: the columns for trainers are "
+                            f"{', '.join(columns) or 'none'}; {MANIFEST_FILE} has "
+                            f"{', '.join(expected_columns) or 'none'}"
+                        )
         except DataError as error:
             # A missing file is reported already.
             if not any(problem.endswith(": is missing") for problem in problems):
                 problems.append(str(error))
             problems += check.problems(None)
         return problems, documents, tokens
-
-    def _columns(self, shard: Shard, reader: ShardReader) -> Iterator[str]:
-        """Yield a problem if a table has other columns for trainers than the manifest says."""
-        expected = self._manifest.columns or ()
-        if self._format.labelled:
-            columns = cast(LabelledReader, reader).columns
-            if columns != expected:
-                yield (
-                    f"{shard.name}: the columns for trainers are {_listed(columns)}; "
-                    f"{MANIFEST_FILE} has {_listed(expected)}"
-                )
 
     def _checked_blocks(self, file: FileInfo, problems: list[str]) -> Iterator[bytes]:
         """Yield the blocks of a file; add to the problems if size or hash differ, or it fails."""
@@ -380,7 +366,3 @@ class _FolderCheck:
             if self._on_progress is not None:
                 # A file may have grown; never report more than the total.
                 self._on_progress(min(self.bytes_read, self._total), self._total)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) or "none"

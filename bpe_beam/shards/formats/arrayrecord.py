@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from bpe_beam import _native
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.shards.formats.record_file import RecordFile, RecordReader, record_format
-from bpe_beam.shards.formats.spool import RowSpool, spool_errors
+from bpe_beam.shards.formats.spool import mapped_rows, spool_errors
 from bpe_beam.shards.formats.tfrecord import MAX_TOKENS, ExampleWriter
 from bpe_beam.shards.stored_shard import (
     Ids,
@@ -184,13 +184,15 @@ class _Records(RecordFile):
     @cached_property
     def bounds(self) -> NDArray[np.int64]:  # type: ignore[override]
         """See `RecordFile`."""
+        content = f"the lengths of the documents of {self.url}"
+        return mapped_rows(self._read_bounds(), 1, content)[:, 0]
+
+    def _read_bounds(self) -> Iterator[NDArray[np.int64]]:
         tokens = 0
-        with RowSpool(1, f"the lengths of the documents of {self.url}") as spool:
-            spool.add(0)
-            for _, lengths in self.documents(0, len(self)):
-                spool.add(tokens + np.cumsum(lengths))
-                tokens += int(lengths.sum())
-            return spool.rows()[:, 0]
+        yield np.zeros(1, np.int64)
+        for _, lengths in self.documents(0, len(self)):
+            yield tokens + np.cumsum(lengths)
+            tokens += int(lengths.sum())
 
 
 def _open_records(file: RangeFile | ShardFile) -> _Records:

@@ -29,7 +29,7 @@ from pyarrow import csv
 from bpe_beam.errors import DataError
 from bpe_beam.shards.formats.id_stream import IdStream, IdStreamWriter, stream_format
 from bpe_beam.shards.formats.interface import MAX_DOCUMENT_TOKENS
-from bpe_beam.shards.formats.spool import RowSpool
+from bpe_beam.shards.formats.spool import mapped_rows
 from bpe_beam.shards.stored_shard import RangeFile, ShardFile
 from bpe_beam.storage.hashing import HashingFile
 
@@ -73,11 +73,8 @@ class DolmaStream(IdStream):
         (rows,) = others
         self._rows_url = rows.url
         blocks = self._read_ends(rows) if isinstance(rows, RangeFile) else _table_of_ends(rows)
-        with RowSpool(1, f"the ends of the documents of {rows.url}") as spool:
-            for ends in blocks:
-                spool.add(ends)
-            self.bounds = ends = spool.rows()[:, 0]
-        self.count = ends.size
+        ends = mapped_rows(blocks, 1, f"the ends of the documents of {rows.url}")[:, 0]
+        self.bounds, self.count = ends, ends.size
 
     def count_tokens(self) -> int:
         return int(self.bounds[self.count - 1 :][0]) if self.count else 0

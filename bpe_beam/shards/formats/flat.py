@@ -48,37 +48,32 @@ class FlatStream(IdStream):
     def read_heads(self, *others: RangeFile | ShardFile) -> None:
         (offsets,) = others
         self._offsets_url = offsets.url
-        self.count = _read_npy_header(offsets)
+        entries, rest = divmod(offsets.size - _NPY_HEADER_BYTES, 8)
+        if entries < 1 or rest:
+            raise DataError(
+                f"{offsets.url}: has {offsets.size} bytes; expected {_NPY_HEADER_BYTES} of a "
+                "header and 8 for each document and for the end"
+            )
+        header, expected = offsets.read(0, _NPY_HEADER_BYTES), _npy_header(entries)
+        if header != expected:
+            bad = next(at for at in range(_NPY_HEADER_BYTES) if header[at] != expected[at])
+            raise DataError(
+                f"{offsets.url}: byte {bad}: the header is not of a numpy file of int64[{entries}]"
+            )
         first = int.from_bytes(offsets.read(_NPY_HEADER_BYTES, 8), "little", signed=True)
         if first:
             raise DataError(
                 f"{offsets.url}: byte {_NPY_HEADER_BYTES}: document 0 begins at token {first}; "
                 "expected 0"
             )
-        self.bounds = offsets.array(np.dtype("<i8"), self.count + 1, _NPY_HEADER_BYTES)
+        self.count = entries - 1
+        self.bounds = offsets.array(np.dtype("<i8"), entries, _NPY_HEADER_BYTES)
 
     def dtypes(self) -> Sequence[np.dtype[Any]]:
         return FlatWriter.dtypes
 
     def describe_bound(self, document: int) -> str:
         return f"{self._offsets_url}: byte {_NPY_HEADER_BYTES + 8 * (document + 1)}"
-
-
-def _read_npy_header(file: RangeFile | ShardFile) -> int:
-    """Check the header of the offsets, and return the number of documents."""
-    entries, rest = divmod(file.size - _NPY_HEADER_BYTES, 8)
-    if entries < 1 or rest:
-        raise DataError(
-            f"{file.url}: has {file.size} bytes; expected {_NPY_HEADER_BYTES} of a header and "
-            "8 for each document and for the end"
-        )
-    header, expected = file.read(0, _NPY_HEADER_BYTES), _npy_header(entries)
-    if header != expected:
-        bad = next(at for at in range(_NPY_HEADER_BYTES) if header[at] != expected[at])
-        raise DataError(
-            f"{file.url}: byte {bad}: the header is not of a numpy file of int64[{entries}]"
-        )
-    return entries - 1
 
 
 def _npy_header(entries: int) -> bytes:

@@ -84,32 +84,27 @@ class MegatronStream(IdStream):
     def count_tokens(self) -> int:
         """Compare the arrays of the index (20 bytes a document) side by side, and the `.bin`."""
         assert isinstance(self._idx, RangeFile)
-        # Handles of their own, so that each of the three arrays is read straight through.
-        with self._idx.opened_again() as pointers, self._idx.opened_again() as documents:
-            return self._check_index(pointers, documents)
-
-    def _check_index(self, pointers: RangeFile, documents: RangeFile) -> int:
-        """Check all arrays, and return the number of tokens."""
         pointers_at = _HEADER.size + 4 * self.count
         documents_at = pointers_at + 8 * self.count
         tokens = 0
-        for first in range(0, self.count, BLOCK):
-            stop = min(first + BLOCK, self.count)
-            numbers = np.arange(first, stop, dtype=np.int64)
-            _check_array(documents, documents_at, "entry of the document index", first, numbers)
-            lengths = self._stored_lengths(first, stop)
-            ends = tokens + np.cumsum(lengths, dtype=np.int64)
-            starts = (ends - lengths) * self.unit
-            _check_array(pointers, pointers_at, "pointer of document", first, starts)
-            tokens = int(ends[-1])
-            # Before the next block, so that no sum outgrows 64 bits.
-            if tokens * self.unit > self.ids.size:
-                raise DataError(
-                    f"{self.ids.url}: has {self.ids.size} bytes; the first {stop} documents of "
-                    f"the index alone need {tokens * self.unit}"
-                )
-        last = np.array([self.count], dtype=np.int64)
-        _check_array(documents, documents_at, "entry of the document index", self.count, last)
+        # A handle of its own, so that both arrays are read straight through.
+        with self._idx.opened_again() as pointers:
+            for first in range(0, self.count, BLOCK):
+                stop = min(first + BLOCK, self.count)
+                lengths = self._stored_lengths(first, stop)
+                ends = tokens + np.cumsum(lengths, dtype=np.int64)
+                starts = (ends - lengths) * self.unit
+                _check_array(pointers, pointers_at, "pointer of document", first, starts)
+                tokens = int(ends[-1])
+                # Before the next block, so that no sum outgrows 64 bits.
+                if tokens * self.unit > self.ids.size:
+                    raise DataError(
+                        f"{self.ids.url}: has {self.ids.size} bytes; the first {stop} documents of "
+                        f"the index alone need {tokens * self.unit}"
+                    )
+        for first in range(0, self.count + 1, BLOCK):
+            numbers = np.arange(first, min(first + BLOCK, self.count + 1), dtype=np.int64)
+            _check_array(self._idx, documents_at, "entry of the document index", first, numbers)
         return tokens
 
     def _stored_lengths(self, start: int, stop: int) -> NDArray[np.int32]:

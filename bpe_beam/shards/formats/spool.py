@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,34 +66,23 @@ class Spool:
             return self._file.read(count)
 
 
-class RowSpool:
-    """Rows of numbers in a local temporary file, until all are known; a context manager."""
+def mapped_rows(
+    blocks: Iterable[NDArray[np.int64]], columns: int, content: str
+) -> NDArray[np.int64]:
+    """Return int64[rows, columns], mapped from a temporary file: they need no file descriptor.
 
-    def __init__(self, columns: int, what: str) -> None:
-        self._columns, self._what = columns, what
-        self._count = 0
-
-    def __enter__(self) -> Self:
-        with self._errors():
-            self._file = tempfile.NamedTemporaryFile()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._file.close()
-
-    def add(self, *columns: NDArray[np.int64] | int) -> None:
-        """Append rows; a number is one for all of them."""
-        rows = np.stack(np.broadcast_arrays(*columns), axis=-1).astype(np.int64).reshape(-1)
-        with self._errors():
-            self._file.write(rows.data)
-        self._count += rows.size
-
-    def rows(self) -> NDArray[np.int64]:
-        """Return int64[rows, columns], mapped: they outlive the file, and need no descriptor."""
-        with self._errors():
-            self._file.flush()
-            mapped = MappedFile(self._file.name).array(np.dtype(np.int64), self._count)
-        return mapped[:].reshape(-1, self._columns)
-
-    def _errors(self) -> AbstractContextManager[None]:
-        return spool_errors(self._what, f"{8 * self._columns} bytes a document")
+    Each block has whole rows.
+    """
+    errors = partial(spool_errors, content, f"{8 * columns} bytes a document")
+    count = 0
+    with ExitStack() as opened:
+        with errors():
+            file = opened.enter_context(tempfile.NamedTemporaryFile())
+        for block in blocks:
+            with errors():
+                file.write(np.ascontiguousarray(block).data)
+            count += block.size
+        with errors():
+            file.flush()
+            mapped = MappedFile(file.name).array(np.dtype(np.int64), count)
+    return mapped[:].reshape(-1, columns)

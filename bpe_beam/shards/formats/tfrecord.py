@@ -18,7 +18,7 @@ from bpe_beam.errors import DataError
 from bpe_beam.shards.document_batches import DocumentBatch, groups_of_documents
 from bpe_beam.shards.formats.batch_writer import BatchWriter, check_lengths
 from bpe_beam.shards.formats.record_file import RecordFile, record_format
-from bpe_beam.shards.formats.spool import RowSpool
+from bpe_beam.shards.formats.spool import mapped_rows
 from bpe_beam.shards.stored_shard import RangeFile, ShardFile
 
 MAX_TOKENS = 400_000_000
@@ -63,11 +63,8 @@ class _Records(RecordFile):
     def __init__(self, file: RangeFile | ShardFile) -> None:
         self.url = file.url
         self._file = file
-        with RowSpool(2, f"the ends of the documents of {self.url}") as spool:
-            spool.add(0, 0)
-            for tokens, stored in self._read_ends():
-                spool.add(tokens, stored)
-            self.bounds, self._bytes = spool.rows().T
+        ends = mapped_rows(self._read_ends(), 2, f"the ends of the documents of {self.url}")
+        self.bounds, self._bytes = ends.T
 
     def ids(self, first: int, stop: int) -> NDArray[np.uint32]:
         start, end = int(self._bytes[first]), int(self._bytes[stop])
@@ -77,15 +74,16 @@ class _Records(RecordFile):
             raise DataError(f"{self.url}: byte {start}: changed while it was read")
         return ids
 
-    def _read_ends(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Yield where documents end, in tokens and in bytes, of a window of the file at a time."""
+    def _read_ends(self) -> Iterator[NDArray[np.int64]]:
+        """Yield int64[n, 2]: 0, and where documents end, in tokens and in bytes, by windows."""
+        yield np.zeros((1, 2), np.int64)
         file = self._file
         at = tokens = documents = 0
         size = _WINDOW
         while at < file.size:
             data = file.read(at, min(size, file.size - at))
             _, lengths, ends, needed, flaw = _native.read_tf_records(data)
-            yield tokens + np.cumsum(lengths), at + ends
+            yield np.column_stack((tokens + np.cumsum(lengths), at + ends))
             documents += lengths.size
             tokens += int(lengths.sum())
             at += int(ends[-1]) if ends.size else 0
