@@ -1,11 +1,10 @@
 """Count a split into its counts file, and the blocks of a partition into its Parquet part.
 
 The words of a split go to a file in the run's folder (`work/counts-00003-of-00012.words`), ordered
-by partition: each partition has blocks of at most `BLOCK_BYTES`, one after another. Only references
-to a partition's blocks travel. A table that has grown to its limit within a split, or within a
-document, is written out and begun anew. A partition's worker has in memory its unique words, and
-one block. With sources there is a table for each source, together within the limit. The blocks of
-a partition have the names of their sources before them, so that receipts do not grow.
+by partition: each partition has blocks of at most `BLOCK_BYTES`, one after another, each with the
+name of its source. Only references to a partition's blocks travel. A table that has grown to its
+limit within a split, or within a document, is written out and begun anew. The worker of a partition
+has in memory its unique words, and one block.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
 """Counts of each id in the tokens of a split, by source, and their sum over all splits.
 
 A worker adds 1 to a table for each token: a row for each source, a column for each id. The file of
-a split, `work/shard-00003-of-00012.token-counts`, has the ids that occur. It is an Arrow stream
-compressed by lz4; each row is a block: a source, ids and their counts. A table that would have
-more than `TABLE_BYTES` is written out and begun anew, so a source may have several blocks.
-
-Memory: a worker has vocabulary x sources of its split x 8 bytes, `TABLE_BYTES` at most. The driver,
-which adds up the files of all splits, has the tables of as many sources at a time, and one file;
-it reads the files once more for each further group of sources.
+a split, `work/shard-00003-of-00012.token-counts`, is an Arrow stream compressed by lz4; each row is
+a block: a source, ids and their counts. A table that would have more than `TABLE_BYTES` is written
+out and begun anew, so a source may have several blocks. The driver adds up as many sources at a
+time as such a table has rows, and reads the files again for the next sources.
 """
 
 from __future__ import annotations

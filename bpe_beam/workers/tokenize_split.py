@@ -1,12 +1,10 @@
-"""Tokenize a split into its shard, or shards.
+"""Tokenize a split into its shard, or shards; count its tokens only; make the manifest of shards.
 
 A worker reads its split a batch at a time, encodes it and writes it, all in one task, so that no
-token travels. Its shards, one or several (see `split_shards.py`), appear in `work/` when they are
-complete, and then the receipt; a retry, a twin attempt or a late one writes the same bytes
-under the same names. A split without tokens gets a receipt without a shard. The shards get their
-final names when all splits are done, see `shards/numbering.py`. A worker holds one batch, its
-tokens, the tokenizer (once a process), a word cache of fixed size and, if tokens are counted, the
-table of `token_counter.py`.
+token travels. Its shards (see `split_shards.py`) appear in `work/` when they are complete, and then
+the receipt: a retried or doubled attempt writes the same bytes under the same names. A split
+without tokens gets a receipt without a shard. The shards get their final names when all splits are
+done, see `shards/numbering.py`.
 """
 
 from __future__ import annotations
