@@ -20,8 +20,6 @@ from bpe_beam.tokenizer.components.patterns import Pattern
 from bpe_beam.tokenizer.components.postprocessors import TemplatePiece
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
-_LONG_TEXT = 100  # characters
-
 
 def text_of(token: str, in_bytes: bool) -> str | bytes:
     """Return the text of a token; its bytes, if they are not whole characters of UTF-8."""
@@ -93,6 +91,6 @@ def _value(value: object) -> str:
         return " ".join(part.id for part in (value.text, value.special) if part is not UNSET)
     if isinstance(value, dict):
         return " ".join(map(str, value))
-    if isinstance(value, str) and len(value) > _LONG_TEXT:
+    if isinstance(value, str) and len(value) > 100:
         return shortened(value)
     return repr(value)

@@ -154,8 +154,9 @@ class TokenizerSpec(Struct, frozen=True):
         two meanings, so that decoding could not restore the text.
         """
         contents = [token.content for token in self.added_tokens]
-        doubtful = any(map(byte_level.is_ambiguous, contents))
-        made = {left + right for left, right in model.merges} if doubtful else set()
+        if not any(map(byte_level.is_ambiguous, contents)):
+            return
+        made = {left + right for left, right in model.merges}
         for number, content in enumerate(contents):
             is_made = content in made or (len(content) == 1 and content in model.vocab)
             if is_made and byte_level.is_ambiguous(content):

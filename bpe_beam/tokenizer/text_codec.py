@@ -62,9 +62,7 @@ class TextCodec:
     unk_token, unk_token_id = _Role(), _RoleId()
 
     def __init__(
-        self,
-        spec: TokenizerSpec,
-        model_input: ModelInput | Callable[[], ModelInput] | None = None,
+        self, spec: TokenizerSpec, model_input: ModelInput | Callable[[], ModelInput] | None = None
     ) -> None:
         """Make a tokenizer from a checked spec; the `from_...` methods read and check it.
 

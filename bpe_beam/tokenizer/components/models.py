@@ -315,12 +315,9 @@ def byte_token(byte: int) -> str:
     return f"<0x{byte:02X}>"
 
 
-_BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2}|\+[0-9A-Fa-f])>")
-
-
 def is_byte_token(token: str) -> bool:
     """Whether decoders with byte fallback read a token as a byte: `<0x0a>` too, `<0x+a>` too."""
-    return _BYTE_TOKEN.fullmatch(token) is not None
+    return re.fullmatch(r"<0x([0-9A-Fa-f]{2}|\+[0-9A-Fa-f])>", token) is not None
 
 
 def in_order_of_ids(vocab: Iterable[tuple[str, int]]) -> dict[str, int]:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import regex
 
 _STEPS = 4e9  # of a search, some seconds
-_REPETITION = r"[*+]|\{\d*,\}"
 
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _GPT2_CONTRACTIONS = ("'(?:[sdmt]|ll|ve|re)", "'s|'t|'re|'ve|'m|'ll|'d", "'(?:s|t|re|ve|m|ll|d)")
@@ -329,7 +328,7 @@ def _most_characters(expression: str) -> int:
     """
     if re.search(r"\)\s*[*+{]|\\[1-9gk]|\(\?[R&P(]", expression):
         return 0
-    repeated = max(len(re.findall(_REPETITION, part)) for part in expression.split("|"))
+    repeated = max(len(re.findall(r"[*+]|\{\d*,\}", part)) for part in expression.split("|"))
     return int(_STEPS ** (1 / (repeated + 1)))
 
 

@@ -63,8 +63,9 @@ def read_chat_templates(folder: str, storage: Storage) -> dict[str, str]:
     """Return the chat templates in a tokenizer's folder, by name, as `transformers` finds them."""
     names = storage.list_names(folder)
     more = storage.join(folder, _MORE_TEMPLATES)
-    paths = {"default": storage.join(folder, CHAT_TEMPLATE_FILE)}
-    paths = paths if CHAT_TEMPLATE_FILE in names else {}
+    paths = {}
+    if CHAT_TEMPLATE_FILE in names:
+        paths["default"] = storage.join(folder, CHAT_TEMPLATE_FILE)
     for name in storage.list_names(more) if _MORE_TEMPLATES in names else ():
         if name.endswith(_JINJA):
             paths[name.removesuffix(_JINJA)] = storage.join(more, name)
