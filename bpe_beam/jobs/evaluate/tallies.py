@@ -7,7 +7,7 @@ the words by their rules, or the tokens of the texts, are counted too; see `text
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 import numpy as np
 
@@ -77,14 +77,21 @@ class CountedWords:
             return
         tokens = _tokens(of_texts, vocabulary, go_on)
         with ThreadPoolExecutor(1, "ahead") as pool:  # takes the tokens of the next source
-            waiting = pool.submit(next, tokens, None)
+
+            def take() -> Future[tuple[str | None, Integers] | None]:
+                taken = pool.submit(next, tokens, None)
+                if self.parts.workers == 1:
+                    wait([taken])
+                return taken
+
+            waiting = take()
             for source, tally in tallies:
                 counted = waiting.result()
                 if counted is None or counted[0] != source:
                     raise DataError(
                         "the texts have changed while they were evaluated: run it again"
                     )
-                waiting = pool.submit(next, tokens, None)
+                waiting = take()
                 tally.tokens += counted[1]
                 yield source, tally
 
