@@ -234,7 +234,7 @@ def source_totals(
     sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         for name, amounts in row.items():
-            sums[name].update(amounts)
+            sums[name].update({key: amounts[key] for key in ("documents", "text_bytes", "words")})
     for part in parts:
         for name, unique_words in (part.sources or {}).items():
             sums[name]["unique_words"] += unique_words
