@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -141,24 +142,17 @@ def _tokenizer_figures(tokenizer: Tokenizer) -> Figures:
 
 def _reachable_specials(tokenizer: Tokenizer) -> str | None:
     """Return a warning of special tokens whose ids plain text can give, as whole words."""
-    reached = [
-        token
-        for token, token_id in tokenizer.special_tokens.items()
-        if token_id in _plain_ids(tokenizer, token)
-    ]
+    reached = []
+    for token, token_id in tokenizer.special_tokens.items():
+        with contextlib.suppress(DataError):  # a character that the vocabulary lacks
+            if token_id in tokenizer.encode(token):
+                reached.append(token)
     if not reached:
         return None
     return (
         f"plain text can give the ids of the special tokens {', '.join(reached)}: the model knows "
         "them as words; remove them from texts that you do not trust"
     )
-
-
-def _plain_ids(tokenizer: Tokenizer, text: str) -> list[int]:
-    try:
-        return tokenizer.encode(text)
-    except DataError:  # a character that the vocabulary lacks
-        return []
 
 
 def _merge(merge: tuple[str, str] | None, in_bytes: bool) -> str:
