@@ -44,10 +44,8 @@ class VerifyReport(Struct, frozen=True):
     """The result of `verify`.
 
     Attributes:
-        problems: The first `MAX_PROBLEMS`, in the order of the shards; empty without problems.
-        problem_count: The number of all problems.
-        documents: The number of documents in the shards that could be read.
-        tokens: The number of their tokens.
+        problems: The first `MAX_PROBLEMS` of `problem_count`, in the order of the shards.
+        documents, tokens: Their numbers in the shards that could be read.
         bytes: Bytes read of shards, rejects and the tokenizer.
         shards: The number of shards of the manifest that have no problem.
     """

@@ -25,10 +25,8 @@ MAX_DOCUMENT_TOKENS = 2**31 - 1
 class ShardFiles(Struct, frozen=True):
     """One shard as it was written.
 
-    Attributes:
-        documents: The number of its documents, empty ones included.
-        tokens: The number of its token ids.
-        files: Its files in the order of the format's suffixes; empty if it has no token.
+    `documents` counts empty ones, too; `files`, in the order of the format's suffixes, are empty if
+    the shard has no token.
     """
 
     documents: int
@@ -182,12 +180,7 @@ class ShardCheck(Protocol):
 
 
 class ShardLimit(Struct, frozen=True):
-    """The maximum size of a shard.
-
-    Attributes:
-        tokens: Its tokens, and `document_weight` for each document.
-        document_weight: What each document adds.
-    """
+    """The maximum size of a shard: its tokens, and `document_weight` for each document."""
 
     tokens: int
     document_weight: int = 0
