@@ -74,11 +74,8 @@ ENCODING = (
 
 
 class TokenizerInfo(Struct, frozen=True, forbid_unknown_fields=True):
-    """The tokenizer that made the shards.
-
-    Attributes:
-        fingerprint: The SHA-256 of the bytes of the folder's `tokenizer.json`.
-        vocab_size: One more than the tokenizer's greatest id.
+    """The tokenizer that made the shards: the SHA-256 of the bytes of the folder's
+    `tokenizer.json`, and one more than the greatest id.
     """
 
     fingerprint: Sha256
@@ -89,7 +86,6 @@ class Rejects(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
     """The records that could not be used.
 
     Attributes:
-        by_reason: The number of rejected records by reason.
         files: The files of rejected records, `__rejects/...`, sorted by name.
         lost: The losses of damaged files, sorted by file.
     """

@@ -121,8 +121,7 @@ class Shard(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
         name: `shard-00003-of-00012`: its number among the shards, and the number of shards.
         split: The split's number in the plan, from 0.
         slices: The slices of input files that were read, in order.
-        documents: The number of its documents.
-        text_bytes: Their text before tokenization, in bytes of UTF-8.
+        text_bytes: The text of its documents before tokenization, in bytes of UTF-8.
         tokens: The number of its ids, appended and prepended ones included.
         rejects: The number of records of its slices that could not be used.
         files: Its files, in the order of the format's suffixes.
