@@ -53,9 +53,12 @@ def cluster(_one_cluster: Cluster) -> Cluster:
     return _one_cluster
 
 
-@pytest.fixture(params=[*LOCAL, "cluster"])
+@pytest.fixture(params=[*LOCAL, pytest.param("cluster", marks=pytest.mark.scheduled)])
 def engine(request: pytest.FixtureRequest, local_engine: Callable[[str], Engine]) -> Engine:
-    """Return each of the runners, the cluster with parallelism 2."""
+    """Return each of the runners, the cluster with parallelism 2.
+
+    The cluster, whose tests run one after the other, has enough of its own in CI.
+    """
     if request.param == "cluster":
         cluster: Cluster = request.getfixturevalue("cluster")
         return cluster.engine(2)

@@ -39,7 +39,7 @@ def wait_for_the_middle(client: subprocess.Popen[bytes], out: Path) -> None:
     assert finished_pieces(out) < SPLITS * 9 // 10, "not the middle any more"
 
 
-@pytest.mark.parametrize("job", ["count", "tokenize"])
+@pytest.mark.parametrize("job", [SCHEDULED_COUNT, "tokenize"])
 def test_a_task_manager_is_killed(job: str, cluster: Cluster, long: Long, tmp_path: Path) -> None:
     out = tmp_path / "out"
     expected = long.undisturbed(job)
