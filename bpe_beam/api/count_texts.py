@@ -19,16 +19,9 @@ from typing import Any
 import pyarrow as pa
 
 from bpe_beam.api.text_batches import Batch, batches_of
+from bpe_beam.counts import word_table
 from bpe_beam.counts.manifest import check_sources
 from bpe_beam.counts.word_counts import CountedSource, WordCounts
-from bpe_beam.counts.word_table import (
-    Blocks,
-    WordCounter,
-    WordRules,
-    WordTable,
-    schema_of,
-    string_bytes,
-)
 from bpe_beam.errors import DataError
 from bpe_beam.progress import Stage
 from bpe_beam.workers.processes import WorkerProcesses
@@ -41,7 +34,7 @@ _WAITING = 2
 
 
 def count_texts(
-    rules: WordRules,
+    rules: word_table.WordRules,
     sources: Mapping[str | None, Iterable[Any]],
     workers: int,
     stage: Stage,
@@ -60,14 +53,14 @@ def count_texts(
 
 
 def _count_source(
-    rules: WordRules, batches: Iterator[Batch], first: int, workers: int, stage: Stage
+    rules: word_table.WordRules, batches: Iterator[Batch], first: int, workers: int, stage: Stage
 ) -> CountedSource:
     """Return the words of one source; its first text has the number `first`."""
-    all_words = WordTable(with_places=rules.with_places)
-    idle: queue.LifoQueue[WordCounter] = queue.LifoQueue()
+    all_words = word_table.WordTable(with_places=rules.with_places)
+    idle: queue.LifoQueue[word_table.WordCounter] = queue.LifoQueue()
     documents = total = text_bytes = 0
 
-    def keep(blocks: Blocks) -> None:
+    def keep(blocks: word_table.Blocks) -> None:
         for _, block in blocks:
             all_words.add_block(block)
 
@@ -80,7 +73,7 @@ def _count_source(
             try:
                 counter = idle.get_nowait()
             except queue.Empty:
-                counter = WordCounter(rules)
+                counter = word_table.WordCounter(rules)
             words, size = count_batch(counter, batch, first, keep)
             idle.put(counter)
         stage.advance(len(batch), bytes=size)
@@ -113,12 +106,12 @@ def _count_source(
     for other in others:
         whole.add(other)
         other.clear()
-    table = pa.Table.from_batches(whole.drain(), schema_of(rules.with_places))
+    table = pa.Table.from_batches(whole.drain(), word_table.schema_of(rules.with_places))
     return CountedSource(table, documents, text_bytes, total)
 
 
 def count_batch(
-    counter: WordCounter, batch: Batch, first: int, on_full: Any = None
+    counter: word_table.WordCounter, batch: Batch, first: int, on_full: Any = None
 ) -> tuple[int, int]:
     """Count a batch of texts.
 
@@ -133,17 +126,17 @@ def count_batch(
         import numpy as np
 
         places = pa.array(np.arange(first, first + len(batch), dtype=np.uint64))
-    return counter.add_texts(batch, places, **limit), string_bytes(batch)
+    return counter.add_texts(batch, places, **limit), word_table.string_bytes(batch)
 
 
 def count_elsewhere(
-    rules: WordRules, texts: list[Any], first: int
+    rules: word_table.WordRules, texts: list[Any], first: int
 ) -> tuple[list[pa.RecordBatch], int, int]:
     """Count texts in a worker process.
 
     Returns:
         The words in blocks; the number of words, each occurrence counted, and of bytes of UTF-8.
     """
-    counter = WordCounter(rules)
+    counter = word_table.WordCounter(rules)
     words, size = count_batch(counter, texts, first)
     return [block for _, block in counter.blocks(partitions=1)], words, size

@@ -13,11 +13,7 @@ from bpe_beam.counts.word_table import WordRules
 from bpe_beam.engines.run import default_workers
 from bpe_beam.errors import UsageError
 from bpe_beam.progress import Progress
-from bpe_beam.settings.common import (
-    DEFAULT_NORMALIZER,
-    DEFAULT_PRETOKENIZER,
-    RunSettings,
-)
+from bpe_beam.settings import common
 from bpe_beam.settings.count import CountSettings, WordSettings
 from bpe_beam.settings.train import TrainingSettings, TrainSettings
 from bpe_beam.storage import Storage
@@ -129,8 +125,8 @@ def _rules_of(
 ) -> WordRules:
     """Return the rules that split texts; with the plan of a training, for its base tokenizer."""
     return WordRules(
-        settings.normalizer or DEFAULT_NORMALIZER,
-        settings.pretokenizer or DEFAULT_PRETOKENIZER,
+        settings.normalizer or common.DEFAULT_NORMALIZER,
+        settings.pretokenizer or common.DEFAULT_PRETOKENIZER,
         settings.special_tokens if plan is None else plan.extracted,
         settings.tie_break == "first_seen",
         () if plan is None else plan.added_tokens,
@@ -138,7 +134,7 @@ def _rules_of(
 
 
 def _counts_of(
-    texts_or_paths: Any, rules: WordRules, run: RunSettings, shown: Progress
+    texts_or_paths: Any, rules: WordRules, run: common.RunSettings, shown: Progress
 ) -> WordCounts:
     sources = sources_of(texts_or_paths)
     with shown.stage("count", number_of_texts(sources), "documents") as stage:
@@ -146,7 +142,7 @@ def _counts_of(
 
 
 def _trained_in_memory(
-    texts_or_paths: Any, values: Values, run: RunSettings, shown: Progress
+    texts_or_paths: Any, values: Values, run: common.RunSettings, shown: Progress
 ) -> tuple[Tokenizer, list[str] | None]:
     """Return a tokenizer of counts or texts, and warnings about it."""
     # Imported here, like the jobs below: files need other modules than texts.
@@ -168,7 +164,7 @@ def _trained_in_memory(
 
 
 def _trained_on_files(
-    values: Values, run: RunSettings, shown: Progress
+    values: Values, run: common.RunSettings, shown: Progress
 ) -> tuple[Tokenizer, list[str] | None]:
     """Return the tokenizer of the command line's job, in a temporary folder, and its warnings."""
     from bpe_beam.jobs import train as job

@@ -17,13 +17,8 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import RestoredFolder, RestoredTask
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.jobs.corpus import input as corpus_input
+from bpe_beam.jobs.corpus import summary
 from bpe_beam.jobs.corpus.job import CorpusJob, Receipts, RemainingSplits
-from bpe_beam.jobs.corpus.summary import (
-    CorpusSummary,
-    SourceFigures,
-    TemplateSummary,
-    source_figures,
-)
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress, ShareOfTime
 from bpe_beam.settings.count import CountSettings
@@ -55,11 +50,11 @@ _NO_WORDS: BlocksReference = ("", "", 0, 0)
 """A reference to no block."""
 
 
-class CountSummary(CorpusSummary, frozen=True, kw_only=True):
+class CountSummary(summary.CorpusSummary, frozen=True, kw_only=True):
     splits_kept_from_before: int | None
     words: int
     unique_words: int
-    sources: SourceFigures | None
+    sources: summary.SourceFigures | None
 
 
 def run(
@@ -68,14 +63,14 @@ def run(
     *,
     plan: Plan | None = None,
     added_tokens: tuple[AddedToken, ...] = (),
-) -> CountSummary | TemplateSummary:
+) -> CountSummary | summary.TemplateSummary:
     """Count a corpus; another job that needs the counts passes `plan` and `added_tokens`."""
     storage = Storage(settings.run.storage_options)
     job = CountJob(settings, storage, plan or plan_of(settings, storage), added_tokens)
     try:
         result = job.run(progress)
     except TemplateMade:
-        return TemplateSummary(job.name, settings.output, template_of(settings.run))
+        return summary.TemplateSummary(job.name, settings.output, template_of(settings.run))
     output, manifest = settings.output, result.manifest
     next = [
         command("inspect", output),
@@ -87,7 +82,7 @@ def run(
         text_bytes=manifest.text_bytes,
         words=manifest.words,
         unique_words=manifest.unique_words,
-        sources=source_figures(manifest.sources),
+        sources=summary.source_figures(manifest.sources),
     )
 
 

@@ -135,20 +135,13 @@ def option(default: Any = MISSING, *, help: str, **more: Any) -> Any:
 
 
 class Part(msgspec.Struct, frozen=True):
-    """A field of settings whose value is other settings.
-
-    Attributes:
-        optional: Whether the value may be None.
-        only: The names of the options that the job has; empty: all of them.
-        without: The names of the options that the job does not have.
-        helps: Help texts that replace the help of options, by name.
-    """
+    """A field of settings whose value is other settings."""
 
     settings: type[Settings]
-    optional: bool = False
-    only: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-    helps: Mapping[str, str] = {}
+    optional: bool = False  # whether the value may be None
+    only: tuple[str, ...] = ()  # the names of the options that the job has; empty: all of them
+    without: tuple[str, ...] = ()  # the names of the options that the job does not have
+    helps: Mapping[str, str] = {}  # help texts that replace the help of options, by name
 
     def options(self) -> Iterator[Option]:
         """Yield the options of the job; an optional part has no required options."""

@@ -13,25 +13,18 @@ if TYPE_CHECKING:
 
 
 class Job(msgspec.Struct, frozen=True, dict=True):
-    """One job of the command line.
+    """One job of the command line."""
 
-    Attributes:
-        settings_name: Module and class of its settings in `bpe_beam.settings`. A command imports
-            the settings of its own job only.
-        summary: Its purpose in a line.
-        example: Command lines that work unchanged.
-        note: The end of its help.
-        verdict: The key of the summary that decides between the exit codes 0 and 1; any error gives
-            2. Empty: the exit codes of all other jobs.
-        resumes: Whether the same command continues an interrupted job that has a summary.
-    """
-
+    # Module and class of its settings in `bpe_beam.settings`. A command imports the settings of its
+    # own job only.
     settings_name: str
-    summary: str
-    example: str
-    note: str = ""
+    summary: str  # its purpose in a line
+    example: str  # command lines that work unchanged
+    note: str = ""  # the end of its help
+    # The key of the summary that decides between the exit codes 0 and 1; any error gives 2. Empty:
+    # the exit codes of all other jobs.
     verdict: str = ""
-    resumes: bool = True
+    resumes: bool = True  # whether the same command continues an interrupted job that has a summary
 
     @cached_property
     def settings(self) -> type[Settings]:

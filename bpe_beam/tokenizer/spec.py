@@ -50,25 +50,20 @@ class Padding(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class TokenizerSpec(Struct, frozen=True):
-    """The components of a tokenizer, by their names in `tokenizer.json`.
-
-    Attributes:
-        added_tokens: Tokens that are extracted from the text, in the order of ids.
-        pre_tokenizer: How text is split into words; None: the text is one word.
-        decoder: How tokens become text; None: joined with spaces, as in Hugging Face.
-        truncation: Only stored: ids of a corpus are never cut.
-        padding: Only stored: ids of a corpus are never padded.
-        folder_warning: What to tell users of the files next to the tokenizer's; None: nothing.
-    """
+    """The components of a tokenizer, by their names in `tokenizer.json`."""
 
     model: models.Model
+    # Tokens that are extracted from the text, in the order of ids
     added_tokens: tuple[AddedToken, ...] = ()
     normalizer: Normalizer | None = None
+    # How text is split into words; None: the text is one word
     pre_tokenizer: PreTokenizer | None = None
     post_processor: PostProcessor | None = None
+    # How tokens become text; None: joined with spaces, as in Hugging Face
     decoder: Decoder | None = None
-    truncation: Truncation | None = None
-    padding: Padding | None = None
+    truncation: Truncation | None = None  # only stored: ids of a corpus are never cut
+    padding: Padding | None = None  # only stored: ids of a corpus are never padded
+    # What to tell users of the files next to the tokenizer's; None: nothing
     folder_warning: str | None = None
 
     @property

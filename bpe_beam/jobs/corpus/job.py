@@ -51,17 +51,12 @@ Receipts = Mapping[str, Receipt | None]
 
 
 class RemainingSplits(NamedTuple):
-    """The splits of a plan, as it is read now, that are still to be read.
-
-    Attributes:
-        done: The receipts of the splits that are done, by the split's number.
-        run: The folder for the tasks' files.
-    """
+    """The splits of a plan, as it is read now, that are still to be read."""
 
     plan: Plan
     tasks: list[str]
-    done: Mapping[int, Receipt]
-    run: RunFolder
+    done: Mapping[int, Receipt]  # the receipts of the splits that are done, by the split's number
+    run: RunFolder  # the folder for the tasks' files
 
     def in_one_step(self, name: str, run: Callable[[str], TaskResult]) -> Steps | None:
         """Return the steps that run a function for each of the splits; None without splits."""
@@ -72,52 +67,34 @@ class RemainingSplits(NamedTuple):
 
 @dataclass(frozen=True)
 class CorpusResult(Generic[M]):
-    """A finished job over a corpus.
-
-    Attributes:
-        finished_before: Whether an earlier run had finished it.
-        splits_kept: The number of splits that earlier runs had finished.
-        not_split: The files that one worker had to read, though they exceed a split.
-        seconds: The time of this run.
-    """
+    """A finished job over a corpus."""
 
     manifest: M
-    finished_before: bool
-    splits_kept: int
-    not_split: Sequence[str]
+    finished_before: bool  # whether an earlier run had finished it
+    splits_kept: int  # the number of splits that earlier runs had finished
+    not_split: Sequence[str]  # the files that one worker had to read, though they exceed a split
     seconds: float
     measured: MetricSums
 
 
 class CorpusJob(ABC, Generic[S, M]):
-    """A job over a corpus; `S` are its settings, `M` its manifest.
-
-    Attributes:
-        kind: The kind of task of a split, as in the names of receipts.
-        text_counter: The counter of the bytes of text.
-        min_ram: The memory that a worker needs, for runners that choose machines.
-        spare: See `local_workers`.
-        merged: The names of the tasks that merge all splits.
-        identity: What the results depend on, without the input, for `__job`.
-        names: Every file that the job may write, except rejects and the manifest.
-        for_another: Whether another job runs this one, in a temporary folder within its output.
-            That job has called `check_input`.
-        needs_ids: Whether ids are written or decide something, so that missing ids need a warning.
-        folder: The job's folder, once it is claimed.
-    """
+    """A job over a corpus; `S` are its settings, `M` its manifest."""
 
     name: ClassVar[str]
-    kind: ClassVar[str]
-    text_counter: ClassVar[Metric]
-    min_ram: ClassVar[str]
-    spare: ClassVar[int] = 0
-    merged: ClassVar[Sequence[str]] = ()
-    identity: Mapping[str, Any]
-    names: Sequence[str]
+    kind: ClassVar[str]  # the kind of task of a split, as in the names of receipts
+    text_counter: ClassVar[Metric]  # the counter of the bytes of text
+    min_ram: ClassVar[str]  # the memory that a worker needs, for runners that choose machines
+    spare: ClassVar[int] = 0  # see `local_workers`
+    merged: ClassVar[Sequence[str]] = ()  # the names of the tasks that merge all splits
+    identity: Mapping[str, Any]  # what the results depend on, without the input, for `__job`
+    names: Sequence[str]  # every file that the job may write, except rejects and the manifest
     holds_gil: bool
+    # Whether another job runs this one, in a temporary folder within its output. That job has
+    # called `check_input`.
     for_another: bool = False
+    # Whether ids are written or decide something, so that missing ids need a warning
     needs_ids: bool = False
-    folder: OutputFolder
+    folder: OutputFolder  # the job's folder, once it is claimed
 
     def __init__(self, settings: S, storage: Storage, plan: Plan) -> None:
         self.settings = settings

@@ -30,15 +30,11 @@ SourceFigures = dict[str, dict[str, object]]
 
 
 class Losses(Struct, frozen=True):
-    """The losses in damaged files; `names` are the first ones.
-
-    Attributes:
-        records: The number of lost records, as far as it is known.
-    """
+    """The losses in damaged files; `names` are the first ones."""
 
     bytes: int
     files: int
-    records: int | None
+    records: int | None  # the number of lost records, as far as it is known
     names: list[str]
 
 

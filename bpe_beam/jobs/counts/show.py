@@ -31,16 +31,12 @@ _LENGTHS = np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 16, 21, 31, 51, 101], np.int
 
 
 class Word(msgspec.Struct):
-    """A frequent word of the chosen sources, with its count in each that has it.
-
-    Attributes:
-        share: `count` over all words of the chosen sources; None without words.
-    """
+    """A frequent word of the chosen sources, with its count in each that has it."""
 
     word: str
     count: int
     sources: dict[str, int] | UnsetType = UNSET
-    share: float | None = None
+    share: float | None = None  # `count` over all words of the chosen sources; None without words
 
 
 class ShowCountsSummary(msgspec.Struct, frozen=True):

@@ -31,22 +31,15 @@ _MAX_OUTPUT = 1 << 16
 
 
 class Check(Struct, frozen=True, omit_defaults=True):
-    """The result of one check.
+    """The result of one check."""
 
-    Attributes:
-        area: The subject: machine, package, runners, storage, extras, paths.
-        name: The checked thing.
-        status: `works`; `missing`: something optional is not installed, or cannot be started;
-            `fails`: something required does not work; `unknown`: only a real job would show it.
-        result: A sentence for people.
-        remedy: What the user can do; None: nothing.
-    """
-
-    area: str
+    area: str  # the subject: machine, package, runners, storage, extras, paths
     name: str
+    # `works`; `missing`: something optional is not installed, or cannot be started; `fails`:
+    # something required does not work; `unknown`: only a real job would show it
     status: Status
-    result: str
-    remedy: str | None = None
+    result: str  # a sentence for people
+    remedy: str | None = None  # what the user can do; None: nothing
 
 
 def within(seconds: float, area: str, name: str, check: Callable[[], Outcome]) -> Check:

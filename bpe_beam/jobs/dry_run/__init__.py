@@ -45,16 +45,7 @@ _WORD_CACHE_BYTES = 32 << 20
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
-    """The summary of `--dry-run`; all but `files`, `bytes` and `splits` are estimates.
-
-    Attributes:
-        sampled_bytes: The stored bytes of the sample.
-        seconds: The time of the command on this machine, the start of the process included; None
-            if merges would be learned in rounds.
-        memory_bytes: The peak of the process's resident memory; of merge rounds an upper bound.
-        storage_bytes: The size of all files of the output.
-        temporary_bytes: The maximum of temporary files in the output folder.
-    """
+    """The summary of `--dry-run`; all but `files`, `bytes` and `splits` are estimates."""
 
     job: str
     dry_run: bool = True
@@ -66,7 +57,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
     by_format: dict[str, str] | UnsetType = UNSET
     bytes: int | UnsetType = UNSET
     splits: int | UnsetType = UNSET
-    sampled_bytes: int | UnsetType = UNSET
+    sampled_bytes: int | UnsetType = UNSET  # the stored bytes of the sample
     documents: int | UnsetType = UNSET
     text_bytes: int | UnsetType = UNSET
     words: int | UnsetType = UNSET
@@ -75,10 +66,12 @@ class Estimate(Struct, frozen=True, kw_only=True):
     rejects: int | UnsetType = UNSET
     merge_rounds: str | UnsetType = UNSET
     workers: int
+    # The time of the command on this machine, the start of the process included; None if merges
+    # would be learned in rounds
     seconds: float | None
-    memory_bytes: int
-    storage_bytes: int
-    temporary_bytes: int | UnsetType = UNSET
+    memory_bytes: int  # the peak of the process's resident memory; of merge rounds an upper bound
+    storage_bytes: int  # the size of all files of the output
+    temporary_bytes: int | UnsetType = UNSET  # the maximum of temporary files in the output folder
     next: Sequence[str] = ("the same without --dry-run",)
 
 

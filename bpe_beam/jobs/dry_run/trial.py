@@ -66,18 +66,12 @@ class TrialProgress(Progress):
 
 @dataclass(frozen=True)
 class Trial:
-    """The figures of a job on a sample.
-
-    Attributes:
-        stored: The stored bytes that it read; at least 1.
-        storage_bytes: The size of its output, without manifests.
-        manifest_bytes: The size of manifests, which list slices: samples have more of them.
-    """
+    """The figures of a job on a sample."""
 
     seconds: float
-    stored: int
-    storage_bytes: int
-    manifest_bytes: int
+    stored: int  # the stored bytes that it read; at least 1
+    storage_bytes: int  # the size of its output, without manifests
+    manifest_bytes: int  # the size of manifests, which list slices: samples have more of them
     summary: Rows
 
     @property
@@ -88,22 +82,15 @@ class Trial:
 
 @dataclass(frozen=True)
 class Trials:
-    """The trials on both samples; the same one twice, if the corpus was read whole.
-
-    Attributes:
-        started: The seconds of this process before the first trial.
-        repeated_seconds: The time of the first trial when it was repeated, without imports.
-        workers: How many splits are read at once.
-        splits: The splits of the second sample.
-    """
+    """The trials on both samples; the same one twice, if the corpus was read whole."""
 
     plan: Plan
     first: Trial
     second: Trial
-    started: float
-    repeated_seconds: float
-    workers: int
-    splits: int
+    started: float  # the seconds of this process before the first trial
+    repeated_seconds: float  # the time of the first trial when it was repeated, without imports
+    workers: int  # how many splits are read at once
+    splits: int  # the splits of the second sample
 
     @property
     def share(self) -> float:

@@ -49,38 +49,25 @@ def first_slices(manifest: CountsManifest) -> list[tuple[PartSlice, ...]]:
 
 
 class Commit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The state of a training after a round.
+    """The state of a training after a round."""
 
-    Attributes:
-        number: The round's number, from 1; 0 before the first round.
-        run: The name of the run that wrote the word batches. The merges of this round are not
-            applied to them yet.
-        counts: How often each pair occurred when it was merged.
-        known: The number of ids before this round's merges.
-        applied: The number of merges that are applied to the words.
-        floor: The minimum count of the pairs that the next round looks for.
-        divisor: The divisor of the next round, see `training.merges.rounds.threshold`.
-        text_full: Whether training ended at `native_trainer.MAX_TEXT`.
-        singles: The words that were dropped as one symbol, each weighted by its count.
-        history: A row for each round, for the summary.
-        start: The SHA-256 of the file of the initial vocabulary.
-    """
-
-    number: int = 0
+    number: int = 0  # the round's number, from 1; 0 before the first round
+    # The name of the run that wrote the word batches. The merges of this round are not applied to
+    # them yet.
     run: str = ""
     word_batches: Sequence[WordBatch] = ()
     rows: Sequence[Row] = ()
-    counts: Sequence[int] = ()
-    known: int
-    applied: int = 0
-    floor: int
-    divisor: int
+    counts: Sequence[int] = ()  # how often each pair occurred when it was merged
+    known: int  # the number of ids before this round's merges
+    applied: int = 0  # the number of merges that are applied to the words
+    floor: int  # the minimum count of the pairs that the next round looks for
+    divisor: int  # the divisor of the next round, see `training.merges.rounds.threshold`
     done: bool
-    text_full: bool = False
+    text_full: bool = False  # whether training ended at `native_trainer.MAX_TEXT`
     totals: WordTotals | None = None
-    singles: int = 0
-    history: Sequence[JsonObject] = ()
-    start: str
+    singles: int = 0  # the words that were dropped as one symbol, each weighted by its count
+    history: Sequence[JsonObject] = ()  # a row for each round, for the summary
+    start: str  # the SHA-256 of the file of the initial vocabulary
 
 
 class _RoundRun(RunFolder):

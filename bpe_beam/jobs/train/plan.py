@@ -31,6 +31,7 @@ from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
 from bpe_beam.tokenizer.components.pretokenizers import is_byte_level_name
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.training import tokenizer_parts
 from bpe_beam.training.merges.initial_vocabulary import check_distributed
 from bpe_beam.training.recipe import (
     DEFAULT_TIE_BREAK,
@@ -38,12 +39,6 @@ from bpe_beam.training.recipe import (
     Recipe,
     WordLevelRecipe,
     WordPieceRecipe,
-)
-from bpe_beam.training.tokenizer_parts import (
-    check_continued,
-    check_parts,
-    check_same_words,
-    recipe_like,
 )
 
 ROUNDS = "rounds"
@@ -57,18 +52,13 @@ _MAX_TEMPLATE_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class PlannedCounts:
-    """The counts folder that a job trains from.
+    """The counts folder that a job trains from."""
 
-    Attributes:
-        folder: Its path or URL, as the summary names it.
-        sha256: SHA-256 of the manifest's file, in hex.
-        in_memory: The words themselves, of counts that are in no folder; else None.
-    """
-
-    folder: str
+    folder: str  # its path or URL, as the summary names it
     manifest: CountsManifest
-    sha256: str
+    sha256: str  # SHA-256 of the manifest's file, in hex
     weights: Weights | None
+    # The words themselves, of counts that are in no folder; else None
     in_memory: WordCounts | None = None
 
     @property
@@ -333,16 +323,16 @@ def _recipe_of(
     elif settings.model == "prefix_bpe":
         recipe = BpeRecipe(**merging, symbols="characters", alphabet="seen", for_wordpiece=True)
     elif base is not None:
-        check_same_words(base, normalizer, pretokenizer)
+        tokenizer_parts.check_same_words(base, normalizer, pretokenizer)
         del merging["unk_token"], merging["continuing_subword_prefix"]
         in_bytes = base.spec.model_reads_bytes
         like = BpeRecipe(**merging, symbols="bytes" if in_bytes else "characters")
-        recipe = recipe_like(base, like)
-        check_continued(base, recipe)
+        recipe = tokenizer_parts.recipe_like(base, like)
+        tokenizer_parts.check_continued(base, recipe)
         return recipe
     else:
         recipe = _bpe_recipe(settings, pretokenizer, merging)
-    check_parts(recipe, normalizer, pretokenizer)
+    tokenizer_parts.check_parts(recipe, normalizer, pretokenizer)
     return recipe
 
 

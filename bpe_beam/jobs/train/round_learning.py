@@ -12,14 +12,8 @@ from bpe_beam.counts.packed_words import Columns, read_words
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.folders.run_folder import RunFolder
+from bpe_beam.training.merges import rounds
 from bpe_beam.training.merges.native_trainer import NewMerges, Vocabulary
-from bpe_beam.training.merges.rounds import (
-    FrequentPairs,
-    cut_to_fit,
-    gather,
-    learn_round,
-    plain_batch,
-)
 from bpe_beam.training.merges.symbols import WordSymbols
 from bpe_beam.training.merges.words import DRIVER_SHARE, Room, memory_needed
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
@@ -115,15 +109,15 @@ class RoundLearner:
         """Return a round's merges, the minimum count that they cover, and their source in words."""
         floor = floor_of(result.task, result.words, result.shards)
         if floor is None:
-            words = gather(result.read_segments())
-            merges = learn_round(vocabulary, words, self.minimum_count, cut=False)
+            words = rounds.gather(result.read_segments())
+            merges = rounds.learn_round(vocabulary, words, self.minimum_count, cut=False)
             return merges, self.minimum_count, "all words"
         if not self.by_count:
             return self._learn_by_likelihood(vocabulary, result, floor), floor, "segments"
         fitting = self._fitting_segments(vocabulary, result, floor)
         if fitting is not None:
             segments, floor = fitting
-            return learn_round(vocabulary, segments, floor, cut=True), floor, "segments"
+            return rounds.learn_round(vocabulary, segments, floor, cut=True), floor, "segments"
         return self._learn_batch(vocabulary, result), result.best_count, "the best pairs"
 
     def _fitting_segments(
@@ -133,11 +127,11 @@ class RoundLearner:
         if floor > result.best_count >= self.minimum_count:
             return None  # more pairs tie for the best than are listed
         if self.room.fits(result.segments):
-            return gather(result.read_segments()), floor
-        frequent = FrequentPairs(*read_frequent(result.task, result.shards, floor))
+            return rounds.gather(result.read_segments()), floor
+        frequent = rounds.FrequentPairs(*read_frequent(result.task, result.shards, floor))
         limited = self.recipe.max_token_length is not None
         widths = np.array(vocabulary.widths, np.uint32) if limited else None
-        return cut_to_fit(result.read_segments, frequent, floor, self.room, widths)
+        return rounds.cut_to_fit(result.read_segments, frequent, floor, self.room, widths)
 
     def _learn_by_likelihood(
         self, vocabulary: Vocabulary, result: RoundResult, floor: int
@@ -150,7 +144,9 @@ class RoundLearner:
             )
         if not self.room.fits(result.segments):
             raise self._too_many_segments(result)
-        merges = learn_round(vocabulary, gather(result.read_segments()), floor, cut=True)
+        merges = rounds.learn_round(
+            vocabulary, rounds.gather(result.read_segments()), floor, cut=True
+        )
         if not merges.at_end:
             raise _unproven("a token is made in two ways, since words contain the prefix")
         return merges
@@ -160,7 +156,7 @@ class RoundLearner:
         best, complete = read_best(result.task, result.best, vocabulary.ranks())
         enough = best[2] >= self.minimum_count
         lefts, rights, counts = best[0][enough], best[1][enough], best[2][enough]
-        independent = plain_batch(
+        independent = rounds.plain_batch(
             lefts, rights, counts,
             tie_break=self.recipe.tie_break,
             joined=vocabulary.joined,

@@ -62,22 +62,16 @@ _MARGIN = 4
 
 @dataclass
 class RoundsJob:
-    """A training in rounds.
-
-    Attributes:
-        memory: The bytes that one round may hold.
-        measured: Gets the metrics of the rounds.
-        jobs: The number of pipelines that were launched.
-    """
+    """A training in rounds."""
 
     run: RunSettings
     folder: RoundsFolder
     counts: PlannedCounts
     recipe: BpeRecipe | WordPieceRecipe
     base_tokenizer: Tokenizer | None
-    memory: int
-    measured: MetricSums
-    jobs: int = field(default=0, init=False)
+    memory: int  # the bytes that one round may hold
+    measured: MetricSums  # gets the metrics of the rounds
+    jobs: int = field(default=0, init=False)  # the number of pipelines that were launched
     _start_sha256: str = field(default="", init=False)
 
     @property

@@ -14,13 +14,7 @@ from bpe_beam.counts.artifact import read_part
 from bpe_beam.counts.word_table import string_buffers, weighted_total
 from bpe_beam.folders.artifact_names import SUMMARY_FILE
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.jobs.corpus.summary import (
-    Rows,
-    loss_warnings,
-    losses_summary,
-    source_figures,
-    source_warnings,
-)
+from bpe_beam.jobs.corpus import summary
 from bpe_beam.jobs.train.plan import PlannedCounts, TrainingPlan
 from bpe_beam.jobs.train.trainer import Trainer
 from bpe_beam.messages import command, shortened
@@ -59,15 +53,7 @@ OF_INPUT_FILES = (
 
 
 class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The summary of a training; UNSET is left out of the JSON.
-
-    Attributes:
-        last_merge_count: How often the last merged pair occurs; with weights maybe a fraction.
-        runner: How the pipelines of this run ran, if any did; so `workers`, `counters` and
-            `distributions`.
-        files: The tokenizer's files; only in `summary.json`.
-        job_fingerprint: The fingerprint of the job in `__job`; only in `summary.json`.
-    """
+    """The summary of a training; UNSET is left out of the JSON."""
 
     job: str = "train"
     output: str
@@ -84,13 +70,14 @@ class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
     text_bytes: int
     words: int
     unique_words: int
-    sources: dict[str, Rows] | None
-    weights: dict[str, Rows] | None = None
+    sources: dict[str, summary.Rows] | None
+    weights: dict[str, summary.Rows] | None = None
     rejects: int
     lost: Any = None
     model: str
     vocab_size: int
     merges: int
+    # How often the last merged pair occurs; with weights maybe a fraction
     last_merge_count: int | float | None
     bytes_per_token: float | UnsetType | None = UNSET
     weighted_bytes_per_token: float | UnsetType | None = UNSET
@@ -102,12 +89,14 @@ class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
     counting_seconds: float | UnsetType | None = UNSET
     learning_seconds: float | UnsetType = UNSET
     seconds: float = 0.0
+    # How the pipelines of this run ran, if any did; so `workers`, `counters` and `distributions`
     runner: str | UnsetType = UNSET
     workers: int | UnsetType | None = UNSET
     counters: dict[str, int] | UnsetType | None = UNSET
-    distributions: Rows | UnsetType | None = UNSET
+    distributions: summary.Rows | UnsetType | None = UNSET
     next: list[str]
-    files: list[FileInfo] | UnsetType = UNSET
+    files: list[FileInfo] | UnsetType = UNSET  # the tokenizer's files; only in `summary.json`
+    # The fingerprint of the job in `__job`; only in `summary.json`
     job_fingerprint: Sha256 | UnsetType = UNSET
 
 
@@ -116,7 +105,7 @@ def summary_of(
     learned: TrainingResult,
     tokenizer: Tokenizer,
     warnings: list[str],
-    counting: Rows,
+    counting: summary.Rows,
 ) -> TrainSummary:
     """Return the summary without files, times and what was measured."""
     settings, counts = trainer.plan.settings, trainer.plan.counts
@@ -135,10 +124,12 @@ def summary_of(
         text_bytes=manifest.text_bytes,
         words=manifest.words,
         unique_words=manifest.unique_words,
-        sources=source_figures(manifest.sources, _tokens_by_source(trainer.plan, tokenizer)),
+        sources=summary.source_figures(
+            manifest.sources, _tokens_by_source(trainer.plan, tokenizer)
+        ),
         weights=None if weights is None else weights.summary(sizes),
         rejects=sum(manifest.rejects.values()),
-        lost=losses_summary(manifest.lost),
+        lost=summary.losses_summary(manifest.lost),
         model=settings.model,
         vocab_size=tokenizer.vocab_size,
         merges=len(learned.merges),
@@ -151,7 +142,7 @@ def summary_of(
     )
 
 
-def measured_rows(counting: Rows, training: Rows) -> Rows:
+def measured_rows(counting: summary.Rows, training: summary.Rows) -> summary.Rows:
     """Return the rows about the pipelines of counting and of training; their names differ."""
     measured = {name: counting[name] for name in MEASURED if name in counting} | {**training}
     for name in ("counters", "distributions") if measured else ():
@@ -302,7 +293,7 @@ def training_warnings(
             f"no other {noun} is frequent enough"
         )
     if settings.input is not None:
-        warnings += source_warnings(settings.input, counts.manifest.sources)
-    return warnings + loss_warnings(
+        warnings += summary.source_warnings(settings.input, counts.manifest.sources)
+    return warnings + summary.loss_warnings(
         counts.manifest.lost, sum(size for _, size in counts.manifest.inputs)
     )

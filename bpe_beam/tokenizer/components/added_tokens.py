@@ -15,22 +15,16 @@ from bpe_beam.tokenizer.text_input import count_characters
 
 
 class AddedToken(Struct, frozen=True, forbid_unknown_fields=True):
-    """An added token, as `tokenizer.json` describes it.
-
-    Attributes:
-        single_word: Whether it matches only between characters that are not word characters.
-        lstrip: Whether it includes the whitespace before it.
-        rstrip: Whether it includes the whitespace after it.
-        normalized: Whether it matches in the normalized text instead of the raw text.
-        special: Whether it is recognized only where it is allowed, and can be skipped in decoding.
-    """
+    """An added token, as `tokenizer.json` describes it."""
 
     id: TokenId
     content: str
+    # Whether it matches only between characters that are not word characters
     single_word: bool = False
-    lstrip: bool = False
-    rstrip: bool = False
-    normalized: bool = False
+    lstrip: bool = False  # whether it includes the whitespace before it
+    rstrip: bool = False  # whether it includes the whitespace after it
+    normalized: bool = False  # whether it matches in the normalized text instead of the raw text
+    # Whether it is recognized only where it is allowed, and can be skipped in decoding
     special: bool = True
 
 

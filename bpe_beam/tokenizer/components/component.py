@@ -30,16 +30,12 @@ class Component(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type
 
 
 class MetaspaceComponent(Component, frozen=True):
-    """The settings of the pre-tokenizer and the decoder `Metaspace`.
+    """The settings of the pre-tokenizer and the decoder `Metaspace`."""
 
-    Attributes:
-        replacement: The visible character for a space.
-        prepend_scheme: Which stretches of text get the character in front, if they do not begin
-            with it: `always` all, `never` none, `first` only the first of the whole text. The
-            decoder removes it from the first token, but for `never`.
-    """
-
-    replacement: str = "\u2581"
+    replacement: str = "\u2581"  # the visible character for a space
+    # Which stretches of text get the character in front, if they do not begin with it: `always`
+    # all, `never` none, `first` only the first of the whole text. The decoder removes it from the
+    # first token, but for `never`.
     prepend_scheme: str = "always"
     split: bool = True
 

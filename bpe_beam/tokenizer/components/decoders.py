@@ -12,13 +12,7 @@ from itertools import chain, groupby
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError, require_choice
-from bpe_beam.tokenizer.components import byte_level
-from bpe_beam.tokenizer.components.component import (
-    Component,
-    MetaspaceComponent,
-    TokenId,
-    check_character,
-)
+from bpe_beam.tokenizer.components import byte_level, component
 from bpe_beam.tokenizer.components.patterns import Pattern
 
 _REPLACEMENT = "\ufffd"
@@ -32,7 +26,7 @@ _MAX_GROWTH = 100
 _SPARE_BYTES = 1 << 20
 
 
-class ByteLevelDecoder(Component, frozen=True, tag="ByteLevel"):
+class ByteLevelDecoder(component.Component, frozen=True, tag="ByteLevel"):
     """Joins the bytes of tokens in the byte-level alphabet.
 
     The bytes of a token with a character outside of the alphabet are its own text. The settings
@@ -48,7 +42,7 @@ class ByteLevelDecoder(Component, frozen=True, tag="ByteLevel"):
         return [data.decode(errors="replace").encode() if lossy else data]
 
 
-class BPEDecoder(Component, frozen=True):
+class BPEDecoder(component.Component, frozen=True):
     """Replaces the mark of the end of a word by a space, except after the last token."""
 
     suffix: str = "</w>"
@@ -66,7 +60,7 @@ CLEANUP = (
 """The replacements of a clean-up, each applied to the result of the one before."""
 
 
-class WordPieceDecoder(Component, frozen=True, tag="WordPiece"):
+class WordPieceDecoder(component.Component, frozen=True, tag="WordPiece"):
     """Adds a space before each token that begins a word, except the first.
 
     Attributes:
@@ -86,7 +80,7 @@ class WordPieceDecoder(Component, frozen=True, tag="WordPiece"):
         return [_cleaned_up(token) for token in decoded] if self.cleanup else decoded
 
 
-class MetaspaceDecoder(MetaspaceComponent, frozen=True, tag="Metaspace"):
+class MetaspaceDecoder(component.MetaspaceComponent, frozen=True, tag="Metaspace"):
     """Replaces a visible character by a space; in the first token, removes it."""
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
@@ -96,7 +90,7 @@ class MetaspaceDecoder(MetaspaceComponent, frozen=True, tag="Metaspace"):
         return decoded + [token.replace(replacement, b" ") for token in tokens[1:]]
 
 
-class ByteFallback(Component, frozen=True):
+class ByteFallback(component.Component, frozen=True):
     """Joins runs of the tokens `<0x00>` to `<0xFF>` to bytes.
 
     With `lossy` a run that is not UTF-8 becomes one U+FFFD for each of its bytes.
@@ -114,22 +108,22 @@ class ByteFallback(Component, frozen=True):
         return decoded
 
 
-class Fuse(Component, frozen=True):
+class Fuse(component.Component, frozen=True):
     """Joins all strings to one."""
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
         return [b"".join(tokens)]
 
 
-class StripDecoder(Component, frozen=True, tag="Strip"):
+class StripDecoder(component.Component, frozen=True, tag="Strip"):
     """Removes a character, at most `start` and `stop` times, from the ends of each string."""
 
     content: str
-    start: TokenId
-    stop: TokenId
+    start: component.TokenId
+    stop: component.TokenId
 
     def __post_init__(self) -> None:
-        check_character("content", self.content)
+        component.check_character("content", self.content)
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
         return [self._strip(token) for token in tokens]
@@ -145,7 +139,7 @@ class StripDecoder(Component, frozen=True, tag="Strip"):
         return token[begin:end]
 
 
-class ReplaceDecoder(Component, frozen=True, tag="Replace"):
+class ReplaceDecoder(component.Component, frozen=True, tag="Replace"):
     """Replaces every match of a pattern, in each string by itself.
 
     The replacement has no references to groups.
@@ -172,17 +166,12 @@ class ReplaceDecoder(Component, frozen=True, tag="Replace"):
         return decoded
 
 
-class CTC(Component, frozen=True):
-    """Joins the tokens of speech recognition: a token that follows itself is dropped.
+class CTC(component.Component, frozen=True):
+    """Joins the tokens of speech recognition: a token that follows itself is dropped."""
 
-    Attributes:
-        pad_token: The token between two equal ones, removed from each token.
-        word_delimiter_token: The token that stands for a space.
-        cleanup: Whether to put spaces for it, and to clean up each token as `WordPieceDecoder`.
-    """
-
-    pad_token: str = "<pad>"
-    word_delimiter_token: str = "|"
+    pad_token: str = "<pad>"  # the token between two equal ones, removed from each token
+    word_delimiter_token: str = "|"  # the token of a space
+    # Whether to put spaces for it, and to clean up each token as `WordPieceDecoder`
     cleanup: bool = True
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
@@ -196,24 +185,17 @@ class CTC(Component, frozen=True):
         return decoded
 
 
-class SentencePieceDecoder(Component, frozen=True, tag="SentencePiece"):
-    """Decodes as SentencePiece does, which Hugging Face's decoders cannot in all cases.
+class SentencePieceDecoder(component.Component, frozen=True, tag="SentencePiece"):
+    """Decodes as SentencePiece does, which Hugging Face's decoders cannot in all cases."""
 
-    Attributes:
-        strip_first: Whether a U+2581 at the beginning of the text is dropped: `one`, `all` of the
-            first tokens that have nothing else, or `none`.
-        byte_fallback: Whether the tokens `<0x00>` to `<0xFF>` are bytes. Each byte that is not
-            UTF-8 becomes U+FFFD.
-        control: The tokens that have no text.
-        unknown: The unknown token.
-        unknown_surface: Its text.
-    """
-
+    # Whether a U+2581 at the beginning of the text is dropped: `one`, `all` of the first tokens
+    # that have nothing else, or `none`
     strip_first: str
+    # Whether the tokens `<0x00>` to `<0xFF>` are bytes. Each byte that is not UTF-8 becomes U+FFFD.
     byte_fallback: bool
-    control: tuple[str, ...]
-    unknown: str
-    unknown_surface: str
+    control: tuple[str, ...]  # the tokens that have no text
+    unknown: str  # the unknown token
+    unknown_surface: str  # the text of the unknown token
 
     def __post_init__(self) -> None:
         require_choice("strip_first", self.strip_first, ("one", "all", "none"))
@@ -245,7 +227,7 @@ class SentencePieceDecoder(Component, frozen=True, tag="SentencePiece"):
         return decoded
 
 
-class SequenceDecoder(Component, frozen=True, tag="Sequence"):
+class SequenceDecoder(component.Component, frozen=True, tag="Sequence"):
     """Decoders one after the other."""
 
     decoders: tuple[Decoder, ...]

@@ -57,27 +57,21 @@ OF_ARGUMENTS = ErrorLocation(
 
 
 class BPE(Component, frozen=True, dict=True):
-    """Byte-pair encoding.
+    """Byte-pair encoding."""
 
-    Attributes:
-        vocab: Id by token, in the order of ids, which may have holes.
-        merges: Pairs of tokens by rank; a pair listed twice has its last rank.
-        unk_token: The token of a symbol outside the vocabulary; None: such a text is refused.
-        continuing_subword_prefix: Added before every symbol of a word but the first.
-        end_of_word_suffix: Added after a word's last symbol.
-        fuse_unk: Whether adjacent unknown symbols of a word become one token.
-        byte_fallback: Whether a character outside the vocabulary becomes the tokens `<0x00>` to
-            `<0xFF>` of its bytes, if the vocabulary has them all.
-        ignore_merges: Whether a word that is in the vocabulary is one token, whatever the merges.
-    """
-
-    vocab: dict[str, int]
+    vocab: dict[str, int]  # id by token, in the order of ids, which may have holes
+    # Pairs of tokens by rank; a pair listed twice has its last rank
     merges: Sequence[tuple[str, str]]
+    # The token of a symbol outside the vocabulary; None: such a text is refused
     unk_token: str | None = None
+    # Added before every symbol of a word but the first
     continuing_subword_prefix: str | None = None
-    end_of_word_suffix: str | None = None
-    fuse_unk: bool = False
+    end_of_word_suffix: str | None = None  # added after a word's last symbol
+    fuse_unk: bool = False  # whether adjacent unknown symbols of a word become one token
+    # Whether a character outside the vocabulary becomes the tokens `<0x00>` to `<0xFF>` of its
+    # bytes, if the vocabulary has them all
     byte_fallback: bool = False
+    # Whether a word that is in the vocabulary is one token, whatever the merges
     ignore_merges: bool = False
 
     def check(self, location: ErrorLocation) -> None:
@@ -150,17 +144,13 @@ class WordLevel(Component, frozen=True):
 
 
 class Unigram(Component, frozen=True, dict=True):
-    """Unigram: of all ways to cut a word into pieces, one of the highest sum of scores.
+    """Unigram: of all ways to cut a word into pieces, one of the highest sum of scores."""
 
-    Attributes:
-        pieces: Pieces and their scores, by id. Of two equal pieces the last counts.
-        unk_id: The id of an unknown character; None: a text with one is refused.
-        byte_fallback: Whether unknown characters become the pieces `<0x00>` to `<0xFF>` of their
-            bytes, if the vocabulary has all of them.
-    """
-
+    # Pieces and their scores, by id. Of two equal pieces the last counts.
     pieces: list[tuple[str, float]] = field(name="vocab")
-    unk_id: Count | None = None
+    unk_id: Count | None = None  # the id of an unknown character; None: a text with one is refused
+    # Whether unknown characters become the pieces `<0x00>` to `<0xFF>` of their bytes, if the
+    # vocabulary has all of them
     byte_fallback: bool = False
 
     @cached_property
@@ -189,16 +179,12 @@ class SentencePiece(Component, frozen=True, dict=True):
 
     Hugging Face has no such model, so its libraries refuse a file with this one. Of BPE, the score
     of a piece decides when two tokens become it. Of Unigram, sums of scores have 32 bits.
-
-    Attributes:
-        algorithm: `bpe` or `unigram`.
-        pieces: The text, the score and the kind of each piece, by id.
-        byte_fallback: Whether an unknown character becomes the pieces of its bytes.
     """
 
-    algorithm: str
+    algorithm: str  # `bpe` or `unigram`
+    # The text, the score and the kind of each piece, by id
     pieces: list[tuple[str, float, str]] = field(name="vocab")
-    byte_fallback: bool
+    byte_fallback: bool  # whether an unknown character becomes the pieces of its bytes
 
     @cached_property
     def vocab(self) -> dict[str, int]:

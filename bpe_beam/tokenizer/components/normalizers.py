@@ -87,22 +87,14 @@ class SentencePieceNormalizer(_Normalizer, frozen=True, tag="SentencePiece"):
     """The normalization of a SentencePiece model, applied as SentencePiece applies it.
 
     Hugging Face has no such normalizer, so its libraries refuse a file with this one.
-
-    Attributes:
-        precompiled_charsmap: The replacements in base64, as the model has them; empty: none.
-        add_dummy_prefix: Whether to add a space before a text that is not empty.
-        remove_extra_whitespaces: Whether to drop spaces at both ends, and repeated ones.
-        escape_whitespaces: Whether a space becomes U+2581.
-        treat_whitespace_as_suffix: Whether the space of `add_dummy_prefix` is added at the end.
-        user_defined_symbols: Texts that are not changed.
     """
 
-    precompiled_charsmap: str
-    add_dummy_prefix: bool
-    remove_extra_whitespaces: bool
-    escape_whitespaces: bool
-    treat_whitespace_as_suffix: bool
-    user_defined_symbols: tuple[str, ...]
+    precompiled_charsmap: str  # the replacements in base64, as the model has them; empty: none
+    add_dummy_prefix: bool  # whether to add a space before a text that is not empty
+    remove_extra_whitespaces: bool  # whether to drop spaces at both ends, and repeated ones
+    escape_whitespaces: bool  # whether a space becomes U+2581
+    treat_whitespace_as_suffix: bool  # whether the space of `add_dummy_prefix` is added at the end
+    user_defined_symbols: tuple[str, ...]  # texts that are not changed
 
     def __post_init__(self) -> None:
         if self.precompiled_charsmap:
@@ -131,17 +123,12 @@ class Replace(_Normalizer, frozen=True):
 
 
 class BertNormalizer(_Normalizer, frozen=True):
-    """BERT's cleaning.
+    """BERT's cleaning."""
 
-    Attributes:
-        clean_text: Whether to drop control characters and replace every whitespace by a space.
-        handle_chinese_chars: Whether to add spaces around Chinese characters.
-        strip_accents: Whether to drop accents; None: the same as `lowercase`.
-    """
-
+    # Whether to drop control characters and replace every whitespace by a space
     clean_text: bool = True
-    handle_chinese_chars: bool = True
-    strip_accents: bool | None = None
+    handle_chinese_chars: bool = True  # whether to add spaces around Chinese characters
+    strip_accents: bool | None = None  # whether to drop accents; None: the same as `lowercase`
     lowercase: bool = True
 
     def native(self) -> tuple[Any, ...]:

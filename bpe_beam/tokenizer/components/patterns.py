@@ -49,26 +49,21 @@ DEEPSEEK_V3_PATTERNS = (
 
 
 class NamedPattern(NamedTuple):
-    """A pattern that has a name on the command line and a scanner in the native code.
-
-    Attributes:
-        scanner: The scanner's name in native/scan/scanners.hpp. Patterns that match the same share
-            one.
-        spellings: The pattern as text, in the ways in which `tokenizer.json` files spell it. A new
-            tokenizer gets the first, except where files have several pre-tokenizers instead: then
-            this is one pattern for all of them.
-        lookahead: How many characters after a cut must be known for the cut to be safe, at least 1;
-            proved in docs/algorithm.md.
-        cuts_before_upper: Whether a cut before an upper-case letter can be safe; proved there too.
-        cuts_before_number: Whether a cut before a number can be safe; proved there too.
-    """
+    """A pattern that has a name on the command line and a scanner in the native code."""
 
     name: str
+    # The scanner's name in native/scan/scanners.hpp. Patterns that match the same share one.
     scanner: str
+    # The pattern as text, in the ways in which `tokenizer.json` files spell it. A new tokenizer
+    # gets the first, except where files have several pre-tokenizers instead: then this is one
+    # pattern for all of them.
     spellings: tuple[str, ...]
+    # How many characters after a cut must be known for the cut to be safe, at least 1; proved in
+    # docs/algorithm.md
     lookahead: int
+    # Whether a cut before an upper-case letter can be safe; proved there too
     cuts_before_upper: bool = True
-    cuts_before_number: bool = True
+    cuts_before_number: bool = True  # whether a cut before a number can be safe; proved there too
 
     @property
     def expression(self) -> str:

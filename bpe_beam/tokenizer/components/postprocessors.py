@@ -50,16 +50,11 @@ class _PostProcessor(Component, frozen=True):
 
 
 class ByteLevelPostProcessor(_PostProcessor, frozen=True, tag="ByteLevel"):
-    """Hugging Face's ByteLevel post-processor: removes spaces from the offsets.
+    """Hugging Face's ByteLevel post-processor: removes spaces from the offsets."""
 
-    Attributes:
-        add_prefix_space: Whether to keep one space at the start of the text in the offsets, as if
-            it had been added.
-        trim_offsets: Whether to remove spaces at all.
-    """
-
+    # Whether to keep one space at the start of the text in the offsets, as if it had been added
     add_prefix_space: bool = True
-    trim_offsets: bool = True
+    trim_offsets: bool = True  # whether to remove spaces at all
     use_regex: bool = True  # only stored
 
 
@@ -117,15 +112,10 @@ class SpecialToken(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TemplateProcessing(_PostProcessor, frozen=True):
-    """Special tokens around a text, by a template.
+    """Special tokens around a text, by a template."""
 
-    Attributes:
-        single: The template of one text; it has the text A once.
-        pair: The template of two texts; only stored.
-    """
-
-    single: tuple[TemplatePiece, ...]
-    pair: tuple[TemplatePiece, ...]
+    single: tuple[TemplatePiece, ...]  # the template of one text; it has the text A once
+    pair: tuple[TemplatePiece, ...]  # the template of two texts; only stored
     special_tokens: Mapping[str, SpecialToken]
 
     def __post_init__(self) -> None:

@@ -24,16 +24,12 @@ BEHAVIORS = ("Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Con
 
 
 class ByteLevelPreTokenizer(Component, frozen=True, tag="ByteLevel"):
-    """Splits text by GPT-2's pattern; the model encodes the bytes of each word.
+    """Splits text by GPT-2's pattern; the model encodes the bytes of each word."""
 
-    Attributes:
-        add_prefix_space: Whether to add a space before a text that does not begin with one.
-        use_regex: Whether to split at all.
-    """
-
+    # Whether to add a space before a text that does not begin with one
     add_prefix_space: bool = False
     trim_offsets: bool = True  # only stored: it has no effect in a pre-tokenizer
-    use_regex: bool = True
+    use_regex: bool = True  # whether to split at all
 
     def steps(self) -> Steps:
         # Without the byte-level alphabet: see `steps_of`.

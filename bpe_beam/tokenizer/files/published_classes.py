@@ -45,31 +45,23 @@ class Chosen(Struct, frozen=True):
 
 
 class PublishedClass(Struct, frozen=True):
-    """A class of `transformers`.
+    """A class of `transformers`."""
 
-    Attributes:
-        files: What it reads: SENTENCEPIECE, VOCAB_AND_MERGES or VOCAB_TXT.
-        model_types: The `model_type` of the models whose tokenizer it is, with blanks.
-        roles: Its special tokens by role, where the folder names no other.
-        settings: Its other settings, and their defaults.
-        build: Returns the tokenizer from the model in the files, with the added tokens that the
-            model knows, and without a post-processor. The model is a SentencePiece with the table
-            of replacements, a tokenizer with a BPE, or the vocabulary of a WordPiece.
-        frame: Returns the post-processor, from the settings and a function that gives a token's id.
-        fixed: Settings that one version follows and the other ignores, and the value that both
-            have; another one is refused.
-        strips_left: The roles whose token includes the spaces before it.
-        listed: Returns the special tokens without a role, from the settings.
-    """
-
-    files: str
-    model_types: str
-    roles: Mapping[str, str]
-    settings: Mapping[str, Any]
+    files: str  # what it reads: SENTENCEPIECE, VOCAB_AND_MERGES or VOCAB_TXT
+    model_types: str  # the `model_type` of the models whose tokenizer it is, with blanks
+    roles: Mapping[str, str]  # its special tokens by role, where the folder names no other
+    settings: Mapping[str, Any]  # its other settings, and their defaults
+    # Returns the tokenizer from the model in the files, with the added tokens that the model knows,
+    # and without a post-processor. The model is a SentencePiece with the table of replacements, a
+    # tokenizer with a BPE, or the vocabulary of a WordPiece.
     build: Callable[[Any, Chosen], TokenizerSpec]
+    # Returns the post-processor, from the settings and a function that gives a token's id
     frame: Callable[[Chosen, Callable[[str], int]], postprocessors.PostProcessor | None]
+    # Settings that one version follows and the other ignores, and the value that both have; another
+    # one is refused
     fixed: Mapping[str, bool] = {}
-    strips_left: tuple[str, ...] = ()
+    strips_left: tuple[str, ...] = ()  # the roles whose token includes the spaces before it
+    # Returns the special tokens without a role, from the settings
     listed: Callable[[Chosen], Sequence[str]] = lambda chosen: chosen.lists
 
 

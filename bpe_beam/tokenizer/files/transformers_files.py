@@ -38,16 +38,12 @@ ROLES = tuple(f"{role}_token" for role in ("bos", "eos", "pad", "sep", "cls", "m
 
 
 class ModelInput(Struct, frozen=True):
-    """What a model expects of a tokenizer, besides ids.
+    """What a model expects of a tokenizer, besides ids."""
 
-    Attributes:
-        roles: Special tokens by their role, such as `eos_token`, in the names of `transformers`.
-        max_length: The most tokens of the model's input; None: no limit.
-        chat_templates: Jinja templates of conversations, by name; `default` is for all models.
-    """
-
+    # Special tokens by their role, such as `eos_token`, in the names of `transformers`
     roles: dict[str, str] = {}
-    max_length: int | None = None
+    max_length: int | None = None  # the most tokens of the model's input; None: no limit
+    # Jinja templates of conversations, by name; `default` is for all models
     chat_templates: dict[str, str] = {}
 
 

@@ -27,23 +27,17 @@ class Flags(NamedTuple):
 
 
 class Fragment(Struct, frozen=True):
-    """A fragment of an expression with the same meaning to both engines.
+    """A fragment of an expression with the same meaning to both engines."""
 
-    Attributes:
-        regex: Its spelling for `regex`, version 1 with MULTILINE. A quantifier may follow.
-        oniguruma: Its spelling for Oniguruma, likewise.
-        least: The fewest characters that it matches.
-        is_position: Whether it (or one of its branches) can match a position only, which
-            Oniguruma refuses to repeat.
-        first: The letters, folded, that a match under `(?i:...)` may begin with.
-        last: The letters, folded, that a match under `(?i:...)` may end with.
-    """
-
-    regex: str
-    oniguruma: str
-    least: int = 1
+    regex: str  # its spelling for `regex`, version 1 with MULTILINE. A quantifier may follow.
+    oniguruma: str  # its spelling for Oniguruma, likewise
+    least: int = 1  # the fewest characters that it matches
+    # Whether it (or one of its branches) can match a position only, which Oniguruma refuses to
+    # repeat
     is_position: bool = False
+    # The letters, folded, that a match under `(?i:...)` may begin with
     first: frozenset[str] = frozenset()
+    # The letters, folded, that a match under `(?i:...)` may end with
     last: frozenset[str] = frozenset()
 
 
