@@ -14,17 +14,7 @@ from dataclasses import dataclass
 
 from bpe_beam.corpus.listing import RealNames, shared_parts, visible_below, without_job_folders
 from bpe_beam.errors import UsageError
-from bpe_beam.storage import Storage, StoredFile, redact
-from bpe_beam.storage.names import (
-    OBJECT_STORES,
-    SCHEME,
-    WEB,
-    absolute,
-    absolute_glob,
-    is_local,
-    local_path,
-    protocol_of,
-)
+from bpe_beam.storage import Storage, StoredFile, names, redact
 
 
 @dataclass(frozen=True)
@@ -57,7 +47,7 @@ class Watched:
                 raise UsageError(
                     f"input {pattern}: a list does not grow; give a folder or a glob to watch"
                 )
-            if protocol_of(pattern) in WEB:
+            if names.protocol_of(pattern) in names.WEB:
                 raise UsageError(f"input {redact(pattern)}: the web cannot be watched")
         if len({_parts(pattern)[0] for pattern in patterns}) > 1:
             raise UsageError("the inputs are on several stores; watch each in a separate job")
@@ -75,22 +65,24 @@ class Watched:
                     )
         return Watched(
             root,
-            patterns=tuple(absolute_glob(p) for p in patterns if p not in whole),
-            exclude=tuple(absolute(p) if p in whole else absolute_glob(p) for p in exclude),
-            output=None if output is None else absolute(output),
+            patterns=tuple(names.absolute_glob(p) for p in patterns if p not in whole),
+            exclude=tuple(
+                names.absolute(p) if p in whole else names.absolute_glob(p) for p in exclude
+            ),
+            output=None if output is None else names.absolute(output),
             folders=tuple(urls[p] for p in patterns if p in whole),
         )
 
     @property
     def appears_whole(self) -> bool:
         """Whether the store shows a file only when it is complete."""
-        return protocol_of(self.root) in OBJECT_STORES
+        return names.protocol_of(self.root) in names.OBJECT_STORES
 
     @property
     def root_fingerprint(self) -> str:
         """The SHA-256 of the root, a store's URL or the absolute path of a folder without links."""
-        if is_local(self.root):
-            root = os.path.realpath(local_path(self.root))
+        if names.is_local(self.root):
+            root = os.path.realpath(names.local_path(self.root))
         else:
             scheme, path = _parts(self.root)
             root = scheme + "/".join(path).strip("/")
@@ -120,11 +112,11 @@ class Watched:
 
 def _parts(url: str) -> tuple[str, list[str]]:
     """Return the scheme, and the names of the path, without a slash at its end."""
-    if is_local(url):
-        return "", str(local_path(url)).rstrip("/").split("/")
-    match = SCHEME.match(url)
+    if names.is_local(url):
+        return "", str(names.local_path(url)).rstrip("/").split("/")
+    match = names.SCHEME.match(url)
     path = url[match.end() if match else 0 :]
-    return f"{protocol_of(url)}://", path.rstrip("/").split("/")
+    return f"{names.protocol_of(url)}://", path.rstrip("/").split("/")
 
 
 def _url(scheme: str, path: Sequence[str]) -> str:

@@ -38,12 +38,7 @@ _SHOWN_NAMES = 20
 
 @dataclass(frozen=True)
 class Limit:
-    """The maximum of something in a run: a number, or a share of all in integers.
-
-    Attributes:
-        numerator: The number; the numerator of a share.
-        denominator: 0 for a number; the denominator of a share.
-    """
+    """The maximum of something in a run: a number with the denominator 0, or a share of all."""
 
     numerator: int
     denominator: int = 0
@@ -174,9 +169,8 @@ class Reject(msgspec.Struct, frozen=True, omit_defaults=True, rename={"data": "b
 class FileLoss(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The loss of one file, in stored bytes; also the row of a receipt and of a manifest.
 
-    Attributes:
-        positions: The number of lost parts; each has one line in `__rejects/`.
-        records: Lost records, if the format shows their number; else None.
+    `positions` is the number of lost parts: each has one line in `__rejects/`. `records` is None
+    unless the format shows the number of lost records.
     """
 
     file: str

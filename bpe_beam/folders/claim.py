@@ -14,20 +14,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders import output_folder
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.folder_lock import lock_folder
 from bpe_beam.folders.job_json import JobRecord, differences
-from bpe_beam.folders.output_folder import (
-    COUNTS,
-    DOCUMENTS,
-    OutputFolder,
-    Restore,
-    RestoredFolder,
-    Warn,
-    read_job,
-    recorded_job,
-)
+from bpe_beam.folders.output_folder import OutputFolder, Restore
 from bpe_beam.folders.receipts import HASHED_BYTES, WORK, receipt_name, side_by_side, to_hash
 from bpe_beam.folders.run_folder import JobFolder, folders_of, names_present, remove_all_in
 from bpe_beam.messages import list_few
@@ -60,7 +52,7 @@ def claim_folder(
     takeover: Takeover | None = None,
     replace_others: bool = False,
     is_of_job: Callable[[str], bool] = lambda _: False,
-    warn: Warn = lambda _: None,
+    warn: output_folder.Warn = lambda _: None,
 ) -> OutputFolder:
     """Return a folder for a job: a new or empty one, or one that an equal job began.
 
@@ -123,7 +115,7 @@ class _Claim:
         """Read `__job`, and list the files."""
         self._list(self._record)
         if JOB_FILE in self.present:
-            self.existing = read_job(self.folder.storage, self.folder.path(JOB_FILE))
+            self.existing = output_folder.read_job(self.folder.storage, self.folder.path(JOB_FILE))
         if self.existing is not None:
             self._list(self.existing)
 
@@ -154,7 +146,7 @@ class _Claim:
         self._list(record)
         return True
 
-    def _read_final(self, restore: Restore) -> RestoredFolder | None:
+    def _read_final(self, restore: Restore) -> output_folder.RestoredFolder | None:
         """Return what the final file describes; None if it is damaged or of another job."""
         try:
             data = self.folder.storage.read_bytes(self.folder.path(self._record.final))
@@ -182,7 +174,7 @@ class _Claim:
             {WORK, *self._record.all_names} - {JOB_FILE}
         ):
             return True
-        documents = self.folder.path(f"{WORK}/{DOCUMENTS}/{JOB_FILE}")
+        documents = self.folder.path(f"{WORK}/{output_folder.DOCUMENTS}/{JOB_FILE}")
         return bool(self.folder.runs()) or self.folder.storage.exists(documents)
 
     def may_take_over(self, takeover: Takeover) -> bool:
@@ -343,9 +335,9 @@ def _remove_job(folder: OutputFolder, present: frozenset[str]) -> None:
     folder.remove(record.names & present)
     for name in sorted(folders_of(record.names), reverse=True):
         storage.remove_folder_if_empty(folder.path(name))
-    if COUNTS in present and record.job == "train" and "plan" in record.settings:
-        url = folder.path(COUNTS)
-        counted = recorded_job(storage, url)
+    if output_folder.COUNTS in present and record.job == "train" and "plan" in record.settings:
+        url = folder.path(output_folder.COUNTS)
+        counted = output_folder.recorded_job(storage, url)
         if counted is not None and counted.job == "count":
             inner = OutputFolder(storage, url, counted)
             _remove_job(inner, names_present(storage, url, inner.folders))

@@ -18,17 +18,7 @@ from msgspec import Meta, Struct
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE
-from bpe_beam.storage.json_file import (
-    VERSION,
-    Count,
-    JsonObject,
-    OtherVersionError,
-    Sha256,
-    parse_json,
-    read_signed,
-    to_struct,
-    with_checksum,
-)
+from bpe_beam.storage import json_file
 
 MAX_NAMES = 1 << 23
 """Up to eight files of each of a million splits; a record with more names is damaged."""
@@ -44,7 +34,7 @@ class NumberedNames(Struct, frozen=True, forbid_unknown_fields=True):
     before: str
     digits: Annotated[int, Meta(ge=1, le=15)]
     after: str
-    first: Count
+    first: json_file.Count
     count: Annotated[int, Meta(ge=0, le=MAX_NAMES)]
 
     def names(self) -> list[str]:
@@ -101,8 +91,8 @@ class _JobFile(Struct, frozen=True, forbid_unknown_fields=True):
 
     job: str
     version: int
-    fingerprint: Sha256
-    settings: JsonObject
+    fingerprint: json_file.Sha256
+    settings: json_file.JsonObject
     final: str
     files: PackedNames
 
@@ -117,7 +107,7 @@ class JobRecord(Struct, frozen=True):
     """
 
     job: str
-    settings: JsonObject
+    settings: json_file.JsonObject
     final: str
     names: frozenset[str]
 
@@ -140,17 +130,19 @@ class JobRecord(Struct, frozen=True):
     def to_bytes(self) -> bytes:
         """Return the content of `__job`; a function of the record alone."""
         names = pack_names(self.names)
-        file = _JobFile(self.job, VERSION, self.fingerprint, self.settings, self.final, names)
-        return with_checksum(file)
+        file = _JobFile(
+            self.job, json_file.VERSION, self.fingerprint, self.settings, self.final, names
+        )
+        return json_file.with_checksum(file)
 
     @staticmethod
     def from_bytes(data: bytes) -> JobRecord | None:
         """Return the record in a `__job`; None if no job of this package wrote these bytes."""
         try:
-            file = to_struct(read_signed(data, JOB_FILE), _JobFile, JOB_FILE)
+            file = json_file.to_struct(json_file.read_signed(data, JOB_FILE), _JobFile, JOB_FILE)
             record = JobRecord(file.job, file.settings, file.final, unpack_names(file.files))
-        except OtherVersionError as error:
-            if {"fingerprint", "files"} <= parse_json(data, JOB_FILE).keys():
+        except json_file.OtherVersionError as error:
+            if {"fingerprint", "files"} <= json_file.parse_json(data, JOB_FILE).keys():
                 raise UsageError(str(error), remedy="give another {output}") from error
             return None
         except DataError:

@@ -44,12 +44,7 @@ S = TypeVar("S")
 
 
 class Receipt(Struct, frozen=True, forbid_unknown_fields=True):
-    """The record of a finished task.
-
-    Attributes:
-        fingerprint: The fingerprint of the task's job or window.
-        stats: The figures that the job needs, as JSON values.
-    """
+    """The record of a finished task, with the fingerprint of its job or window."""
 
     task: str
     fingerprint: str

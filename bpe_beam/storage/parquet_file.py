@@ -16,16 +16,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bpe_beam.storage.thrift_compact import (
-    Kind,
-    Struct,
-    Value,
-    decode,
-    encode,
-    int64,
-    listed,
-    struct,
-)
+from bpe_beam.storage import thrift_compact as thrift
 
 CREATED_BY = b"bpe-beam version 1.0.0 (build 1)"
 """The program that a file names, and the version of the bytes that equal rows have."""
@@ -77,11 +68,7 @@ class _Sink(Protocol):
 
 
 class ParquetFile:
-    """A new Parquet file; a context manager, which ends the file.
-
-    Attributes:
-        position: The number of bytes that are written.
-    """
+    """A new Parquet file of `position` bytes so far; a context manager, which ends the file."""
 
     def __init__(
         self,
@@ -98,7 +85,7 @@ class ParquetFile:
         self._encodings = encodings or {}
         self._statistics = statistics
         self._rows = 0
-        self._groups: list[Struct] = []
+        self._groups: list[thrift.Struct] = []
         self._footer, _ = self._made_by_pyarrow(schema.empty_table())
         self.write(_MAGIC)
 
@@ -108,10 +95,10 @@ class ParquetFile:
     def __exit__(self, *exception: object) -> None:
         if exception[0] is not None:
             return
-        self._footer[_FILE_ROWS] = int64(self._rows)
-        self._footer[_FILE_GROUPS] = listed(Kind.STRUCT, self._groups)
-        self._footer[_FILE_CREATED_BY] = Value(Kind.BINARY, CREATED_BY)
-        footer = encode(self._footer)
+        self._footer[_FILE_ROWS] = thrift.int64(self._rows)
+        self._footer[_FILE_GROUPS] = thrift.listed(thrift.Kind.STRUCT, self._groups)
+        self._footer[_FILE_CREATED_BY] = thrift.Value(thrift.Kind.BINARY, CREATED_BY)
+        footer = thrift.encode(self._footer)
         self.write(footer + len(footer).to_bytes(4, "little") + _MAGIC)
 
     def write(self, data: bytes | memoryview) -> None:
@@ -121,7 +108,7 @@ class ParquetFile:
     def add(self, table: pa.Table) -> None:
         self.end_group(self.write_flat(table), table.num_rows)
 
-    def write_flat(self, table: pa.Table) -> list[Struct]:
+    def write_flat(self, table: pa.Table) -> list[thrift.Struct]:
         """Write the pages of flat columns; return the `ColumnMetaData` of each."""
         start = self.position - len(_MAGIC)
         footer, pages = self._made_by_pyarrow(table)
@@ -136,28 +123,31 @@ class ParquetFile:
             }
             for position in (Column.DATA_START, Column.DICTIONARY_START):
                 if position in column:
-                    column[position] = int64(column[position].value + start)
+                    column[position] = thrift.int64(column[position].value + start)
             if name in self._statistics:
-                column[Column.STATISTICS] = struct(_statistics(table[name]))
+                column[Column.STATISTICS] = thrift.struct(_statistics(table[name]))
             columns.append(column)
         return columns
 
-    def end_group(self, columns: Sequence[Struct], rows: int) -> None:
+    def end_group(self, columns: Sequence[thrift.Struct], rows: int) -> None:
         """End a row group, whose pages are those written after the group before."""
         stored = sum(column[Column.STORED_BYTES].value for column in columns)
-        chunks = [{_CHUNK_START: int64(0), _CHUNK_COLUMN: struct(column)} for column in columns]
+        chunks = [
+            {_CHUNK_START: thrift.int64(0), _CHUNK_COLUMN: thrift.struct(column)}
+            for column in columns
+        ]
         self._groups.append(
             {
-                _GROUP_CHUNKS: listed(Kind.STRUCT, chunks),
-                _GROUP_BYTES: int64(sum(column[Column.BYTES].value for column in columns)),
-                _GROUP_ROWS: int64(rows),
-                _GROUP_START: int64(self.position - stored),
-                _GROUP_STORED_BYTES: int64(stored),
+                _GROUP_CHUNKS: thrift.listed(thrift.Kind.STRUCT, chunks),
+                _GROUP_BYTES: thrift.int64(sum(column[Column.BYTES].value for column in columns)),
+                _GROUP_ROWS: thrift.int64(rows),
+                _GROUP_START: thrift.int64(self.position - stored),
+                _GROUP_STORED_BYTES: thrift.int64(stored),
             }
         )
         self._rows += rows
 
-    def _made_by_pyarrow(self, table: pa.Table) -> tuple[Struct, memoryview]:
+    def _made_by_pyarrow(self, table: pa.Table) -> tuple[thrift.Struct, memoryview]:
         """Return the footer of the file that pyarrow makes of a table, and the pages in it."""
         sink = pa.BufferOutputStream()
         with pq.ParquetWriter(
@@ -172,13 +162,13 @@ class ParquetFile:
         file = memoryview(sink.getvalue())
         end = file.nbytes - len(_MAGIC) - 4
         size = int.from_bytes(file[end : end + 4], "little")
-        return decode(bytes(file[end - size : end])), file[len(_MAGIC) : end - size]
+        return thrift.decode(bytes(file[end - size : end])), file[len(_MAGIC) : end - size]
 
 
-def _statistics(values: pa.ChunkedArray) -> Struct:
-    statistics: Struct = {_NULLS: int64(values.null_count)}
+def _statistics(values: pa.ChunkedArray) -> thrift.Struct:
+    statistics: thrift.Struct = {_NULLS: thrift.int64(values.null_count)}
     texts = [text.encode() for text in values.unique().to_pylist() if text is not None]
     if texts:
-        statistics[_MAXIMUM] = Value(Kind.BINARY, max(texts))
-        statistics[_MINIMUM] = Value(Kind.BINARY, min(texts))
+        statistics[_MAXIMUM] = thrift.Value(thrift.Kind.BINARY, max(texts))
+        statistics[_MINIMUM] = thrift.Value(thrift.Kind.BINARY, min(texts))
     return statistics

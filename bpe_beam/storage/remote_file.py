@@ -32,11 +32,7 @@ Fetch = Callable[[int, int], bytes]
 
 @dataclass(frozen=True)
 class RangeSource:
-    """A remote file, as it was when it was opened, from which ranges are read.
-
-    Attributes:
-        concurrent: Whether several threads may call `fetch` at the same time.
-    """
+    """A remote file as it was when it was opened; if `concurrent`, several threads may `fetch`."""
 
     file: StoredFile
     fetch: Fetch

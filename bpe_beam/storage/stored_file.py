@@ -28,7 +28,6 @@ _TAGS = (
     "created",
 )
 
-
 LinkReport = Callable[[str, str], object]
 """A function that gets the path of a link that is not followed, and the reason."""
 

@@ -32,7 +32,6 @@ WRITE_BUFFER = 1 << 20
 _CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EROFS}
 """The errors of file systems and devices that have nothing to sync, or no way to do so."""
 
-
 # A store takes an upload in parts: S3 at most 10,000, of equal size on some servers. So 62.5 GiB
 # are uploaded in parts that cost little memory, and 1.4 TiB more in large ones.
 PART = 16 << 20
@@ -84,11 +83,7 @@ def write_attempt(
 
 
 class _Destination(io.RawIOBase):
-    """The raw end of a stream, whose errors name the file.
-
-    Attributes:
-        discarded: Whether to ignore what is still written, since the file will be removed.
-    """
+    """The raw end of a stream, whose errors name the file; once `discarded`, it writes no more."""
 
     def __init__(
         self, stream: BinaryIO, url: str, secrets: Collection[str] = (), *, synced: bool = False

@@ -30,7 +30,8 @@ from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.merges.native_trainer import TrainingResult
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.workers.rounds import merge_steps, round_files
+from bpe_beam.workers.rounds import merge_steps
+from bpe_beam.workers.rounds import task as round_task
 from bpe_beam.workers.rounds.task import PartSlice
 from bpe_beam.workers.task_results import MetricSums
 
@@ -158,7 +159,7 @@ def learn_by_hand(
             (merge_steps, "TABLE_BYTES"): 1,
             (merge_steps, "BATCH_WORDS"): 3,
             (merge_steps, "CANDIDATES"): 2,
-            (round_files, "CANDIDATES"): 2,
+            (round_task, "CANDIDATES"): 2,
             (merge_steps, "FREQUENT_PAIRS"): 8,
         }
     with ExitStack() as stack:

@@ -23,14 +23,7 @@ import pyarrow as pa
 
 from bpe_beam.corpus.batches import PLACE_BITS
 from bpe_beam.corpus.formats.interface import InputFormat
-from bpe_beam.corpus.reading.columns import (
-    BROKEN,
-    check_names,
-    checked_rows,
-    documents_of,
-    lose_file,
-    useful_paths,
-)
+from bpe_beam.corpus.reading import columns
 from bpe_beam.corpus.rejects import RejectReason
 from bpe_beam.corpus.slices import SliceRequest
 from bpe_beam.corpus.streams import Stored
@@ -56,15 +49,15 @@ def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
         try:
             reader = open_reader(pa.PythonFile(file, mode="r"))
             schema = reader.schema
-            check_names(schema)
-        except BROKEN as error:
-            lose_file(request, file, RejectReason.BROKEN_ARROW, error)
+            columns.check_names(schema)
+        except columns.BROKEN as error:
+            columns.lose_file(request, file, RejectReason.BROKEN_ARROW, error)
             return
         if is_file and not reader.num_record_batches:
             return
         file.seek(0)
         # Only the columns of text, id and source are read.
-        used = {path[0] for path in useful_paths(request, schema)}
+        used = {path[0] for path in columns.useful_paths(request, schema)}
         fields = [index for index, name in enumerate(schema.names) if name in used]
         options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=fields)
         reader = open_reader(pa.PythonFile(file, mode="r"), options=options)
@@ -79,14 +72,16 @@ def _read_file(request: SliceRequest, file: Stored, reader: Any) -> Iterator[pa.
         if not request.start <= request.file.size * number // count < request.end:
             continue
         try:
-            batch = checked_rows(request, reader.get_batch(number))
-        except BROKEN as error:
+            batch = columns.checked_rows(request, reader.get_batch(number))
+        except columns.BROKEN as error:
             file.check(error)
             _reject_batch(request, f"{error}, record batch {number}", request.file.size // count)
             continue
         if len(batch) > stride:
             raise DataError(f"{request.file.name}: record batch {number} has over {stride} rows")
-        yield from documents_of(request, batch, number * stride, 0, f", record batch {number}")
+        yield from columns.documents_of(
+            request, batch, number * stride, 0, f", record batch {number}"
+        )
 
 
 def _read_stream(request: SliceRequest, file: Stored, reader: Any) -> Iterator[pa.RecordBatch]:
@@ -94,15 +89,15 @@ def _read_stream(request: SliceRequest, file: Stored, reader: Any) -> Iterator[p
     for number in itertools.count():
         begins = file.tell()
         try:
-            batch = checked_rows(request, reader.read_next_batch())
+            batch = columns.checked_rows(request, reader.read_next_batch())
         except StopIteration:
             return
-        except BROKEN as error:
+        except columns.BROKEN as error:
             file.check(error)
             detail = f"{error}; the stream is lost from here on, record batch {number}"
             _reject_batch(request, detail, request.file.size - begins)
             return
-        yield from documents_of(request, batch, place, 0, f", record batch {number}")
+        yield from columns.documents_of(request, batch, place, 0, f", record batch {number}")
         place += len(batch)
 
 

@@ -38,10 +38,8 @@ _MAX_GROWN = 64 << 10
 class FileBuffer:
     """The bytes `data` of a file, in memory from the position `base` on.
 
-    Attributes:
-        final: Whether the file ends with these.
-        broken: Why the file cannot be read further; empty if it can. `final` is true then as well.
-        lost: How many stored bytes are lost then.
+    If `final`, the file ends with these. If it cannot be read further, `final` is true, `broken`
+    says why, and `lost` stored bytes are lost.
     """
 
     def __init__(self, source: Source, base: int, block: int, stop: int = END) -> None:

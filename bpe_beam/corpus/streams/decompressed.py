@@ -22,7 +22,6 @@ from bpe_beam.corpus.streams.stored import Stored
 STORED_BLOCK = 256 << 10
 """Stored bytes that are read at once."""
 
-
 _Outputs = Generator[bytes, None, None]
 
 

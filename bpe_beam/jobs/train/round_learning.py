@@ -17,13 +17,16 @@ from bpe_beam.training.merges.native_trainer import NewMerges, Vocabulary
 from bpe_beam.training.merges.symbols import WordSymbols
 from bpe_beam.training.merges.words import DRIVER_SHARE, Room, memory_needed
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.workers.rounds.round_files import floor_of, read_best, read_frequent, require_all
 from bpe_beam.workers.rounds.task import (
     PairShard,
     RoundTask,
     SegmentedStats,
     SegmentStats,
     WordBatch,
+    floor_of,
+    read_best,
+    read_frequent,
+    require_all,
     size_of,
 )
 from bpe_beam.workers.split_task import task_name

@@ -42,21 +42,14 @@ from bpe_beam.training.merges.initial_vocabulary import InitialVocabulary
 from bpe_beam.training.merges.symbols import find_symbols, refuse_spelled
 from bpe_beam.training.merges.words import gather_words
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.workers.rounds.round_files import (
-    Blocks,
-    BlocksFile,
-    floor_of,
-    read_blocks,
-    read_frequent,
-    require_all,
-    unique_blocks,
-)
 from bpe_beam.workers.rounds.task import (
     CANDIDATES,
     FREQUENT_PAIRS,
     STAGE,
     TABLE_BYTES,
     BlockReference,
+    Blocks,
+    BlocksFile,
     PairShard,
     PartSlice,
     RoundTask,
@@ -64,16 +57,22 @@ from bpe_beam.workers.rounds.task import (
     SegmentStats,
     WordBatch,
     WordBatchTask,
+    floor_of,
     once_a_round,
+    read_blocks,
+    read_frequent,
+    require_all,
     round_file,
     seen_file,
     size_of,
+    unique_blocks,
 )
 from bpe_beam.workers.split_task import require_visible, task_name
 from bpe_beam.workers.task_results import TaskResult
 
 Applied = tuple[int, str, Iterable[tuple[int, BlockReference]]]
-"""A word batch's number, the word batch as JSON, and the blocks of its pairs by shard."""
+"""A word batch's number, the word batch as JSON with its file's URL, and the blocks of its pairs by
+shard."""
 
 
 def _write_file(task: RoundTask, name: str, data: bytes) -> FileInfo:
@@ -82,11 +81,7 @@ def _write_file(task: RoundTask, name: str, data: bytes) -> FileInfo:
 
 
 def see_part(task: RoundTask, recipe: BpeRecipe | WordPieceRecipe, element: str) -> TaskResult:
-    """Write the symbols of the words in a part of the counts, for the initial vocabulary.
-
-    Returns:
-        The same number.
-    """
+    """Write the symbols of the words in a part of the counts, for the initial vocabulary."""
     require_visible(task.folder.storage, task.folder.url, task.counts)
     part, parts = int(element), len(task.manifest.parts)
     batches = _part_words(task, PartSlice(part, 0, 1))
@@ -98,11 +93,7 @@ def see_part(task: RoundTask, recipe: BpeRecipe | WordPieceRecipe, element: str)
 
 
 def apply_merges(task: RoundTask, element: str) -> TaskResult:
-    """Write a word batch with the last round's merges applied, and count its pairs.
-
-    Returns:
-        One output, see `Applied`; the word batch is named by its URL.
-    """
+    """Write a word batch with the last round's merges applied, and count its pairs; see `Applied`."""
     word_batch = WordBatchTask.from_json(element)
     number = word_batch.number
     round_ = round_file(task)
@@ -203,11 +194,7 @@ def _part_words(task: RoundTask, wanted: PartSlice) -> Iterator[pa.RecordBatch]:
 
 
 def sum_pairs(task: RoundTask, element: Blocks) -> TaskResult:
-    """Add up the pairs of a shard, and write its frequent pairs and its best ones.
-
-    Returns:
-        The shard as it travels to the workers that segment words, see `PairShard`.
-    """
+    """Add up the pairs of a shard, write its frequent and its best ones, and return it as JSON."""
     pairs = PairCounts()
     shard, references = element[0], unique_blocks("pairs", element[1])
     for data in read_blocks(task.folder.storage, references):
@@ -231,11 +218,7 @@ def segment_words(
     shards: list[str],
     element: tuple[int, Iterable[str]],
 ) -> TaskResult:
-    """Divide the words of a word batch into segments, and count them.
-
-    Returns:
-        The blocks of its segments with their shards.
-    """
+    """Divide the words of a word batch into segments, count them, and return their blocks by shard."""
     number, (text, *others) = element
     if others:
         raise DataError(f"the runner returned word batch {number} twice")
@@ -277,16 +260,12 @@ def _width_of_columns(columns: Columns, widths: npt.NDArray[np.uint32] | None) -
     """Return the number of characters that packed symbols cover; see `Size.width`."""
     if widths is None:
         return symbols_of(columns)
-    symbols, _ = _native.unpack_symbols(columns[0], columns[1])
+    symbols, _ = _native.unpack_symbols(*columns[:2])
     return int(widths[symbols].sum(dtype=np.int64))
 
 
 def add_segments(task: RoundTask, element: Blocks) -> TaskResult:
-    """Add up the segments of a shard, and write them.
-
-    Returns:
-        The name of the task.
-    """
+    """Add up the segments of a shard, write them, and return the name of the task."""
     table = PackedCounts()
     shard, references = element[0], unique_blocks("segments", element[1])
     for data in read_blocks(task.folder.storage, references):
