@@ -93,7 +93,7 @@ def see_part(task: RoundTask, recipe: BpeRecipe | WordPieceRecipe, element: str)
 
 
 def apply_merges(task: RoundTask, element: str) -> TaskResult:
-    """Write a word batch with the last round's merges applied, and count its pairs; see `Applied`."""
+    """Write a word batch with the last merges applied, and count its pairs; see `Applied`."""
     word_batch = WordBatchTask.from_json(element)
     number = word_batch.number
     round_ = round_file(task)
@@ -218,7 +218,7 @@ def segment_words(
     shards: list[str],
     element: tuple[int, Iterable[str]],
 ) -> TaskResult:
-    """Divide the words of a word batch into segments, count them, and return their blocks by shard."""
+    """Divide the words of a word batch into segments, count them, and return their blocks."""
     number, (text, *others) = element
     if others:
         raise DataError(f"the runner returned word batch {number} twice")
