@@ -451,6 +451,7 @@ def test_killed_while_another_arrangement_takes_over(ground: Ground, tmp_path: P
     def has_a_shard() -> bool:
         folders, kinds = ("work", "work/run-*/work"), ("shard", "train", "validation")
         names = [f"{folder}/{kind}-*.json" for folder in folders for kind in kinds]
+        names += ["shard-*", "*/shard-*"]  # a shard is published before its receipt
         return any(any(out.glob(name)) for name in names) or has_ended()
 
     def kill(extra: tuple[object, ...], kind: str, beyond: Callable[[], bool]) -> None:
