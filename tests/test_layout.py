@@ -74,7 +74,6 @@ ELSEWHERE = {
     "jobs/tokenize/documents.py": "end_to_end/test_jobs.py",
     "jobs/train/plan.py": "jobs/train/test_train.py",
     "jobs/train/round_learning.py": "jobs/train/test_rounds.py",
-    "jobs/train/tokenizer_files.py": "jobs/train/test_train.py",
     "storage/remote_store.py": "servers/test_stores.py",
     "storage/web.py": "servers/test_web.py",
     "workers/answer_calls.py": "workers/test_processes.py",

@@ -19,8 +19,7 @@ from bpe_beam.messages import did_you_mean, shortened
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.field import Option, Settings, options_of, own_options, parts_of
 
-Values: TypeAlias = dict[str, Any]
-"""The values of settings by name."""
+Values: TypeAlias = dict[str, Any]  # the values of settings by name
 
 S = TypeVar("S", bound=Settings)
 F = TypeVar("F", bound=Callable[..., Any])

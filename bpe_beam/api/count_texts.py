@@ -29,8 +29,7 @@ from bpe_beam.workers.processes import WorkerProcesses
 TABLE_BYTES = 64_000_000
 """The maximum memory of a thread's table; then its words move to the table of all threads."""
 
-_WAITING = 2
-"""Batches for each thread, counted or waiting."""
+_WAITING = 2  # batches for each thread, counted or waiting
 
 
 def count_texts(

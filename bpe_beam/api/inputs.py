@@ -18,8 +18,7 @@ FIRST = "texts_or_paths"
 
 Texts = Iterable[Any]
 
-_MAX_NAME = 1000
-"""The maximum number of characters of a text that may be the name of a file."""
+_MAX_NAME = 1000  # the maximum number of characters of a text that may be the name of a file
 
 
 _OF_FILES = tuple(option.name for option in own_options(InputSettings))

@@ -21,8 +21,7 @@ from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.tokenizer.files.transformers_files import CONFIG_FILE
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
-Summary: TypeAlias = dict[str, Any]
-"""The summary of a job, as JSON values by name."""
+Summary: TypeAlias = dict[str, Any]  # the summary of a job, as JSON values by name
 
 
 @documented(TokenizeSettings, writes=True)

@@ -31,15 +31,13 @@ IN_PROCESS_RUNNERS = ("fnapi", "direct")
 MAX_RANGE_BYTES = 2**44
 """The maximum size of a split, in bytes (16 TiB): positions in a file have 44 bits."""
 
-MAX_WORKERS = 1024
-"""The maximum number of threads of a job in this process."""
+MAX_WORKERS = 1024  # the maximum number of threads of a job in this process
 
 DEFAULT_NORMALIZER = "none"
 
 DEFAULT_PRETOKENIZER = "gpt2"
 
-OUTPUT_FORMATS = ("text", "json")
-"""Forms of a result on stdout."""
+OUTPUT_FORMATS = ("text", "json")  # forms of a result on stdout
 
 AllowedSpecial = Literal["none", "all"] | tuple[str, ...]
 

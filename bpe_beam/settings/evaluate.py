@@ -19,8 +19,7 @@ FORMATS = ("html", "json", "csv", "text")
 _ENDINGS = {".html": "html", ".json": "json", ".csv": "csv", ".txt": "text"}
 
 
-VocabSize = int | tuple[str, int]
-"""A size, or the name of a tokenizer and a size of it."""
+VocabSize = int | tuple[str, int]  # a size, or the name of a tokenizer and a size of it
 
 
 def _parse_sizes(texts: Sequence[str]) -> tuple[VocabSize, ...]:

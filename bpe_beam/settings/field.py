@@ -17,8 +17,7 @@ from bpe_beam.errors import UsageError, require, require_between, require_choice
 from bpe_beam.settings.parsing import BadValueError, check_text, parse_integer
 
 Kind = Literal["one", "list", "many", "repeat", "pairs", "switch", "mapping"]
-MAIN = "main options"
-"""The heading of options whose class names no group."""
+MAIN = "main options"  # the heading of options whose class names no group
 
 MAX_INT64 = 2**63 - 1
 
@@ -28,46 +27,36 @@ JsonObject: TypeAlias = dict[str, Any]
 class Option(msgspec.Struct, frozen=True):
     """One option of a job.
 
-    Attributes:
-        metavar: The name of the value in the help; empty for a switch.
-        kind: The form of the value.
-            `one`: one value.
-            `list`: one value on the command line.
-            `many`: several values after one flag.
-            `repeat`: one value each time the flag is given.
-            `pairs`: as `repeat`, each NAME=VALUE; in YAML also a mapping of names to values.
-            `switch`: no value on the command line; true or false in YAML.
-            `mapping`: JSON on the command line; a mapping in YAML.
-            In YAML, `list`, `many`, `repeat` and `pairs` take one value or a list.
-        group: The heading of the help that lists it; empty: the heading of its class.
-        parse: Returns the value that a text means, or a list of texts if the kind is neither `one`
-            nor `mapping`. Raises BadValueError or UsageError on other texts.
-        choices: The allowed values of each value; empty: any.
-        between: The minimum and the maximum.
-        check: Raises BadValueError or UsageError on a bad value; None: texts must not be empty. The
-            default is not checked.
-        default_help: The default in the help; None: the default itself.
-        identity: The case in which the artifacts, and so the job's identity, depend on the option:
-            "always", only "if set", or "" for never.
-        models: The models of `train` with the option; empty: all.
-        base_decides: Whether a base tokenizer, if training continues one, decides the value.
-        flag: The flag as typed, such as `--vocab-size`, or the name of a positional argument.
+    Its `kind` is the form of its value:
+        `one`: one value.
+        `list`: one value on the command line.
+        `many`: several values after one flag.
+        `repeat`: one value each time the flag is given.
+        `pairs`: as `repeat`, each NAME=VALUE; in YAML also a mapping of names to values.
+        `switch`: no value on the command line; true or false in YAML.
+        `mapping`: JSON on the command line; a mapping in YAML.
+        In YAML, `list`, `many`, `repeat` and `pairs` take one value or a list.
     """
 
     help: str
-    metavar: str = ""
+    metavar: str = ""  # the name of the value in the help; empty for a switch
     kind: Kind = "one"
-    group: str = ""
+    group: str = ""  # the heading of the help that lists it; empty: the heading of its class
+    # Returns the value that a text means, or a list of texts if the kind is neither `one` nor
+    # `mapping`. Raises BadValueError or UsageError on other texts.
     parse: Callable[[Any], Any] | None = None
-    choices: tuple[str, ...] = ()
-    between: tuple[int, int] | None = None
+    choices: tuple[str, ...] = ()  # the allowed values of each value; empty: any
+    between: tuple[int, int] | None = None  # the minimum and the maximum
+    # Raises BadValueError or UsageError on a bad value; None: texts must not be empty. The default
+    # is not checked.
     check: Callable[[Any], object] | None = None
-    default_help: str | None = None
+    default_help: str | None = None  # the default in the help; None: the default itself
+    # The case in which the artifacts, and so the job's identity, depend on it; empty: never
     identity: Literal["", "always", "if set"] = ""
-    models: tuple[str, ...] = ()
-    base_decides: bool = False
+    models: tuple[str, ...] = ()  # the models of `train` with the option; empty: all
+    base_decides: bool = False  # whether a base tokenizer, if training continues one, decides it
     name: str = ""
-    flag: str = ""
+    flag: str = ""  # as typed, such as `--vocab-size`, or the name of a positional argument
     required: bool = False
     default: Any = None
 

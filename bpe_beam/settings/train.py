@@ -16,13 +16,11 @@ from bpe_beam.settings.parsing import parse_length, parse_size, parse_weights
 from bpe_beam.training.recipe import ALPHABETS, DEFAULT_TIE_BREAK, MODELS, SYMBOLS, TIE_BREAKS
 from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
 
-MERGE_ROUNDS = ("auto", "local", "distributed")
-"""The values of `--merge-rounds`."""
+MERGE_ROUNDS = ("auto", "local", "distributed")  # the values of `--merge-rounds`
 
 _ROLES = ("bos_token", "eos_token", "pad_token", "sep_token", "cls_token", "mask_token")
 
-MIN_DRIVER_MEMORY = 10**6
-"""The minimum memory for training, in bytes."""
+MIN_DRIVER_MEMORY = 10**6  # the minimum memory for training, in bytes
 
 _MERGING = ("bpe", "wordpiece", "prefix_bpe")
 

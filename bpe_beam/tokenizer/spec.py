@@ -53,18 +53,14 @@ class TokenizerSpec(Struct, frozen=True):
     """The components of a tokenizer, by their names in `tokenizer.json`."""
 
     model: models.Model
-    # Tokens that are extracted from the text, in the order of ids
-    added_tokens: tuple[AddedToken, ...] = ()
+    added_tokens: tuple[AddedToken, ...] = ()  # extracted from the text, in the order of ids
     normalizer: Normalizer | None = None
-    # How text is split into words; None: the text is one word
-    pre_tokenizer: PreTokenizer | None = None
+    pre_tokenizer: PreTokenizer | None = None  # None: the text is one word
     post_processor: PostProcessor | None = None
-    # How tokens become text; None: joined with spaces, as in Hugging Face
-    decoder: Decoder | None = None
+    decoder: Decoder | None = None  # None: tokens are joined with spaces, as in Hugging Face
     truncation: Truncation | None = None  # only stored: ids of a corpus are never cut
     padding: Padding | None = None  # only stored: ids of a corpus are never padded
-    # What to tell users of the files next to the tokenizer's; None: nothing
-    folder_warning: str | None = None
+    folder_warning: str | None = None  # about the files next to the tokenizer's
 
     @property
     def warning(self) -> str | None:

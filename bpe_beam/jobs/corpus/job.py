@@ -46,8 +46,7 @@ from bpe_beam.workers.task_results import Metric, MetricSums, TaskResult
 S = TypeVar("S", bound=CountSettings | TokenizeSettings)
 M = TypeVar("M")
 
-Receipts = Mapping[str, Receipt | None]
-"""Receipts by task; None: the task has none."""
+Receipts = Mapping[str, Receipt | None]  # receipts by task; None: the task has none
 
 
 class RemainingSplits(NamedTuple):
@@ -92,8 +91,7 @@ class CorpusJob(ABC, Generic[S, M]):
     # Whether another job runs this one, in a temporary folder within its output. That job has
     # called `check_input`.
     for_another: bool = False
-    # Whether ids are written or decide something, so that missing ids need a warning
-    needs_ids: bool = False
+    needs_ids: bool = False  # whether ids are used, so that missing ones need a warning
     folder: OutputFolder  # the job's folder, once it is claimed
 
     def __init__(self, settings: S, storage: Storage, plan: Plan) -> None:

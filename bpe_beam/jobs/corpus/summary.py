@@ -22,11 +22,9 @@ _SHOWN_FILES = 10
 _IN_ARCHIVES = "in tar archives: hidden files, README, LICENSE and their like"
 
 
-Rows = dict[str, Any]
-"""Rows of a summary: values by the names of its fields."""
+Rows = dict[str, Any]  # rows of a summary: values by the names of its fields
 
-SourceFigures = dict[str, dict[str, object]]
-"""Figures of each source by name."""
+SourceFigures = dict[str, dict[str, object]]  # figures of each source by name
 
 
 class Losses(Struct, frozen=True):

@@ -55,16 +55,9 @@ class NewCountsSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CountsMaker(ABC, Generic[S]):
-    """A job that makes a counts folder of others, a part at a time.
+    """A job that makes a counts folder of others, a part at a time."""
 
-    Attributes:
-        read: The folders that are read, with their manifests.
-        base: The first of these manifests.
-        hashes: The SHA-256 of each manifest's file, in hex.
-    """
-
-    job: Mapping[str, Any]
-    """The name of the job, and what its result depends on, for `__job`."""
+    job: Mapping[str, Any]  # its name, and what its result depends on, for `__job`
 
     def __init__(self, settings: S, folders: tuple[str, ...]) -> None:
         self.settings = settings
@@ -75,7 +68,7 @@ class CountsMaker(ABC, Generic[S]):
         )
         self.read: list[tuple[str, CountsManifest]] = list(zip(folders, manifests, strict=True))
         self.base: CountsManifest = manifests[0]
-        self.hashes: list[str] = list(hashes)
+        self.hashes: list[str] = list(hashes)  # the SHA-256 of each manifest's file, in hex
 
     @abstractmethod
     def words(self, partition: int) -> Mapping[str | None, Iterable[pa.RecordBatch]]:

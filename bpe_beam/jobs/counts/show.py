@@ -23,8 +23,7 @@ from bpe_beam.storage import Storage
 
 _MAX_COLUMNS = 8
 
-_TENS = 10 ** np.arange(19, dtype=np.int64)
-"""The minimum counts of the rows of `by_count`."""
+_TENS = 10 ** np.arange(19, dtype=np.int64)  # the minimum counts of the rows of `by_count`
 
 _LENGTHS = np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 16, 21, 31, 51, 101], np.int64)
 """The minimum lengths of the rows of `by_characters`."""

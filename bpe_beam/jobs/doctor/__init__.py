@@ -22,8 +22,7 @@ from bpe_beam.terminal import Terminal, visible
 
 _STYLES = {"works": "green", "missing": "yellow", "fails": "red", "unknown": "cyan"}
 
-TIME_LIMIT = 60
-"""Time limit in seconds of a program that a check starts."""
+TIME_LIMIT = 60  # time limit in seconds of a program that a check starts
 
 
 class DoctorSummary(Struct, frozen=True):

@@ -16,11 +16,9 @@ from bpe_beam.engines.run import default_workers
 from bpe_beam.jobs.doctor.checks import PACKAGE, Outcome, PlannedCheck, unmet, version_of
 from bpe_beam.messages import format_bytes, list_few
 
-_MIN_FREE_BYTES = 10**9
-"""Free memory or free disk space below this is worth a remedy."""
+_MIN_FREE_BYTES = 10**9  # free memory or free disk space below this is worth a remedy
 
-_FEATURES = ("ssse3", "avx2")
-"""Features of processors that native code uses if they exist."""
+_FEATURES = ("ssse3", "avx2")  # features of processors that native code uses if they exist
 
 _CPU_INFO = Path("/proc/cpuinfo")
 _MEMORY_INFO = Path("/proc/meminfo")

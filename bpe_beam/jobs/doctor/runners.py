@@ -14,8 +14,7 @@ from bpe_beam.jobs.doctor.checks import PACKAGE, Outcome, PlannedCheck, output_o
 from bpe_beam.jobs.doctor.stores import credentials_of
 from bpe_beam.messages import list_few
 
-_JAVA = 17
-"""The version of Java that Flink and Spark need."""
+_JAVA = 17  # the version of Java that Flink and Spark need
 
 
 def checks(seconds: float) -> Iterator[PlannedCheck]:

@@ -37,8 +37,7 @@ _POWER_FALLS, _MIN_POWER, _USUAL_POWER = 0.02, 0.35, 0.6
 """By how much the power of unique words falls as text doubles, its minimum, and its value where it
 cannot be measured."""
 
-_WORD_BYTES = 100
-"""The memory of a word in a table of counts."""
+_WORD_BYTES = 100  # the memory of a word in a table of counts
 
 _WORD_CACHE_BYTES = 32 << 20
 """The usual memory of the word cache of an encoding thread, which a sample does not fill."""

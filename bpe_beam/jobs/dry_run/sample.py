@@ -13,11 +13,9 @@ from bpe_beam.corpus.plan import Plan, Slice, Split
 from bpe_beam.corpus.split_planning import can_be_cut
 from bpe_beam.storage import Storage
 
-POSITIONS = 128
-"""The positions of a sample, fewer where a file cannot be read from any byte on."""
+POSITIONS = 128  # the positions of a sample, fewer where a file cannot be read from any byte on
 
-_BLOCK_BYTES = 1 << 20
-"""The approximate bytes that a reader reads at once."""
+_BLOCK_BYTES = 1 << 20  # the approximate bytes that a reader reads at once
 
 
 def sample_of(

@@ -33,11 +33,9 @@ from bpe_beam.storage import Storage
 SAMPLE_SHARE, MIN_SAMPLE, MAX_SAMPLE = 0.025, 8 << 20, 64 << 20
 """The share of the stored bytes that the sample has, and its minimum and maximum of bytes."""
 
-PEAK, RESIDENT = "VmHWM", "VmRSS"
-"""Names of amounts of memory in `/proc/self/status`."""
+PEAK, RESIDENT = "VmHWM", "VmRSS"  # names of amounts of memory in `/proc/self/status`
 
-_SPLITS = 8
-"""The minimum of splits of a sample."""
+_SPLITS = 8  # the minimum of splits of a sample
 
 
 class _TrialStage(Stage):

@@ -7,44 +7,46 @@ the tokenizer. A corpus is counted first, into the folder `counts` of the output
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 from msgspec import UNSET
 
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import UsageError
-from bpe_beam.folders.artifact_names import SUMMARY_FILE
+from bpe_beam.folders.artifact_names import SUMMARY_FILE, TOKENIZER_FILE
 from bpe_beam.folders.claim import claim_folder
+from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import COUNTS, OutputFolder, RestoredFolder, RestoredTask
 from bpe_beam.jobs.corpus.summary import Rows
 from bpe_beam.jobs.input_folders import same_folder
+from bpe_beam.jobs.train import summary
 from bpe_beam.jobs.train.commits import holds_merges, remove_rounds
 from bpe_beam.jobs.train.plan import ROUNDS, TrainingPlan, plan_training
-from bpe_beam.jobs.train.summary import (
-    MEASURED,
-    OF_INPUT_FILES,
-    OF_THE_FILE,
-    TrainSummary,
-    measured_rows,
-    next_commands,
-    read_summary,
-    summary_of,
-    training_warnings,
-)
-from bpe_beam.jobs.train.tokenizer_files import file_names, learned_tokenizer, write_files
 from bpe_beam.jobs.train.trainer import Trainer
 from bpe_beam.progress import Progress
 from bpe_beam.settings.train import TrainingSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import with_checksum
+from bpe_beam.tokenizer.files import sentencepiece_file, transformers_files
+from bpe_beam.tokenizer.files.vocab_files import vocab_txt
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.merges.native_trainer import TrainingResult
+from bpe_beam.training.recipe import BpeRecipe
+from bpe_beam.training.tokenizer_parts import continued, tokenizer_of
+
+_FILES = {
+    "bpe": ("vocab.json", "merges.txt", TOKENIZER_FILE),
+    "prefix_bpe": ("vocab.json", "vocab.txt", TOKENIZER_FILE),
+    "wordpiece": ("vocab.json", "vocab.txt", TOKENIZER_FILE),
+    "word_level": ("vocab.json", TOKENIZER_FILE),
+}
+_FOR_TRANSFORMERS = (transformers_files.CONFIG_FILE, transformers_files.SPECIAL_TOKENS_FILE)
 
 
 def run(
     settings: TrainingSettings, progress: Progress, *, parts: int | None = None
-) -> TrainSummary:
+) -> summary.TrainSummary:
     """Train a tokenizer, and return the summary, which is also written as `summary.json`.
 
     With `parts`, the words are a sample: so many parts of the counts.
@@ -67,23 +69,23 @@ def run(
         return _finished_before(plan, folder, started)
     counted = time.monotonic()
     trainer, learned = _train(plan, folder, progress)
-    tokenizer = learned_tokenizer(trainer.plan, learned)
-    warnings = training_warnings(trainer.plan, tokenizer, learned)
-    files = write_files(trainer.plan, folder, tokenizer, warnings)
-    summary = summary_of(trainer, learned, tokenizer, warnings, counting)
+    tokenizer = _learned_tokenizer(trainer.plan, learned)
+    warnings = summary.training_warnings(trainer.plan, tokenizer, learned)
+    files = _write_files(trainer.plan, folder, tokenizer, warnings)
+    result = summary.summary_of(trainer, learned, tokenizer, warnings, counting)
     ended = time.monotonic()
-    summary = msgspec.structs.replace(
-        summary,
+    result = msgspec.structs.replace(
+        result,
         files=files,
         job_fingerprint=folder.fingerprint,
         counting_seconds=None if settings.counts else round(counted - started, 3),
         learning_seconds=round(ended - counted, 3),
         seconds=round(ended - started, 3),
-        **measured_rows(counting, trainer.measured),
+        **summary.measured_rows(counting, trainer.measured),
     )
-    folder.finish(SUMMARY_FILE, with_checksum(summary))
+    folder.finish(SUMMARY_FILE, with_checksum(result))
     remove_rounds(plan.storage, plan.rounds)
-    return msgspec.structs.replace(summary, **dict.fromkeys(OF_THE_FILE, UNSET))
+    return msgspec.structs.replace(result, **dict.fromkeys(summary.OF_THE_FILE, UNSET))
 
 
 def train_in_memory(
@@ -96,8 +98,8 @@ def train_in_memory(
     """
     trainer = Trainer(plan_training(settings, Storage(settings.run.storage_options), counts))
     learned = trainer.train(progress)
-    tokenizer = learned_tokenizer(trainer.plan, learned)
-    return tokenizer, training_warnings(trainer.plan, tokenizer, learned)
+    tokenizer = _learned_tokenizer(trainer.plan, learned)
+    return tokenizer, summary.training_warnings(trainer.plan, tokenizer, learned)
 
 
 def _train(
@@ -120,24 +122,32 @@ def _train(
         raise
 
 
-def _finished_before(plan: TrainingPlan, folder: OutputFolder, started: float) -> TrainSummary:
+def _finished_before(
+    plan: TrainingPlan, folder: OutputFolder, started: float
+) -> summary.TrainSummary:
     """Return the summary of a folder that an earlier run finished."""
     remove_rounds(plan.storage, plan.rounds)
-    before = read_summary(plan.storage.read_bytes(folder.path(SUMMARY_FILE)))
-    of_the_run = (*OF_THE_FILE, "jobs", "counting_seconds", "learning_seconds", *MEASURED)
+    before = summary.read_summary(plan.storage.read_bytes(folder.path(SUMMARY_FILE)))
+    of_the_run = (
+        *summary.OF_THE_FILE,
+        "jobs",
+        "counting_seconds",
+        "learning_seconds",
+        *summary.MEASURED,
+    )
     return msgspec.structs.replace(
         before,
         output=plan.settings.folder,
         was_finished_before=True,
         **dict.fromkeys(of_the_run, UNSET),
         seconds=round(time.monotonic() - started, 3),
-        next=next_commands(plan.settings),
+        next=summary.next_commands(plan.settings),
     )
 
 
-def _restore(summary: bytes) -> RestoredFolder:
+def _restore(data: bytes) -> RestoredFolder:
     """Return a finished folder; if a file is missing or damaged, the job trains again."""
-    before = read_summary(summary)
+    before = summary.read_summary(data)
     task = RestoredTask(tuple(before.files or ()), None)
     return RestoredFolder(before.job_fingerprint or None, {"tokenizer": task})
 
@@ -160,10 +170,11 @@ def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder,
     folder = _claim(plan, words, progress)
     if folder.finished and not storage.exists(counting.output):
         return folder, {}
-    summary = msgspec.to_builtins(
+    rows = msgspec.to_builtins(
         count.run(counting, progress, plan=corpus, added_tokens=plan.added_tokens)
     )
-    return folder, {key: summary[key] for key in (*OF_INPUT_FILES, *MEASURED) if key in summary}
+    names = (*summary.OF_INPUT_FILES, *summary.MEASURED)
+    return folder, {key: rows[key] for key in names if key in rows}
 
 
 def _claim(plan: TrainingPlan, words: Mapping[str, object], progress: Progress) -> OutputFolder:
@@ -175,7 +186,7 @@ def _claim(plan: TrainingPlan, words: Mapping[str, object], progress: Progress) 
         plan.storage,
         settings.folder,
         {"job": "train", **plan.identity, **words},
-        file_names(plan),
+        _file_names(plan),
         settings.run.overwrite,
         final=SUMMARY_FILE,
         restore=_restore,
@@ -183,3 +194,58 @@ def _claim(plan: TrainingPlan, words: Mapping[str, object], progress: Progress) 
         # Folders of an earlier run that was killed or refused the words; and the counts.
         ignored=(ROUNDS, *((COUNTS,) if counts_inside else ())),
     )
+
+
+def _file_names(plan: TrainingPlan) -> tuple[str, ...]:
+    template = () if plan.chat_template is None else (transformers_files.CHAT_TEMPLATE_FILE,)
+    sentencepiece = (sentencepiece_file.SENTENCEPIECE_FILE,) if plan.for_sentencepiece else ()
+    return (*_FILES[plan.settings.model], *sentencepiece, *_FOR_TRANSFORMERS, *template)
+
+
+def _learned_tokenizer(plan: TrainingPlan, learned: TrainingResult) -> Tokenizer:
+    settings, recipe, base, counts = plan.settings, plan.recipe, plan.base_tokenizer, plan.counts
+    assert counts is not None
+    if base is not None and isinstance(recipe, BpeRecipe):
+        tokenizer = continued(base, learned, recipe)
+    else:
+        manifest = counts.manifest
+        tokenizer = tokenizer_of(learned, recipe, manifest.normalizer, manifest.pretokenizer)
+    template = plan.chat_template
+    templates = {} if template is None else {"default": template.decode()}
+    model_input = transformers_files.ModelInput(
+        settings.roles, settings.model_max_length, templates
+    )
+    return Tokenizer(tokenizer.spec, model_input)
+
+
+def _write_files(
+    plan: TrainingPlan, folder: OutputFolder, tokenizer: Tokenizer, warnings: list[str]
+) -> list[FileInfo]:
+    """Write the tokenizer's files, except those whose format cannot represent its tokens."""
+    spec, roles, model_input = tokenizer.spec, plan.settings.roles, tokenizer.model_input
+    contents: dict[str, Callable[[], bytes]] = {
+        "vocab.json": tokenizer.vocab_json,
+        "vocab.txt": lambda: vocab_txt(spec.model),
+        "merges.txt": tokenizer.merges_txt,
+        TOKENIZER_FILE: lambda: tokenizer.json_bytes,
+        sentencepiece_file.SENTENCEPIECE_FILE: lambda: sentencepiece_file.write(
+            spec, {role: roles[role] for role in sentencepiece_file.ROLES if role in roles}
+        ),
+        transformers_files.CONFIG_FILE: lambda: transformers_files.tokenizer_config(
+            spec, model_input
+        ),
+        transformers_files.SPECIAL_TOKENS_FILE: lambda: transformers_files.special_tokens_map(
+            spec, model_input
+        ),
+        transformers_files.CHAT_TEMPLATE_FILE: lambda: plan.chat_template or b"",
+    }
+    files = []
+    for name in _file_names(plan):
+        try:
+            data = contents[name]()
+        except UsageError as error:
+            warnings.append(f"not written: {error}; tokenizer.json contains everything")
+            continue
+        plan.storage.write_bytes(folder.path(name), data)
+        files.append(FileInfo.of(name, data))
+    return files

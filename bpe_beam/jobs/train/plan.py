@@ -41,8 +41,7 @@ from bpe_beam.training.recipe import (
     WordPieceRecipe,
 )
 
-ROUNDS = "rounds"
-"""The folder in the output that has the words between rounds."""
+ROUNDS = "rounds"  # the folder in the output that has the words between rounds
 
 _UNKNOWN_TOKENS = {"prefix_bpe": "[UNK]", "wordpiece": "[UNK]", "word_level": "<unk>"}
 _WORDPIECE_PREFIX = "##"
@@ -58,8 +57,7 @@ class PlannedCounts:
     manifest: CountsManifest
     sha256: str  # SHA-256 of the manifest's file, in hex
     weights: Weights | None
-    # The words themselves, of counts that are in no folder; else None
-    in_memory: WordCounts | None = None
+    in_memory: WordCounts | None = None  # the words of counts that are in no folder
 
     @property
     def url(self) -> str:

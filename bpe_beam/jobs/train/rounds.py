@@ -53,11 +53,9 @@ from bpe_beam.workers.rounds.task import (
 )
 from bpe_beam.workers.task_results import MetricSums, TaskResult
 
-_ALL_PAIRS = 1 << 62
-"""A divisor that puts the threshold below every count."""
+_ALL_PAIRS = 1 << 62  # a divisor that puts the threshold below every count
 
-_MARGIN = 4
-"""A round lists pairs down to its expected threshold divided by this."""
+_MARGIN = 4  # a round lists pairs down to its expected threshold divided by this
 
 
 @dataclass

@@ -27,19 +27,16 @@ from bpe_beam.training.learn import is_nearly_characters
 from bpe_beam.training.merges.native_trainer import MAX_TEXT, TrainingResult
 from bpe_beam.training.recipe import BpeRecipe
 
-_LONG_TOKEN = 1_000
-"""A token of more characters than this is worth a warning."""
+_LONG_TOKEN = 1_000  # a token of more characters than this is worth a warning
 
-_SEPARATOR = b"\xff"
-"""Follows each word where many are searched at once; no token has this byte."""
+_SEPARATOR = b"\xff"  # follows each word where many are searched at once; no token has this byte
 
 _SHOWN_INPUTS = 3
 
 MEASURED = ("runner", "workers", "counters", "distributions")
 """The rows of the count job's summary and of a trainer that say how pipelines ran."""
 
-OF_THE_FILE = ("files", "job_fingerprint")
-"""The rows that only `summary.json` has."""
+OF_THE_FILE = ("files", "job_fingerprint")  # the rows that only `summary.json` has
 
 OF_INPUT_FILES = (
     "files_excluded",
@@ -77,8 +74,7 @@ class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     vocab_size: int
     merges: int
-    # How often the last merged pair occurs; with weights maybe a fraction
-    last_merge_count: int | float | None
+    last_merge_count: int | float | None  # how often the pair occurs; with weights maybe a fraction
     bytes_per_token: float | UnsetType | None = UNSET
     weighted_bytes_per_token: float | UnsetType | None = UNSET
     fingerprint: str
@@ -96,8 +92,7 @@ class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
     distributions: summary.Rows | UnsetType | None = UNSET
     next: list[str]
     files: list[FileInfo] | UnsetType = UNSET  # the tokenizer's files; only in `summary.json`
-    # The fingerprint of the job in `__job`; only in `summary.json`
-    job_fingerprint: Sha256 | UnsetType = UNSET
+    job_fingerprint: Sha256 | UnsetType = UNSET  # as in `__job`; only in `summary.json`
 
 
 def summary_of(

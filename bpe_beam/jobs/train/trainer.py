@@ -25,21 +25,14 @@ from bpe_beam.workers.unused_memory import release_unused_memory
 
 
 class Trainer:
-    """Learns a vocabulary from a counts folder.
-
-    Attributes:
-        plan: The job's plan, its recipe for weighted counts.
-        summary: The rows of the job's summary about the training.
-        measured: The rows of the summary about the runner and the metrics of rounds; empty without
-            rounds.
-    """
+    """Learns a vocabulary from a counts folder; `plan` has the recipe for weighted counts."""
 
     def __init__(self, plan: TrainingPlan) -> None:
         assert plan.counts is not None
         self.plan = replace(plan, recipe=_weighted_recipe(plan.recipe, plan.counts.weights))
         self._counts = plan.counts
-        self.summary: Rows = {}
-        self.measured: Rows = {}
+        self.summary: Rows = {}  # of the job, about the training
+        self.measured: Rows = {}  # about the runner and the metrics of rounds, if there are any
         self._distributed = self._decide()
 
     def train(self, progress: Progress) -> TrainingResult:

@@ -19,13 +19,11 @@ class AddedToken(Struct, frozen=True, forbid_unknown_fields=True):
 
     id: TokenId
     content: str
-    # Whether it matches only between characters that are not word characters
-    single_word: bool = False
+    single_word: bool = False  # whether no word character may be next to it
     lstrip: bool = False  # whether it includes the whitespace before it
     rstrip: bool = False  # whether it includes the whitespace after it
     normalized: bool = False  # whether it matches in the normalized text instead of the raw text
-    # Whether it is recognized only where it is allowed, and can be skipped in decoding
-    special: bool = True
+    special: bool = True  # recognized only where it is allowed; can be skipped in decoding
 
 
 class AddedTokens:

@@ -9,15 +9,10 @@ from __future__ import annotations
 
 from bpe_beam.errors import DataError
 
+_SAME = {*range(33, 127), *range(161, 173), *range(174, 256)}
+_SHIFTED = {byte: chr(0x100 + i) for i, byte in enumerate(sorted({*range(256)} - _SAME))}
 
-def _alphabet() -> tuple[str, ...]:
-    same = {*range(33, 127), *range(161, 173), *range(174, 256)}
-    others = [byte for byte in range(256) if byte not in same]
-    shifted = {byte: chr(0x100 + number) for number, byte in enumerate(others)}
-    return tuple(shifted.get(byte, chr(byte)) for byte in range(256))
-
-
-BYTE_TO_CHAR: tuple[str, ...] = _alphabet()
+BYTE_TO_CHAR = tuple(_SHIFTED.get(byte, chr(byte)) for byte in range(256))
 """The character of each byte, by the byte's value."""
 
 CHAR_TO_BYTE: dict[str, int] = {char: byte for byte, char in enumerate(BYTE_TO_CHAR)}

@@ -61,15 +61,10 @@ CLEANUP = (
 
 
 class WordPieceDecoder(component.Component, frozen=True, tag="WordPiece"):
-    """Adds a space before each token that begins a word, except the first.
+    """Adds a space before each token that begins a word, except the first."""
 
-    Attributes:
-        prefix: The mark of a token that continues a word.
-        cleanup: Whether to remove the spaces before punctuation and English contractions, within
-            each token.
-    """
-
-    prefix: str = "##"
+    prefix: str = "##"  # of a token that continues a word
+    # Whether to remove the spaces before punctuation and English contractions, within each token
     cleanup: bool = True
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:

@@ -20,8 +20,7 @@ from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
 if TYPE_CHECKING:
     from bpe_beam import _native
 
-MAX_ID = MAX_VOCAB_SIZE - 1
-"""The greatest id: the formats of token ids have 31 bits for an id."""
+MAX_ID = MAX_VOCAB_SIZE - 1  # the greatest id: the formats of token ids have 31 bits for an id
 
 MAX_TOKEN_CHARS = 4_096
 """The longest added token, in characters; a model's own tokens may be longer."""
@@ -60,19 +59,17 @@ class BPE(Component, frozen=True, dict=True):
     """Byte-pair encoding."""
 
     vocab: dict[str, int]  # id by token, in the order of ids, which may have holes
-    # Pairs of tokens by rank; a pair listed twice has its last rank
-    merges: Sequence[tuple[str, str]]
-    # The token of a symbol outside the vocabulary; None: such a text is refused
-    unk_token: str | None = None
-    # Added before every symbol of a word but the first
-    continuing_subword_prefix: str | None = None
+    merges: Sequence[tuple[str, str]]  # by rank; a pair listed twice has its last rank
+    unk_token: str | None = None  # of a symbol outside the vocabulary; None: such a text is refused
+    continuing_subword_prefix: str | None = None  # before every symbol of a word but the first
     end_of_word_suffix: str | None = None  # added after a word's last symbol
     fuse_unk: bool = False  # whether adjacent unknown symbols of a word become one token
     # Whether a character outside the vocabulary becomes the tokens `<0x00>` to `<0xFF>` of its
     # bytes, if the vocabulary has them all
     byte_fallback: bool = False
-    # Whether a word that is in the vocabulary is one token, whatever the merges
-    ignore_merges: bool = False
+    ignore_merges: bool = (
+        False  # whether a word in the vocabulary is one token, whatever the merges
+    )
 
     def check(self, location: ErrorLocation) -> None:
         """Check the vocabulary and the merges."""
@@ -106,18 +103,12 @@ class BPE(Component, frozen=True, dict=True):
 
 
 class WordPiece(Component, frozen=True):
-    """WordPiece: from the left of a word, the longest matching token.
-
-    Attributes:
-        unk_token: The token of a word that is not a sequence of tokens.
-        continuing_subword_prefix: Added before every token of a word but the first.
-        max_input_chars_per_word: The most characters of a word; a longer word is unknown.
-    """
+    """WordPiece: from the left of a word, the longest matching token."""
 
     vocab: dict[str, int]
-    unk_token: str = "[UNK]"
-    continuing_subword_prefix: str = "##"
-    max_input_chars_per_word: Count = 100
+    unk_token: str = "[UNK]"  # of a word that is not a sequence of tokens
+    continuing_subword_prefix: str = "##"  # before every token of a word but the first
+    max_input_chars_per_word: Count = 100  # a longer word is unknown
 
     def check(self, location: ErrorLocation) -> None:
         check_vocab(self.vocab, location)
@@ -182,8 +173,7 @@ class SentencePiece(Component, frozen=True, dict=True):
     """
 
     algorithm: str  # `bpe` or `unigram`
-    # The text, the score and the kind of each piece, by id
-    pieces: list[tuple[str, float, str]] = field(name="vocab")
+    pieces: list[tuple[str, float, str]] = field(name="vocab")  # text, score and kind, by id
     byte_fallback: bool  # whether an unknown character becomes the pieces of its bytes
 
     @cached_property

@@ -17,8 +17,7 @@ from bpe_beam.messages import did_you_mean
 from bpe_beam.tokenizer.components.component import Component
 from bpe_beam.tokenizer.components.patterns import Pattern
 
-WORD_END = r"(?<=\S)(?=\s|$)"
-"""The pattern of a word's end, where whitespace or nothing follows."""
+WORD_END = r"(?<=\S)(?=\s|$)"  # the pattern of a word's end, where whitespace or nothing follows
 
 _MATCHERS = {WORD_END: "word_end", " {2,}": "space_run"}
 """The native matchers of patterns; files made from SentencePiece models have the second one."""
@@ -125,8 +124,7 @@ class Replace(_Normalizer, frozen=True):
 class BertNormalizer(_Normalizer, frozen=True):
     """BERT's cleaning."""
 
-    # Whether to drop control characters and replace every whitespace by a space
-    clean_text: bool = True
+    clean_text: bool = True  # whether to drop controls, and replace every whitespace by a space
     handle_chinese_chars: bool = True  # whether to add spaces around Chinese characters
     strip_accents: bool | None = None  # whether to drop accents; None: the same as `lowercase`
     lowercase: bool = True
@@ -162,8 +160,7 @@ _BY_NAME: dict[str, Normalizer] = {
     "dummy_prefix": Prepend("\u2581"),
 }
 
-NORMALIZERS = ("none", *_BY_NAME)
-"""The names on the command line; several are joined by `+`."""
+NORMALIZERS = ("none", *_BY_NAME)  # the names on the command line; several are joined by `+`
 
 
 def _check_charsmap(charsmap: str) -> None:

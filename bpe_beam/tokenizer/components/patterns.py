@@ -61,9 +61,10 @@ class NamedPattern(NamedTuple):
     # How many characters after a cut must be known for the cut to be safe, at least 1; proved in
     # docs/algorithm.md
     lookahead: int
-    # Whether a cut before an upper-case letter can be safe; proved there too
-    cuts_before_upper: bool = True
-    cuts_before_number: bool = True  # whether a cut before a number can be safe; proved there too
+    cuts_before_upper: bool = (
+        True  # whether a cut before an upper-case letter can be safe; likewise
+    )
+    cuts_before_number: bool = True  # whether a cut before a number can be safe; likewise
 
     @property
     def expression(self) -> str:

@@ -52,8 +52,7 @@ class _PostProcessor(Component, frozen=True):
 class ByteLevelPostProcessor(_PostProcessor, frozen=True, tag="ByteLevel"):
     """Hugging Face's ByteLevel post-processor: removes spaces from the offsets."""
 
-    # Whether to keep one space at the start of the text in the offsets, as if it had been added
-    add_prefix_space: bool = True
+    add_prefix_space: bool = True  # whether the offsets keep one space at the start of the text
     trim_offsets: bool = True  # whether to remove spaces at all
     use_regex: bool = True  # only stored
 

@@ -26,8 +26,7 @@ BEHAVIORS = ("Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Con
 class ByteLevelPreTokenizer(Component, frozen=True, tag="ByteLevel"):
     """Splits text by GPT-2's pattern; the model encodes the bytes of each word."""
 
-    # Whether to add a space before a text that does not begin with one
-    add_prefix_space: bool = False
+    add_prefix_space: bool = False  # whether to add a space before a text without one
     trim_offsets: bool = True  # only stored: it has no effect in a pre-tokenizer
     use_regex: bool = True  # whether to split at all
 

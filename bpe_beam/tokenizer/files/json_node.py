@@ -32,8 +32,7 @@ _MSGSPEC_WORDS = {
 }
 """How messages of msgspec begin, and how ours do."""
 
-MAX_FILE_BYTES = 1 << 30
-"""The most bytes of a tokenizer's file."""
+MAX_FILE_BYTES = 1 << 30  # the most bytes of a tokenizer's file
 
 
 class _RepeatedKey(dict[str, Any]):

@@ -61,8 +61,7 @@ class PublishedClass(Struct, frozen=True):
     # one is refused
     fixed: Mapping[str, bool] = {}
     strips_left: tuple[str, ...] = ()  # the roles whose token includes the spaces before it
-    # Returns the special tokens without a role, from the settings
-    listed: Callable[[Chosen], Sequence[str]] = lambda chosen: chosen.lists
+    listed: Callable[[Chosen], Sequence[str]] = lambda chosen: chosen.lists  # those without a role
 
 
 def _of_sentencepiece(model: SentencePiece, unknown_id: int | None, fallback: bool) -> Model:

@@ -37,8 +37,7 @@ from bpe_beam.tokenizer.spec import Padding, TokenizerSpec, Truncation
 if TYPE_CHECKING:
     from bpe_beam.storage import PathName, Storage
 
-MAX_DEPTH = 32
-"""The greatest nesting depth of `Sequence` components."""
+MAX_DEPTH = 32  # the greatest nesting depth of `Sequence` components
 
 MAX_COMPONENTS = 100
 """The most components in total of a normalizer, pre-tokenizer, decoder or post-processor."""

@@ -40,11 +40,9 @@ ROLES = tuple(f"{role}_token" for role in ("bos", "eos", "pad", "sep", "cls", "m
 class ModelInput(Struct, frozen=True):
     """What a model expects of a tokenizer, besides ids."""
 
-    # Special tokens by their role, such as `eos_token`, in the names of `transformers`
-    roles: dict[str, str] = {}
+    roles: dict[str, str] = {}  # special tokens by role of `transformers`, such as `eos_token`
     max_length: int | None = None  # the most tokens of the model's input; None: no limit
-    # Jinja templates of conversations, by name; `default` is for all models
-    chat_templates: dict[str, str] = {}
+    chat_templates: dict[str, str] = {}  # Jinja templates by name; `default` is for all models
 
 
 def roles_of(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, str]:

@@ -125,10 +125,8 @@ _REMEDIES = {
 # Joiners are word characters to `regex` only; these numbers to a bare \w of Oniguruma only.
 _JOINERS = r"\u200c\u200d"
 _NUMBERS = r"\u00b2\u00b3\u00b9\u00bc-\u00be"
-WORD_ITEMS = rf"\w{_JOINERS}"
-r"""What `\w` of `regex` is to Oniguruma, in brackets."""
-NOT_WORD = f"[^{WORD_ITEMS}]"
-r"""What `\W` of `regex` is to Oniguruma, in brackets and by itself."""
+WORD_ITEMS = rf"\w{_JOINERS}"  # what `\w` of `regex` is to Oniguruma, in brackets
+NOT_WORD = f"[^{WORD_ITEMS}]"  # what `\W` of `regex` is to Oniguruma, in brackets and by itself
 
 
 class CharacterSet(Struct, frozen=True):

@@ -32,12 +32,10 @@ class Fragment(Struct, frozen=True):
     regex: str  # its spelling for `regex`, version 1 with MULTILINE. A quantifier may follow.
     oniguruma: str  # its spelling for Oniguruma, likewise
     least: int = 1  # the fewest characters that it matches
-    # Whether it (or one of its branches) can match a position only, which Oniguruma refuses to
-    # repeat
+    # Whether it or a branch of it can match a position only, which Oniguruma refuses to repeat
     is_position: bool = False
-    # The letters, folded, that a match under `(?i:...)` may begin with
+    # The letters, folded, that a match under `(?i:...)` may begin and end with
     first: frozenset[str] = frozenset()
-    # The letters, folded, that a match under `(?i:...)` may end with
     last: frozenset[str] = frozenset()
 
 

@@ -13,7 +13,7 @@ import tokenizers
 from command_line import run, run_whole
 
 from bpe_beam.errors import UsageError
-from bpe_beam.jobs.train import tokenizer_files
+from bpe_beam.jobs import train
 from bpe_beam.jobs.train.commits import RoundsFolder
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
@@ -187,7 +187,7 @@ def test_rounds_stay_when_the_tokenizer_cannot_be_made(
         raise UsageError("no such tokenizer")
 
     with monkeypatch.context() as patch:
-        patch.setattr(tokenizer_files, "tokenizer_of", refuse)
+        patch.setattr(train, "tokenizer_of", refuse)
         assert run(*arguments).code == 2
     assert list((tmp_path / "tok" / "rounds").glob("commit-*.json"))
     # The same command makes it from the merges that were learned, without another round.
