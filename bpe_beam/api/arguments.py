@@ -104,8 +104,14 @@ def documented(
         names = {each.name for each in declared} | about_files
         more = [option for name, option in options.items() if name not in names]
         files = [options[name] for name in options if name in about_files]
+        keywords = (
+            inspect.Parameter(
+                one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=Any
+            )
+            for one in (*more, *files)
+        )
         function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [*declared, *map(_parameter, [*more, *files])],
+            [*declared, *keywords],
             return_annotation=inspect.signature(function).return_annotation,
         )
         return function
@@ -120,12 +126,6 @@ def _line(option: Option, options: Mapping[str, Option]) -> str:
     help = _FLAG.sub(lambda flag: names.get(flag[0], flag[0]), help)
     return textwrap.fill(
         f"{option.name}: {help}", 96, initial_indent="    ", subsequent_indent="        "
-    )
-
-
-def _parameter(option: Option) -> inspect.Parameter:
-    return inspect.Parameter(
-        option.name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=Any
     )
 
 

@@ -112,11 +112,7 @@ def _count_source(
 def count_batch(
     counter: word_table.WordCounter, batch: Batch, first: int, on_full: Any = None
 ) -> tuple[int, int]:
-    """Count a batch of texts.
-
-    Returns:
-        The number of words, each occurrence counted, and of bytes of UTF-8.
-    """
+    """Count a batch; return the number of words, each occurrence counted, and of UTF-8 bytes."""
     limit: dict[str, Any] = {"max_bytes": TABLE_BYTES, "on_full": on_full}
     if isinstance(batch, list):
         return counter.add_text_list(batch, first, **limit)
@@ -131,11 +127,7 @@ def count_batch(
 def count_elsewhere(
     rules: word_table.WordRules, texts: list[Any], first: int
 ) -> tuple[list[pa.RecordBatch], int, int]:
-    """Count texts in a worker process.
-
-    Returns:
-        The words in blocks; the number of words, each occurrence counted, and of bytes of UTF-8.
-    """
+    """Count texts in a worker process; return the words in blocks, and what `count_batch` does."""
     counter = word_table.WordCounter(rules)
     words, size = count_batch(counter, texts, first)
     return [block for _, block in counter.blocks(partitions=1)], words, size

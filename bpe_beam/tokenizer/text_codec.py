@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from bpe_beam.errors import UsageError, require_choice
 from bpe_beam.tokenizer import text_input
 from bpe_beam.tokenizer.components.added_tokens import AddedTokens
 from bpe_beam.tokenizer.components.models import BPE, Unigram
@@ -262,9 +263,9 @@ class TextCodec:
             DataError: As in `encode`, or the Arrow data has a null or invalid UTF-8; the message
                 has the number of the text, from 0, and the position.
         """
-        from bpe_beam.tokenizer.encoding.batch_output import check_output, framed, lists_as
+        from bpe_beam.tokenizer.encoding.batch_output import OUTPUTS, framed, lists_as
 
-        check_output(output)
+        require_choice("output", output, OUTPUTS)
         rules = self._encoder.rules(allowed_special, disallowed_special)
         ids = self._encoder.encode_batch(texts, rules)
         return lists_as(framed(ids, *self._frame(add_special_tokens)), output)
@@ -329,6 +330,8 @@ class TextCodec:
             DataError: As in `encode`; the position is that in the whole text.
         """
         rules = self._encoder.rules(allowed_special, disallowed_special)
+        if isinstance(chunks, (str, bytes)):
+            raise UsageError("chunks must be a sequence of texts, got a single text; use encode")
         before, after = self._frame(add_special_tokens)
         ids = self._encoder.encode_chunks(chunks, rules)
         return chain(before, ids, after) if before or after else ids
@@ -429,9 +432,9 @@ class TextCodec:
             DataError: The tokenizer does not have an id; the message has the number of the text,
                 from 0, and the number of the id.
         """
-        from bpe_beam.tokenizer.encoding.batch_output import check_output, texts_as
+        from bpe_beam.tokenizer.encoding.batch_output import OUTPUTS, texts_as
 
-        check_output(output)
+        require_choice("output", output, OUTPUTS)
         texts = self._decoder.decode_texts(ids, self._skipped(skip_special_tokens))
         return texts_as(texts, output)
 
@@ -454,9 +457,9 @@ class TextCodec:
         Raises:
             UsageError, DataError: As in `decode_batch`.
         """
-        from bpe_beam.tokenizer.encoding.batch_output import check_output, texts_as
+        from bpe_beam.tokenizer.encoding.batch_output import OUTPUTS, texts_as
 
-        check_output(output)
+        require_choice("output", output, OUTPUTS)
         return texts_as(self._decoder.decode_batch(ids, self._skipped(skip_special_tokens)), output)
 
     def clear_cache(self) -> None:

@@ -240,8 +240,7 @@ class CorpusJob(ABC, Generic[S, M]):
     ) -> tuple[Plan, dict[str, Receipt]]:
         """Run tasks until all splits are read, and the slices of every file are contiguous.
 
-        Returns:
-            The plan as it was read, and the receipts of all tasks.
+        Return the plan as it was read, and the receipts of all tasks.
         """
         folder, plan = self.folder, self.plan
         names = self._split_tasks(plan)

@@ -91,11 +91,7 @@ def run(
 def train_in_memory(
     settings: TrainingSettings, counts: WordCounts, progress: Progress
 ) -> tuple[Tokenizer, list[str]]:
-    """Train a tokenizer from counts in memory, and write nothing.
-
-    Returns:
-        The tokenizer, and warnings about it.
-    """
+    """Return a tokenizer trained from counts in memory, and warnings; write nothing."""
     trainer = Trainer(plan_training(settings, Storage(settings.run.storage_options), counts))
     learned = trainer.train(progress)
     tokenizer = _learned_tokenizer(trainer.plan, learned)

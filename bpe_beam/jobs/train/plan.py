@@ -173,10 +173,9 @@ class TrainingPlan:
 def plan_training(
     settings: TrainingSettings, storage: Storage, in_memory: WordCounts | None = None
 ) -> TrainingPlan:
-    """Resolve everything that is known before the first word is read.
+    """Return the plan: everything that is known before the first word is read.
 
-    Returns:
-        The plan; with counts, if there are some in memory or the settings name a counts folder.
+    It has counts if there are some in memory, or the settings name a counts folder.
     """
     base = None
     if settings.continue_from is not None:

@@ -33,13 +33,12 @@ class AddedTokens:
         tokens = tuple(tokens)
         self.ids = {token.content: token.id for token in tokens}
         self.specials = {token.content: token.id for token in tokens if token.special}
+        # Whether each token matches exactly where its text occurs in the raw text
         self.plain_text = not any(
             token.single_word or token.lstrip or token.rstrip or token.normalized
             for token in tokens
         )
-        """Whether each token matches exactly where its text occurs in the raw text."""
-        self.longest = max((len(content.encode()) for content in self.ids), default=0)
-        """The bytes of the longest added token."""
+        self.longest = max((len(content.encode()) for content in self.ids), default=0)  # bytes
 
     @cached_property
     def _finder(self) -> _native.TokenFinder:

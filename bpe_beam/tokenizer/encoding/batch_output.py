@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from bpe_beam.errors import UsageError, require_choice, require_whole
+from bpe_beam.errors import UsageError, require_whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,11 +16,6 @@ if TYPE_CHECKING:
 Output = Literal["lists", "arrow", "numpy"]
 
 OUTPUTS = ("lists", "arrow", "numpy")
-
-
-def check_output(output: str) -> None:
-    """Refuse a form of a batch that there is not."""
-    require_choice("output", output, OUTPUTS)
 
 
 def lists_as(lists: pa.LargeListArray, output: str) -> Any:

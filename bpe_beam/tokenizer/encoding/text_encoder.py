@@ -132,12 +132,7 @@ class TextEncoder:
         return pa.LargeListArray.from_arrays(ends, values)
 
     def encode_chunks(self, chunks: Iterable[str], rules: SpecialRules) -> Iterator[int]:
-        """Return the ids of a text in chunks, one by one; see `Tokenizer.encode_iterable`."""
-        if isinstance(chunks, (str, bytes)):
-            raise UsageError("chunks must be a sequence of texts, got a single text; use encode")
-        return self._ids_of_chunks(chunks, rules)
-
-    def _ids_of_chunks(self, chunks: Iterable[str], rules: SpecialRules) -> Iterator[int]:
+        """Yield the ids of a text in chunks; see `Tokenizer.encode_iterable`."""
         from bpe_beam.tokenizer.encoding import text_chunks
 
         done = 0

@@ -127,11 +127,7 @@ def written_beside(spec: TokenizerSpec, model_input: ModelInput) -> dict[str, by
 
 
 def write_folder(folder: str, files: dict[str, bytes], storage: Storage) -> dict[str, bytes]:
-    """Write the files of a folder, each atomically.
-
-    Returns:
-        The bytes of the files by path.
-    """
+    """Write the files of a folder, each atomically; return their bytes by path."""
     for parent in sorted({name.rpartition("/")[0] for name in files}):
         storage.make_folder(storage.join(folder, parent) if parent else folder)
     paths = {storage.join(folder, name): data for name, data in files.items()}
