@@ -62,23 +62,17 @@ def forward_to(receiver: Callable[[str, dict[str, int]], None]) -> None:
 
 
 class Snapshot(NamedTuple):
-    """A stage at one moment; unknown values are None.
-
-    Attributes:
-        done: The amount that is done, in `unit`.
-        counters: All other counters; names that begin with an underscore are not shown.
-        seconds: The seconds since the stage began.
-        eta_seconds: The estimated seconds left.
-        kept: The share of `done` that earlier runs have done; the other counters leave it out.
-    """
+    """A stage at one moment; unknown values are None."""
 
     stage: str
-    done: int
+    done: int  # the amount that is done, in `unit`
     total: int | None
     unit: str
+    # All other counters; names that begin with an underscore are not shown.
     counters: dict[str, int]
-    seconds: float
-    eta_seconds: float | None = None
+    seconds: float  # the seconds since the stage began
+    eta_seconds: float | None = None  # the estimated seconds left
+    # The share of `done` that earlier runs have done; the other counters leave it out.
     kept: int = 0
 
     @property
@@ -281,11 +275,7 @@ def _amount(snapshot: Snapshot, finished: bool) -> str:
 
 
 class Stage:
-    """A long step of a job, as a context manager; made by `Progress.stage`.
-
-    Attributes:
-        share_of_time: Returns the share of the time that is over; None: the share that is done.
-    """
+    """A long step of a job, as a context manager; made by `Progress.stage`."""
 
     def __init__(
         self, name: str, total: int | None, unit: str, display: _TerminalBar | _Lines | None
@@ -295,6 +285,7 @@ class Stage:
         self.unit = unit
         self._display = display
         self._start = _now()
+        # Returns the share of the time that is over; None: the share that is done.
         self.share_of_time: ShareOfTime | None = None
         self._minimum: dict[str, int] = {}
         self._before = 0

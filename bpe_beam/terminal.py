@@ -44,22 +44,19 @@ _MIN_ROOM = 10
 
 
 class Terminal:
-    """A stream as a person sees it.
-
-    Attributes:
-        columns: The width of a line; None if the stream is no terminal and lines have no limit.
-        colours: Whether styles are shown.
-        ellipsis: The mark at the end of a cell that is cut.
-    """
+    """A stream as a person sees it."""
 
     def __init__(self, stream: TextIO, environment: Mapping[str, str] | None = None) -> None:
         variables = os.environ if environment is None else environment
         overwritable = is_terminal(stream)
+        # The width of a line; None if the stream is no terminal and lines have no limit.
         self.columns = columns_of(stream) if overwritable else None
+        # Whether styles are shown.
         self.colours = not variables.get("NO_COLOR") and (
             overwritable or bool(variables.get("FORCE_COLOR"))
         )
         encoding = getattr(stream, "encoding", None) or "ascii"
+        # The mark at the end of a cell that is cut.
         self.ellipsis = next(each for each in _ELLIPSES if _can_encode(each, encoding))
 
     def paint(self, text: str, style: str) -> str:

@@ -22,17 +22,11 @@ Value: TypeAlias = list[str] | bool | JsonObject
 
 
 class Argument(msgspec.Struct, frozen=True):
-    """The value of one option as it was written.
+    """The value of one option as it was written."""
 
-    Attributes:
-        where: Its name in messages: its flag, or the file, the line and the key.
-        value: The value.
-        in_file: Whether it is from a YAML file.
-    """
-
-    where: str
+    where: str  # its name in messages: its flag, or the file, the line and the key
     value: Value
-    in_file: bool = False
+    in_file: bool = False  # whether it is from a YAML file
 
 
 class _StoreOnce(argparse.Action):

@@ -85,14 +85,11 @@ def format_summary(
 
 
 class _Row(NamedTuple):
-    """A line of a summary: its label and its value.
-
-    Attributes:
-        aligned: Whether the value is aligned with the values of other rows, and fits already.
-    """
+    """A line of a summary: its label and its value."""
 
     label: str
     value: str
+    # Whether the value is aligned with the values of other rows, and fits already.
     aligned: bool = False
 
 

@@ -15,19 +15,10 @@ from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.artifact_names import JOB_FILE
+from bpe_beam.shards import stored_shard
 from bpe_beam.shards.document_batches import ranges_between
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import Manifest, read_manifest
-from bpe_beam.shards.stored_shard import (
-    BlockCache,
-    Ids,
-    IdType,
-    LabelledAccess,
-    RecentValues,
-    ShardAccess,
-    StoredShard,
-    check_size,
-)
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.json_file import JsonObject
 from bpe_beam.storage.names import WEB, absolute, escape_glob, is_local, protocol_of
@@ -67,7 +58,7 @@ class FolderReader:
         self.__dict__.update(state)
         self._start()
 
-    def document(self, index: int, dtype: IdType) -> Ids:
+    def document(self, index: int, dtype: stored_shard.IdType) -> stored_shard.Ids:
         """Return the ids of a document, a new array."""
         number = bisect_right(self._rows, index) - 1
         access = self._accesses[number]
@@ -79,16 +70,18 @@ class FolderReader:
         """Return the labels of a document; empty if the format stores none."""
         number = bisect_right(self._rows, index) - 1
         access = self._access(number)
-        if not isinstance(access, LabelledAccess):
+        if not isinstance(access, stored_shard.LabelledAccess):
             return {}
         return access.labels(index - self._rows[number])
 
-    def documents_from(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
+    def documents_from(
+        self, start: int, stop: int, limit: int, dtype: stored_shard.IdType
+    ) -> Sequence[stored_shard.Ids]:
         """Return the ids of documents that follow each other."""
         number, begin, end = next(ranges_between(self._rows, start, stop))
         return self._access(number).documents(begin, end, limit, dtype)
 
-    def ids(self, start: int, stop: int, dtype: IdType) -> Ids:
+    def ids(self, start: int, stop: int, dtype: stored_shard.IdType) -> stored_shard.Ids:
         """Return ids of the whole folder, across shards, a new array."""
         parts = [
             self._access(number).tokens(begin, end, dtype)
@@ -116,13 +109,13 @@ class FolderReader:
         """Forget what this process has opened."""
         self._storage = Storage(self._storage.options)
         self._lock = Lock()
-        self._blocks = BlockCache(self._memory)
-        self._groups: RecentValues[Any] = RecentValues(self._memory)
-        self._accesses: list[ShardAccess | None] = [None] * len(self._entries)
+        self._blocks = stored_shard.BlockCache(self._memory)
+        self._groups: stored_shard.RecentValues[Any] = stored_shard.RecentValues(self._memory)
+        self._accesses: list[stored_shard.ShardAccess | None] = [None] * len(self._entries)
         # Last: other threads of a forked process use what is above as soon as they see it.
         self._process = os.getpid()
 
-    def _access(self, number: int) -> ShardAccess:
+    def _access(self, number: int) -> stored_shard.ShardAccess:
         """Return an open shard, which stays open."""
         if self._process != os.getpid():  # forked: threads and connections are the parent's
             self._reset()
@@ -130,7 +123,7 @@ class FolderReader:
         if access is None:
             with self._lock:
                 access = self._accesses[number] or shard_format(self.format).access(
-                    StoredShard(
+                    stored_shard.StoredShard(
                         self._storage,
                         self.url,
                         self._entries[number],
@@ -156,7 +149,7 @@ class FolderReader:
                         f"{url}: is missing: the folder is damaged, and the command that wrote it "
                         "repairs it"
                     )
-                check_size(url, sizes[file.name], file.bytes)
+                stored_shard.check_size(url, sizes[file.name], file.bytes)
 
 
 def _finished_manifest(storage: Storage, folder: str) -> Manifest:

@@ -43,15 +43,7 @@ from bpe_beam.shards.shard_rows import (
     Totals,
     added_sources,
 )
-from bpe_beam.storage import Storage, redact
-from bpe_beam.storage.json_file import (
-    Count,
-    JsonObject,
-    Sha256,
-    read_signed,
-    to_struct,
-    with_checksum,
-)
+from bpe_beam.storage import Storage, json_file, redact
 from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
 
 NO_PLAN = {"fingerprint": hashlib.sha256(b"{}").hexdigest()}
@@ -78,21 +70,16 @@ class TokenizerInfo(Struct, frozen=True, forbid_unknown_fields=True):
     `tokenizer.json`, and one more than the greatest id.
     """
 
-    fingerprint: Sha256
+    fingerprint: json_file.Sha256
     vocab_size: Annotated[int, Meta(ge=1, le=MAX_VOCAB_SIZE)]
 
 
 class Rejects(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The records that could not be used.
+    """The records that could not be used."""
 
-    Attributes:
-        files: The files of rejected records, `__rejects/...`, sorted by name.
-        lost: The losses of damaged files, sorted by file.
-    """
-
-    by_reason: dict[str, Count]
-    files: tuple[FileInfo, ...]
-    lost: tuple[FileLoss, ...] = ()
+    by_reason: dict[str, json_file.Count]
+    files: tuple[FileInfo, ...]  # the files of rejected records, `__rejects/...`, sorted by name
+    lost: tuple[FileLoss, ...] = ()  # the losses of damaged files, sorted by file
 
 
 class _Framing(Struct):
@@ -102,7 +89,7 @@ class _Framing(Struct):
 
 
 class _PlanFingerprint(Struct):
-    fingerprint: Sha256
+    fingerprint: json_file.Sha256
 
 
 class _KnownSettings(Struct):
@@ -119,38 +106,31 @@ class Manifest(
     forbid_unknown_fields=True,
     rename={"tokenless": "splits_without_tokens"},
 ):
-    """The content of `__manifest` but for its checksum, in the order of the file.
+    """The content of `__manifest` but for its checksum, in the order of the file."""
 
-    Attributes:
-        format: The shards' format, one of SHARD_FORMATS.
-        settings: `append` and `prepend` (a token or None), `allowed_special` ("none", "all" or a
-            list of tokens), other settings of encoding, and any of reading, as JSON values.
-        totals: The sums, `Totals.of(shards, tokenless)`.
-        plan: The plan's `fingerprint`, a SHA-256, and the plan as its own `to_json()` returns it.
-            `WriteTokens` has no plan.
-        shards: The shards of the splits with tokens, in the order of the plan. A split has several
-            if the format can count no more in one: then the first one has its slices, rejects and
-            changes, and the others have none.
-        tokenless: The splits without tokens, in the order of the plan.
-        arranged: How the documents were arranged, if they are not in the order of the corpus.
-        columns: The columns for trainers that the shards have, of TRAINER_COLUMNS.
-        files: The other files of the folder but `__job`, sorted by name.
-        job_fingerprint: The fingerprint of the job in `__job`, of a folder that has one.
-    """
-
-    format: str
+    format: str  # the shards' format, one of SHARD_FORMATS
     version: int
     tokenizer: TokenizerInfo
-    settings: JsonObject
-    totals: Totals
+    # `append` and `prepend` (a token or None), `allowed_special` ("none", "all" or a list of
+    # tokens), other settings of encoding, and any of reading, as JSON values.
+    settings: json_file.JsonObject
+    totals: Totals  # the sums, `Totals.of(shards, tokenless)`
     rejects: Rejects
-    plan: JsonObject
+    # The plan's `fingerprint`, a SHA-256, and the plan as its own `to_json()` returns it.
+    # `WriteTokens` has no plan.
+    plan: json_file.JsonObject
+    # The shards of the splits with tokens, in the order of the plan. A split has several if
+    # the format can count no more in one: then the first one has its slices, rejects and
+    # changes, and the others have none.
     shards: tuple[Shard, ...]
-    tokenless: tuple[TokenlessSplit, ...]
+    tokenless: tuple[TokenlessSplit, ...]  # the splits without tokens, in the order of the plan
+    # How the documents were arranged, if they are not in the order of the corpus.
     arranged: ArrangedPart | UnsetType = UNSET
+    # The columns for trainers that the shards have, of TRAINER_COLUMNS.
     columns: tuple[str, ...] | UnsetType = UNSET
-    files: tuple[FileInfo, ...] = ()
-    job_fingerprint: Sha256 | UnsetType = UNSET
+    files: tuple[FileInfo, ...] = ()  # the other files of the folder but `__job`, sorted by name
+    # The fingerprint of the job in `__job`, of a folder that has one.
+    job_fingerprint: json_file.Sha256 | UnsetType = UNSET
 
     @property
     def has_plan(self) -> bool:
@@ -189,12 +169,12 @@ class Manifest(
         return bool(self.arranged and self.arranged.corpus is not None and self.reading)
 
     @property
-    def encoding(self) -> JsonObject:
+    def encoding(self) -> json_file.JsonObject:
         """The settings of encoding."""
         return {key: value for key, value in self.settings.items() if key in ENCODING}
 
     @property
-    def reading(self) -> JsonObject:
+    def reading(self) -> json_file.JsonObject:
         """The settings of reading."""
         return {key: value for key, value in self.settings.items() if key not in ENCODING}
 
@@ -262,16 +242,16 @@ class Manifest(
         """Return the bytes of `__manifest`, from which `from_bytes` reads an equal manifest."""
         reasons = dict(sorted(self.rejects.by_reason.items()))
         settings = {key: self.settings[key] for key in (*FRAMING, *self.settings)}
-        return with_checksum(
+        return json_file.with_checksum(
             replace(self, settings=settings, rejects=replace(self.rejects, by_reason=reasons))
         )
 
     @staticmethod
     def from_bytes(data: bytes, source: str = MANIFEST_FILE) -> Manifest:
         """Return the manifest in the bytes of a `__manifest`; `verify` checks its sums."""
-        values = read_signed(data, source)
-        to_struct(values, _KnownSettings, source)
-        manifest = to_struct(values, Manifest, source)
+        values = json_file.read_signed(data, source)
+        json_file.to_struct(values, _KnownSettings, source)
+        manifest = json_file.to_struct(values, Manifest, source)
         try:
             _check_names(manifest)
             _check_splits(manifest)

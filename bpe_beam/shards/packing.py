@@ -135,19 +135,13 @@ def plan_best_fit(histogram: _Array, max_slices: int | None = None) -> PackingPl
 
 
 class DocumentSlices(NamedTuple):
-    """The slices of successive documents, in order; together they have all tokens.
+    """The slices of successive documents, in order; together they have all tokens."""
 
-    Attributes:
-        rows: int64[n], the number of the row that each slice is for.
-        offsets: int64[n], the position of the slice's first token in the row.
-        documents: int64[n], the number of the slice's document among the documents of the call.
-        lengths: int64[n], the tokens of each slice.
-    """
-
-    rows: _Array
-    offsets: _Array
+    rows: _Array  # int64[n], the number of the row that each slice is for
+    offsets: _Array  # int64[n], the position of the slice's first token in the row
+    # int64[n], the number of the slice's document among the documents of the call.
     documents: _Array
-    lengths: _Array
+    lengths: _Array  # int64[n], the tokens of each slice
 
 
 class WholeDocuments:

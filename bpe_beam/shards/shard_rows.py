@@ -66,19 +66,13 @@ def added_sources(
 
 
 class DocumentChanges(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The numbers of documents that rules changed, and of documents with doubled tokens.
+    """The numbers of documents that rules changed, and of documents with doubled tokens."""
 
-    Attributes:
-        dropped: Empty documents that were left out.
-        cut: Long documents that lost tokens.
-        split: Long documents that became several.
-        doubled: Those whose text begins with a token that is put before each document, or ends
-            with one that is put after each: it appears twice.
-    """
-
-    dropped: Count = 0
-    cut: Count = 0
-    split: Count = 0
+    dropped: Count = 0  # empty documents that were left out
+    cut: Count = 0  # long documents that lost tokens
+    split: Count = 0  # long documents that became several
+    # Documents whose text begins with a token that is put before each document, or ends with one
+    # that is put after each: it appears twice.
     doubled: Count = 0
 
     def __add__(self, other: DocumentChanges) -> DocumentChanges:
@@ -115,53 +109,38 @@ class TokenlessSplit(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class Shard(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One shard: the tokens of one split of the plan.
+    """One shard: the tokens of one split of the plan."""
 
-    Attributes:
-        name: `shard-00003-of-00012`: its number among the shards, and the number of shards.
-        split: The split's number in the plan, from 0.
-        slices: The slices of input files that were read, in order.
-        text_bytes: The text of its documents before tokenization, in bytes of UTF-8.
-        tokens: The number of its ids, appended and prepended ones included.
-        rejects: The number of records of its slices that could not be used.
-        files: Its files, in the order of the format's suffixes.
-        sources: What it has of each source, sorted by name; None without sources.
-        changes: See `DocumentChanges`; None if all of it is 0.
-    """
-
-    name: str
-    split: Count
-    slices: tuple[SourceSlice, ...]
+    name: str  # `shard-00003-of-00012`: its number among the shards, and the number of shards
+    split: Count  # the split's number in the plan, from 0
+    slices: tuple[SourceSlice, ...]  # the slices of input files that were read, in order
     documents: Count
-    text_bytes: Count
-    tokens: Count
-    rejects: Count
-    files: tuple[FileInfo, ...]
+    text_bytes: Count  # the text of its documents before tokenization, in bytes of UTF-8
+    tokens: Count  # the number of its ids, appended and prepended ones included
+    rejects: Count  # the number of records of its slices that could not be used
+    files: tuple[FileInfo, ...]  # its files, in the order of the format's suffixes
+    # What it has of each source, sorted by name; None without sources.
     sources: dict[str, SourceTotals] | None = None
-    changes: DocumentChanges | None = None
+    changes: DocumentChanges | None = None  # see `DocumentChanges`; None if all of it is 0
 
 
 class Arrangement(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The order of documents, and the sequences made of them, as `__job` has them.
+    """The order of documents, and the sequences made of them, as `__job` has them."""
 
-    Attributes:
-        sequence_length: The maximum tokens of a sequence; None: documents stay as they are.
-        packing: `concatenate` or `best_fit`; None without sequences.
-        max_documents_per_sequence: The maximum slices of documents in a sequence; None: no limit.
-        pad_token: The token that fills each sequence; None: sequences may be shorter.
-        shuffle_seed: Chooses the order of documents or sequences; None: the order of the corpus.
-        validation_share: The share of the documents that are for validation, such as `0.5%`.
-        shard_tokens: About the maximum tokens of a shard.
-        validation_by: What decides whether a document is for validation: its `text` or its `id`.
-    """
-
+    # The maximum tokens of a sequence; None: documents stay as they are.
     sequence_length: Annotated[int, Meta(ge=1)] | None = None
+    # `concatenate` or `best_fit`; None without sequences.
     packing: Literal["concatenate", "best_fit"] | None = None
+    # The maximum slices of documents in a sequence; None: no limit.
     max_documents_per_sequence: Annotated[int, Meta(ge=1)] | None = None
+    # The token that fills each sequence; None: sequences may be shorter.
     pad_token: str | None = None
+    # Chooses the order of documents or sequences; None: the order of the corpus.
     shuffle_seed: Annotated[int, Meta(ge=0, le=MAX_SEED)] | None = None
+    # The share of the documents that are for validation, such as `0.5%`.
     validation_share: str | None = None
-    shard_tokens: Annotated[int, Meta(ge=1)] = SHARD_TOKENS
+    shard_tokens: Annotated[int, Meta(ge=1)] = SHARD_TOKENS  # about the maximum tokens of a shard
+    # What decides whether a document is for validation: its `text` or its `id`.
     validation_by: Literal["text", "id"] = "id"
 
     @property
@@ -206,26 +185,18 @@ class PartTexts(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
 class ArrangedPart(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """The facts of a manifest about shards whose documents were arranged.
-
-    Attributes:
-        corpus: The corpus; None of sequences of several folders that were joined.
-        documents: The number of documents that the shards are made of.
-        tokens: The number of tokens of these documents, without padding.
-        padding: The number of padding tokens in the shards.
-        part: `train` or `validation`; empty if documents were not divided.
-        texts: The texts of these documents, if documents were divided.
-        overlap: Of documents for validation that were chosen by their ids, those whose text is in
-            `train`, too; an estimate if there are over MAX_TEXTS documents in both parts.
-    """
+    """The facts of a manifest about shards whose documents were arranged."""
 
     settings: Arrangement
+    # The corpus; None of sequences of several folders that were joined.
     corpus: ArrangedCorpus | None = None
-    documents: Count
-    tokens: Count
-    padding: Count = 0
-    part: str = ""
-    texts: PartTexts | None = None
+    documents: Count  # the number of documents that the shards are made of
+    tokens: Count  # the number of tokens of these documents, without padding
+    padding: Count = 0  # the number of padding tokens in the shards
+    part: str = ""  # `train` or `validation`; empty if documents were not divided
+    texts: PartTexts | None = None  # the texts of these documents, if documents were divided
+    # Of documents for validation that were chosen by their ids, those whose text is in
+    # `train`, too; an estimate if there are over MAX_TEXTS documents in both parts.
     overlap: Count | None = None
 
     @property

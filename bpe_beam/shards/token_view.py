@@ -69,13 +69,10 @@ class Shuffle(Struct, frozen=True):
 
 
 class Order(Struct, frozen=True):
-    """The items of a view, in their order.
+    """The items of a view, in their order."""
 
-    Attributes:
-        steps: The steps that make the order from the order of the data set: the first chooses from
-            the data set, each other from what the step before has chosen.
-    """
-
+    # The steps that make the order from the order of the data set: the first chooses from the
+    # data set, each other from what the step before has chosen.
     steps: tuple[Stride | Shuffle, ...]
 
     @staticmethod

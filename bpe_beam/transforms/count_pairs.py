@@ -20,14 +20,8 @@ from bpe_beam.counts.packed_words import PairCounts, decode_pairs
 from bpe_beam.counts.word_table import BLOCK_BYTES, PARTITIONS, encode_block
 from bpe_beam.errors import DataError, require, require_choice
 from bpe_beam.training.recipe import SYMBOLS
+from bpe_beam.transforms import shuffles
 from bpe_beam.transforms.elements import ANY, column_of, text_column
-from bpe_beam.transforms.shuffles import (
-    TABLE_BYTES,
-    PairCountsCoder,
-    WindowTables,
-    check_table_bytes,
-    tables_of,
-)
 
 SCHEMA = pa.schema([("left", pa.string()), ("right", pa.string()), ("count", pa.int64())])
 
@@ -87,9 +81,9 @@ class PairCountsFn(beam.CombineFn):
         """Return the pairs, sorted by left and right."""
         return _as_text(accumulator.to_batch())
 
-    def get_accumulator_coder(self) -> PairCountsCoder:
+    def get_accumulator_coder(self) -> shuffles.PairCountsCoder:
         """Return a deterministic coder: equal tables give equal bytes."""
-        return PairCountsCoder()
+        return shuffles.PairCountsCoder()
 
 
 @beam.typehints.with_input_types(pa.RecordBatch)
@@ -121,18 +115,18 @@ class CountPairs(beam.PTransform):
         *,
         symbols: str = "bytes",
         shards: int = PARTITIONS,
-        table_bytes: int = TABLE_BYTES,
+        table_bytes: int = shuffles.TABLE_BYTES,
     ) -> None:
         super().__init__()
         require(shards >= 1, f"must be at least 1, got {shards}", "shards")
-        check_table_bytes(table_bytes)
+        shuffles.check_table_bytes(table_bytes)
         self.combiner = PairCountsFn(symbols)
         self.shards = shards
         self.table_bytes = table_bytes
 
     def expand(self, words: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         """Return the counted pairs."""
-        make_tables = tables_of(
+        make_tables = shuffles.tables_of(
             self.combiner.create_accumulator, self.table_bytes, words, "CountPairs"
         )
         count = _CountInTables(self.combiner, self.shards, make_tables)
@@ -153,7 +147,7 @@ class _CountInTables(beam.DoFn):
         self,
         combiner: PairCountsFn,
         shards: int,
-        make_tables: Callable[[], WindowTables[PairCounts]],
+        make_tables: Callable[[], shuffles.WindowTables[PairCounts]],
     ) -> None:
         self.combiner = combiner
         self.shards = shards

@@ -16,27 +16,12 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.utils.windowed_value import WindowedValue
 
-from bpe_beam.counts.word_table import (
-    PARTITIONS,
-    WordCounter,
-    WordRules,
-    WordTable,
-    decode_block,
-    encode_block,
-)
+from bpe_beam.counts import word_table
 from bpe_beam.errors import DataError, require
 from bpe_beam.transforms import metrics as counters
+from bpe_beam.transforms import shuffles
 from bpe_beam.transforms.document_fn import DeadLetterTransform, Document, DocumentFn
 from bpe_beam.transforms.elements import Element, column_of, tokens_type
-from bpe_beam.transforms.shuffles import (
-    TABLE_BYTES,
-    Chunk,
-    WindowTables,
-    check_table_bytes,
-    from_chunks,
-    tables_of,
-    to_chunks,
-)
 
 
 @beam.typehints.with_input_types(Element)
@@ -77,8 +62,8 @@ class CountWords(DeadLetterTransform):
         special_tokens: Iterable[str] = (),
         text_field: str = "text",
         with_places: bool = False,
-        partitions: int = PARTITIONS,
-        table_bytes: int = TABLE_BYTES,
+        partitions: int = word_table.PARTITIONS,
+        table_bytes: int = shuffles.TABLE_BYTES,
     ) -> None:
         super().__init__()
         require(
@@ -87,9 +72,11 @@ class CountWords(DeadLetterTransform):
             "special_tokens",
         )
         require(partitions >= 1, f"must be at least 1, got {partitions}", "partitions")
-        check_table_bytes(table_bytes)
-        self.rules = WordRules(normalizer, pretokenizer, tuple(special_tokens), with_places)
-        WordCounter(self.rules)  # refuses unknown names here and not on a worker
+        shuffles.check_table_bytes(table_bytes)
+        self.rules = word_table.WordRules(
+            normalizer, pretokenizer, tuple(special_tokens), with_places
+        )
+        word_table.WordCounter(self.rules)  # refuses unknown names here and not on a worker
         self.metadata = {"normalizer": normalizer, "pretokenizer": pretokenizer}
         self.text_field = text_field
         self.partitions = partitions
@@ -98,11 +85,11 @@ class CountWords(DeadLetterTransform):
     def expand(self, documents: beam.pvalue.PCollection) -> Any:
         """Return the counted words, and the dead letters if they have an output."""
         tokens_type(documents.element_type, self.text_field)  # refuses elements without a text
-        make_tables = tables_of(
-            partial(WordCounter, self.rules), self.table_bytes, documents, "CountWords"
+        make_tables = shuffles.tables_of(
+            partial(word_table.WordCounter, self.rules), self.table_bytes, documents, "CountWords"
         )
         step = beam.ParDo(_CountInTables(self, make_tables))
-        blocks, dead = self._outputs(documents, "CountInTables", step, tuple[int, Chunk])
+        blocks, dead = self._outputs(documents, "CountInTables", step, tuple[int, shuffles.Chunk])
         add = beam.FlatMap(_add_blocks, self.rules.with_places, self.metadata)
         words = (
             blocks
@@ -118,7 +105,9 @@ class _CountInTables(DocumentFn):
     by_window = True
 
     def __init__(
-        self, count: CountWords, make_tables: Callable[[], WindowTables[WordCounter]]
+        self,
+        count: CountWords,
+        make_tables: Callable[[], shuffles.WindowTables[word_table.WordCounter]],
     ) -> None:
         super().__init__(count.text_field, count.dead_letters)
         self.rules = count.rules
@@ -131,7 +120,7 @@ class _CountInTables(DocumentFn):
         self.tables = self.make_tables()
         # With dead letters, texts are counted into this table first, because the table of a failed
         # text must not be used.
-        self.trial = WordCounter(self.rules) if self.dead_letters else None
+        self.trial = word_table.WordCounter(self.rules) if self.dead_letters else None
 
     def take(self, document: Document) -> Iterator[Any]:
         yield from super().take(document)
@@ -142,10 +131,10 @@ class _CountInTables(DocumentFn):
         yield from self.take_waiting()
         for window, table in self.tables.take():
             for partition, block in table.blocks(self.partitions):
-                data = encode_block(block)
+                data = word_table.encode_block(block)
                 counters.counter("count_blocks").inc()
                 counters.counter("count_block_bytes").inc(len(data))
-                for chunk in to_chunks(data):
+                for chunk in shuffles.to_chunks(data):
                     yield WindowedValue((partition, chunk), window.max_timestamp(), (window,))
 
     def use(self, documents: list[Document], texts: pa.Array, batch: Any = None) -> Iterable[Any]:
@@ -185,12 +174,12 @@ class _CountInTables(DocumentFn):
 
 
 def _add_blocks(
-    element: tuple[int, Iterable[Chunk]], with_places: bool, metadata: dict[str, str]
+    element: tuple[int, Iterable[shuffles.Chunk]], with_places: bool, metadata: dict[str, str]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the words of one partition's blocks, each once."""
-    counts = WordTable(with_places=with_places)
-    for data in from_chunks(element[1], "word"):
-        counts.add_block(decode_block(data, with_places))
+    counts = word_table.WordTable(with_places=with_places)
+    for data in shuffles.from_chunks(element[1], "word"):
+        counts.add_block(word_table.decode_block(data, with_places))
     counters.counter("unique_words").inc(len(counts))
     for _, block in counts.blocks(partitions=1):
         yield block.replace_schema_metadata(metadata)

@@ -23,15 +23,8 @@ from bpe_beam.errors import DataError
 from bpe_beam.json_structs import decode
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.shard_rows import Shard
+from bpe_beam.transforms import elements
 from bpe_beam.transforms import metrics as counters
-from bpe_beam.transforms.elements import (
-    TOKENS,
-    column_of,
-    fields_of,
-    is_batch,
-    utf8_of,
-    without_key,
-)
 from bpe_beam.transforms.tokens_folder import TokensFolder
 from bpe_beam.workers.split_task import require_visible
 
@@ -81,15 +74,19 @@ def chunks_of(
 
 def _ids_of(element: Tokens) -> list[pa.UInt32Array]:
     """Return the ids of each document; Beam does not know the types of all elements beforehand."""
-    value = without_key(element)
+    value = elements.without_key(element)
     documents = [value]
-    if is_batch(value):
-        documents = [getattr(row, "values", row) for row in column_of(value, TOKENS)]
-    elif (fields := fields_of(value)) is not None:
-        if TOKENS not in fields:
+    if elements.is_batch(value):
+        documents = [
+            getattr(row, "values", row) for row in elements.column_of(value, elements.TOKENS)
+        ]
+    elif (fields := elements.fields_of(value)) is not None:
+        if elements.TOKENS not in fields:
             names = ", ".join(map(str, fields))
-            raise DataError(f"WriteTokens: a document has no field {TOKENS!r}, only {names}")
-        documents = [_ids_in_list(fields[TOKENS])]
+            raise DataError(
+                f"WriteTokens: a document has no field {elements.TOKENS!r}, only {names}"
+            )
+        documents = [_ids_in_list(fields[elements.TOKENS])]
     for document in documents:
         if not isinstance(document, pa.UInt32Array):
             raise DataError(
@@ -111,11 +108,11 @@ def _ids_in_list(ids: Any) -> Any:
 
 def _labels_of(element: Tokens, documents: int) -> list[bytes]:
     """Return the labels of each document as JSON; empty for a document without labels."""
-    value = without_key(element)
-    if is_batch(value):
+    value = elements.without_key(element)
+    if elements.is_batch(value):
         columns = [_label_column(value, name) for name in LABELS]
     else:
-        fields = fields_of(value) or {}
+        fields = elements.fields_of(value) or {}
         columns = [[_label(fields.get(name), name)] for name in LABELS]
     rows = zip(*(column or [None] * documents for column in columns), strict=True)
     return [
@@ -127,7 +124,7 @@ def _label_column(batch: Any, name: str) -> list[str | None]:
     """Return the labels in a column of a batch or table; none if it has no such column."""
     if name not in batch.schema.names:
         return []
-    column = column_of(batch, name)
+    column = elements.column_of(batch, name)
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return _texts(column, f"the column {name!r} of a batch", column.type)
 
@@ -136,7 +133,7 @@ def _label(value: Any, name: str) -> str | None:
     """Return a label in a field of a document as text."""
     what = f"the field {name!r} of a document"
     if isinstance(value, (str, bytes)):
-        return utf8_of(value, what).decode()
+        return elements.utf8_of(value, what).decode()
     if type(value) is int or isinstance(value, UUID):
         return str(value)
     try:

@@ -14,15 +14,8 @@ from apache_beam.utils.timestamp import Timestamp
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.transforms import elements
 from bpe_beam.transforms.document_fn import DeadLetterTransform, Document, DocumentFn
-from bpe_beam.transforms.elements import (
-    TOKENS,
-    fields_of,
-    refuse_tokens,
-    tokens_type,
-    with_value,
-    without_key,
-)
 from bpe_beam.transforms.metrics import count_tokens
 from bpe_beam.workers.document_encoding import (
     AllowedSpecial,
@@ -97,7 +90,7 @@ class Tokenize(DeadLetterTransform):
 
     def expand(self, documents: beam.pvalue.PCollection) -> Any:
         """Return the encoded documents, and the dead letters if they have an output."""
-        output_type = tokens_type(documents.element_type, self.text_field)
+        output_type = elements.tokens_type(documents.element_type, self.text_field)
         encode = _Encode(self.encoding, self.storage, self.text_field, self.dead_letters)
         updates = []
         if self.updates is not None:
@@ -137,7 +130,7 @@ class _Encode(DocumentFn):
 
     def take(self, document: Document) -> Iterator[Any]:
         try:
-            refuse_tokens(without_key(document.element), self.text_field)
+            elements.refuse_tokens(elements.without_key(document.element), self.text_field)
         except DataError as error:
             yield self._unusable(document, error)
         else:
@@ -148,17 +141,19 @@ class _Encode(DocumentFn):
         count_tokens(ids)
         if batch is not None:
             column = batch.schema.get_field_index(self.text_field)
-            encoded = [batch.remove_column(column).add_column(column, TOKENS, ids)]
+            encoded = [batch.remove_column(column).add_column(column, elements.TOKENS, ids)]
         else:
             flat, bounds = ids.values, ids.offsets.to_pylist()
             encoded = [
                 _with_tokens(
-                    without_key(document.element), self.text_field, flat.slice(start, end - start)
+                    elements.without_key(document.element),
+                    self.text_field,
+                    flat.slice(start, end - start),
                 )
                 for document, start, end in zip(documents, bounds[:-1], bounds[1:], strict=True)
             ]
         return [
-            document.output(with_value(document.element, value))
+            document.output(elements.with_value(document.element, value))
             for document, value in zip(documents, encoded, strict=True)
         ]
 
@@ -189,11 +184,13 @@ def encoding_of(tokenizer: Tokenizer, **settings: Any) -> Encoding:
 
 def _with_tokens(document: Any, text_field: str, ids: pa.UInt32Array) -> Any:
     """Return the ids of a `str` or `bytes`, or a dict or row with a list of ids for its text."""
-    fields = fields_of(document)
+    fields = elements.fields_of(document)
     if fields is None:
         return ids
     renamed = {
-        (TOKENS if name == text_field else name): ids.to_pylist() if name == text_field else value
+        (elements.TOKENS if name == text_field else name): ids.to_pylist()
+        if name == text_field
+        else value
         for name, value in fields.items()
     }
     return renamed if isinstance(document, Mapping) else beam.Row(**renamed)

@@ -46,19 +46,14 @@ def take_folder(pipeline: beam.Pipeline, folder: str, parameter: str) -> None:
 
 
 class TokensFolder(NamedTuple):
-    """A folder of shards, with the tokenizer that made their ids.
-
-    Attributes:
-        tokenizer_json: The tokenizer's file.
-        number: The number of the run that claims the folder.
-    """
+    """A folder of shards, with the tokenizer that made their ids."""
 
     storage: Storage
     url: str
     shards: int
-    tokenizer_json: str
+    tokenizer_json: str  # the tokenizer's file
     format: str
-    number: str
+    number: str  # the number of the run that claims the folder
 
     def path(self, name: str) -> str:
         return self.storage.join(self.url, name)

@@ -22,18 +22,13 @@ ARRAYS = " (JSON Lines have an object on each line; jq -c '.[]' makes them of an
 
 
 class CorpusTotals(NamedTuple):
-    """A manifest's facts about the corpus.
-
-    Attributes:
-        rejects: Rows of `__rejects/`, by reason: unusable records, and losses.
-        dropped: Empty documents that were left out.
-    """
+    """A manifest's facts about the corpus."""
 
     documents: int
-    rejects: Mapping[str, int]
+    rejects: Mapping[str, int]  # rows of `__rejects/`, by reason: unusable records, and losses
     lost: Sequence[FileLoss]
     sources: Collection[str] | None = None
-    dropped: int = 0
+    dropped: int = 0  # empty documents that were left out
 
 
 def check_limits(

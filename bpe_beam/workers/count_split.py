@@ -47,16 +47,12 @@ _HEAD = struct.Struct("<IQ")
 
 
 class CountStats(SplitStats, frozen=True, kw_only=True):
-    """The receipt's facts about a counted split.
-
-    Attributes:
-        blocks: Partition, first byte and length of the blocks in its counts file.
-        sources: `documents`, `text_bytes` and `words` by source, as JSON text, which takes a tenth
-            of the memory of the parsed values, since the driver has all receipts in memory.
-    """
+    """The receipt's facts about a counted split."""
 
     words: Count
-    blocks: list[list[Count]]
+    blocks: list[list[Count]]  # partition, first byte and length of the blocks in its counts file
+    # `documents`, `text_bytes` and `words` by source, as JSON text, which takes a tenth of
+    # the memory of the parsed values, since the driver has all receipts in memory.
     sources: str | None = None
 
 

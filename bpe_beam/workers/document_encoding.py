@@ -61,18 +61,15 @@ def _read(storage: Storage, url: str, fingerprint: str) -> Tokenizer:
 
 
 class DocumentRules(Struct, frozen=True):
-    """What happens to documents that are empty or long.
+    """What happens to documents that are empty or long."""
 
-    Attributes:
-        empty_documents: Whether documents without tokens of their text are kept or dropped.
-        max_document_tokens: The most tokens of a document, those around it included; None: any.
-        long_documents: What happens to longer ones. `split`: documents of that many tokens, and a
-            rest; the tokens around it are in the first and in the last. `cut`: tokens at the end of
-            the text are left out.
-    """
-
+    # Whether documents without tokens of their text are kept or dropped.
     empty_documents: Literal["keep", "drop"] = "keep"
+    # The most tokens of a document, those around it included; None: any.
     max_document_tokens: int | None = None
+    # What happens to longer ones. `split`: documents of that many tokens, and a rest; the
+    # tokens around it are in the first and in the last. `cut`: tokens at the end of the text
+    # are left out.
     long_documents: Literal["split", "cut"] = "split"
 
 
@@ -89,18 +86,14 @@ class RuledDocuments(NamedTuple):
 
 @dataclass(eq=False)
 class Encoding:
-    """How documents become ids. Made by `of`; travels as the tokenizer's file and some settings.
+    """How documents become ids. Made by `of`; travels as the tokenizer's file and some settings."""
 
-    Attributes:
-        tokenizer_json: The content of the tokenizer's file; empty if `of` got the tokenizer.
-        add_special_tokens: Whether the tokens of the tokenizer's post-processor are put around each
-            document, within `prepend` and `append`.
-    """
-
-    tokenizer_json: str
+    tokenizer_json: str  # the content of the tokenizer's file; empty if `of` got the tokenizer
     append: str | None
     prepend: str | None
     allowed_special: AllowedSpecial
+    # Whether the tokens of the tokenizer's post-processor are put around each document,
+    # within `prepend` and `append`.
     add_special_tokens: bool = False
     rules: DocumentRules = field(default_factory=DocumentRules)
     _tokenizer: Tokenizer | None = field(default=None, init=False)

@@ -21,11 +21,7 @@ NO_SOURCE = ""
 
 
 class SourceTables:
-    """The words of documents, in one table or in one a source, together within a limit.
-
-    Attributes:
-        totals: `documents`, `text_bytes` and `words` of each source so far.
-    """
+    """The words of documents, in one table or in one a source, together within a limit."""
 
     def __init__(
         self,
@@ -41,6 +37,7 @@ class SourceTables:
         self._total = 0
         self.rules = rules
         self.by_source = by_source
+        # `documents`, `text_bytes` and `words` of each source so far.
         self.totals: dict[str, Counter[str]] = {}
         self._tables: dict[str, WordCounter] = {}
         if not by_source:

@@ -26,17 +26,14 @@ from bpe_beam.workers.task_results import Metric, TaskResult
 
 
 class SplitReading(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The bytes and the versions of the files that a split was read from.
+    """The bytes and the versions of the files that a split was read from."""
 
-    Attributes:
-        slices: (file's number, start, end) of each slice, in bytes.
-        tags: The tag of each slice's file; None if the split was restored from a manifest.
-        boundaries: The begins and ends of the records of slices with speculative boundaries; None
-            if the split was restored: a finished job has proven its slices contiguous.
-    """
-
+    # (file's number, start, end) of each slice, in bytes.
     slices: tuple[tuple[Count, Count, Count], ...] = ()
+    # The tag of each slice's file; None if the split was restored from a manifest.
     tags: tuple[str, ...] | None = None
+    # The begins and ends of the records of slices with speculative boundaries; None if the
+    # split was restored: a finished job has proven its slices contiguous.
     boundaries: tuple[Boundaries, ...] | None
 
     @staticmethod
@@ -79,17 +76,12 @@ def lost_files(splits: Iterable[SplitStats]) -> tuple[FileLoss, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusTask:
-    """The settings of a job over a corpus for its workers; plain and picklable.
-
-    Attributes:
-        stage: The progress stage that gets reports.
-        lose_changed: See `read_split`.
-    """
+    """The settings of a job over a corpus for its workers; plain and picklable."""
 
     folder: TaskFolder
     reading: ReadSettings
-    stage: str
-    lose_changed: bool = False
+    stage: str  # the progress stage that gets reports
+    lose_changed: bool = False  # see `read_split`
 
     @property
     def by_source(self) -> bool:

@@ -24,15 +24,11 @@ class SplitTask(Struct, frozen=True):
     """One split, with only the files that it reads.
 
     A plan of a million files is too large for every worker; a task carries only its files.
-
-    Attributes:
-        plan: The plan's root and, under their numbers, the files of this split.
-        splits: The number of splits of the whole plan.
     """
 
-    plan: Plan
+    plan: Plan  # the plan's root and, under their numbers, the files of this split
     split: Split
-    splits: int
+    splits: int  # the number of splits of the whole plan
 
     def to_json(self) -> str:
         """Return the task as the text that travels to a worker."""

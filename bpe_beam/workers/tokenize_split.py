@@ -23,6 +23,7 @@ from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import WORK, Publication, Receipt
+from bpe_beam.shards import shard_rows
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, shard_format
 from bpe_beam.shards.formats.interface import (
     MAX_DOCUMENT_TOKENS,
@@ -33,29 +34,11 @@ from bpe_beam.shards.formats.interface import (
 )
 from bpe_beam.shards.manifest import Manifest, Rejects, TokenizerInfo
 from bpe_beam.shards.numbering import number_shards, reject_files, shard_name, shards_of
-from bpe_beam.shards.shard_rows import (
-    NO_CHANGES,
-    DocumentChanges,
-    Shard,
-    SourceSlice,
-    SourceTotals,
-    TokenlessSplit,
-    added_sources,
-    manifest_rows,
-    shard_row,
-)
 from bpe_beam.storage.json_file import VERSION, Count, JsonObject
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.workers import split_reader
 from bpe_beam.workers.document_encoding import Encoding, encode_documents
 from bpe_beam.workers.source_tables import add_token_totals
-from bpe_beam.workers.split_reader import (
-    CorpusTask,
-    SplitReader,
-    SplitReading,
-    SplitStats,
-    lost_files,
-    reject_reasons,
-)
 from bpe_beam.workers.split_shards import ShardSums, SplitShards
 from bpe_beam.workers.split_task import task_name
 from bpe_beam.workers.task_results import TaskResult
@@ -72,22 +55,21 @@ _MAX_UNUSED = 64 << 20
 """Maximum freed bytes that are kept for the next split, which needs most of them again."""
 
 
-class TokenizeStats(SplitStats, frozen=True, kw_only=True):
-    """The receipt's facts about a tokenized split.
-
-    Attributes:
-        sources: The totals of each source, sorted by name; None without sources.
-        changes: See `DocumentChanges`; None if all of it is 0.
-        shards: The totals of each shard, if there are several.
-    """
+class TokenizeStats(split_reader.SplitStats, frozen=True, kw_only=True):
+    """The receipt's facts about a tokenized split."""
 
     tokens: Count
-    sources: dict[str, SourceTotals] | None = None
-    changes: DocumentChanges | None = None
-    shards: tuple[ShardSums, ...] | None = None
+    # The totals of each source, sorted by name; None without sources.
+    sources: dict[str, shard_rows.SourceTotals] | None = None
+    # See `DocumentChanges`; None if all of it is 0.
+    changes: shard_rows.DocumentChanges | None = None
+    shards: tuple[ShardSums, ...] | None = None  # the totals of each shard, if there are several
 
     @staticmethod
-    def of_rows(reading: SplitReading, rows: Sequence[Shard | TokenlessSplit]) -> TokenizeStats:
+    def of_rows(
+        reading: split_reader.SplitReading,
+        rows: Sequence[shard_rows.Shard | shard_rows.TokenlessSplit],
+    ) -> TokenizeStats:
         """Return the stats of a split without rejects."""
         sums = [convert(row, ShardSums, from_attributes=True) for row in rows]
         return TokenizeStats(
@@ -101,31 +83,25 @@ class TokenizeStats(SplitStats, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TokenizeTask(CorpusTask):
-    """The settings of a tokenize job for its workers.
-
-    Attributes:
-        count_tokens: Whether to write how often each id occurs, see `token_counter.py`.
-        hashes: Whether to write the hash of each document, which decides whether it is for
-            validation; only some formats can store it.
-        columns: See `ShardOrigin`.
-        limit: The limit of a shard; None: the format's limit.
-    """
+class TokenizeTask(split_reader.CorpusTask):
+    """The settings of a tokenize job for its workers."""
 
     encoding: Encoding
     shard_format: str = DEFAULT_SHARD_FORMAT
     stage: str = "tokenize"
-    count_tokens: bool = False
+    count_tokens: bool = False  # whether to write how often each id occurs, see `token_counter.py`
+    # Whether to write the hash of each document, which decides whether it is for validation;
+    # only some formats can store it.
     hashes: bool = False
-    columns: tuple[str, ...] = ()
-    limit: ShardLimit | None = None
+    columns: tuple[str, ...] = ()  # see `ShardOrigin`
+    limit: ShardLimit | None = None  # the limit of a shard; None: the format's limit
 
 
 def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
     """Write the shard of one split, and its receipt; the output is the shard's name."""
     release_unused_memory(_MAX_UNUSED)
     counter = _token_counter(task) if task.count_tokens else None
-    split = SplitReader(task, element)
+    split = split_reader.SplitReader(task, element)
     name = shard_name(split.task.split.index, split.task.splits)
     limit = task.limit or limit_of([shard_format(task.shard_format)])
     shards = SplitShards(limit, partial(_writer, task), name, by_source=task.by_source)
@@ -133,7 +109,7 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
         changes = _write_documents(task, split, shards, counter)
     stats = TokenizeStats(
         **{**split.stats(), **_of_shards(shards.sums)},
-        changes=None if changes == NO_CHANGES else changes,
+        changes=None if changes == shard_rows.NO_CHANGES else changes,
     )
     return _finish(task, split, name, shards.files, stats, counter)
 
@@ -146,7 +122,7 @@ def count_tokens(task: TokenizeTask, element: str) -> TaskResult:
     counter = _token_counter(task)
     sources: dict[str, Counter[str]] = {}
     tokens = 0
-    split = SplitReader(task, element)
+    split = split_reader.SplitReader(task, element)
     with split.rejects:
         for texts in split.batches():
             batch, ids, _ = encode_documents(
@@ -158,7 +134,7 @@ def count_tokens(task: TokenizeTask, element: str) -> TaskResult:
             split.add(batch, tokens=len(ids.values))
             tokens += len(ids.values)
     name = task_name(COUNT_KIND, split.task.split.index, split.task.splits)
-    by_source = {source: SourceTotals(**row) for source, row in sorted(sources.items())}
+    by_source = {source: shard_rows.SourceTotals(**row) for source, row in sorted(sources.items())}
     stats = TokenizeStats(
         **split.stats(), tokens=tokens, sources=by_source if task.by_source else None
     )
@@ -171,7 +147,7 @@ def _token_counter(task: TokenizeTask) -> TokenCounter:
 
 def _finish(
     task: TokenizeTask,
-    split: SplitReader,
+    split: split_reader.SplitReader,
     name: str,
     files: list[FileInfo],
     stats: TokenizeStats,
@@ -193,8 +169,11 @@ def _finish(
 
 
 def _write_documents(
-    task: TokenizeTask, split: SplitReader, shards: SplitShards, counter: TokenCounter | None
-) -> DocumentChanges:
+    task: TokenizeTask,
+    split: split_reader.SplitReader,
+    shards: SplitShards,
+    counter: TokenCounter | None,
+) -> shard_rows.DocumentChanges:
     """Write the ids of a split's documents to its shards, and return what the rules changed."""
     format_ = shard_format(task.shard_format)
     labelled = format_.labelled
@@ -206,7 +185,7 @@ def _write_documents(
         # Before the rules: all documents that a document is divided into have its hash.
         text_files = split.task.text_files()
         batches = (with_hashes(texts, text_files) for texts in batches)
-    changes = NO_CHANGES
+    changes = shard_rows.NO_CHANGES
     for texts in batches:
         batch, ids, changed = encode_documents(
             task.encoding, texts, split.task.plan, split.rejects.add, format_.max_document_tokens
@@ -225,7 +204,7 @@ def _of_shards(shards: Sequence[ShardSums]) -> Mapping[str, Any]:
         "documents": sum(shard.documents for shard in shards),
         "text_bytes": sum(shard.text_bytes for shard in shards),
         "tokens": sum(shard.tokens for shard in shards),
-        "sources": added_sources(shard.sources for shard in shards),
+        "sources": shard_rows.added_sources(shard.sources for shard in shards),
         "shards": tuple(shards) if len(shards) > 1 else None,
     }
 
@@ -252,7 +231,7 @@ def manifest_of(
     format_name: str,
 ) -> Manifest:
     """Return the manifest of all shards."""
-    rows: list[Shard | TokenlessSplit] = []
+    rows: list[shard_rows.Shard | shard_rows.TokenlessSplit] = []
     rejects: list[FileInfo] = []
     stats = [receipt.read_stats(TokenizeStats) for receipt in receipts]
     publications = number_shards(receipts, [split.tokens for split in stats])
@@ -265,7 +244,7 @@ def manifest_of(
             "changes": split_stats.changes,
         }
         for number, sums in enumerate(split_stats.sums):
-            row = shard_row(
+            row = shard_rows.shard_row(
                 written[number] if written else (),
                 sums.tokens,
                 split.index,
@@ -276,16 +255,16 @@ def manifest_of(
             )
             rows.append(row)
     return Manifest(
-        **manifest_rows(rows),
+        **shard_rows.manifest_rows(rows),
         format=format_name,
         version=VERSION,
         tokenizer=TokenizerInfo(tokenizer.fingerprint, tokenizer.max_id + 1),
         settings=dict(settings),
         plan={"fingerprint": plan.fingerprint(), **plan.to_json()},
         rejects=Rejects(
-            reject_reasons(stats),
+            split_reader.reject_reasons(stats),
             tuple(sorted(rejects, key=lambda file: file.name)),
-            lost_files(stats),
+            split_reader.lost_files(stats),
         ),
     )
 
@@ -296,9 +275,10 @@ def final_names(receipts: Sequence[Receipt]) -> list[Publication]:
     return number_shards(receipts, tokens)
 
 
-def _slices_of(plan: Plan, split: Split) -> tuple[SourceSlice, ...]:
+def _slices_of(plan: Plan, split: Split) -> tuple[shard_rows.SourceSlice, ...]:
     return tuple(
-        SourceSlice(plan.files[part.file].name, part.start, part.end) for part in split.slices
+        shard_rows.SourceSlice(plan.files[part.file].name, part.start, part.end)
+        for part in split.slices
     )
 
 

@@ -24,17 +24,10 @@ from numpy.typing import NDArray
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.shards import stored_shard
 from bpe_beam.shards.formats.record_file import RecordFile, RecordReader, record_format
 from bpe_beam.shards.formats.spool import mapped_rows, spool_errors
 from bpe_beam.shards.formats.tfrecord import MAX_TOKENS, ExampleWriter
-from bpe_beam.shards.stored_shard import (
-    Ids,
-    IdType,
-    RangeFile,
-    ShardFile,
-    StoredShard,
-    check_counts,
-)
 from bpe_beam.storage.hashing import HashingFile
 from bpe_beam.storage.names import is_local, local_path
 
@@ -107,7 +100,7 @@ _SUFFIX = ArrayRecordWriter.suffixes[0]
 class _OpenFile:
     """A file as the package reads it; of a store, a copy in a temporary file."""
 
-    def __init__(self, file: RangeFile | ShardFile) -> None:
+    def __init__(self, file: stored_shard.RangeFile | stored_shard.ShardFile) -> None:
         self._copy = None if is_local(file.url) else _local_copy(file)
         path = local_path(file.url) if self._copy is None else self._copy.name
         self._url = file.url
@@ -138,7 +131,9 @@ class _OpenFile:
             raise DataError(f"{self._url}: {content} cannot be read: {error}") from error
 
 
-def _local_copy(file: RangeFile | ShardFile) -> tempfile._TemporaryFileWrapper[bytes]:
+def _local_copy(
+    file: stored_shard.RangeFile | stored_shard.ShardFile,
+) -> tempfile._TemporaryFileWrapper[bytes]:
     with spool_errors(f"a copy of {file.url}", f"{file.size} bytes"):
         copy = tempfile.NamedTemporaryFile()  # noqa: SIM115  (closed with the reader)
         for start in range(0, file.size, _WINDOW):
@@ -195,7 +190,7 @@ class _Records(RecordFile):
             tokens += int(lengths.sum())
 
 
-def _open_records(file: RangeFile | ShardFile) -> _Records:
+def _open_records(file: stored_shard.RangeFile | stored_shard.ShardFile) -> _Records:
     opened = _OpenFile(file)
     return _Records(file.url, lambda: opened)
 
@@ -208,10 +203,10 @@ class ArrayRecordAccess(RecordReader):
 
     _records: _Records
 
-    def __init__(self, shard: StoredShard) -> None:
+    def __init__(self, shard: stored_shard.StoredShard) -> None:
         self._shard = shard
         super().__init__(_Records(shard.file(_SUFFIX).url, self._recent_file))
-        check_counts(self._records.url, len(self._records), shard.entry.tokens, shard)
+        stored_shard.check_counts(self._records.url, len(self._records), shard.entry.tokens, shard)
 
     def _recent_file(self) -> _OpenFile:
         """Return the open file, which stays open while it is among the values in memory."""
@@ -221,7 +216,9 @@ class ArrayRecordAccess(RecordReader):
             self._shard.groups.put(self, file, _OPEN_FILE_BYTES)
         return file
 
-    def documents(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
+    def documents(
+        self, start: int, stop: int, limit: int, dtype: stored_shard.IdType
+    ) -> Sequence[stored_shard.Ids]:
         """See `ShardAccess.documents`; reads records of about _WINDOW bytes."""
         ids, lengths = next(self._records.documents(start, stop))
         count = max(int(np.searchsorted(np.cumsum(lengths), limit, side="right")), 1)

@@ -30,15 +30,10 @@ class BatchWriter(ABC):
     The files become visible in the order of `suffixes`. After an exception, one remains only if a
     later file could not be published: an attempt never removes a file that another attempt may
     have published.
-
-    Attributes:
-        suffixes: The ends of the files' names.
-        dtypes: The types of stored ids, see `fitting_dtype`.
-        files: The first file, and what a subclass opens over it; an exception gives them up.
-        documents, tokens: The numbers of documents and tokens, without the batch that is written.
     """
 
-    suffixes: tuple[str, ...]
+    suffixes: tuple[str, ...]  # the ends of the files' names
+    # The types of stored ids, see `fitting_dtype`.
     dtypes: ClassVar[tuple[np.dtype[Any], ...]] = (np.dtype("<i4"),)
 
     def __init__(
@@ -52,8 +47,9 @@ class BatchWriter(ABC):
         self.name = name
         self.vocab_size = vocab_size
         self.dtype = self.dtype_for(vocab_size)
-        self.documents = 0
+        self.documents = 0  # without the batch that is written, as `tokens`
         self.tokens = 0
+        # The first file, and what a subclass opens over it; an exception gives them up.
         self.files = ExitStack()
         self._spools = ExitStack()
         self._storage = storage

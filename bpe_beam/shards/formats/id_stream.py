@@ -73,23 +73,16 @@ class IdStreamWriter(BatchWriter):
 class IdStream(ABC):
     """The documents of such a shard: a `ShardReader`, or a `ShardAccess`. A subclass reads heads.
 
-    Attributes:
-        suffixes: The ends of the files' names: of the ids first.
-        ids_at: The first byte of the ids in their file.
-        missing: The bound of documents that is not stored: the first, which is 0, or the last.
-        unit: What bounds count: 1 for tokens, else the bytes of an id.
-        ids: The file of the ids.
-        bounds: int64, where documents begin, and where the last one ends.
-        count: The number of documents.
-        dtype: The type of stored ids.
+    `ids` is the file of the ids, and `dtype` the type of stored ids.
     """
 
-    suffixes: ClassVar[tuple[str, ...]]
-    ids_at: ClassVar[int] = 0
+    suffixes: ClassVar[tuple[str, ...]]  # the ends of the files' names: of the ids first
+    ids_at: ClassVar[int] = 0  # the first byte of the ids in their file
+    # The bound of documents that is not stored: the first, which is 0, or the last.
     missing: ClassVar[Literal["first", "last"] | None] = None
-    unit = 1
-    bounds: IdArray
-    count: int
+    unit = 1  # what bounds count: 1 for tokens, else the bytes of an id
+    bounds: IdArray  # int64, where documents begin, and where the last one ends
+    count: int  # the number of documents
 
     def __init__(
         self, files: Sequence[RangeFile | ShardFile], shard: StoredShard | None = None

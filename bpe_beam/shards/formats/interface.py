@@ -35,24 +35,17 @@ class ShardFiles(Struct, frozen=True):
 
 
 class ShardOrigin(Struct, frozen=True):
-    """The origin of the tokens of a shard, for formats that store it.
+    """The origin of the tokens of a shard, for formats that store it."""
 
-    Attributes:
-        fingerprint: The SHA-256 of the folder's `tokenizer.json`.
-        prepend: The tokens before each document, each with its id.
-        append: The tokens after each document, likewise.
-        sequence_length: The maximum tokens of a row that is a sequence of documents; None: rows are
-            documents.
-        hashes: Whether rows are temporary documents that are still to be divided, each with the
-            hash that decides.
-        columns: The columns for trainers that tables get, of TRAINER_COLUMNS and in their order.
-    """
-
-    fingerprint: str
-    prepend: tuple[tuple[str, int], ...]
-    append: tuple[tuple[str, int], ...]
+    fingerprint: str  # the SHA-256 of the folder's `tokenizer.json`
+    prepend: tuple[tuple[str, int], ...]  # the tokens before each document, each with its id
+    append: tuple[tuple[str, int], ...]  # the tokens after each document, likewise
+    # The maximum tokens of a row that is a sequence of documents; None: rows are documents.
     sequence_length: int | None = None
+    # Whether rows are temporary documents that are still to be divided, each with the hash
+    # that decides.
     hashes: bool = False
+    # The columns for trainers that tables get, of TRAINER_COLUMNS and in their order.
     columns: tuple[str, ...] = ()
 
     @property
@@ -100,13 +93,9 @@ class ShardWriter(Protocol):
 
 
 class ShardReader(Protocol):
-    """Reads one shard; `len` is its number of documents. A context manager.
+    """Reads one shard; `len` is its number of documents. A context manager."""
 
-    Attributes:
-        token_count: The number of ids in the shard.
-    """
-
-    token_count: int
+    token_count: int  # the number of ids in the shard
 
     def __enter__(self) -> ShardReader: ...
 
@@ -143,13 +132,9 @@ class ShardReader(Protocol):
 
 
 class LabelledReader(ShardReader, Protocol):
-    """Reads a shard of a format that stores labels.
+    """Reads a shard of a format that stores labels."""
 
-    Attributes:
-        columns: The columns for trainers that it has.
-    """
-
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # the columns for trainers that it has
 
     def labels(self, start: int, stop: int) -> pa.RecordBatch:
         """Return the labels of documents, a row each.
@@ -187,44 +172,37 @@ class ShardLimit(Struct, frozen=True):
 
 
 class ShardFormat(Struct, frozen=True):
-    """A format of token shards.
+    """A format of token shards."""
 
-    Attributes:
-        name: What `--format` and manifests call it; also the name of its module.
-        suffixes: The ends of the names of a shard's files, in the order in which they become
-            visible: one or several.
-        writer: Opens a writer: storage, URL of an existing folder, the shard's name without a
-            suffix, the size of the vocabulary, 1 to MAX_VOCAB_SIZE, and the origin of the tokens,
-            a ShardOrigin, or None if it is unknown.
-        reader: Opens a reader and checks the layout: storage, URL of the folder, the shard's name.
-            Raises DataError if a file is missing or breaks the layout.
-        access: Opens a finished shard for reading at any position, without reading all of it.
-        check: Makes a check of a shard: its name, and the size of the vocabulary.
-        max_document_tokens: The maximum tokens that a document may have.
-        needs_prepend: Whether its readers recognize a document by its first token, so that the
-            setting `prepend` is required.
-        labelled: Whether writers store labels and the origin of the tokens; readers are
-            `LabelledReader`s then.
-        megatron_pairs: Whether the shards are pairs that Megatron-LM reads.
-        max_shard_tokens: The maximum tokens that a shard may have; None: any number. Where
-            documents have more, another shard is begun.
-        document_weight: What each document adds to the tokens that `max_shard_tokens` limits.
-        index: Returns the content of a folder's `index.json`, which readers of the format need,
-            from the shards of its manifest. None if they need none.
-    """
-
-    name: str
+    name: str  # what `--format` and manifests call it; also the name of its module
+    # The ends of the names of a shard's files, in the order in which they become visible: one
+    # or several.
     suffixes: tuple[str, ...]
+    # Opens a writer: storage, URL of an existing folder, the shard's name without a suffix,
+    # the size of the vocabulary, 1 to MAX_VOCAB_SIZE, and the origin of the tokens, a
+    # ShardOrigin, or None if it is unknown.
     writer: Callable[..., ShardWriter]
+    # Opens a reader and checks the layout: storage, URL of the folder, the shard's name.
+    # Raises DataError if a file is missing or breaks the layout.
     reader: Callable[[Storage, str, str], ShardReader]
+    # Opens a finished shard for reading at any position, without reading all of it.
     access: Callable[[StoredShard], ShardAccess]
+    # Makes a check of a shard: its name, and the size of the vocabulary.
     check: Callable[[str, int], ShardCheck]
-    max_document_tokens: int = MAX_DOCUMENT_TOKENS
+    max_document_tokens: int = MAX_DOCUMENT_TOKENS  # the maximum tokens that a document may have
+    # Whether its readers recognize a document by its first token, so that the setting
+    # `prepend` is required.
     needs_prepend: bool = False
+    # Whether writers store labels and the origin of the tokens; readers are `LabelledReader`s
+    # then.
     labelled: bool = False
-    megatron_pairs: bool = False
+    megatron_pairs: bool = False  # whether the shards are pairs that Megatron-LM reads
+    # The maximum tokens that a shard may have; None: any number. Where documents have more,
+    # another shard is begun.
     max_shard_tokens: int | None = None
-    document_weight: int = 0
+    document_weight: int = 0  # what each document adds to the tokens that `max_shard_tokens` limits
+    # Returns the content of a folder's `index.json`, which readers of the format need, from
+    # the shards of its manifest. None if they need none.
     index: Callable[[Sequence[Shard]], bytes] | None = None
 
 

@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bpe_beam.shards.formats.offsets_file import (
-    MAX_BYTES,
-    MAX_TOKENS,
-    OffsetsFile,
-    OffsetsWriter,
-)
+from bpe_beam.shards.formats import offsets_file
 from bpe_beam.shards.formats.record_file import record_format
 
 if TYPE_CHECKING:
@@ -31,7 +26,7 @@ _INT32 = "no_header_numpy:2"
 """litdata's name of arrays of int32."""
 
 
-class LitdataWriter(OffsetsWriter):
+class LitdataWriter(offsets_file.OffsetsWriter):
     """A `ShardWriter`."""
 
     suffixes = (".bin",)
@@ -43,7 +38,7 @@ class LitdataWriter(OffsetsWriter):
         return ids.data
 
 
-class _Chunk(OffsetsFile):
+class _Chunk(offsets_file.OffsetsFile):
     """A `RecordFile`."""
 
     def lengths_of(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -65,7 +60,7 @@ def _index(shards: Sequence[Shard]) -> bytes:
         for shard in shards
     ]
     config = {
-        "chunk_bytes": MAX_BYTES,
+        "chunk_bytes": offsets_file.MAX_BYTES,
         "chunk_size": None,
         "compression": None,
         "data_format": [_INT32],
@@ -81,8 +76,8 @@ FORMAT = record_format(
     "litdata",
     LitdataWriter,
     _Chunk,
-    MAX_TOKENS,
-    max_shard_tokens=MAX_TOKENS,
+    offsets_file.MAX_TOKENS,
+    max_shard_tokens=offsets_file.MAX_TOKENS,
     document_weight=1,  # an entry of the table
     index=_index,
 )

@@ -16,19 +16,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from bpe_beam.shards import stored_shard
 from bpe_beam.shards.document_batches import check_range, groups_of_documents
 from bpe_beam.shards.formats.batch_writer import BatchWriter
 from bpe_beam.shards.formats.interface import ShardFormat, ShardReader
-from bpe_beam.shards.stored_shard import (
-    Ids,
-    IdType,
-    RangeFile,
-    ShardAccess,
-    ShardFile,
-    StoredShard,
-    check_counts,
-    starts_within,
-)
 from bpe_beam.storage import Storage
 
 _TOKENS = 1 << 18
@@ -63,7 +54,7 @@ class RecordFile(ABC):
         return row, token - int(self.bounds[row])
 
 
-OpenRecords = Callable[[RangeFile | ShardFile], RecordFile]
+OpenRecords = Callable[[stored_shard.RangeFile | stored_shard.ShardFile], RecordFile]
 
 
 class RecordReader:
@@ -71,7 +62,7 @@ class RecordReader:
 
     token_count: int
 
-    def __init__(self, records: RecordFile, file: RangeFile | None = None) -> None:
+    def __init__(self, records: RecordFile, file: stored_shard.RangeFile | None = None) -> None:
         self._records, self._file = records, file
         self._read: tuple[int, int, NDArray[np.uint32]] | None = None
 
@@ -81,7 +72,9 @@ class RecordReader:
     ) -> RecordReader:
         """Open a shard as a `ShardReader`."""
         with ExitStack() as opened:
-            file = opened.enter_context(RangeFile(storage, storage.join(folder, name + suffix)))
+            file = opened.enter_context(
+                stored_shard.RangeFile(storage, storage.join(folder, name + suffix))
+            )
             reader = cls(open_records(file), file)
             reader.token_count = reader._records.token_count
             opened.pop_all()
@@ -89,11 +82,11 @@ class RecordReader:
 
     @classmethod
     def open_stored(
-        cls, shard: StoredShard, *, suffix: str, open_records: OpenRecords
+        cls, shard: stored_shard.StoredShard, *, suffix: str, open_records: OpenRecords
     ) -> RecordReader:
         """Open a shard as a `ShardAccess`."""
         records = open_records(shard.file(suffix))
-        check_counts(records.url, len(records), records.token_count, shard)
+        stored_shard.check_counts(records.url, len(records), records.token_count, shard)
         return cls(records)
 
     def __enter__(self) -> RecordReader:
@@ -116,18 +109,22 @@ class RecordReader:
         check_range("documents", start, stop, len(self))
         return np.diff(self._records.bounds[start : stop + 1]).astype(np.int32)
 
-    def document(self, index: int, dtype: IdType = _UINT32) -> Ids:
+    def document(self, index: int, dtype: stored_shard.IdType = _UINT32) -> stored_shard.Ids:
         check_range("documents", index, index + 1, len(self))
         return self._ids(index, index + 1).astype(dtype)
 
-    def documents(self, start: int, stop: int, limit: int, dtype: IdType) -> Sequence[Ids]:
+    def documents(
+        self, start: int, stop: int, limit: int, dtype: stored_shard.IdType
+    ) -> Sequence[stored_shard.Ids]:
         bounds = self._records.bounds[start : stop + 1]
         _, count = next(groups_of_documents(bounds, limit))
         ids = self._records.ids(start, start + count)
         ends = (bounds[: count + 1] - bounds[0]).tolist()
         return [ids[begin:end].astype(dtype) for begin, end in pairwise(ends)]
 
-    def tokens(self, start: int, stop: int, dtype: IdType = _UINT32) -> Ids:
+    def tokens(
+        self, start: int, stop: int, dtype: stored_shard.IdType = _UINT32
+    ) -> stored_shard.Ids:
         """See `ShardReader.tokens`. Cost: reads all documents that the range touches."""
         check_range("tokens", start, stop, self._records.token_count)
         if start == stop:
@@ -138,7 +135,7 @@ class RecordReader:
         return ids[start - begin : stop - begin].astype(dtype)
 
     def starts(self, start: int, stop: int) -> NDArray[np.int64]:
-        return starts_within(self._records.bounds, start, stop)
+        return stored_shard.starts_within(self._records.bounds, start, stop)
 
     def locate(self, token: int) -> tuple[int, int]:
         return self._records.locate(token)
@@ -201,7 +198,7 @@ def record_format(
     writer: type[BatchWriter],
     open_records: OpenRecords,
     max_document_tokens: int,
-    access: Callable[[StoredShard], ShardAccess] | None = None,
+    access: Callable[[stored_shard.StoredShard], stored_shard.ShardAccess] | None = None,
     **more: Any,
 ) -> ShardFormat:
     """Return the format of shards that are files of one kind."""

@@ -11,21 +11,9 @@ from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
 from bpe_beam.shards.document_batches import DocumentBatch, bounds_of
-from bpe_beam.shards.formats import TRAINER_COLUMNS
+from bpe_beam.shards.formats import TRAINER_COLUMNS, table_schema
 from bpe_beam.shards.formats.batch_writer import BatchWriter
 from bpe_beam.shards.formats.interface import ShardOrigin
-from bpe_beam.shards.formats.table_schema import (
-    HASHED_SCHEMA,
-    SCHEMA,
-    SEQUENCE_LENGTHS,
-    SEQUENCES_SCHEMA,
-    TEXT_BYTES,
-    bytes_of_token,
-    column_fields,
-    label_fields,
-    table_metadata,
-    trainer_columns,
-)
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile
 
@@ -36,14 +24,11 @@ _INT32 = np.dtype(np.int32)
 
 
 class GroupWriter(Protocol):
-    """Writes a file group by group; a context manager. The file needs at least one group.
+    """Writes a file group by group; a context manager. The file needs at least one group."""
 
-    Attributes:
-        group_bytes: The maximum bytes of a group, unless it is one row: four a token, ROW_BYTES a
-            row, and the bytes of its id, its source and columns for trainers. Writers and readers
-            have one group in memory.
-    """
-
+    # The maximum bytes of a group, unless it is one row: four a token, ROW_BYTES a row, and
+    # the bytes of its id, its source and columns for trainers. Writers and readers have one
+    # group in memory.
     group_bytes: ClassVar[int]
 
     def __enter__(self) -> GroupWriter: ...
@@ -82,16 +67,16 @@ class TableWriter(BatchWriter):
     ) -> None:
         self.suffixes = (suffix,)
         super().__init__(storage, folder, name, vocab_size)
-        schema = SCHEMA
+        schema = table_schema.SCHEMA
         if origin is not None and origin.hashes:
-            schema = HASHED_SCHEMA
+            schema = table_schema.HASHED_SCHEMA
         elif origin is not None and origin.sequence_length is not None:
-            schema = SEQUENCES_SCHEMA
+            schema = table_schema.SEQUENCES_SCHEMA
         columns = () if origin is None else origin.columns
         self._columns = tuple(name for name in TRAINER_COLUMNS if name in columns)
-        self._labels = label_fields(schema)
-        fields = [*schema, *column_fields(self._columns)]
-        self._schema = pa.schema(fields, table_metadata(vocab_size, origin))
+        self._labels = table_schema.label_fields(schema)
+        fields = [*schema, *table_schema.column_fields(self._columns)]
+        self._schema = pa.schema(fields, table_schema.table_metadata(vocab_size, origin))
         self._open_file = open_file
         self._table: GroupWriter | None = None
         self._group_bytes = 0
@@ -100,7 +85,7 @@ class TableWriter(BatchWriter):
         ids, offsets, labels = batch
         rows = offsets.size - 1
         columns = [_label(labels, field, rows) for field in self._labels]
-        sizes = (4 + bytes_of_token(self._columns)) * np.diff(offsets) + ROW_BYTES
+        sizes = (4 + table_schema.bytes_of_token(self._columns)) * np.diff(offsets) + ROW_BYTES
         for column in columns:
             sizes += _label_bytes(column)
         if "seq_start_id" in self._columns:
@@ -129,9 +114,9 @@ class TableWriter(BatchWriter):
         """Return the columns for trainers."""
         if not self._columns:
             return []
-        documents = labels[0] if self._labels[0].name == SEQUENCE_LENGTHS else None
+        documents = labels[0] if self._labels[0].name == table_schema.SEQUENCE_LENGTHS else None
         try:
-            return trainer_columns(self._columns, ids, lengths, documents)
+            return table_schema.trainer_columns(self._columns, ids, lengths, documents)
         except ValueError as error:
             raise DataError(
                 f"cannot be made for {self.name}: {error}",
@@ -160,7 +145,7 @@ def _label(labels: pa.RecordBatch | None, field: pa.Field, rows: int) -> pa.Arra
         raise ValueError(f"labels must have {rows} rows, got {labels.num_rows}")
     if labels is not None and field.name in names:
         return _of_type(labels.column(field.name), field.type)
-    if labels is not None and field.name == TEXT_BYTES and "text" in names:
+    if labels is not None and field.name == table_schema.TEXT_BYTES and "text" in names:
         return pa.array(_value_sizes(labels.column("text")))
     return pa.nulls(rows, field.type)
 

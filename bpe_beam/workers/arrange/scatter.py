@@ -22,17 +22,9 @@ from numpy.typing import NDArray
 from bpe_beam import json_structs, progress
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import WORK
+from bpe_beam.shards import packing
 from bpe_beam.shards.document_batches import bounds_of
 from bpe_beam.shards.formats.spool import spool_errors
-from bpe_beam.shards.packing import (
-    BestFit,
-    Concatenated,
-    Layout,
-    PackingPlan,
-    WholeDocuments,
-    plan_best_fit,
-    shuffled,
-)
 from bpe_beam.shards.stored_shard import RangeFile
 from bpe_beam.storage.hashing import HashingFile
 from bpe_beam.workers.arrange.measure import divided, read_documents
@@ -72,7 +64,7 @@ def scatter_shard(task: ArrangeTask, element: str) -> TaskResult:
             for number, documents in enumerate(divided(task, batch)):
                 slices = layouts[number].slices(np.diff(documents.offsets))
                 part, seed = task.parts[number], task.arrangement.shuffle_seed
-                positions = shuffled(slices.rows, part.rows, seed)
+                positions = packing.shuffled(slices.rows, part.rows, seed)
                 columns = [
                     pa.array(positions),
                     pa.array(slices.offsets),
@@ -90,20 +82,20 @@ def scatter_shard(task: ArrangeTask, element: str) -> TaskResult:
     return TaskResult([folder.path(file_name)])
 
 
-def _layout(task: ArrangeTask, part: int, shard: DocumentsShard) -> Layout:
+def _layout(task: ArrangeTask, part: int, shard: DocumentsShard) -> packing.Layout:
     arrangement, before = task.arrangement, shard.before[part]
     if arrangement.sequence_length is None:
-        return WholeDocuments(before.documents)
+        return packing.WholeDocuments(before.documents)
     if not arrangement.is_best_fit:
-        return Concatenated(arrangement.sequence_length, before.tokens)
+        return packing.Concatenated(arrangement.sequence_length, before.tokens)
     plan = _plan(_ranks(task, task.shards, part).tobytes(), arrangement.max_documents_per_sequence)
-    return BestFit(plan, _ranks(task, shard.index, part))
+    return packing.BestFit(plan, _ranks(task, shard.index, part))
 
 
 @functools.lru_cache(maxsize=2)
-def _plan(histogram: bytes, max_slices: int | None) -> PackingPlan:
+def _plan(histogram: bytes, max_slices: int | None) -> packing.PackingPlan:
     """Return the plan of a part; every process makes its own."""
-    return plan_best_fit(np.frombuffer(histogram, np.int64), max_slices)
+    return packing.plan_best_fit(np.frombuffer(histogram, np.int64), max_slices)
 
 
 def _ranks(task: ArrangeTask, shard: int, part: int) -> NDArray[np.int64]:

@@ -122,37 +122,23 @@ class PartPlan:
 
 @dataclass(frozen=True)
 class ArrangeTask:
-    """What the tasks of all shards share; plain and picklable.
+    """What the tasks of all shards share; plain and picklable."""
 
-    Attributes:
-        folder: The folder of the run.
-        documents: The folder of the shards of documents.
-        made_of: The SHA-256 of the manifest of the documents.
-        shards: The number of the shards of documents.
-        count: The number of documents.
-        pad: The id of the padding token; None: no padding.
-        shard_format: The format of the new shards.
-        vocab_size: One more than the tokenizer's greatest id.
-        ranks: The file of the numbers of slices of each length before each shard, and in total.
-        by_source: Whether the documents have sources.
-        parts: The plans of the parts; empty until all shards are measured.
-    """
-
-    folder: TaskFolder
-    documents: str
+    folder: TaskFolder  # the folder of the run
+    documents: str  # the folder of the shards of documents
     documents_format: str
-    made_of: str
-    shards: int
-    count: int
+    made_of: str  # the SHA-256 of the manifest of the documents
+    shards: int  # the number of the shards of documents
+    count: int  # the number of documents
     arrangement: Arrangement
-    pad: int | None
-    shard_format: str
-    vocab_size: int
+    pad: int | None  # the id of the padding token; None: no padding
+    shard_format: str  # the format of the new shards
+    vocab_size: int  # one more than the tokenizer's greatest id
     origin: ShardOrigin
-    ranks: str
+    ranks: str  # the file of the numbers of slices of each length before each shard, and in total
     encoding: Encoding
-    by_source: bool
-    parts: tuple[PartPlan, ...] = ()
+    by_source: bool  # whether the documents have sources
+    parts: tuple[PartPlan, ...] = ()  # the plans of the parts; empty until all shards are measured
 
     @property
     def new_shards(self) -> int:

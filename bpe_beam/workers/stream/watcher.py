@@ -50,27 +50,21 @@ _ODD = 2654435761  # windows of one split have different keys, too
 
 @dataclass(frozen=True)
 class Stream:
-    """The settings of a stream for its watcher and workers; plain and picklable.
-
-    Attributes:
-        fingerprint: The stream's fingerprint; its windows carry it.
-        settings: The settings of reading and encoding, as manifests have them.
-        window_seconds: The time between a window's first file and the window.
-        until_idle_seconds: The idle time after which the watcher ends; None: it never ends.
-    """
+    """The settings of a stream for its watcher and workers; plain and picklable."""
 
     storage: Storage
     output: str
-    fingerprint: str
+    fingerprint: str  # the stream's fingerprint; its windows carry it
     watched: Watched
     reading: ReadSettings
     encoding: Encoding
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any]  # the settings of reading and encoding, as manifests have them
     range_bytes: int | None
     max_rejects: str
     max_lost: str
     poll_seconds: float
-    window_seconds: float
+    window_seconds: float  # the time between a window's first file and the window
+    # The idle time after which the watcher ends; None: it never ends.
     until_idle_seconds: float | None
     shard_format: str = DEFAULT_SHARD_FORMAT
 
@@ -87,19 +81,13 @@ class WindowTask(NamedTuple):
 
 
 class Watcher:
-    """Looks at a folder again and again; keeps some 0.9 kB for each file that exists or was read.
-
-    Attributes:
-        next_look: The time of the next look, in the clock's seconds.
-        counts: Sums of the watcher's actions, by `Metric`.
-        ended: Whether there was nothing to do for `until_idle_seconds`.
-    """
+    """Looks at a folder repeatedly; keeps about 0.9 kB for each file that exists or was read."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
-        self.next_look = 0.0
-        self.ended = False
-        self.counts: Counter[Metric] = Counter()
+        self.next_look = 0.0  # the time of the next look, in the clock's seconds
+        self.ended = False  # whether there was nothing to do for `until_idle_seconds`
+        self.counts: Counter[Metric] = Counter()  # sums of the watcher's actions, by `Metric`
         self._lock = threading.Lock()
         self._log = WindowLog(
             stream.storage, stream.output, stream.fingerprint, stream.watched.root

@@ -30,18 +30,8 @@ from bpe_beam.folders.artifact_names import (
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import WORK, Publication, TaskFolder, receipt_name, side_by_side
 from bpe_beam.shards.numbering import shard_name
-from bpe_beam.storage import Storage, StoredFile, redact
+from bpe_beam.storage import Storage, StoredFile, json_file, redact
 from bpe_beam.storage.create_exclusive import write_once
-from bpe_beam.storage.json_file import (
-    VERSION,
-    Count,
-    JsonObject,
-    OtherVersionError,
-    Sha256,
-    read_signed,
-    to_struct,
-    with_checksum,
-)
 from bpe_beam.storage.names import attempted_name
 from bpe_beam.workers.tokenize_split import final_names
 
@@ -142,9 +132,9 @@ class _WindowFile(Struct, frozen=True, forbid_unknown_fields=True):
     """The content of `__window` without its checksum, in the order of the file."""
 
     version: int
-    stream: Sha256
-    number: Count
-    plan: JsonObject
+    stream: json_file.Sha256
+    number: json_file.Count
+    plan: json_file.JsonObject
     tags: tuple[str, ...]
 
 
@@ -191,8 +181,8 @@ def require_root(storage: Storage, output: str, watched: Watched) -> None:
 
     Below another root a new file of the same name would be taken for one that was read.
     """
-    row = {"version": VERSION, "root_sha256": watched.root_fingerprint}
-    data = with_checksum(row, indent=1)
+    row = {"version": json_file.VERSION, "root_sha256": watched.root_fingerprint}
+    data = json_file.with_checksum(row, indent=1)
     url = storage.join(output, INPUT_FILE)
     if write_once(storage, url, data):
         return
@@ -200,7 +190,7 @@ def require_root(storage: Storage, output: str, watched: Watched) -> None:
         storage.write_bytes(url, data)  # nothing was read from the other root
         return
     try:
-        read_signed(storage.read_bytes(url), redact(url))
+        json_file.read_signed(storage.read_bytes(url), redact(url))
     except DataError as error:
         raise DataError(
             f"{redact(url)} is damaged",
@@ -216,15 +206,11 @@ def require_root(storage: Storage, output: str, watched: Watched) -> None:
 
 
 class WindowLog:
-    """The windows of a stream that were read so far.
-
-    Attributes:
-        open: The windows without a manifest, by number.
-        files: The version of every file of every window, by name; about 300 bytes a file.
-    """
+    """The windows of a stream that were read so far."""
 
     def __init__(self, storage: Storage, output: str, stream: str, root: str) -> None:
-        self.open: dict[int, Window] = {}
+        self.open: dict[int, Window] = {}  # the windows without a manifest, by number
+        # The version of every file of every window, by name; about 300 bytes a file.
         self.files: dict[str, str] = {}
         self._storage = storage
         self._output = output
@@ -269,8 +255,8 @@ class WindowLog:
         """
         assert self._next is not None
         tags = tuple(file.tag for file in plan.files)
-        file = _WindowFile(VERSION, self._stream, self._next, plan.to_json(), tags)
-        window = Window(self._next, plan, with_checksum(file, indent=1))
+        file = _WindowFile(json_file.VERSION, self._stream, self._next, plan.to_json(), tags)
+        window = Window(self._next, plan, json_file.with_checksum(file, indent=1))
         url = self.folder(window).url
         self._storage.make_folder(url)
         if not write_once(self._storage, self._storage.join(url, WINDOW_FILE), window.record):
@@ -320,12 +306,12 @@ class WindowLog:
 def _read_record(data: bytes, source: str) -> _WindowFile:
     """Return the content of a `__window`."""
     try:
-        values = read_signed(data, source)
+        values = json_file.read_signed(data, source)
     except DataError as error:
-        if isinstance(error, OtherVersionError):
+        if isinstance(error, json_file.OtherVersionError):
             raise
         raise DataError(error.problem, remedy=REMOVE_WINDOW) from error
-    return to_struct(values, _WindowFile, source)
+    return json_file.to_struct(values, _WindowFile, source)
 
 
 def version_of(file: StoredFile | InputFile) -> str:
