@@ -149,19 +149,13 @@ def format_of(name: str, head: bytes, compression: str, input_format: str) -> st
     chosen = named or shown or _by_name(name, known)
     if chosen.columnar and compression != "none":
         if shown is None:
-            raise UsageError(
-                f"is {compression}, not {chosen.name}",
-                remedy="rename it, or give its format with {input_format}",
-            )
-        raise UsageError(
-            f"is {chosen.name} within {compression}, which is not read; unpack it first"
-        )
+            remedy = "rename it, or give its format with {input_format}"
+            raise UsageError(f"is {compression}, not {chosen.name}", remedy=remedy)
+        raise UsageError(f"is {chosen.name} within {compression}, {_UNPACK}")
     if not chosen.columnar and (encoding := other_encoding(head)):
-        name = encoding.rpartition(" ")[2].lower()
-        raise UsageError(
-            f"{encoding}: text must be UTF-8",
-            remedy=f"convert it (iconv -f {name} -t utf-8), or leave it out with {{exclude}}",
-        )
+        iconv = f"iconv -f {encoding.rpartition(' ')[2].lower()} -t utf-8"
+        remedy = f"convert it ({iconv}), or leave it out with {{exclude}}"
+        raise UsageError(f"{encoding}: text must be UTF-8", remedy=remedy)
     if named is None and shown is None:
         _refuse_unlike(name, head, chosen, known)
     if chosen.check_head is not None:
@@ -172,15 +166,10 @@ def format_of(name: str, head: bytes, compression: str, input_format: str) -> st
 def _refuse_unlike(name: str, head: bytes, chosen: InputFormat, known: list[InputFormat]) -> None:
     """Refuse a file whose first bytes show no format, if its name means another one."""
     whole = _PART.sub("", name.lower())
-    binary = not _CONTROLS.isdisjoint(head)
-    if whole != name.lower() and binary:
-        packed = whole.endswith(_COMPRESSED_ENDINGS)
-        of = _by_name(whole, known)
-        if packed or of.recognises is not None:
-            raise UsageError(
-                "seems to be a part of a file, which is not read",
-                remedy="join the parts first (cat), or leave it out with {exclude}",
-            )
+    may_be_part = whole != name.lower() and not _CONTROLS.isdisjoint(head)
+    if may_be_part and (whole.endswith(_COMPRESSED_ENDINGS) or _by_name(whole, known).recognises):
+        remedy = "join the parts first (cat), or leave it out with {exclude}"
+        raise UsageError("seems to be a part of a file, which is not read", remedy=remedy)
     if chosen.separated and is_binary(head):
         raise UsageError(
             "begins with zeros, as an empty tar archive and a damaged file do"

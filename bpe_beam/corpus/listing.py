@@ -35,8 +35,7 @@ _LISTING_THREADS = 32
 _FEW_FILES = 8
 _MAX_TASK_FILES = 256
 
-_MAX_NAME = 8192
-"""The length of a path or URL, in characters: twice the limit of Linux."""
+_MAX_NAME = 8192  # characters: twice the limit of Linux
 
 
 def list_files(
@@ -101,9 +100,8 @@ def _require_few_and_small(files: Mapping[str, StoredFile]) -> None:
         raise UsageError(f"{len(files)} input files; at most {MAX_FILES} can be read in one job")
     for url, file in files.items():
         if file.size > MAX_FILE_BYTES:
-            raise UsageError(
-                f"{redact(url)} has {file.size} bytes; a file has at most {MAX_FILE_BYTES}"
-            )
+            limit = f"a file has at most {MAX_FILE_BYTES}"
+            raise UsageError(f"{redact(url)} has {file.size} bytes; {limit}")
 
 
 class RealNames:
@@ -239,10 +237,7 @@ def _patterns(storage: Storage, inputs: Iterable[str]) -> Iterator[str]:
 def _expand(
     storage: Storage, pattern: str, links: dict[str, str], passed_over: set[str]
 ) -> list[StoredFile]:
-    """Return the files of an input.
-
-    Adds the links that are not followed, with the reasons, and the files that are passed over.
-    """
+    """Return the files of an input; add the links not followed, and the files passed over."""
     shown, unfollowed = redact(pattern), dict[str, str]()
     folders = pattern.endswith("/") and _is_glob(pattern) and not storage.exists(pattern)
     files = [] if folders else storage.expand(pattern, unfollowed.setdefault)

@@ -7,7 +7,6 @@ folder follows from the patterns alone, so a file has the same name whenever it 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -44,9 +43,8 @@ class Watched:
         """Return what to watch, after a check of the patterns; files may come later."""
         for pattern in (*patterns, *exclude):
             if pattern.startswith("@"):
-                raise UsageError(
-                    f"input {pattern}: a list does not grow; give a folder or a glob to watch"
-                )
+                problem = "a list does not grow; give a folder or a glob to watch"
+                raise UsageError(f"input {pattern}: {problem}")
             if names.protocol_of(pattern) in names.WEB:
                 raise UsageError(f"input {redact(pattern)}: the web cannot be watched")
         if len({_parts(pattern)[0] for pattern in patterns}) > 1:
@@ -59,10 +57,8 @@ class Watched:
             real = RealNames()
             for pattern, url in urls.items():
                 if real.is_below(url, output):
-                    raise UsageError(
-                        f"input {redact(pattern)} is in the output folder {redact(output)}; give "
-                        "an output folder elsewhere"
-                    )
+                    problem = f"is in the output folder {redact(output)}; give an output elsewhere"
+                    raise UsageError(f"input {redact(pattern)} {problem}")
         return Watched(
             root,
             patterns=tuple(names.absolute_glob(p) for p in patterns if p not in whole),
@@ -82,7 +78,7 @@ class Watched:
     def root_fingerprint(self) -> str:
         """The SHA-256 of the root, a store's URL or the absolute path of a folder without links."""
         if names.is_local(self.root):
-            root = os.path.realpath(names.local_path(self.root))
+            root = str(names.real_path(self.root))
         else:
             scheme, path = _parts(self.root)
             root = scheme + "/".join(path).strip("/")

@@ -176,11 +176,8 @@ def field_path(field: str, name: str = "text_field") -> tuple[str, ...]:
     """
     _require_text(name, field)
     if re.fullmatch(r"(?:[^\\]|\\[\\.])*", field, re.DOTALL) is None:
-        raise UsageError(
-            f"must have no lone backslash, got {field!r}",
-            (name,),
-            r"write \\ for a backslash, and \. for a dot in a name",
-        )
+        remedy = r"write \\ for a backslash, and \. for a dot in a name"
+        raise UsageError(f"must have no lone backslash, got {field!r}", (name,), remedy)
     names = [""]
     for token in re.findall(r"\\.|[^\\]", field, re.DOTALL):
         if token == ".":

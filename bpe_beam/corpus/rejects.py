@@ -205,10 +205,8 @@ class RejectWriter(contextlib.ExitStack):
     """Writes rejects as JSON Lines and counts them. A context manager.
 
     The file appears when the block ends without an error, and only if there was a reject. `add` is
-    the `on_reject` of `read_split`.
-
-    Rejects after the first KEPT_BYTES of a file are written with their positions alone, so that
-    `__rejects/` does not become a copy of the corpus.
+    the `on_reject` of `read_split`. Rejects after the first KEPT_BYTES are written without their
+    bytes, so that `__rejects/` does not become a copy of the corpus.
     """
 
     def __init__(self, storage: Storage, url: str) -> None:

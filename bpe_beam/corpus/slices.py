@@ -27,12 +27,9 @@ class Position(NamedTuple):
 
 
 class Boundaries(NamedTuple):
-    """Where a slice's records begin and end.
+    """The positions at which a slice's first record, and the first one after it, begin.
 
-    Attributes:
-        begins: Where its first record begins, or would; None if no unit begins in the slice.
-        ends: Where the first record after it begins; None if no unit begins after it.
-        broken: Whether the file could not be read to the slice's end.
+    They are None where no unit begins. If `broken`, the file could not be read to the slice's end.
     """
 
     file: int
@@ -47,13 +44,8 @@ class Boundaries(NamedTuple):
 class SliceRequest:
     """A slice, and all that its reader needs.
 
-    `read_split` documents the callbacks, `batch_bytes` and `only_text`.
-
-    Attributes:
-        number: The file's number in the plan.
-        start: The slice's first stored byte.
-        end: The stored byte after its last.
-        on_read: Called with the number of stored bytes of each read: some may be read twice.
+    `read_split` documents the callbacks, `batch_bytes` and `only_text`. `number` is the file's in
+    the plan; `on_read` gets the number of stored bytes of each read: some may be read twice.
     """
 
     storage: Storage

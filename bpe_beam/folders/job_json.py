@@ -100,10 +100,8 @@ class _JobFile(Struct, frozen=True, forbid_unknown_fields=True):
 class JobRecord(Struct, frozen=True):
     """The content of `__job`.
 
-    Attributes:
-        settings: Every setting that the result depends on, as JSON reads it back.
-        final: The file that exists when the job has finished.
-        names: The exact names of the other files that the job may write, relative to the folder.
+    `settings` has every setting that the result depends on, as JSON reads it back. `final` is the
+    file that exists when the job has finished; `names` are the other files that it may write.
     """
 
     job: str

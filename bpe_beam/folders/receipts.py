@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.storage import Storage, redact
+from bpe_beam.storage import Storage, named_errors, redact
 from bpe_beam.storage.json_file import VERSION, JsonObject, read_signed, to_struct, with_checksum
 from bpe_beam.storage.names import is_local
 
@@ -137,13 +137,10 @@ class TaskFolder:
         """Return the size and the hash of a file of the folder. Cost: reads it once."""
         url = self.path(name)
         digest, size = hashlib.sha256(), 0
-        try:
-            with self.storage.open(url) as stream:
-                while block := stream.read(_BLOCK_BYTES):
-                    digest.update(block)
-                    size += len(block)
-        except OSError as error:
-            raise DataError(f"cannot read {url}: {error.strerror or error}") from error
+        with named_errors("read", url), self.storage.open(url) as stream:
+            while block := stream.read(_BLOCK_BYTES):
+                digest.update(block)
+                size += len(block)
         return FileInfo(name, size, digest.hexdigest())
 
 

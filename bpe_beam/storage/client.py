@@ -136,9 +136,7 @@ class Storage:
 
     def is_link(self, url: str) -> bool:
         """Return whether a local link has this name; stores have none."""
-        return is_local(url) and self._ask(
-            "look for", url, lambda _: names.local_path(url).is_symlink()
-        )
+        return is_local(url) and self._ask("look for", url, lambda _: local_path(url).is_symlink())
 
     def list_names(self, folder: str) -> list[str]:
         """Return the names of what is directly in a folder, sorted; [] if it does not exist."""
@@ -180,7 +178,6 @@ class Storage:
 
     def write_bytes(self, url: str, data: bytes) -> None:
         """Write a file at once: it appears complete or not at all."""
-
         client = self if self.synced else replace(self, synced=True)
 
         def write() -> None:

@@ -18,10 +18,7 @@ _SECRET_IN_TEXT = re.compile(r"(?i)\b(sig|signature|x-amz-[a-z-]+|token|key)=[^&
 
 @contextlib.contextmanager
 def named_errors(verb: str, url: str, secrets: Collection[str] = ()) -> Iterator[None]:
-    """Return a context that turns errors of storage into errors of this package with the path.
-
-    The message is "cannot VERB URL: REASON", as in "cannot write a.bin: no space left on device".
-    """
+    """Return a context that turns errors of storage into errors "cannot VERB URL: REASON"."""
     try:
         yield
     except (UsageError, DataError):

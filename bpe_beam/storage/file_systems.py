@@ -184,10 +184,8 @@ def http_limits() -> Any:
 def _limit_sending(loop: Any) -> None:
     """Close connections of an event loop whose other side accepts no bytes for SILENCE_SECONDS.
 
-    The clients limit how long they wait for an answer. That wait begins when the request is sent,
-    and a server that stops reading in the middle of a request blocks the client for ever. Only the
-    operating system knows whether bytes are still accepted; Linux has a setting for this, macOS has
-    none.
+    The clients limit their waits only after a request is sent: a server that stops reading in the
+    middle of one would block them for ever. Linux has a setting for this, macOS has none.
     """
     if loop in _limited or not hasattr(socket, "TCP_USER_TIMEOUT"):
         return
@@ -208,10 +206,10 @@ def _limit_sending(loop: Any) -> None:
 
 
 def _limit_azure_requests(fs: Any) -> None:
-    """Limit the waits of Azure's client for answers to all requests, and between its attempts.
+    """Limit the waits of Azure's client for all answers, and between its attempts.
 
-    The file system itself uses its option `read_timeout` only for requests that read content. The
-    client waits 15 seconds and more between attempts.
+    The file system itself limits only requests that read content; the client waits 15 seconds and
+    more between attempts.
     """
     client = getattr(fs, "service_client", None)
     if client is not None:  # not a file system of another package
@@ -238,9 +236,9 @@ def _limit_request(request: Any) -> None:
 
 
 def _make_strict(protocol: str, fs: Any) -> None:
-    """Make a file system raise an error for an answer without content.
+    """Make a file system raise errors for answers without content, and errors of listings.
 
-    It also raises errors of listing a folder, for which fsspec returns an empty listing.
+    fsspec returns an empty listing after an error.
     """
     walk = fs._walk
     fs._walk = lambda *args, **settings: walk(

@@ -95,10 +95,8 @@ def read_signed(data: bytes, source: str) -> JsonObject:
         raise DataError(f"{source}: the key {CHECKSUM!r} is missing")
     match = _LAST_KEY.search(data)
     if match is None or _signed(data, *match.span(1)) != data:
-        raise DataError(
-            f"{source}: the checksum does not match: the file was changed or damaged after it "
-            "was written"
-        )
+        problem = "the checksum does not match: the file was changed or damaged"
+        raise DataError(f"{source}: {problem} after it was written")
     del document[CHECKSUM]
     return document
 

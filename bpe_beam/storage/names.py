@@ -148,10 +148,7 @@ def escape_existing(pattern: str, exists: Callable[[str], bool]) -> str:
 
 
 def absolute(url: str) -> str:
-    """Return the absolute path of a local file; a URL as it is.
-
-    Workers of a cluster get such names, and have other working directories.
-    """
+    """Return the absolute path of a local file, for workers in other folders; a URL as it is."""
     return str(local_path(url)) if is_local(url) else url
 
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bpe_beam.storage import thrift_compact as thrift
+from bpe_beam.storage.hashing import HashingFile
 
 CREATED_BY = b"bpe-beam version 1.0.0 (build 1)"
 """The program that a file names, and the version of the bytes that equal rows have."""
@@ -63,16 +64,12 @@ _CHUNK_START, _CHUNK_COLUMN = 2, 3
 _NULLS, _MAXIMUM, _MINIMUM = 3, 5, 6
 
 
-class _Sink(Protocol):
-    def write(self, data: bytes | memoryview, /) -> Any: ...
-
-
 class ParquetFile:
     """A new Parquet file of `position` bytes so far; a context manager, which ends the file."""
 
     def __init__(
         self,
-        sink: _Sink,
+        sink: BinaryIO | HashingFile | pa.PythonFile,
         schema: pa.Schema,
         *,
         dictionary: Sequence[str] = (),

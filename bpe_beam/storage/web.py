@@ -81,11 +81,7 @@ def _raise_for(answer: Any) -> None:
 
 
 def _tag(headers: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: headers[header]
-        for name, header in (("ETag", "ETag"), ("LastModified", "Last-Modified"))
-        if headers.get(header)
-    }
+    return {"ETag": headers.get("ETag", ""), "LastModified": headers.get("Last-Modified", "")}
 
 
 class _WebReader:
@@ -110,9 +106,7 @@ class _WebReader:
         answer = await _request(self._fs, "get", self._url, f"bytes={start}-{end - 1}")
         try:
             if answer.status == 416:
-                raise FileChangedError(
-                    f"it ends before byte {start}, and had {self.file.size} bytes"
-                )
+                raise FileChangedError(f"it ends before byte {start} of its {self.file.size}")
             _raise_for(answer)
             info = {"size": self.file.size, **_tag(answer.headers)}
             tag = stored_file(self._url, info).tag

@@ -1,11 +1,8 @@
 """New files and uploads: complete under their name, or absent.
 
-A local file that was written and renamed may be empty after a power cut: the disk may have the new
-name and not the bytes. So the bytes are forced to disk first, then the file is renamed. A job that
-relies on the name also forces the folder to disk (`sync_folder`).
-
-A task on the local engine runs while it has one of the engine's cores. While it waits for the disk
-without computing, it gives the core back, and then takes one again.
+The bytes of a local file are forced to disk before it is renamed: after a power cut, the disk might
+have the new name and not the bytes. A job that relies on the name also forces the folder to disk
+(`sync_folder`). A task of the local engine gives its core back while it waits for the disk.
 """
 
 from __future__ import annotations
@@ -206,11 +203,10 @@ class Upload:
 
 
 def _repeat_blocks(file: Any) -> None:
-    """Make an upload to Azure repeat a part after errors that may pass.
+    """Make an upload to Azure repeat a part as long after errors as other stores' clients do.
 
-    The clients of other stores do so longer than Azure's. Each attempt sends blocks of new names,
-    and the object consists of the blocks that the last request lists: blocks of a failed attempt
-    are taken from the list.
+    Each attempt sends blocks of new names, and the last request lists the blocks of the object:
+    blocks of a failed attempt are taken from the list.
     """
     upload_once = file._upload_chunk
 

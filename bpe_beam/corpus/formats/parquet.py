@@ -158,14 +158,9 @@ class _RowGroup:
             lost = expected - done
             detail = f"row group {self.number}: {lost} of its {expected} rows are lost: {why}"
             size = self.metadata.row_group(self.number).total_byte_size
-            self.request.reject(
-                RejectReason.BROKEN_ROW_GROUP,
-                detail,
-                total=size,
-                row=self.first_row + done,
-                lost_bytes=self.request.file.size * lost // self.all_rows,
-                lost_records=lost,
-            )
+            row, lost_bytes = self.first_row + done, self.request.file.size * lost // self.all_rows
+            losses = {"row": row, "lost_bytes": lost_bytes, "lost_records": lost}
+            self.request.reject(RejectReason.BROKEN_ROW_GROUP, detail, total=size, **losses)
 
     @property
     def _average(self) -> int:

@@ -252,10 +252,8 @@ class _WarcReader(SliceReader):
 
     def _is_start(self, position: int) -> bool:
         """Return whether a record begins at a position."""
-        magic = len(_MAGIC)
-        return (
-            self._has(position, magic) and self.buffer.bytes(position, position + magic) == _MAGIC
-        )
+        self._has(position, len(_MAGIC))
+        return self.buffer.bytes(position, position + len(_MAGIC)) == _MAGIC
 
     def _has(self, position: int, count: int) -> bool:
         """Return whether the file has `count` bytes from a position on; load them if it has."""

@@ -111,9 +111,8 @@ def _storage_type(kind: pa.DataType) -> pa.DataType:
 
 def _is_bytes(kind: pa.DataType) -> bool:
     kind = _storage_type(kind)
-    return (
-        _storage_type(kind.value_type) if pa.types.is_dictionary(kind) else kind
-    ) in _BINARY_VIEWS
+    values = _storage_type(kind.value_type) if pa.types.is_dictionary(kind) else kind
+    return values in _BINARY_VIEWS
 
 
 def _is_name(kind: pa.DataType) -> bool:

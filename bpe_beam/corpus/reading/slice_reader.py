@@ -157,10 +157,8 @@ class SliceReader(ABC):
 
     def _check_position(self) -> None:
         if self.next >= MAX_FILE_BYTES:
-            name = self.request.file.name
-            raise DataError(
-                f"{name}: the decompressed size must be at most {MAX_FILE_BYTES:,} bytes"
-            )
+            problem = f"the decompressed size must be at most {MAX_FILE_BYTES:,} bytes"
+            raise DataError(f"{self.request.file.name}: {problem}")
 
     def _separator_end(
         self, separator: bytes, search: int, at_least: int = 0, until: int = END

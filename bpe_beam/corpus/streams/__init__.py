@@ -47,8 +47,6 @@ _MAX_TRIALS = 200
 """Failures after which no further candidate of a slice is tried. Then the slice has no unit, the
 slices are not contiguous, and the file is read as one."""
 
-_START_BYTES = 4
-
 
 def decompress(stored: Stored, compression: str, end: int) -> Decompressed | None:
     """Return the decompressed bytes of a file from the first unit at or after its position on."""
@@ -86,7 +84,7 @@ def _find_unit(stored: Stored, compression: str, end: int) -> int | None:
             trials += 1
         if not more:
             return None
-        used = max(0, len(data) - _START_BYTES + 1)
+        used = max(0, len(data) - 3)  # the first bytes of a unit are four
         base, data = base + used, data[used:]
     return None
 
