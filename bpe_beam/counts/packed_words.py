@@ -18,14 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bpe_beam import _native
-from bpe_beam.counts.word_table import (
-    CountTable,
-    buffers_of,
-    code_points,
-    data_errors,
-    encode_block,
-    string_buffers,
-)
+from bpe_beam.counts import word_table
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage import Storage
@@ -49,7 +42,7 @@ each and the end of the last, int64[words] their counts."""
 
 def columns_of(batch: pa.RecordBatch) -> Columns:
     """Return a batch as native functions take it, without a copy."""
-    return *buffers_of(batch.column("word")), batch.column("count").to_numpy()
+    return *word_table.buffers_of(batch.column("word")), batch.column("count").to_numpy()
 
 
 def batch_of(columns: Columns) -> pa.RecordBatch:
@@ -70,10 +63,10 @@ def symbols_of(columns: Columns) -> int:
 
 def checked(what: str) -> AbstractContextManager[None]:
     """Return a context whose native functions raise a DataError for `what` that is not packed."""
-    return data_errors(f"{what}: no packed words")
+    return word_table.data_errors(f"{what}: no packed words")
 
 
-class PackedCounts(CountTable):
+class PackedCounts(word_table.CountTable):
     """Packed words, or segments of them, and how often each occurs."""
 
     def __init__(self) -> None:
@@ -81,7 +74,7 @@ class PackedCounts(CountTable):
 
     def add(self, columns: Columns) -> None:
         """Add words with their counts."""
-        with data_errors("packed words cannot be added"):
+        with word_table.data_errors("packed words cannot be added"):
             self._table.add_words(*columns)
 
     def _batch(self, columns: Sequence[Any]) -> pa.RecordBatch:
@@ -163,7 +156,7 @@ def _batches(file: Any, schema: pa.Schema, what: str) -> Iterator[pa.RecordBatch
 # ---- pairs of adjacent symbols ----
 
 
-class PairCounts(CountTable):
+class PairCounts(word_table.CountTable):
     """Adjacent pairs of symbols, ids below 2^32, and how often they occur.
 
     A table takes 26 to 51 bytes a pair, half as much again while it grows, and 32 bytes a pair more
@@ -188,20 +181,20 @@ class PairCounts(CountTable):
 
     def add_texts(self, words: pa.Array, counts: pa.Array, symbols: str) -> None:
         """Count the adjacent pairs of words that are text."""
-        data, offsets = string_buffers(words)
+        data, offsets = word_table.string_buffers(words)
         first, last = int(offsets[0]), int(offsets[-1])
         utf8 = np.frombuffer(data, np.uint8)[first:last]
         offsets = offsets - first
         if symbols == "bytes":
             codes = _CODE_OF_BYTE[utf8]
         else:
-            codes, offsets = code_points(utf8, offsets)
+            codes, offsets = word_table.code_points(utf8, offsets)
         packed = _native.pack_symbols(codes, offsets)
         self._add(self._table.add_words, *packed, counts.to_numpy())
 
     def add_block(self, block: pa.RecordBatch) -> None:
         """Add pairs with their counts (`PAIR_SCHEMA`)."""
-        with data_errors("pairs cannot be counted"):
+        with word_table.data_errors("pairs cannot be counted"):
             self._table.add(*(column.to_numpy() for column in block.columns))
 
     def add(self, other: PairCounts) -> None:
@@ -226,7 +219,7 @@ class PairCounts(CountTable):
 
     def to_bytes(self) -> bytes:
         """Return all pairs, sorted; equal tables give equal bytes, 16 for a pair."""
-        return encode_block(self.to_batch())
+        return word_table.encode_block(self.to_batch())
 
     @staticmethod
     def from_bytes(data: bytes) -> PairCounts:
@@ -237,13 +230,13 @@ class PairCounts(CountTable):
 
     @staticmethod
     def _add(add: Callable[..., None], *columns: Any) -> None:
-        with data_errors("pairs cannot be counted"):
+        with word_table.data_errors("pairs cannot be counted"):
             add(*columns)
 
 
 def decode_pairs(data: bytes | pa.Buffer) -> pa.RecordBatch:
     """Return the block of pairs that `encode_block` encoded, or raise DataError."""
-    with data_errors("a block of pair counts cannot be read"):
+    with word_table.data_errors("a block of pair counts cannot be read"):
         block = pa.ipc.read_record_batch(pa.py_buffer(data), PAIR_SCHEMA)
         block.validate(full=True)
     return block

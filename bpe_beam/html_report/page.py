@@ -17,6 +17,7 @@ from typing import Any
 
 from bpe_beam.evaluation.counted import CountedParts
 from bpe_beam.evaluation.differences import Pair
+from bpe_beam.html_report import tables
 from bpe_beam.html_report.comparison import CostlyWord, WordLists, pair_differences, word_lists
 from bpe_beam.html_report.figures import (
     FIGURES,
@@ -29,14 +30,6 @@ from bpe_beam.html_report.figures import (
 )
 from bpe_beam.html_report.report_charts import size_curves, vocabulary_charts
 from bpe_beam.html_report.samples import tokens_of
-from bpe_beam.html_report.tables import (
-    cost_tables,
-    largest,
-    script_rows,
-    shown_vocabularies,
-    source_sizes,
-    source_table,
-)
 from bpe_beam.html_report.token_table import KINDS, token_table
 
 MOST_WORDS = 100
@@ -104,7 +97,7 @@ class _Page:
         self._names = [visible(one["name"]) for one in self._rows]
         self._tokenizers = tokenizers
         id_spaces = [one.vocabulary.tokenizer.max_id + 1 for one in tokenizers]
-        self._shown = shown_vocabularies(self._rows, self._names, id_spaces)
+        self._shown = tables.shown_vocabularies(self._rows, self._names, id_spaces)
         self._samples = samples
         first, *others = (one.vocabulary for one in tokenizers)
         self._pairs = [
@@ -128,8 +121,8 @@ class _Page:
         """Return all variables of the template."""
         script = _resource("page.js")
         limit = max(1, MOST_CELLS // len(self._shown))
-        shown_sources, sources_note = largest(source_sizes(self._shown), limit)
-        sources, by_source = source_table(self._shown, shown_sources)
+        shown_sources, sources_note = tables.largest(tables.source_sizes(self._shown), limit)
+        sources, by_source = tables.source_table(self._shown, shown_sources)
         words = [
             {w.text: w.tokens for w in costly if w.is_whole and w.text == visible(w.text)}
             for costly in self._words
@@ -145,7 +138,7 @@ class _Page:
             "tokenizers": [self._tokenizer(number) for number in range(len(self._rows))],
             "figures": list(self._figures()),
             "vocabularies": self._shown,
-            "costs": cost_tables(self._shown, shown_sources) if several else None,
+            "costs": tables.cost_tables(self._shown, shown_sources) if several else None,
             "curves": list(size_curves(self._rows, self._names)),
             "sources": sources,
             "sources_note": sources_note,
@@ -156,7 +149,7 @@ class _Page:
                 if fair is not None
             ],
             "histograms": list(vocabulary_charts(self._tokenizers, self._names)),
-            "scripts": script_rows(self._rows),
+            "scripts": tables.script_rows(self._rows),
             "kinds": list(KINDS.values()),
             "with_words": any(self._words),
             "listed_words": listed[:MOST_WORDS],

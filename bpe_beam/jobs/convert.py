@@ -17,26 +17,13 @@ from msgspec.structs import replace
 from bpe_beam.engines.run import run_steps, run_summary
 from bpe_beam.engines.steps import Collection, Engine
 from bpe_beam.errors import UsageError, require
-from bpe_beam.folders.artifact_names import (
-    MANIFEST_FILE,
-    REJECTS,
-    SHARDS_TOKENIZER_FILE,
-    TOKEN_COUNTS_FILE,
-)
+from bpe_beam.folders import artifact_names
 from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder, RestoredTask
 from bpe_beam.folders.receipts import WORK, Publication
+from bpe_beam.jobs import input_folders
 from bpe_beam.jobs.corpus.summary import Rows, SourceFigures, source_figures
-from bpe_beam.jobs.input_folders import (
-    copy_rejects,
-    kind_of_tokens,
-    refuse_own_folder,
-    refuse_twice,
-    refuse_unlike,
-    restored_files,
-    write_small_files,
-)
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress
 from bpe_beam.settings.convert import ConvertSettings
@@ -103,8 +90,8 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
     """Convert folders of shards."""
     started = time.monotonic()
     storage = Storage(settings.run.storage_options)
-    refuse_twice(settings.folders, "its documents would appear twice")
-    refuse_own_folder(settings.output, settings.folders)
+    input_folders.refuse_twice(settings.folders, "its documents would appear twice")
+    input_folders.refuse_own_folder(settings.output, settings.folders)
     conversion = _Conversion(settings, storage)
     folder = conversion.claim(progress)
     finished, measured = folder.finished, MetricSums()
@@ -114,7 +101,7 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
         conversion.finish(folder)
     manifest = read_manifest(storage, settings.output)
     if finished:
-        write_small_files(folder, manifest, conversion.tokenizer)
+        input_folders.write_small_files(folder, manifest, conversion.tokenizer)
     return ConvertSummary(
         output=settings.output,
         was_finished_before=finished or None,
@@ -150,9 +137,12 @@ class _Conversion:
         folders = settings.folders
         self._urls = tuple(map(absolute, folders))
         self._manifests = manifests = [read_manifest(storage, folder) for folder in folders]
-        refuse_unlike(
+        input_folders.refuse_unlike(
             folders,
-            [{**kind_of_tokens(each, ENCODING), "rows": each.row_kind} for each in manifests],
+            [
+                {**input_folders.kind_of_tokens(each, ENCODING), "rows": each.row_kind}
+                for each in manifests
+            ],
             "these shards cannot be joined",
             "tokenize with the same settings, or keep the shards in separate folders",
         )
@@ -160,7 +150,7 @@ class _Conversion:
         self._joined = len(manifests) > 1
         self._keeps_plan = not self._joined and settings.shards is None
         self._rejects = first.rejects if self._keeps_plan else Rejects({}, ())
-        url = storage.join(self._urls[0], SHARDS_TOKENIZER_FILE)
+        url = storage.join(self._urls[0], artifact_names.SHARDS_TOKENIZER_FILE)
         self.tokenizer = read_hashed(storage, url, first.tokenizer.fingerprint)
         self._format = settings.format or first.format
         self._labelled = shard_format(self._format).labelled
@@ -257,8 +247,8 @@ class _Conversion:
                 **({"columns": list(columns)} if columns else {}),
             },
             [
-                SHARDS_TOKENIZER_FILE,
-                TOKEN_COUNTS_FILE,
+                artifact_names.SHARDS_TOKENIZER_FILE,
+                artifact_names.TOKEN_COUNTS_FILE,
                 *index_names(self._format),
                 *(f"{WORK}/{file}" for file in files),
                 *files,
@@ -277,7 +267,7 @@ class _Conversion:
         progress: Progress,
     ) -> None:
         """Write some of the new shards."""
-        folder.write(SHARDS_TOKENIZER_FILE, self.tokenizer)
+        folder.write(artifact_names.SHARDS_TOKENIZER_FILE, self.tokenizer)
         run = folder.new_run()
         task = ConvertTask(
             folder=run.for_workers(),
@@ -326,11 +316,11 @@ class _Conversion:
         publications = number_shards(written, [each.tokens for each in stats])
         manifest = self._manifest(stats, publications)
         folder.publish(publications)
-        copy_rejects(folder, self._urls[0], self._rejects.files)
-        write_small_files(folder, manifest, self.tokenizer)
+        input_folders.copy_rejects(folder, self._urls[0], self._rejects.files)
+        input_folders.write_small_files(folder, manifest, self.tokenizer)
         counts = self._write_token_counts(folder, manifest)
         manifest = with_files(manifest, self.tokenizer, counts, job=folder.fingerprint)
-        folder.finish(MANIFEST_FILE, manifest.to_bytes())
+        folder.finish(artifact_names.MANIFEST_FILE, manifest.to_bytes())
 
     def _manifest(
         self, stats: Sequence[ConvertStats], publications: Sequence[Publication]
@@ -397,12 +387,13 @@ def _restore(manifest: bytes) -> RestoredFolder:
     """Return a finished folder, which is repaired if a file is missing or damaged."""
     written = Manifest.from_bytes(manifest)
     rows, rejects = written.rows, written.rejects.files
-    tasks = restored_files(written) | {
+    tasks = input_folders.restored_files(written) | {
         shard_name(index, len(rows)): RestoredTask(
             row.files, ConvertStats(row.documents if row.files else 0, row.tokens)
         )
         for index, row in enumerate(rows)
     }
     return RestoredFolder(
-        written.job_fingerprint or None, {**tasks, REJECTS: RestoredTask(rejects, None)}
+        written.job_fingerprint or None,
+        {**tasks, artifact_names.REJECTS: RestoredTask(rejects, None)},
     )

@@ -7,18 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.training.merges import native_trainer
 from bpe_beam.training.merges.initial_vocabulary import (
     assign_ids,
     begin_vocabulary,
     needs_seen,
     require_room,
-)
-from bpe_beam.training.merges.native_trainer import (
-    TrainingResult,
-    Vocabulary,
-    WordTotals,
-    find_merges,
-    make_learner,
 )
 from bpe_beam.training.merges.symbols import find_symbols
 from bpe_beam.training.merges.words import Words, require_positions
@@ -49,7 +43,7 @@ def learn(
     on_progress: Callable[[int], None] | None = None,
     *,
     base_tokenizer: Tokenizer | None = None,
-) -> TrainingResult:
+) -> native_trainer.TrainingResult:
     """Learn a vocabulary from words; docs/algorithm.md defines the merges.
 
     A base tokenizer encodes the words first. New special tokens follow its ids, then the characters
@@ -64,20 +58,22 @@ def learn(
         return _learn_word_level(words, recipe)
     seen = find_symbols(words, recipe) if needs_seen(recipe, base_tokenizer) else None
     start = begin_vocabulary(recipe, seen, base_tokenizer)
-    vocabulary = Vocabulary(start, recipe)
+    vocabulary = native_trainer.Vocabulary(start, recipe)
     symbols = start.symbols(words)
     require_positions(symbols.size)
-    learner = make_learner(vocabulary, symbols, recipe.min_frequency)
+    learner = native_trainer.make_learner(vocabulary, symbols, recipe.min_frequency)
     del symbols  # which take as much memory as the learner's copy
     before = learner.token_count
-    merges = find_merges(learner, on_progress)
+    merges = native_trainer.find_merges(learner, on_progress)
     vocabulary.add(merges.rows, merges.counts)
     vocabulary.text_full = merges.text_full
-    vocabulary.totals = WordTotals(words.total, words.total_bytes, before, learner.token_count)
+    vocabulary.totals = native_trainer.WordTotals(
+        words.total, words.total_bytes, before, learner.token_count
+    )
     return vocabulary.result()
 
 
-def _learn_word_level(words: Words, recipe: WordLevelRecipe) -> TrainingResult:
+def _learn_word_level(words: Words, recipe: WordLevelRecipe) -> native_trainer.TrainingResult:
     """Return the special tokens and the most frequent words, ties by text.
 
     Words' bytes sort as their characters do. Only words as frequent as the last that can be taken
@@ -98,11 +94,11 @@ def _learn_word_level(words: Words, recipe: WordLevelRecipe) -> TrainingResult:
     texts = (text.decode() for _, text in entries)
     taken = [text for text in texts if text not in ids]
     vocab = assign_ids(ids, taken[: recipe.vocab_size - len(ids)])
-    totals = WordTotals(words.total, words.total_bytes, words.total, words.total)
-    return TrainingResult(vocab, (), np.zeros(0, np.int64), totals=totals)
+    totals = native_trainer.WordTotals(words.total, words.total_bytes, words.total, words.total)
+    return native_trainer.TrainingResult(vocab, (), np.zeros(0, np.int64), totals=totals)
 
 
-def is_nearly_characters(learned: TrainingResult) -> bool:
+def is_nearly_characters(learned: native_trainer.TrainingResult) -> bool:
     """Return whether many merges joined little of the words, as WordPiece's likelihood often does.
 
     Then the frequent words are split, and rare sequences of rare characters are entries.

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bpe_beam.errors import require
+from bpe_beam.tokenizer.components import models, normalizers, pretokenizers
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
 from bpe_beam.tokenizer.components.decoders import (
     BPEDecoder,
@@ -22,28 +23,8 @@ from bpe_beam.tokenizer.components.decoders import (
     StripDecoder,
     WordPieceDecoder,
 )
-from bpe_beam.tokenizer.components.models import (
-    BPE,
-    OF_ARGUMENTS,
-    ErrorLocation,
-    Model,
-    WordLevel,
-    WordPiece,
-)
-from bpe_beam.tokenizer.components.normalizers import (
-    WORD_END,
-    Normalizer,
-    NormalizerSequence,
-    Replace,
-    normalizer_from_name,
-)
 from bpe_beam.tokenizer.components.patterns import Pattern
 from bpe_beam.tokenizer.components.postprocessors import PostProcessor, template_of
-from bpe_beam.tokenizer.components.pretokenizers import (
-    ends_in_bytes,
-    pretokenizer_from_name,
-    steps_of,
-)
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.merges.initial_vocabulary import assign_ids
@@ -98,11 +79,11 @@ def tokenizer_of(
         _model_of(learned, recipe),
         tuple(AddedToken(ids[token], token) for token in by_id),
         _normalizer_of(spelling, normalizer),
-        pretokenizer_from_name(pretokenizer, byte_level=spelling.in_bytes),
+        pretokenizers.pretokenizer_from_name(pretokenizer, byte_level=spelling.in_bytes),
         _post_processor_of(recipe, ids),
         _decoder_of(recipe, pretokenizer),
     )
-    spec.check(OF_ARGUMENTS)
+    spec.check(models.OF_ARGUMENTS)
     return Tokenizer(spec)
 
 
@@ -115,10 +96,10 @@ def _post_processor_of(recipe: Recipe, ids: Mapping[str, int]) -> PostProcessor 
     return template_of(words[:at], words[at + 1 :], ids.__getitem__, repeats_before=False)
 
 
-def _model_of(learned: TrainingResult, recipe: Recipe) -> Model:
+def _model_of(learned: TrainingResult, recipe: Recipe) -> models.Model:
     vocab = dict(learned.vocab)
     if isinstance(recipe, BpeRecipe) and not recipe.for_wordpiece:
-        return BPE(
+        return models.BPE(
             vocab,
             learned.merges,
             unk_token=recipe.unk_token,
@@ -128,19 +109,23 @@ def _model_of(learned: TrainingResult, recipe: Recipe) -> Model:
         )
     unknown = str(recipe.unk_token)
     if isinstance(recipe, WordLevelRecipe):
-        return WordLevel(vocab, unknown)
-    return WordPiece(vocab, unknown, recipe.continuing_subword_prefix)
+        return models.WordLevel(vocab, unknown)
+    return models.WordPiece(vocab, unknown, recipe.continuing_subword_prefix)
 
 
-def _normalizer_of(spelling: Spelling, name: str) -> Normalizer | None:
-    normalizer = normalizer_from_name(name)
+def _normalizer_of(spelling: Spelling, name: str) -> normalizers.Normalizer | None:
+    normalizer = normalizers.normalizer_from_name(name)
     if not spelling.end_symbol:
         return normalizer
-    ending = Replace(Pattern(regex=WORD_END), spelling.end_symbol)
+    ending = normalizers.Replace(Pattern(regex=normalizers.WORD_END), spelling.end_symbol)
     if normalizer is None:
         return ending
-    first = normalizer.normalizers if isinstance(normalizer, NormalizerSequence) else (normalizer,)
-    return NormalizerSequence((*first, ending))
+    first = (
+        normalizer.normalizers
+        if isinstance(normalizer, normalizers.NormalizerSequence)
+        else (normalizer,)
+    )
+    return normalizers.NormalizerSequence((*first, ending))
 
 
 def _decoder_of(recipe: Recipe, pretokenizer: str) -> Decoder | None:
@@ -233,10 +218,10 @@ def recipe_like(base: Tokenizer, recipe: BpeRecipe) -> BpeRecipe:
     """Return a recipe with those settings that a base tokenizer determines."""
     spec, model = base.spec, base.spec.model
     in_bytes = spec.model_reads_bytes
-    _require(isinstance(model, BPE), f"a tokenizer of BPE, got {model.json_type}")
-    assert isinstance(model, BPE)
+    _require(isinstance(model, models.BPE), f"a tokenizer of BPE, got {model.json_type}")
+    assert isinstance(model, models.BPE)
     _require(
-        in_bytes or not ends_in_bytes(spec.pre_tokenizer),
+        in_bytes or not pretokenizers.ends_in_bytes(spec.pre_tokenizer),
         "no byte-level tokenizer with decorated symbols, and none without all bytes and with an "
         "unknown token",
     )
@@ -266,16 +251,16 @@ def check_same_words(base: Tokenizer, normalizer: str, pretokenizer: str) -> Non
     """Refuse words of another normalizer or pre-tokenizer than a base tokenizer has."""
     spec = base.spec
     _require(
-        normalizer_from_name(normalizer) == spec.normalizer,
+        normalizers.normalizer_from_name(normalizer) == spec.normalizer,
         f"a tokenizer with the normalizer of the words, {normalizer!r}",
     )
     in_bytes = spec.model_reads_bytes
-    wanted = pretokenizer_from_name(pretokenizer, byte_level=in_bytes)
+    wanted = pretokenizers.pretokenizer_from_name(pretokenizer, byte_level=in_bytes)
     _require(
         wanted == spec.pre_tokenizer
         # The same pattern may have several spellings.
-        or steps_of(wanted, last_as_bytes=in_bytes)
-        == steps_of(spec.pre_tokenizer, last_as_bytes=in_bytes),
+        or pretokenizers.steps_of(wanted, last_as_bytes=in_bytes)
+        == pretokenizers.steps_of(spec.pre_tokenizer, last_as_bytes=in_bytes),
         f"a tokenizer with the pre-tokenizer of the words, {pretokenizer!r}",
     )
 
@@ -293,7 +278,7 @@ def continued(base: Tokenizer, learned: TrainingResult, recipe: BpeRecipe) -> To
     renumber those that a model lacks.
     """
     spec, model = base.spec, base.spec.model
-    assert isinstance(model, BPE)
+    assert isinstance(model, models.BPE)
     grown = (len(learned.vocab), len(learned.merges)) > (len(base.vocab), len(model.merges))
     known = {token.content for token in spec.added_tokens}
     new = [token for token in recipe.specials if token not in known]
@@ -303,7 +288,7 @@ def continued(base: Tokenizer, learned: TrainingResult, recipe: BpeRecipe) -> To
         model=replace(model, vocab=learned.vocab, merges=learned.merges) if grown else model,
         added_tokens=(*spec.added_tokens, *sorted(added, key=lambda token: token.id)),
     )
-    result.check(ErrorLocation())
+    result.check(models.ErrorLocation())
     return Tokenizer(result)
 
 

@@ -24,20 +24,11 @@ from bpe_beam.folders.receipts import WORK, Publication
 from bpe_beam.jobs.input_folders import copy_rejects, inside, write_small_files
 from bpe_beam.jobs.tokenize.documents import TokenizeInputs
 from bpe_beam.progress import Progress
+from bpe_beam.shards import shard_rows
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import NO_PLAN, Manifest, Rejects, with_files
 from bpe_beam.shards.numbering import number_shards, shard_files
 from bpe_beam.shards.packing import plan_best_fit
-from bpe_beam.shards.shard_rows import (
-    NO_CHANGES,
-    ArrangedCorpus,
-    ArrangedPart,
-    Arrangement,
-    PartTexts,
-    added_sources,
-    manifest_rows,
-    shard_row,
-)
 from bpe_beam.shards.token_counts import read_token_counts, write_token_counts
 from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.workers.arrange.measure import measure_shard, part_task, texts_name
@@ -70,7 +61,7 @@ class ArrangeSteps:
     def __init__(
         self,
         inputs: TokenizeInputs,
-        arrangement: Arrangement,
+        arrangement: shard_rows.Arrangement,
         pad_id: int | None,
         folder: OutputFolder,
         documents: str,
@@ -277,7 +268,7 @@ class ArrangeSteps:
 
     # ---- finish ----
 
-    def described_part(self, number: int, padding: int = 0) -> ArrangedPart:
+    def described_part(self, number: int, padding: int = 0) -> shard_rows.ArrangedPart:
         """Return the description of the shards of a part, for its manifest."""
         documents, stats = self._tokenized, self._stats
         name, total = self._arrangement.parts[number], self._totals[number]
@@ -288,14 +279,14 @@ class ArrangeSteps:
             at = -1 - len(self._arrangement.parts)
             hashes = b"".join(self._read(receipt.files[at]) for receipt in self._measured)
             overlap = overlap_of(np.frombuffer(hashes, "<u8").astype(np.uint64), self._task.count)
-        corpus = ArrangedCorpus(
+        corpus = shard_rows.ArrangedCorpus(
             documents.totals.text_bytes,
             documents.rejects.by_reason,
             documents.rejects.lost,
             documents.sources,
-            None if documents.changes == NO_CHANGES else documents.changes,
+            None if documents.changes == shard_rows.NO_CHANGES else documents.changes,
         )
-        return ArrangedPart(
+        return shard_rows.ArrangedPart(
             settings=self._arrangement,
             corpus=corpus,
             documents=total.documents,
@@ -349,18 +340,22 @@ class ArrangeSteps:
             )
         numbered = number_shards(receipts, [each.tokens for each in stats])
         rows = [
-            shard_row(shard_files(publication.receipt), each.tokens, index, documents=each.rows)
+            shard_rows.shard_row(
+                shard_files(publication.receipt), each.tokens, index, documents=each.rows
+            )
             for index, (publication, each) in enumerate(zip(numbered, stats, strict=True))
         ]
         rejects = Rejects({}, ())
         if number == 0 and documents.rejects.files:
             # They belong to the whole corpus: no shard has them.
             rejects = documents.rejects
-            rows.append(shard_row((), 0, len(stats), rejects=sum(rejects.by_reason.values())))
+            rows.append(
+                shard_rows.shard_row((), 0, len(stats), rejects=sum(rejects.by_reason.values()))
+            )
         settings = self._inputs.settings
         manifest = structs.replace(
             documents,
-            **manifest_rows(rows),
+            **shard_rows.manifest_rows(rows),
             format=settings.format,
             plan=NO_PLAN,
             rejects=rejects,
@@ -399,10 +394,10 @@ def _moved_into(part: str, publication: Publication) -> Publication:
     return Publication(structs.replace(publication.receipt, files=files), moves)
 
 
-def _added_texts(parts: Sequence[PartTexts]) -> PartTexts:
+def _added_texts(parts: Sequence[shard_rows.PartTexts]) -> shard_rows.PartTexts:
     """Return the sums over the shards of documents."""
-    sources = added_sources(each.sources for each in parts)
-    return PartTexts(sum(each.text_bytes for each in parts), sources)
+    sources = shard_rows.added_sources(each.sources for each in parts)
+    return shard_rows.PartTexts(sum(each.text_bytes for each in parts), sources)
 
 
 def _unsynced(task: ArrangeTask) -> ArrangeTask:

@@ -23,13 +23,8 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import RestoredFolder, RestoredTask
 from bpe_beam.folders.receipts import WORK, Receipt
 from bpe_beam.jobs.corpus import input as corpus_input
+from bpe_beam.jobs.corpus import summary
 from bpe_beam.jobs.corpus.job import CorpusJob, RemainingSplits
-from bpe_beam.jobs.corpus.summary import (
-    CorpusSummary,
-    SourceFigures,
-    TemplateSummary,
-    source_figures,
-)
 from bpe_beam.jobs.input_folders import restored_files, write_small_files
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress
@@ -147,7 +142,7 @@ def doubled_warnings(encoding: Encoding, changes: DocumentChanges, documents: in
     return [*filter(None, (encoding.doubled_warning(changes.doubled, documents),))]
 
 
-class TokenizeSummary(CorpusSummary, frozen=True, kw_only=True):
+class TokenizeSummary(summary.CorpusSummary, frozen=True, kw_only=True):
     """The summary of a tokenization.
 
     Attributes:
@@ -164,7 +159,7 @@ class TokenizeSummary(CorpusSummary, frozen=True, kw_only=True):
     shards_kept_from_before: int | None
     tokens: int
     bytes_per_token: float | None
-    sources: SourceFigures | None
+    sources: summary.SourceFigures | None
     documents_changed: dict[str, int] | UnsetType = UNSET
     shards: int | UnsetType = UNSET
     shards_bytes: int | UnsetType = UNSET
@@ -181,13 +176,13 @@ class TokenizeSummary(CorpusSummary, frozen=True, kw_only=True):
 
 def tokenize_documents(
     inputs: TokenizeInputs, progress: Progress
-) -> TokenizeSummary | TemplateSummary:
+) -> TokenizeSummary | summary.TemplateSummary:
     """Tokenize a corpus to the shards of its splits."""
     job, settings = TokenizeJob(inputs), inputs.settings
     try:
         result = job.run(progress)
     except TemplateMade:
-        return TemplateSummary(job.name, settings.output, template_of(settings.run))
+        return summary.TemplateSummary(job.name, settings.output, template_of(settings.run))
     manifest, totals, output = result.manifest, result.manifest.totals, settings.output
     warnings = [
         *tokenizer_warnings(inputs.encoding),
@@ -200,7 +195,7 @@ def tokenize_documents(
         text_bytes=totals.text_bytes,
         tokens=totals.tokens,
         bytes_per_token=totals.text_bytes / totals.tokens if totals.tokens else None,
-        sources=source_figures(manifest.sources),
+        sources=summary.source_figures(manifest.sources),
         documents_changed=to_builtins(manifest.changes) or UNSET,
         shards=totals.shards,
         shards_bytes=manifest.shards_bytes,

@@ -18,13 +18,7 @@ import numpy.typing as npt
 
 from bpe_beam import _native
 from bpe_beam.counts.packed_words import Columns, PackedCounts, checked, columns_of
-from bpe_beam.training.merges.native_trainer import (
-    NewMerges,
-    Row,
-    Vocabulary,
-    find_merges,
-    make_learner,
-)
+from bpe_beam.training.merges import native_trainer
 from bpe_beam.training.merges.symbols import WordSymbols
 from bpe_beam.training.merges.words import Room, Size
 from bpe_beam.training.recipe import TieBreak
@@ -69,16 +63,18 @@ def next_divisor(divisor: int, segments: Size, room: Room) -> int:
 
 
 def learn_round(
-    vocabulary: Vocabulary, segments: WordSymbols, floor: int, *, cut: bool
-) -> NewMerges:
+    vocabulary: native_trainer.Vocabulary, segments: WordSymbols, floor: int, *, cut: bool
+) -> native_trainer.NewMerges:
     """Return all merges that count at least `floor`, as far as segments determine them."""
     if vocabulary.widths and segments.spans is None:
         spans = np.array(vocabulary.widths, np.uint32)[segments.ids]
         segments = segments._replace(spans=spans)
-    return find_merges(make_learner(vocabulary, segments, floor, stop_at_known=cut))
+    return native_trainer.find_merges(
+        native_trainer.make_learner(vocabulary, segments, floor, stop_at_known=cut)
+    )
 
 
-def batches_of(rows: Sequence[Row], known: int) -> list[npt.NDArray[np.uint32]]:
+def batches_of(rows: Sequence[native_trainer.Row], known: int) -> list[npt.NDArray[np.uint32]]:
     """Return the merges of a round as workers apply them, each batch after the one before.
 
     Within a batch the lowest rank goes first in each word. That is the same as merge by merge where
@@ -89,7 +85,7 @@ def batches_of(rows: Sequence[Row], known: int) -> list[npt.NDArray[np.uint32]]:
         uint32[merges, 3] for each batch.
     """
     next_id = known
-    batches: list[list[Row]] = [[]]
+    batches: list[list[native_trainer.Row]] = [[]]
     for row in rows:
         if row[2] < next_id:
             batches += [[row], []]
