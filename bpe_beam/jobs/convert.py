@@ -45,17 +45,7 @@ from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.workers.convert_shard import (
-    STAGE,
-    ConvertStats,
-    ConvertTask,
-    NewShard,
-    OldFiles,
-    check_files,
-    convert_shard,
-    even_shards,
-    same_shards,
-)
+from bpe_beam.workers import convert_shard
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.task_results import MetricSums
 from bpe_beam.workers.tokenize_split import origin_of
@@ -157,7 +147,11 @@ class _Conversion:
         length = first.arranged.settings.sequence_length if first.arranged else None
         self._sequences = length is not None
         shards = settings.shards
-        self.new = same_shards(manifests) if shards is None else even_shards(manifests, shards)
+        self.new = (
+            convert_shard.same_shards(manifests)
+            if shards is None
+            else convert_shard.even_shards(manifests, shards)
+        )
         encoding = Encoding.of(Tokenizer.from_json(self.tokenizer), **first.encoding)
         self._origin = replace(origin_of(encoding), sequence_length=length)
         self._refuse_format()
@@ -262,14 +256,14 @@ class _Conversion:
     def write(
         self,
         folder: OutputFolder,
-        shards: Sequence[NewShard],
+        shards: Sequence[convert_shard.NewShard],
         measured: MetricSums,
         progress: Progress,
     ) -> None:
         """Write some of the new shards."""
         folder.write(artifact_names.SHARDS_TOKENIZER_FILE, self.tokenizer)
         run = folder.new_run()
-        task = ConvertTask(
+        task = convert_shard.ConvertTask(
             folder=run.for_workers(),
             urls=self._urls,
             formats=tuple(manifest.format for manifest in self._manifests),
@@ -279,7 +273,7 @@ class _Conversion:
         )
         needed = {(part.folder, part.name) for each in shards for part in each.slices}
         files = [
-            OldFiles(number, shard.files)
+            convert_shard.OldFiles(number, shard.files)
             for number, manifest in enumerate(self._manifests)
             for shard in manifest.shards
             if (number, shard.name) in needed
@@ -290,12 +284,14 @@ class _Conversion:
                 engine.tasks(label, [json.encode(each).decode() for each in elements])
                 for label, elements in (("OldShards", files), ("NewShards", shards))
             )
-            checked = engine.run("CheckFiles", partial(check_files, task), old, str)
-            return engine.run("WriteShard", partial(convert_shard, task), new, str, checked)
+            checked = engine.run("CheckFiles", partial(convert_shard.check_files, task), old, str)
+            return engine.run(
+                "WriteShard", partial(convert_shard.convert_shard, task), new, str, checked
+            )
 
         sizes = {each.name: each.tokens for each in shards}
         if shards:
-            with progress.stage(STAGE, sum(sizes.values()), "tokens") as stage:
+            with progress.stage(convert_shard.STAGE, sum(sizes.values()), "tokens") as stage:
                 run_steps(
                     self._settings.run,
                     "Convert",
@@ -312,7 +308,7 @@ class _Conversion:
         """Give all files their final names, and write the manifest."""
         receipts = folder.all_receipts([each.name for each in self.new])
         written = [receipts[each.name] for each in self.new]
-        stats = [receipt.read_stats(ConvertStats) for receipt in written]
+        stats = [receipt.read_stats(convert_shard.ConvertStats) for receipt in written]
         publications = number_shards(written, [each.tokens for each in stats])
         manifest = self._manifest(stats, publications)
         folder.publish(publications)
@@ -323,7 +319,7 @@ class _Conversion:
         folder.finish(artifact_names.MANIFEST_FILE, manifest.to_bytes())
 
     def _manifest(
-        self, stats: Sequence[ConvertStats], publications: Sequence[Publication]
+        self, stats: Sequence[convert_shard.ConvertStats], publications: Sequence[Publication]
     ) -> Manifest:
         rows = []
         for known, each, publication in zip(self._known(), stats, publications, strict=True):
@@ -389,7 +385,7 @@ def _restore(manifest: bytes) -> RestoredFolder:
     rows, rejects = written.rows, written.rejects.files
     tasks = input_folders.restored_files(written) | {
         shard_name(index, len(rows)): RestoredTask(
-            row.files, ConvertStats(row.documents if row.files else 0, row.tokens)
+            row.files, convert_shard.ConvertStats(row.documents if row.files else 0, row.tokens)
         )
         for index, row in enumerate(rows)
     }

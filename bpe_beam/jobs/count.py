@@ -26,18 +26,8 @@ from bpe_beam.shards.numbering import reject_files
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
+from bpe_beam.workers import count_split
 from bpe_beam.workers.corpus_totals import CorpusTotals
-from bpe_beam.workers.count_split import (
-    BlocksReference,
-    CountStats,
-    CountTask,
-    PartStats,
-    block_references,
-    count_split,
-    made_of,
-    words_name,
-    write_partition,
-)
 from bpe_beam.workers.split_reader import lost_files, reject_reasons
 from bpe_beam.workers.split_task import task_name
 from bpe_beam.workers.task_results import TaskResult
@@ -46,7 +36,7 @@ _MERGING_SHARE = 0.35
 """The usual share of the time in which the words of all splits are merged into parts."""
 _PLAN = "__plan"
 _PARTS = [task_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
-_NO_WORDS: BlocksReference = ("", "", 0, 0)
+_NO_WORDS: count_split.BlocksReference = ("", "", 0, 0)
 """A reference to no block."""
 
 
@@ -128,14 +118,14 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
         self.names = [
             _PLAN,
             *(part_name(i, PARTITIONS) for i in range(PARTITIONS)),
-            *(words_name(split.index, len(plan.splits)) for split in plan.splits),
+            *(count_split.words_name(split.index, len(plan.splits)) for split in plan.splits),
         ]
 
     @staticmethod
     def restore(manifest: bytes) -> RestoredFolder:
         counts = CountsManifest.from_bytes(manifest, MANIFEST_FILE)
         tasks = {
-            task: RestoredTask((part.file,), PartStats.of(part))
+            task: RestoredTask((part.file,), count_split.PartStats.of(part))
             for task, part in zip(_PARTS, counts.parts, strict=False)
         }
         rejects = tuple(file for file in counts.files if file.name != _PLAN)
@@ -162,8 +152,8 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
         known = self._known_ranges(remaining.done)
         return lambda engine: count_splits(engine, task, remaining.tasks, known, remaining_parts)
 
-    def task(self, remaining: RemainingSplits) -> CountTask:
-        return CountTask(
+    def task(self, remaining: RemainingSplits) -> count_split.CountTask:
+        return count_split.CountTask(
             folder=remaining.run.for_workers(),
             reading=corpus_input.read_settings(self.settings.input),
             rules=self._rules,
@@ -182,31 +172,33 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
     def stale(self, receipts: Receipts) -> list[str]:
         splits = self._split_tasks(self.plan)
         done = {i: each for i, split in enumerate(splits) if (each := receipts.get(split))}
-        references: list[list[BlocksReference]] = [[] for _ in range(PARTITIONS)]
+        references: list[list[count_split.BlocksReference]] = [[] for _ in range(PARTITIONS)]
         for partition, reference in self._known_ranges(done):
             references[partition].append(reference)
         return [
             part
             for part, of_part in zip(_PARTS, references, strict=True)
             if (merged := receipts.get(part)) is not None
-            and merged.read_stats(PartStats).made_of != made_of(of_part)
+            and merged.read_stats(count_split.PartStats).made_of != count_split.made_of(of_part)
         ]
 
-    def _known_ranges(self, done: Mapping[int, Receipt]) -> list[tuple[int, BlocksReference]]:
+    def _known_ranges(
+        self, done: Mapping[int, Receipt]
+    ) -> list[tuple[int, count_split.BlocksReference]]:
         """Return where the words of finished splits are; a receipt names their file first."""
         return [
             row
             for receipt in done.values()
-            for row in block_references(
+            for row in count_split.block_references(
                 self.folder.path(receipt.files[0].name),
                 receipt.files[0].sha256,
-                receipt.read_stats(CountStats).blocks,
+                receipt.read_stats(count_split.CountStats).blocks,
             )
         ]
 
     def manifest(self, plan: Plan, splits: list[Receipt], merged: list[Receipt]) -> CountsManifest:
-        stats = [receipt.read_stats(CountStats) for receipt in splits]
-        parts = tuple(receipt.read_stats(PartStats).part for receipt in merged)
+        stats = [receipt.read_stats(count_split.CountStats) for receipt in splits]
+        parts = tuple(receipt.read_stats(count_split.PartStats).part for receipt in merged)
         sources = (json.loads(split.sources or "{}") for split in stats)  # parsed one at a time
         return CountsManifest(
             **self._rules.of_counts,
@@ -244,9 +236,9 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
 
 def count_splits(
     engine: Engine,
-    task: CountTask,
+    task: count_split.CountTask,
     tasks: Iterable[str],
-    known: Iterable[tuple[int, BlocksReference]],
+    known: Iterable[tuple[int, count_split.BlocksReference]],
     partitions: Sequence[int],
 ) -> Collection:
     """Count splits, write the parts of a counts folder, and return the names of the parts."""
@@ -257,13 +249,15 @@ def count_splits(
         "CountSplit",
         partial(_count_split, task, frozenset(partitions)),
         engine.tasks("Splits", tasks),
-        tuple[int, BlocksReference],
+        tuple[int, count_split.BlocksReference],
     )
     gathered = engine.gather("GatherPartitions", counted, rows)
-    return engine.run("WritePart", partial(write_partition, task), gathered, str)
+    return engine.run("WritePart", partial(count_split.write_partition, task), gathered, str)
 
 
-def _count_split(task: CountTask, partitions: frozenset[int], element: str) -> TaskResult:
+def _count_split(
+    task: count_split.CountTask, partitions: frozenset[int], element: str
+) -> TaskResult:
     """Count a split; the outputs are references to its blocks of some partitions."""
-    counted = count_split(task, element)
+    counted = count_split.count_split(task, element)
     return counted._replace(outputs=[row for row in counted.outputs if row[0] in partitions])

@@ -14,15 +14,8 @@ import msgspec
 from msgspec import Struct, structs
 
 from bpe_beam.engines.run import workers_of
+from bpe_beam.evaluation import differences
 from bpe_beam.evaluation.counted import CountedParts
-from bpe_beam.evaluation.differences import (
-    Differences,
-    Pair,
-    PartDifference,
-    WordDifferences,
-    differences,
-    word_differences,
-)
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.jobs.input_folders import short_names
 from bpe_beam.jobs.output import write_json
@@ -70,14 +63,14 @@ def run(settings: DiffSettings, progress: Progress) -> DiffSummary:
     storage = Storage(settings.run.storage_options)
     a, b = (Tokenizer.from_file(path, storage=storage) for path in (settings.a, settings.b))
     first, second = short_names((settings.a, settings.b))
-    pair = Pair(Vocabulary(a), Vocabulary(b), (first, second))
-    result = differences(pair)
+    pair = differences.Pair(Vocabulary(a), Vocabulary(b), (first, second))
+    result = differences.differences(pair)
     words, warnings = None, []
     if settings.counts is not None:
         counted = CountedParts.of_folder(storage, settings.counts, workers_of(settings.run))
         with progress.stage("diff", len(counted.parts), "parts") as stage:
             on_part = partial(stage.advance, 1)
-            words = word_differences(pair, counted, top=settings.top, on_part=on_part)
+            words = differences.word_differences(pair, counted, top=settings.top, on_part=on_part)
         exact = zip(pair.names, (words.exact_a, words.exact_b), strict=True)
         warnings = [f"{name}: {_INEXACT}" for name, is_exact in exact if not is_exact]
     same = result.same and (words is None or words.other_words == 0)
@@ -109,7 +102,9 @@ def run(settings: DiffSettings, progress: Progress) -> DiffSummary:
 # ---- text ----
 
 
-def _lines(result: Differences, words: WordDifferences | None, terminal: Terminal) -> Iterator[str]:
+def _lines(
+    result: differences.Differences, words: differences.WordDifferences | None, terminal: Terminal
+) -> Iterator[str]:
     names = (result.a.name, result.b.name)
     for sign, style, one in (("-", "red", result.a), ("+", "green", result.b)):
         figures = f"{one.vocab_size:,} tokens, {one.merges:,} merges, {one.fingerprint[:12]}"
@@ -139,13 +134,15 @@ def _lines(result: Differences, words: WordDifferences | None, terminal: Termina
         yield from _word_lines(words, names, terminal)
 
 
-def _numbered_as_one(parts: list[PartDifference]) -> Iterator[PartDifference]:
+def _numbered_as_one(
+    parts: list[differences.PartDifference],
+) -> Iterator[differences.PartDifference]:
     """Yield the parts; a run of parts with equal differences and names, except numbers, is one.
 
     Published tokenizers have hundreds of reserved tokens.
     """
 
-    def but_for_numbers(row: PartDifference) -> tuple[str, str, str]:
+    def but_for_numbers(row: differences.PartDifference) -> tuple[str, str, str]:
         return re.sub("[0-9]+", "0", row.part), row.a, row.b
 
     for _, alike in groupby(parts, but_for_numbers):
@@ -154,7 +151,7 @@ def _numbered_as_one(parts: list[PartDifference]) -> Iterator[PartDifference]:
         yield structs.replace(first, part=first.part + also)
 
 
-def _token_lines(result: Differences, terminal: Terminal) -> Iterator[str]:
+def _token_lines(result: differences.Differences, terminal: Terminal) -> Iterator[str]:
     tokens = result.tokens
     if tokens.only_a or tokens.only_b:
         by_bytes = ", compared by their bytes" if tokens.compared_by == "bytes" else ""
@@ -167,7 +164,7 @@ def _token_lines(result: Differences, terminal: Terminal) -> Iterator[str]:
         yield from _both(terminal, "  ", *rows, lambda row: f"{row.id} {row.token}")
 
 
-def _merge_lines(result: Differences, terminal: Terminal) -> Iterator[str]:
+def _merge_lines(result: differences.Differences, terminal: Terminal) -> Iterator[str]:
     merges = result.merges
     if merges.only_a or merges.only_b or not merges.same_order:
         order = "" if merges.same_order else ", in another order"
@@ -182,7 +179,7 @@ def _merge_lines(result: Differences, terminal: Terminal) -> Iterator[str]:
 
 
 def _word_lines(
-    words: WordDifferences, names: tuple[str, str], terminal: Terminal
+    words: differences.WordDifferences, names: tuple[str, str], terminal: Terminal
 ) -> Iterator[str]:
     if not words.other_words:
         yield from terminal.wrap(f"words: all {words.unique_words:,} are encoded equally")

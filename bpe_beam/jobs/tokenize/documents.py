@@ -39,18 +39,12 @@ from bpe_beam.shards.shard_rows import DocumentChanges
 from bpe_beam.shards.token_counts import write_token_counts
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.workers import tokenize_split
 from bpe_beam.workers.corpus_totals import CorpusTotals
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.split_reader import SplitReading
 from bpe_beam.workers.split_task import rejects_name
 from bpe_beam.workers.token_counter import added_up, id_columns, token_counts_name
-from bpe_beam.workers.tokenize_split import (
-    TokenizeStats,
-    TokenizeTask,
-    final_names,
-    manifest_of,
-    tokenize_split,
-)
 from bpe_beam.workers.tokenize_split import plan_of as manifest_plan
 
 _IMPORT_AFTER = 0.05
@@ -255,7 +249,7 @@ class TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
             # The manifest has the sum of reject reasons only: a split with rejects is read again.
             tasks[shard_name(split.index, len(plan.splits))] = RestoredTask(
                 files if rejected is None else (*files, rejected),
-                TokenizeStats.of_rows(reading, rows) if rejected is None else None,
+                tokenize_split.TokenizeStats.of_rows(reading, rows) if rejected is None else None,
             )
         return RestoredFolder(finished.job_fingerprint or None, tasks)
 
@@ -273,7 +267,7 @@ class TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
     def steps(self, remaining: RemainingSplits) -> Steps | None:
         if not remaining.tasks:
             return None
-        task = TokenizeTask(
+        task = tokenize_split.TokenizeTask(
             folder=remaining.run.for_workers(),
             reading=corpus_input.read_settings(self.settings.input),
             encoding=self._encoding.kept_at(self.storage, self.folder.path(SHARDS_TOKENIZER_FILE)),
@@ -289,19 +283,21 @@ class TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         later = Timer(_IMPORT_AFTER, import_module, args=("pyarrow.parquet",))
         later.daemon = True
         later.start()
-        return remaining.in_one_step("TokenizeSplit", partial(tokenize_split, task))
+        return remaining.in_one_step("TokenizeSplit", partial(tokenize_split.tokenize_split, task))
 
     def worker_settings(self) -> TokenizeSettings:
         return replace(self.settings, tokenizer=self.folder.path(SHARDS_TOKENIZER_FILE))
 
     def manifest(self, plan: Plan, splits: list[Receipt], merged: list[Receipt]) -> Manifest:
         settings = {**framing(self.settings), **identity_of(self.settings.input)}
-        manifest = manifest_of(plan, splits, self._tokenizer, settings, self.settings.format)
+        manifest = tokenize_split.manifest_of(
+            plan, splits, self._tokenizer, settings, self.settings.format
+        )
         return structs.replace(manifest, columns=self.settings.columns or UNSET)
 
     def publish(self, manifest: Manifest, splits: list[Receipt], merged: list[Receipt]) -> bytes:
         counts = self._write_token_counts(manifest, splits)
-        self.folder.publish(final_names(splits))
+        self.folder.publish(tokenize_split.final_names(splits))
         data = self._tokenizer.json_bytes
         write_small_files(self.folder, manifest, data)
         return with_files(manifest, data, counts, job=self.folder.fingerprint).to_bytes()
