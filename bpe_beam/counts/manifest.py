@@ -43,8 +43,6 @@ class CountsPart(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
     Attributes:
         name: The name of the file, without a folder: readers of the manifest open it.
-        word_bytes: Bytes of its unique words.
-        bytes: The size of the file.
         sources: The number of its words by source, sorted by name; None without sources.
     """
 
@@ -79,11 +77,9 @@ class Filtered(Struct, frozen=True, forbid_unknown_fields=True):
     """One run of `counts filter`; documents and bytes of the folder are still all that was read.
 
     Attributes:
-        min_count: Words with a lower count were dropped.
         sources: The sources that were kept; None: all.
-        unique_words: The number of words that were dropped, each counted once.
-        words: The number of occurrences that were dropped, also of words that stayed in other
-            sources.
+        unique_words: The number of words that were dropped.
+        words: The number of their occurrences, also of words that stayed in other sources.
     """
 
     min_count: Count
@@ -96,8 +92,7 @@ class CountsManifest(Struct, frozen=True, forbid_unknown_fields=True):
     """The content of a counts folder, in the order of the file.
 
     Attributes:
-        normalizer: The normalizer by name, as on the command line.
-        pretokenizer: The pre-tokenizer by name, as on the command line.
+        normalizer: The normalizer as on the command line; `pretokenizer` too.
         special_tokens: Tokens that were extracted before counting.
         with_places: Whether the parts have the position where each word occurs first.
         text_bytes: UTF-8 bytes of the texts of all documents that were read.

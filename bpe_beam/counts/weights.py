@@ -27,11 +27,7 @@ _CONTEXT = Context(prec=60, rounding=ROUND_HALF_EVEN, Emin=-(10**6), Emax=10**6)
 
 
 class Weights(Struct, frozen=True):
-    """The weight of each source.
-
-    Attributes:
-        numerators: The numerator over `DENOMINATOR` by source; 0 drops the source.
-    """
+    """The weight of each source: a numerator over `DENOMINATOR`; 0 drops the source."""
 
     numerators: Mapping[str, int]
 

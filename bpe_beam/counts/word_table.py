@@ -155,7 +155,6 @@ class WordRules:
     """The rules by which texts are split into words; plain and picklable.
 
     Attributes:
-        pretokenizer: The pre-tokenizer by name, or `regex:PATTERN`.
         special_tokens: Tokens that are extracted from texts and never counted.
         with_places: Whether to keep where each word occurs first; `add_texts` then needs positions.
         added_tokens: The special tokens that a tokenizer's own settings extract.

@@ -62,9 +62,7 @@ Result = TypeVar("Result")
 class CountedParts:
     """Counted words in parts, each of which is read when it is needed.
 
-    Attributes:
-        added_up: Each returns words of all sources; no word is in two of these tables.
-        workers: The number of threads that read them.
+    Each of `added_up` returns words of all sources; no word is in two of these tables.
     """
 
     manifest: CountsManifest
@@ -77,21 +75,14 @@ class CountedParts:
         """Return the words of a counts folder."""
         manifest = read_manifest(storage, folder)
         parts = [partial(read_part, storage, folder, manifest, part) for part in manifest.parts]
-
-        def all_sources(read: ReadPart) -> pa.Table:
-            return added_up(read(), manifest.with_places)
-
-        return CountedParts(manifest, parts, [partial(all_sources, one) for one in parts], workers)
+        every = [lambda read=read: added_up(read(), manifest.with_places) for read in parts]
+        return CountedParts(manifest, parts, every, workers)
 
     @staticmethod
     def in_memory(counts: WordCounts, workers: int = 1) -> CountedParts:
         """Return words in memory."""
-
-        def part_of(source: str | None, words: pa.Table, start: int) -> dict[str | None, pa.Table]:
-            return {source: words.slice(start, _ROWS)}
-
         parts = [
-            partial(part_of, source, words, start)
+            lambda one=source, words=words, start=start: {one: words.slice(start, _ROWS)}
             for source, words in counts.tables.items()
             for start in range(0, words.num_rows, _ROWS)
         ]

@@ -83,11 +83,8 @@ class TokenRow(Struct, frozen=True):
 class TokenDifferences(Struct, frozen=True):
     """Tokens that one of the tokenizers lacks, in the order of ids.
 
-    Attributes:
-        compared_by: Whether tokens are equal if they are written equally, or if their bytes of text
-            are equal. Bytes are compared if only one of the models reads bytes, since then the two
-            write the same token differently.
-        common: The number of tokens of A that B has, too.
+    Their bytes of text are compared if only one of the models reads bytes, since then the two write
+    the same token differently. `common` is the number of tokens of A that B has, too.
     """
 
     compared_by: Literal["token", "bytes"]
@@ -115,10 +112,8 @@ class MergeRow(Struct, frozen=True):
 class MergeDifferences(Struct, frozen=True):
     """Merges that one of the tokenizers lacks, in the order of ranks.
 
-    Attributes:
-        equal_first: The number of first merges that are equal, rank by rank.
-        common: The number of merges that both have, whatever their ranks.
-        same_order: Whether those are in the same order in both.
+    `equal_first` is the number of first merges that are equal, rank by rank, and `common` the
+    number that both have; `same_order` says whether these are in the same order in both.
     """
 
     equal_first: int

@@ -205,12 +205,7 @@ def _shares(counts: Integers) -> np.ndarray[tuple[int], np.dtype[np.float64]] | 
 
 
 class Fairness(Struct, frozen=True):
-    """How unequal a cost is over sources.
-
-    Attributes:
-        gini: The Gini coefficient: 0 if all costs are equal, near 1 if one source has all.
-        worst_to_best: The greatest cost over the smallest.
-    """
+    """The Gini coefficient of a cost over sources (near 1 if one has all), and extremes."""
 
     gini: float
     worst_to_best: float

@@ -159,19 +159,15 @@ def _given(vocabulary: Vocabulary, texts: pa.Array, ids: Integers) -> Flags:
     try:
         encoded = tokenizer.encode_batch(texts, output="arrow")
     except DataError:
-        pairs = zip(texts.to_pylist(), ids.tolist(), strict=True)
-        return np.array(
-            [token_id in _ids_or_none(vocabulary, text) for text, token_id in pairs], bool
-        )
+        given = []
+        for text, token_id in zip(texts.to_pylist(), ids.tolist(), strict=True):
+            try:
+                given.append(token_id in tokenizer.encode(text))
+            except DataError:
+                given.append(False)
+        return np.array(given, bool)
     ends = encoded.offsets.to_numpy()
     equal = encoded.values.to_numpy() == np.repeat(ids, np.diff(ends))
     before: Integers = np.concatenate(([0], np.cumsum(equal)))
     flags: Flags = before[ends[1:]] > before[ends[:-1]]
     return flags
-
-
-def _ids_or_none(vocabulary: Vocabulary, text: str) -> list[int]:
-    try:
-        return vocabulary.tokenizer.encode(text)
-    except DataError:
-        return []

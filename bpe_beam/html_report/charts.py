@@ -62,14 +62,7 @@ def percent(value: float) -> str:
 
 
 class Axis(NamedTuple):
-    """An axis.
-
-    Attributes:
-        format: Returns the label of a number.
-        log: Whether it is logarithmic. If so, all values are above 0.
-        values: The positions of its labels. None: round numbers.
-        zero: Whether it begins at 0.
-    """
+    """An axis with labels at `values`, or at round numbers. `log`: only positive ones."""
 
     title: str
     format: Callable[[float], str] = number

@@ -42,7 +42,6 @@ class CostlyWord(NamedTuple):
 
     Attributes:
         cost: The number of tokens beyond one for each occurrence, negative.
-        text: The first characters of the word, see `shown_text`.
         tokens: The positions of its first tokens, at most MOST_TOKENS.
     """
 

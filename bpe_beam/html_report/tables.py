@@ -58,11 +58,7 @@ _BY_SOURCE = (
 class ShownVocabulary(NamedTuple):
     """A vocabulary of the report: a tokenizer's, or its first merges.
 
-    Attributes:
-        number: The number of the tokenizer.
-        name: The name of the tokenizer; it says if the figures are not exact.
-        figures: The figures of the vocabulary in the tokenizer's report.
-        id_space: One more than the greatest id.
+    The name says if the figures are not exact; `id_space` is one more than the greatest id.
     """
 
     number: int

@@ -27,16 +27,13 @@ def run(settings: DecodeSettings, _progress: Progress) -> DecodeSummary:
     """Write the text of ids to stdout, with a newline on a terminal."""
     storage = Storage(settings.run.storage_options)
     tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
-    ids = _ids_of_stdin() if settings.ids is None else settings.ids
+    ids = settings.ids
+    if ids is None:
+        prompt_on_terminal("the ids")
+        try:
+            ids = parse_ids(read_stdin().decode("ascii", "backslashreplace"))
+        except ValueError as error:
+            raise DataError(f"standard input {error}") from None
     data = tokenizer.decode_bytes(ids)
     write_stdout(data + b"\n" if sys.stdout.isatty() else data)
     return DecodeSummary("decode", len(ids), len(data))
-
-
-def _ids_of_stdin() -> tuple[int, ...]:
-    prompt_on_terminal("the ids")
-    try:
-        text = read_stdin().decode("ascii", "backslashreplace")
-        return parse_ids(text)
-    except ValueError as error:
-        raise DataError(f"standard input {error}") from None

@@ -42,9 +42,8 @@ class InitialVocabulary(Spelling, frozen=True, dict=True, kw_only=True, forbid_u
 
     Attributes:
         tokens: The tokens in the order of ids; None for an id without a token.
-        kept: The characters whose symbols stay in the words, sorted.
-        drops: Whether symbols of other characters are dropped from the words; else words must not
-            have any.
+        kept: The characters whose symbols stay in the words, sorted; words may have other ones only
+            if `drops`.
         with_spans: Whether a trainer needs the number of characters that each symbol covers.
         base_tokenizer: The tokenizer to continue, which spells the words; None: a new vocabulary.
     """

@@ -33,9 +33,7 @@ Row = tuple[int, int, int]
 class WordTotals:
     """Sums over all words that were learned from, each weighted by its count.
 
-    Attributes:
-        symbols: Number of symbols before the first merge.
-        tokens: Number of tokens after the last merge; None: not known.
+    Symbols are counted before the first merge, tokens after the last; None: not known.
     """
 
     words: int
@@ -91,7 +89,6 @@ class Vocabulary:
     """A vocabulary that grows by merges.
 
     Attributes:
-        start: The vocabulary before the first merge.
         tokens: The bytes of each id; empty for an unused id and, in a byte-level vocabulary, for a
             token with characters outside that alphabet.
         widths: The number of characters that each id covers; empty without `max_token_length`, and

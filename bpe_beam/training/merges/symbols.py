@@ -141,12 +141,9 @@ class WordSymbols(NamedTuple):
 
 
 class WordChunk(NamedTuple):
-    """Some words.
+    """Some words: their symbols' codes (uint8 or uint32) and kinds (or the one kind of all).
 
-    Attributes:
-        codes: uint8 or uint32, the codes of their symbols.
-        kinds: The kind of each symbol, or the one kind of all symbols.
-        offsets: int64[words + 1], the begin of each word in `codes`, and the end of the last.
+    `offsets` are the begin of each word in `codes`, and the end of the last.
     """
 
     codes: npt.NDArray[np.unsignedinteger]

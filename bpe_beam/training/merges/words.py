@@ -45,13 +45,7 @@ _BYTES_PER_POSITION = 8
 
 @dataclass(frozen=True)
 class Words:
-    """Unique words one after another: word i is data[offsets[i]:offsets[i + 1]].
-
-    Attributes:
-        data: uint8, the words' bytes.
-        offsets: int64[words + 1].
-        counts: int64[words].
-    """
+    """Unique words one after another: word i is data[offsets[i]:offsets[i + 1]]."""
 
     data: npt.NDArray[np.uint8]
     offsets: npt.NDArray[np.int64]
@@ -79,12 +73,10 @@ def memory_needed(word_bytes: int, unique_words: int, vocab_size: int = 0) -> in
 
 
 class Size(NamedTuple):
-    """The size of words that a trainer learns from.
+    """The size of words, or segments, that a trainer learns from.
 
-    Attributes:
-        words: Number of words, or segments.
-        width: Number of characters that the symbols cover, if the trainer gets it; else as
-            `symbols`.
+    `width` is the number of characters that the symbols cover, if the trainer gets it; else as
+    `symbols`.
     """
 
     words: int
