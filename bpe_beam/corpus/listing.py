@@ -125,11 +125,8 @@ class RealNames:
 
     def excluded(self, storage: Storage, patterns: Iterable[str]) -> set[str]:
         """Return the entries of the files to leave out: see `_expand_excluded`."""
-        return {
-            self.entry(file.url)
-            for pattern in patterns
-            for file in _expand_excluded(storage, pattern)
-        }
+        files = (file for pattern in patterns for file in _expand_excluded(storage, pattern))
+        return {self.entry(file.url) for file in files}
 
     def names(self, url: str) -> tuple[str, str]:
         """Return the name of the entry, and the name of the file that it is or leads to."""
@@ -215,10 +212,8 @@ def _patterns(storage: Storage, inputs: Iterable[str]) -> Iterator[str]:
             continue
         path = entry[1:]
         if storage.is_folder(path) or not storage.exists(path):
-            raise UsageError(
-                f"{entry}: there is no list of inputs at {redact(path)!r} "
-                "(write ./@name for a file whose name begins with '@')"
-            )
+            hint = "write ./@name for a file whose name begins with '@'"
+            raise UsageError(f"{entry}: there is no list of inputs at {redact(path)!r} ({hint})")
         try:
             text = storage.read_bytes(path).decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -360,10 +355,8 @@ def _name(urls: Sequence[str]) -> tuple[str, dict[str, str]]:
     if scheme in ("http", "https"):
         queries = {path.partition("?")[2] for path in paths.values()}
         if len(queries) > 1:
-            raise UsageError(
-                "the input URLs have different queries (after '?'); read them in "
-                "separate jobs, or copy the files first"
-            )
+            advice = "read them in separate jobs, or copy the files first"
+            raise UsageError(f"the input URLs have different queries (after '?'); {advice}")
         query = queries.pop()
         paths = {url: path.partition("?")[0] for url, path in paths.items()}
     shared = shared_parts(path.split("/")[:-1] for path in paths.values())

@@ -297,11 +297,9 @@ class _Claim:
                 lines=differences(old, new),
             )
         if old is None and is_of_a_job:
-            raise UsageError(
-                f"output {url} has no readable {JOB_FILE}, so the job that wrote the folder is "
-                "unknown",
-                remedy=ways(", or {overwrite} to replace the files that this job writes"),
-            )
+            problem = f"has no readable {JOB_FILE}, so the job that wrote the folder is unknown"
+            remedy = ways(", or {overwrite} to replace the files that this job writes")
+            raise UsageError(f"output {url} {problem}", remedy=remedy)
         recorded = old.all_names if old is not None else frozenset()
         foreign = (new.all_names & present) - recorded
         if old is None and WORK in present:
@@ -315,11 +313,9 @@ class _Claim:
         # A run that was killed at its start may leave an incomplete __job, which does not count.
         top = {name for name in present if "/" not in name and attempted_name(name) != JOB_FILE}
         if old is None and top and not self.overwrite:
-            raise UsageError(
-                f"output {url} holds files that no job of bpe-beam recorded "
-                f"({list_few(sorted(top))})",
-                remedy=ways(", or {overwrite}, which leaves those files alone"),
-            )
+            problem = f"holds files that no job of bpe-beam recorded ({list_few(sorted(top))})"
+            remedy = ways(", or {overwrite}, which leaves those files alone")
+            raise UsageError(f"output {url} {problem}", remedy=remedy)
 
 
 def _remove_job(folder: OutputFolder, present: frozenset[str]) -> None:
@@ -348,7 +344,6 @@ def _refuse_files_and_links(storage: Storage, url: str) -> None:
     if storage.exists(url) and not storage.is_folder(url):
         raise UsageError(f"must be a folder, got the file {url}", ("output",))
     if storage.is_link(storage.join(url, WORK)):
-        raise UsageError(
-            f"output {url} holds a link named {WORK}, and a job removes its temporary files there",
-            remedy="remove the link, or give another {output}",
-        )
+        problem = f"holds a link named {WORK}, and a job removes its temporary files there"
+        remedy = "remove the link, or give another {output}"
+        raise UsageError(f"output {url} {problem}", remedy=remedy)

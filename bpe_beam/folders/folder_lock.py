@@ -73,10 +73,8 @@ def lock_folder(storage: Storage, url: str) -> FolderLock | None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno in _TAKEN:
-                raise DataError(
-                    f"another run works in {url}",
-                    remedy="when it has ended, run this one again, or give another {output}",
-                ) from None
+                remedy = "when it has ended, run this one again, or give another {output}"
+                raise DataError(f"another run works in {url}", remedy=remedy) from None
             return None  # a network's file system without locks of folders
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), Path(path).stat()):

@@ -112,12 +112,8 @@ class JobRecord(Struct, frozen=True):
     @property
     def fingerprint(self) -> str:
         """SHA-256, in hex, of the job and its settings."""
-        text = json.dumps(
-            {"job": self.job, "settings": self.settings},
-            sort_keys=True,
-            separators=(",", ":"),
-            allow_nan=False,
-        )
+        job = {"job": self.job, "settings": self.settings}
+        text = json.dumps(job, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode("ascii")).hexdigest()
 
     @property

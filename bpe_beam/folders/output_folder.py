@@ -98,10 +98,8 @@ class OutputFolder(JobFolder):
 
     def say_made_again(self, names: Iterable[str]) -> None:
         """Warn that files are missing or damaged, and are made again."""
-        self._warn(
-            f"{redact(self.url)}: files are missing or damaged, and are made again: "
-            f"{list_few([*names])}"
-        )
+        shown = list_few([*names])
+        self._warn(f"{redact(self.url)}: files are missing or damaged, and are made again: {shown}")
 
     def write(self, name: str, data: bytes) -> None:
         """Write a small file unless it has this content; say so if the folder is finished."""

@@ -156,11 +156,9 @@ def require_files(storage: Storage, folder: str, files: Iterable[FileInfo]) -> N
     described = TaskFolder(storage, folder, "")
     for file in files:
         if not described.matches(file):
-            raise DataError(
-                f"{redact(described.path(file.name))} is missing, or is not the file that was "
-                "written",
-                remedy=f"bpe-beam verify {redact(folder)} shows what is damaged",
-            )
+            url = redact(described.path(file.name))
+            remedy = f"bpe-beam verify {redact(folder)} shows what is damaged"
+            raise DataError(f"{url} is missing, or is not the file that was written", remedy=remedy)
 
 
 def receipt_name(task: str) -> str:

@@ -103,19 +103,15 @@ class Storage:
         """
         for part in pattern.split("/"):
             if "**" in part and part != "**":
-                raise UsageError(
-                    f"{redact(pattern)}: '**' must be a whole part of the path, as in "
-                    f"'data/**/*.jsonl', got the part {part!r}"
-                )
+                must = "'**' must be a whole part of the path, as in 'data/**/*.jsonl'"
+                raise UsageError(f"{redact(pattern)}: {must}, got the part {part!r}")
         files = self._ask("list", pattern, lambda store: store.expand(pattern, on_link))
         for file in files:
             try:
                 file.url.encode()
             except UnicodeEncodeError:
-                raise UsageError(
-                    f"{os.fsencode(file.url)!r}: a file name must be UTF-8, since manifests name "
-                    "files; rename the file"
-                ) from None
+                why = "a file name must be UTF-8, since manifests name files; rename the file"
+                raise UsageError(f"{os.fsencode(file.url)!r}: {why}") from None
         return sorted(set(files))
 
     def stat(self, url: str) -> StoredFile:

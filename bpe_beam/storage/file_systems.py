@@ -137,10 +137,8 @@ def _check_names(protocol: str, kind: Any, settings: Mapping[str, Any]) -> None:
         # adlfs passes unknown options on to Azure's credentials, which have many more
         passed_on = protocol in AZURE and not did_you_mean(name, known, 0.8)
         if name not in known and not passed_on:
-            raise UsageError(
-                f"storage options: {name!r} is not an option of {protocol}"
-                + did_you_mean(name, known, _CUTOFF)
-            )
+            near = did_you_mean(name, known, _CUTOFF)
+            raise UsageError(f"storage options: {name!r} is not an option of {protocol}{near}")
 
 
 def _instance(protocol: str, kind: Any, settings: Mapping[str, Any]) -> Any:

@@ -55,7 +55,7 @@ def read_hashed(storage: Storage, url: str, sha256: str) -> bytes:
 def require_sha256(actual: str, expected: str, url: str) -> None:
     """Refuse a file with another SHA-256 than it was written with."""
     if actual != expected:
+        remedy = "remove it, and run the command that wrote it again"
         raise DataError(
-            f"{url} is not the file that was written: its SHA-256 differs",
-            remedy="remove it, and run the command that wrote it again",
+            f"{url} is not the file that was written: its SHA-256 differs", remedy=remedy
         )

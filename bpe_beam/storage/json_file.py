@@ -48,10 +48,7 @@ def parse_json(data: bytes, source: str) -> Any:
         raise DataError(f"{source}: cannot be read as JSON: the file is empty")
     try:
         return json.loads(
-            data,
-            object_pairs_hook=_unique,
-            parse_constant=_refuse_constant,
-            parse_float=_finite,
+            data, object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_float=_finite
         )
     except (ValueError, RecursionError) as error:
         raise DataError(f"{source}: cannot be read as JSON: {error}") from error

@@ -113,11 +113,8 @@ class ParquetFile:
         (group,) = footer[_FILE_GROUPS].value.items
         columns = []
         for name, chunk in zip(table.column_names, group[_GROUP_CHUNKS].value.items, strict=True):
-            column = {
-                number: value
-                for number, value in chunk[_CHUNK_COLUMN].value.items()
-                if number in [*Column]
-            }
+            fields = chunk[_CHUNK_COLUMN].value
+            column = {int(number): fields[number] for number in Column if number in fields}
             for position in (Column.DATA_START, Column.DICTIONARY_START):
                 if position in column:
                     column[position] = thrift.int64(column[position].value + start)

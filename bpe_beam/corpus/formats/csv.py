@@ -139,8 +139,5 @@ class _DelimitedReader(RecordReader):
 
 
 FORMAT = InputFormat(
-    name="csv",
-    read=partial(read_delimited, delimiter=","),
-    endings=(".csv",),
-    speculative=True,
+    name="csv", read=partial(read_delimited, delimiter=","), endings=(".csv",), speculative=True
 )

@@ -139,10 +139,9 @@ class _RowGroup:
                 self.file.check(error)
                 why = str(error)
                 if _ENCRYPTED in why:
-                    raise DataError(
-                        f"{self.request.file.name} is encrypted Parquet, which is not read",
-                        remedy="write it without encryption, or leave it out with {exclude}",
-                    ) from None
+                    problem = f"{self.request.file.name} is encrypted Parquet, which is not read"
+                    remedy = "write it without encryption, or leave it out with {exclude}"
+                    raise DataError(problem, remedy=remedy) from None
                 if not dictionaries:
                     break
                 # pyarrow reads no dictionary from the DELTA encodings, which a column may have

@@ -167,12 +167,9 @@ class _Reader:
             detail = f"{name} {kind}; unpack the archive, or leave the file out of it"
             self.request.reject(RejectReason.NOT_TEXT, detail, text, offset=member.offset)
             return
-        yield from self.gatherer.add(
-            f"{self.request.file.name}:{name}",
-            self.request.source,
-            member.offset,
-            text.removeprefix(BOM),
-        )
+        text, source = text.removeprefix(BOM), self.request.source
+        id_ = f"{self.request.file.name}:{name}"
+        yield from self.gatherer.add(id_, source, member.offset, text)
 
     def _check_end(self, rest: IO[bytes]) -> None:
         """Reject the bytes after the archive's end, unless they are zeros."""

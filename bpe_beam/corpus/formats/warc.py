@@ -48,10 +48,8 @@ _DEFAULTS = ReadSettings()
 
 def _check_head(head: bytes) -> None:
     if version := _OLD_VERSION.match(head):
-        raise UsageError(
-            f"is {version[1].decode()}, which is not read; convert it to WARC/1.0, with warcio or "
-            "warctools"
-        )
+        advice = "convert it to WARC/1.0, with warcio or warctools"
+        raise UsageError(f"is {version[1].decode()}, which is not read; {advice}")
 
 
 class _BrokenHeaderError(Exception):

@@ -160,12 +160,13 @@ def _total(counts: npt.NDArray[np.int64]) -> int:
 
 def _spelled(task: RoundTask, totals: Counter[str], part: PartSlice) -> Iterator[Columns]:
     """Yield the words of a slice of a part of the counts, as packed symbols."""
-    url, _ = task.start
     storage = task.folder.storage
     start = once_a_round(
         task,
         "start",
-        lambda: InitialVocabulary.from_bytes(read_hashed(storage, *task.start), source=url),
+        lambda: InitialVocabulary.from_bytes(
+            read_hashed(storage, *task.start), source=task.start[0]
+        ),
     )
     minimum = 1 if task.singles else 2
     for batch in _part_words(task, part):

@@ -262,6 +262,7 @@ Blocks = tuple[int, Iterable[BlockReference]]
 Pairs = tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.int64]]
 """Left, right and count of each pair."""
 
+_AGAIN = "run the same command again, which continues from the last round"
 _NO_PAIRS = (np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.int64))
 
 
@@ -312,10 +313,7 @@ def unique_blocks(kind: str, references: Iterable[BlockReference]) -> list[Block
     """Return the blocks of a shard, after a check that none appears twice."""
     blocks = list(references)
     if len(set(blocks)) < len(blocks):
-        raise DataError(
-            f"the runner returned a block of {kind} twice: run the same command again, which "
-            "continues from the last round"
-        )
+        raise DataError(f"the runner returned a block of {kind} twice: {_AGAIN}")
     return blocks
 
 
@@ -327,10 +325,8 @@ def require_all(
     """Check that the runner lost no block: shards must have added up all that were written."""
     blocks, sums = sum(row.blocks for row in written), sum(row.blocks for row in added)
     if blocks != sums:
-        raise DataError(
-            f"the workers wrote {blocks:,} blocks of {kind}, and the runner returned {sums:,}: run "
-            "the same command again, which continues from the last round"
-        )
+        problem = f"the workers wrote {blocks:,} blocks of {kind}, and the runner returned {sums:,}"
+        raise DataError(f"{problem}: {_AGAIN}")
 
 
 def floor_of(task: RoundTask, words: Size, shards: Iterable[PairShard]) -> int | None:
