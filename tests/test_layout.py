@@ -66,8 +66,6 @@ ELSEWHERE = {
     "jobs/corpus/input.py": "end_to_end/test_jobs.py",
     "jobs/corpus/job.py": "end_to_end/test_jobs.py",
     "jobs/corpus/summary.py": "end_to_end/test_sources.py",
-    "jobs/evaluate/inputs.py": "jobs/test_diff.py",
-    "jobs/evaluate/output.py": "jobs/evaluate/test_evaluate.py",
     "jobs/dry_run/sample.py": "jobs/dry_run/test_dry_run.py",
     "jobs/dry_run/trial.py": "jobs/dry_run/test_dry_run.py",
     "jobs/tokenize/arrange_steps.py": "jobs/tokenize/test_arrange.py",

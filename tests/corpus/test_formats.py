@@ -69,7 +69,7 @@ def test_no_other_module_knows_a_format_by_name() -> None:
     """But for those of shards and of reports, some of which have the same name."""
     package = FOLDER.parents[1]
     folders = {FOLDER, package / "shards" / "formats"}
-    reports = {"jobs/evaluate/output.py", "settings/evaluate.py"}
+    reports = {"jobs/evaluate/__init__.py", "settings/evaluate.py"}
     knowing = {
         str(path.relative_to(package))
         for path in package.rglob("*.py")

@@ -9,7 +9,7 @@ from html_pages import tokenizers
 
 from bpe_beam.errors import UsageError
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.html_report.samples import MAX_SAMPLE, SAMPLES, read_samples, tokens_of
+from bpe_beam.html_report.page import MAX_SAMPLE, SAMPLES, read_samples, tokens_of
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 

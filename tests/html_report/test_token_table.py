@@ -14,7 +14,7 @@ from small_tokenizers import learn
 from bpe_beam.evaluation.derivations import Derivations
 from bpe_beam.evaluation.unused_tokens import unused_tokens
 from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
-from bpe_beam.html_report.token_table import KINDS, token_table
+from bpe_beam.html_report.tables import KINDS, token_table
 from bpe_beam.tokenizer.components.models import BPE, WordLevel
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer

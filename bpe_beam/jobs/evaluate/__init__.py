@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,13 +12,15 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from bpe_beam.engines.run import workers_of
-from bpe_beam.errors import DataError
+from bpe_beam.errors import DataError, UsageError, parameter_renamed, require
 from bpe_beam.evaluation.counted import CountedParts
-from bpe_beam.evaluation.metrics import Tally
+from bpe_beam.evaluation.metrics import Metrics, Tally
 from bpe_beam.evaluation.report import (
     VERSION,
     Figures,
@@ -29,19 +33,28 @@ from bpe_beam.evaluation.report import (
     derivations_of,
     report_of,
     summarize,
+    to_csv,
 )
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import is_exact
+from bpe_beam.folders.artifact_names import SUMMARY_FILE
 from bpe_beam.jobs.corpus.summary import source_warnings
-from bpe_beam.jobs.evaluate.inputs import read_tokenizers, sizes_of, unique
-from bpe_beam.jobs.evaluate.output import ReportOutput
 from bpe_beam.jobs.evaluate.tallies import CountedWords, TokensFolder
 from bpe_beam.jobs.input_folders import short_names
+from bpe_beam.jobs.output import STDOUT, prepare_file, write_stdout
+from bpe_beam.messages import did_you_mean, quoted
 from bpe_beam.progress import Progress
-from bpe_beam.settings.evaluate import EvaluateSettings
+from bpe_beam.settings.evaluate import EvaluateSettings, VocabSize
 from bpe_beam.storage import Storage, redact
+from bpe_beam.storage.json_file import json_bytes
 from bpe_beam.storage.names import absolute, escape_glob
+from bpe_beam.terminal import Terminal
+from bpe_beam.tokenizer.files import tokenizer_json
+from bpe_beam.tokenizer.files.tiktoken_file import pretokenizer_of
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from bpe_beam.html_report.figures import Evaluated
 
 _AT_ONCE = 2
 """The maximum of tokenizers at once: one encodes words while the other looks at its vocabulary."""
@@ -296,3 +309,196 @@ def _by_source(reports: Sequence[TokenizerReport]) -> dict[str, dict[str, float 
                 by_source.setdefault(source, {})[label] = metrics.bytes_per_token
                 sizes[source] = metrics.bytes
     return {source: by_source[source] for source in sorted(by_source, key=lambda s: (-sizes[s], s))}
+
+
+# ---- the tokenizers to compare: their names, and the sizes of their vocabularies ----
+
+_TIKTOKEN = ".tiktoken"
+_PRETOKENIZERS = "tiktoken_pretokenizers"
+
+
+def unique(values: Sequence[str], parameter: str) -> None:
+    """Refuse a value that is repeated."""
+    whole = [redact(value) for value in values]
+    repeated = next((value for value in whole if whole.count(value) > 1), None)
+    require(repeated is None, f"must not repeat {repeated}", parameter)
+
+
+def read_tokenizers(
+    values: Sequence[str], pretokenizers: Sequence[str], storage: Storage
+) -> tuple[list[str], list[Tokenizer]]:
+    """Return the tokenizers that a command names, and their names."""
+    unique(values, "tokenizers")
+    pairs = [_named(value, storage) for value in values]
+    short = iter(short_names([path for name, path in pairs if name is None]))
+    names = [next(short) if name is None else name for name, _ in pairs]
+    unique(names, "tokenizers")
+    chosen = _chosen(pretokenizers, names)
+    tokenizers = []
+    used: set[str | None] = set()
+    for name, (_, path) in zip(names, pairs, strict=True):
+        if not path.endswith(_TIKTOKEN):
+            tokenizers.append(Tokenizer.from_file(path, storage=storage))
+            continue
+        key = name if name in chosen else None
+        used.add(key)
+        pretokenizer = chosen.get(key)
+        if pretokenizer is None:
+            data, source = tokenizer_json.read_file(path, storage, _TIKTOKEN)
+            pretokenizer = pretokenizer_of(data)
+            require(
+                pretokenizer is not None,
+                f"must be given for {source}, which does not have the pattern that splits texts",
+                _PRETOKENIZERS,
+                remedy="give a name such as cl100k, or regex:PATTERN",
+            )
+        with parameter_renamed("pretokenizer", _PRETOKENIZERS):
+            tokenizers.append(
+                Tokenizer.from_tiktoken(path, pretokenizer=pretokenizer, storage=storage)
+            )
+    for unused, value in chosen.items():
+        require(unused in used, f"has no effect: {value!r} is of no .tiktoken file", _PRETOKENIZERS)
+    return names, tokenizers
+
+
+def sizes_of(
+    sizes: Sequence[VocabSize], names: Sequence[str], values: Sequence[str], storage: Storage
+) -> dict[str, list[int]]:
+    """Return the smaller sizes to evaluate of each tokenizer, by name.
+
+    Sizes without a name are for the tokenizers that `train` wrote; for all if it wrote none: few
+    people need the first merges of a published tokenizer.
+    """
+    of_all = [one for one in sizes if isinstance(one, int)]
+    named: dict[str, list[int]] = {}
+    for name, size in (one for one in sizes if not isinstance(one, int)):
+        near = did_you_mean(name, names)
+        require(name in names, f"must name a tokenizer, got {name!r}{near}", "vocab_sizes")
+        named.setdefault(name, []).append(size)
+    unnamed = names
+    if of_all and len(values) > 1:
+        trained = []
+        for name, value in zip(names, values, strict=True):
+            _, path = _named(value, storage)
+            folder = path if storage.is_folder(path) else (path.rpartition("/")[0] or ".")
+            if storage.exists(storage.join(folder, SUMMARY_FILE)):
+                trained.append(name)
+        unnamed = trained or names
+    return {name: named.get(name) or (of_all if name in unnamed else []) for name in names}
+
+
+def _named(value: str, storage: Storage) -> tuple[str | None, str]:
+    """Return the name and the path of NAME=PATH; without a name it is None."""
+    name, equals, path = value.partition("=")
+    if not (equals and name and path) or "/" in name or storage.exists(value):
+        return None, value
+    return name, path
+
+
+def _chosen(pretokenizers: Sequence[str], names: Sequence[str]) -> dict[str | None, str]:
+    """Return the pre-tokenizers by the name of a tokenizer; None has the one of all others."""
+    chosen: dict[str | None, str] = {}
+    for value in pretokenizers:
+        name, equals, rest = value.partition("=")
+        key, pretokenizer = (name, rest) if equals and name in names else (None, value)
+        if key in chosen:
+            of = "all .tiktoken files" if key is None else key
+            raise UsageError(f"must be given once for {of}, got {value!r} too", (_PRETOKENIZERS,))
+        chosen[key] = pretokenizer
+    return chosen
+
+
+# ---- the report as an HTML page, JSON, CSV or text ----
+
+_COLUMNS = {
+    "bytes_per_token": "bytes/token",
+    "tokens_per_word": "tokens/word",
+    "words_kept_whole": "kept whole",
+    "vocabulary_used_share": "used",
+    "rare_vocabulary_share": "rare",
+    "renyi_efficiency": "Rényi",
+}
+"""The figures of the format `text`, and their headings."""
+
+_BY_SOURCE = ("bytes_per_token", "tokens_per_word", "words_kept_whole")
+"""The figures of a source: the others depend on its size."""
+
+
+class ReportOutput:
+    """Writes the report of an evaluation in the format of its settings."""
+
+    def __init__(self, settings: EvaluateSettings, storage: Storage, progress: Progress) -> None:
+        self._settings = settings
+        self._progress = progress
+        self._storage = storage
+        self._evaluated: dict[str, Evaluated] = {}
+        self._in_html = settings.chosen_format == "html"
+        if self._in_html:  # a sample that cannot be read is refused before any work
+            from bpe_beam.html_report.page import read_samples
+
+            self._samples = read_samples(storage, settings.samples)
+        # A wrong name is refused before any work, too.
+        prepare_file(storage, settings.file or STDOUT, "output")
+
+    def keep(self, name: str, vocabulary: Vocabulary, total: Tally) -> None:
+        """Keep what a page needs of a tokenizer."""
+        if self._in_html:
+            from bpe_beam.html_report.figures import Evaluated
+
+            self._evaluated[name] = Evaluated(vocabulary, total)
+
+    def write(self, report: Report, words: CountedParts | None) -> None:
+        """Write the report to the output, or to stdout without one."""
+        output = self._settings.file
+        data = self._bytes(report, words)
+        if output is None:
+            write_stdout(data)
+        else:
+            self._storage.write_bytes(output, data)
+
+    def _bytes(self, report: Report, words: CountedParts | None) -> bytes:
+        kind = self._settings.chosen_format
+        if kind == "csv":
+            return to_csv(report)
+        if kind == "text":
+            stream = sys.stdout if self._settings.file is None else io.StringIO()
+            return text_of(report, Terminal(stream)).encode()
+        values = msgspec.to_builtins(report)
+        if kind == "json":
+            return json_bytes(values)
+        from bpe_beam.html_report.page import page, page_steps
+
+        evaluated = [self._evaluated[one.name] for one in report.tokenizers]
+        with self._progress.stage("report", page_steps(len(evaluated), words), "steps") as stage:
+            content = (values, evaluated, self._samples, words)
+            return page(*content, on_step=lambda: stage.advance(1))
+
+
+def text_of(report: Report, terminal: Terminal) -> str:
+    """Return a few figures of each tokenizer and size as aligned tables: of all text, by source."""
+    vocabularies = [
+        (quoted(one.name) if one.exact else f"{quoted(one.name)} (not exact)", figures)
+        for one in report.tokenizers
+        for figures in (*one.curve, one.figures)
+    ]
+    heading = ("tokenizer", "vocabulary", *_COLUMNS.values())
+    rows = [heading, *(_cells(name, one.vocab_size, one.total) for name, one in vocabularies)]
+    tables = [terminal.table(rows, right=range(1, len(heading)))]
+    sources = sorted({source for _, one in vocabularies for source in one.sources or ()})
+    if sources:
+        rows = [
+            (quoted(source), *_cells(name, one.vocab_size, one.sources[source], _BY_SOURCE))
+            for source in sources
+            for name, one in vocabularies
+            if one.sources and source in one.sources
+        ]
+        rows.insert(0, ("source", *heading[:2], *(_COLUMNS[key] for key in _BY_SOURCE)))
+        tables.append(terminal.table(rows, right=range(2, len(rows[0]))))
+    return "\n".join("".join(f"{line}\n" for line in table) for table in tables)
+
+
+def _cells(
+    name: str, vocab_size: int, metrics: Metrics, keys: Iterable[str] = _COLUMNS
+) -> tuple[str, ...]:
+    values = (getattr(metrics, key, None) for key in keys)
+    return name, f"{vocab_size:,}", *("-" if value is None else f"{value:.3f}" for value in values)
