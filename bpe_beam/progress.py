@@ -24,8 +24,7 @@ from bpe_beam.terminal import Terminal, columns_of, is_terminal
 MODES = ("auto", "bar", "plain", "json", "none")
 """The ways to show progress; auto is a bar on a terminal, and plain lines elsewhere."""
 
-_LINE_SECONDS = 5.0
-"""The minimum time between two lines of a stage."""
+_LINE_SECONDS = 5.0  # the minimum time between two lines of a stage
 _MAXIMUM_PLAIN_SECONDS = 60.0
 """The time between two plain lines of a stage that has taken 20 minutes or more."""
 _MINIMUM_BAR, _MAXIMUM_BAR = 10, 40
@@ -35,8 +34,7 @@ _MAXIMUM_MOMENTS = 256
 """The maximum number of moments of a stage in memory; then every other one is dropped."""
 _LAST_SHARE = 0.25
 """The last share of the work that is done, by whose rate the time left is estimated."""
-_MINIMUM_LEFT = 0.1
-"""The share of the estimated time left below which a step counts as late."""
+_MINIMUM_LEFT = 0.1  # the share of the estimated time left below which a step counts as late
 _now = time.monotonic
 _lock = threading.Lock()
 _reported: dict[str, Counter[str]] = {}

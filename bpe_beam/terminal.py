@@ -36,11 +36,9 @@ _ELLIPSES = ("…", "...")
 _WHOLE = re.compile(r"[A-Za-z0-9._/:@=+~%?&#,<>\[\]'-]+")
 """A word that may be a path, a URL, an option or a hash."""
 
-_MIN_TEXT = 4
-"""The columns that a cell of text keeps while other cells can become narrower."""
+_MIN_TEXT = 4  # the columns that a cell of text keeps while other cells can become narrower
 
-_MIN_ROOM = 10
-"""The minimum columns of a wrapped line after its indent."""
+_MIN_ROOM = 10  # the minimum columns of a wrapped line after its indent
 
 
 class Terminal:

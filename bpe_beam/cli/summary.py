@@ -35,20 +35,17 @@ _HISTOGRAMS = frozenset({"tokens_by_characters", "words_by_characters", "words_b
 _OF_NAMES = frozenset({"bytes_per_token_by_source"})
 """Tables whose columns are names that users have chosen, without a unit."""
 
-_HEADING = 10
-"""The width of a table's heading, if no value of its column is wider."""
+_HEADING = 10  # the width of a table's heading, if no value of its column is wider
 
 _MIN_BAR, _MAX_BAR = 6, 24
 """The minimum and maximum width of the longest bar."""
 
-_BAR_AND_FIGURES = 54
-"""The width of a bar and its figures where lines have no limit."""
+_BAR_AND_FIGURES = 54  # the width of a bar and its figures where lines have no limit
 
 _MIN_LABEL = 8
 """The width of labels on a narrow terminal: longer ones have a separate line, or are shortened."""
 
-_LAST = ("seconds", "bytes_per_second", "text_bytes_per_second")
-"""Figures that end a summary."""
+_LAST = ("seconds", "bytes_per_second", "text_bytes_per_second")  # figures that end a summary
 
 _ESTIMATED = frozenset(
     {

@@ -23,8 +23,7 @@ ROUNDS = 4
 
 _LEAST_BLOCK_BITS = 16
 
-_FEW = 8
-"""The maximum numbers that are enciphered faster one by one than as an array."""
+_FEW = 8  # the maximum numbers that are enciphered faster one by one than as an array
 
 
 class IndexShuffle:

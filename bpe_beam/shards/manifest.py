@@ -30,19 +30,9 @@ from bpe_beam.folders.artifact_names import (
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.folder_kind import SHARDS, refuse_other
 from bpe_beam.messages import shortened
+from bpe_beam.shards import shard_rows
 from bpe_beam.shards.formats import SHARD_FORMATS, TRAINER_COLUMNS, shard_format
 from bpe_beam.shards.numbering import shard_name
-from bpe_beam.shards.shard_rows import (
-    NO_CHANGES,
-    ArrangedPart,
-    Arrangement,
-    DocumentChanges,
-    Shard,
-    SourceTotals,
-    TokenlessSplit,
-    Totals,
-    added_sources,
-)
 from bpe_beam.storage import Storage, json_file, redact
 from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
 
@@ -114,7 +104,7 @@ class Manifest(
     # `append` and `prepend` (a token or None), `allowed_special` ("none", "all" or a list of
     # tokens), other settings of encoding, and any of reading, as JSON values.
     settings: json_file.JsonObject
-    totals: Totals  # the sums, `Totals.of(shards, tokenless)`
+    totals: shard_rows.Totals  # the sums, `Totals.of(shards, tokenless)`
     rejects: Rejects
     # The plan's `fingerprint`, a SHA-256, and the plan as its own `to_json()` returns it.
     # `WriteTokens` has no plan.
@@ -122,10 +112,12 @@ class Manifest(
     # The shards of the splits with tokens, in the order of the plan. A split has several if
     # the format can count no more in one: then the first one has its slices, rejects and
     # changes, and the others have none.
-    shards: tuple[Shard, ...]
-    tokenless: tuple[TokenlessSplit, ...]  # the splits without tokens, in the order of the plan
+    shards: tuple[shard_rows.Shard, ...]
+    tokenless: tuple[
+        shard_rows.TokenlessSplit, ...
+    ]  # the splits without tokens, in the order of the plan
     # How the documents were arranged, if they are not in the order of the corpus.
-    arranged: ArrangedPart | UnsetType = UNSET
+    arranged: shard_rows.ArrangedPart | UnsetType = UNSET
     # The columns for trainers that the shards have, of TRAINER_COLUMNS.
     columns: tuple[str, ...] | UnsetType = UNSET
     files: tuple[FileInfo, ...] = ()  # the other files of the folder but `__job`, sorted by name
@@ -150,7 +142,7 @@ class Manifest(
     @property
     def row_kind(self) -> str:
         """The kind of the rows in words; see `Arrangement.rows`."""
-        return (self.arranged.settings if self.arranged else Arrangement()).rows
+        return (self.arranged.settings if self.arranged else shard_rows.Arrangement()).rows
 
     @property
     def sequences(self) -> int | None:
@@ -179,25 +171,27 @@ class Manifest(
         return {key: value for key, value in self.settings.items() if key not in ENCODING}
 
     @property
-    def changes(self) -> DocumentChanges:
+    def changes(self) -> shard_rows.DocumentChanges:
         """The documents that rules changed, and the doubled tokens."""
-        return sum((row.changes or NO_CHANGES for row in self.rows), NO_CHANGES)
+        return sum(
+            (row.changes or shard_rows.NO_CHANGES for row in self.rows), shard_rows.NO_CHANGES
+        )
 
     @property
-    def rows(self) -> list[Shard | TokenlessSplit]:
+    def rows(self) -> list[shard_rows.Shard | shard_rows.TokenlessSplit]:
         """The rows of all splits, in the order of the plan: a split has one, or several shards."""
-        rows: list[Shard | TokenlessSplit] = [*self.shards, *self.tokenless]
+        rows: list[shard_rows.Shard | shard_rows.TokenlessSplit] = [*self.shards, *self.tokenless]
         return sorted(rows, key=lambda row: row.split)
 
     @property
-    def by_split(self) -> list[list[Shard | TokenlessSplit]]:
+    def by_split(self) -> list[list[shard_rows.Shard | shard_rows.TokenlessSplit]]:
         """The rows of each split, in the order of the plan."""
         return [list(rows) for _, rows in groupby(self.rows, key=lambda row: row.split)]
 
     @property
-    def sources(self) -> dict[str, SourceTotals] | None:
+    def sources(self) -> dict[str, shard_rows.SourceTotals] | None:
         """The totals of each source, sorted by name; None without sources."""
-        return added_sources(row.sources for row in self.rows)
+        return shard_rows.added_sources(row.sources for row in self.rows)
 
     def content_fingerprint(self) -> str:
         """Return a SHA-256 of what decides on the documents and their order, not on the format.
@@ -214,21 +208,23 @@ class Manifest(
         return hashlib.sha256(msgspec.json.encode(decides)).hexdigest()
 
     @property
-    def texts_by_source(self) -> dict[str | None, SourceTotals]:
+    def texts_by_source(self) -> dict[str | None, shard_rows.SourceTotals]:
         """The documents of each source, sorted by name; without sources, of None.
 
         These are the documents of the corpus that the shards are made of, without padding.
         """
         sources, totals = self.sources, self.totals
-        row = SourceTotals(totals.documents, totals.text_bytes, totals.tokens)
+        row = shard_rows.SourceTotals(totals.documents, totals.text_bytes, totals.tokens)
         if self.arranged is not UNSET:
             texts = self.arranged.own_texts
-            row = SourceTotals(self.arranged.documents, texts.text_bytes, self.arranged.tokens)
+            row = shard_rows.SourceTotals(
+                self.arranged.documents, texts.text_bytes, self.arranged.tokens
+            )
             sources = texts.sources
         return {None: row} if sources is None else dict(sources.items())
 
     @property
-    def sources_of_texts(self) -> dict[str, SourceTotals] | None:
+    def sources_of_texts(self) -> dict[str, shard_rows.SourceTotals] | None:
         """The same of the sources that have names; None without sources."""
         sources = {name: each for name, each in self.texts_by_source.items() if name is not None}
         return sources or None
@@ -378,7 +374,7 @@ def _check_splits(manifest: Manifest) -> None:
             raise ValueError(f"split {splits_seen} of the plan has no shard")
         if row.split == splits_seen:
             splits_seen += 1
-        elif not manifest.has_plan or row.slices or isinstance(row, TokenlessSplit):
+        elif not manifest.has_plan or row.slices or isinstance(row, shard_rows.TokenlessSplit):
             raise ValueError(f"split {row.split} of the plan appears twice")
     splits = manifest.plan.get("splits")
     if isinstance(splits, list) and len(splits) != splits_seen:

@@ -39,11 +39,9 @@ POSITIONS = 4096
 RUN_IDS = 1 << 18
 """The ids that are read at a time where documents follow each other, unless one has more."""
 
-_BLOCK = 256
-"""The positions that are computed when one is asked for: it takes little more time."""
+_BLOCK = 256  # the positions that are computed when one is asked for: it takes little more time
 
-_MAX_ARROW_IDS = 1 << 24
-"""The maximum ids of an Arrow batch, unless one item has more."""
+_MAX_ARROW_IDS = 1 << 24  # the maximum ids of an Arrow batch, unless one item has more
 
 _THREADS = 16
 

@@ -28,8 +28,7 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 AllowedSpecial = Literal["all"] | Collection[str]
 
-_MAX_CACHED = 4
-"""The most tokenizers in the cache of a process."""
+_MAX_CACHED = 4  # the most tokenizers in the cache of a process
 
 _lock = threading.Lock()
 _cached: dict[str, Tokenizer] = {}

@@ -47,8 +47,7 @@ _WRITER_OPTIONS = "group_size:1,uncompressed"
 _READER_OPTIONS = "readahead_buffer_size:0,max_parallelism:0"
 """Without threads, which a forked process would lack."""
 
-_WINDOW = 4 << 20
-"""About the bytes of Examples that are decoded at a time."""
+_WINDOW = 4 << 20  # about the bytes of Examples that are decoded at a time
 
 _OPEN_FILE_BYTES = 1 << 20
 """The size of an open file among the values in memory of a data set: so few are open at a time."""

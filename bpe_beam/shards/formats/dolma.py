@@ -33,10 +33,8 @@ from bpe_beam.shards.formats.spool import mapped_rows
 from bpe_beam.shards.stored_shard import RangeFile, ShardFile
 from bpe_beam.storage.hashing import HashingFile
 
-_GZIP_LEVEL = 4
-"""Rows become smaller than at level 6, in a quarter of the time."""
-_GZIP_STEP = 16 << 10
-"""The compressed bytes that are decompressed at once: to 16 MB at most."""
+_GZIP_LEVEL = 4  # rows become smaller than at level 6, in a quarter of the time
+_GZIP_STEP = 16 << 10  # the compressed bytes that are decompressed at once: to 16 MB at most
 
 _ROW = re.compile(rb"([0-9]{1,19}),([0-9]{1,19}),,,([0-9]{1,19})")
 _LONGEST_ROW = 64

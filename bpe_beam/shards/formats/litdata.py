@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from bpe_beam.shards.shard_rows import Shard
 
-_INT32 = "no_header_numpy:2"
-"""litdata's name of arrays of int32."""
+_INT32 = "no_header_numpy:2"  # litdata's name of arrays of int32
 
 
 class LitdataWriter(offsets_file.OffsetsWriter):

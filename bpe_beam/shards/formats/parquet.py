@@ -40,8 +40,7 @@ PAGE_VALUES = 1 << 16
 """The maximum values of a page: ids, and documents without any. 216 KiB of indices of 24 bits, and
 the levels: less than two blocks of zstd, see `parquet_file.py`."""
 
-_GROUP = 8
-"""The values of a group; their bits are whole bytes."""
+_GROUP = 8  # the values of a group; their bits are whole bytes
 
 # Numbers of the format's enumerations.
 _INT32 = 1

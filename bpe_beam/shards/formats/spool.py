@@ -17,8 +17,7 @@ from bpe_beam.shards.stored_shard import MappedFile
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_IN_MEMORY = 4 << 20
-"""The bytes of a temporary file that are kept in memory, not on disk."""
+_IN_MEMORY = 4 << 20  # the bytes of a temporary file that are kept in memory, not on disk
 
 
 @contextmanager
