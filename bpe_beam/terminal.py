@@ -15,8 +15,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
-FALLBACK_COLUMNS = 80
-"""The width of a terminal that does not report it."""
+FALLBACK_COLUMNS = 80  # the width of a terminal that does not report it
 
 _STYLES = {
     "bold": "1",

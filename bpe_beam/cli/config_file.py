@@ -55,8 +55,7 @@ def _read_pairs(path: str, storage: Storage) -> list[tuple[yaml.Node, yaml.Node]
         raise UsageError(f"{config} cannot be read: {reason}") from error
     if len(data) > MAX_CONFIG_BYTES:
         raise UsageError(
-            f"{config} must be a YAML file of options, with at most {MAX_CONFIG_BYTES:,} bytes, "
-            "got a larger file"
+            f"{config} must be a YAML file of options of at most {MAX_CONFIG_BYTES:,} bytes"
         )
     try:
         root = yaml.compose(data, Loader=yaml.SafeLoader)

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from bpe_beam.settings.jobs import JOBS
 from bpe_beam.terminal import wrapped_command
 
-COMMAND = "completion"
-"""The command that is no job: it has no settings."""
+COMMAND = "completion"  # the command that is no job: it has no settings
 
 COMMAND_SUMMARY = "print a script for completion in bash, zsh or fish"
 

@@ -73,8 +73,7 @@ class _Parser(argparse.ArgumentParser):
 
     files: tuple[str, ...] = ()
     """The options that name files, in a job without positional arguments."""
-    lists: tuple[str, ...] = ()
-    """The typed options whose values are separated by commas."""
+    lists: tuple[str, ...] = ()  # the typed options whose values are separated by commas
 
     def error(self, message: str) -> NoReturn:
         needs = re.fullmatch(r"argument (\S+): expected (?:one|at least one) argument", message)

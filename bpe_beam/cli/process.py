@@ -23,8 +23,7 @@ from bpe_beam.errors import DataError
 from bpe_beam.jobs.output import stdout_errors
 from bpe_beam.unused_packages import hide_unused_packages
 
-READER_GONE = 141
-"""The exit code after the reader of stdout closed it, as in shells."""
+READER_GONE = 141  # the exit code after the reader of stdout closed it, as in shells
 
 # Numbers of glibc's malloc.h. Other systems have no mallopt, or ignore the numbers.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8

@@ -102,10 +102,7 @@ def check(flags: Sequence[str]) -> None:
         # Errors of some of Beam's own argument types, which argparse does not catch.
         raise UsageError(f"the runner's flags {' '.join(flags)} cannot be read: {error}") from error
     if any(str(each).startswith(_TIMED_STREAMS) for each in options.experiments or ()):
-        raise UsageError(
-            f"--experiments={_TIMED_STREAMS} must not be given: with it, Beam's workers lose "
-            "elements"
-        )
+        raise UsageError(f"--experiments={_TIMED_STREAMS} must not be given: workers lose elements")
 
 
 def _refuse_repeated(flags: Sequence[str]) -> None:

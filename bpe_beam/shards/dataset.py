@@ -18,8 +18,7 @@ from bpe_beam.storage.json_file import JsonObject
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-MEMORY = 64 << 20
-"""The bytes of blocks of remote files in memory, by default."""
+MEMORY = 64 << 20  # the bytes of blocks of remote files in memory, by default
 
 
 def open_dataset(storage: Storage, url: str, *, memory: int = MEMORY) -> TokenDataset:

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from bpe_beam.shards.shard_rows import MAX_SEED
 
-ROUNDS = 4
-"""The rounds of the cipher, as grain's `MapDataset.shuffle` has them."""
+ROUNDS = 4  # the rounds of the cipher, as grain's `MapDataset.shuffle` has them
 
 _LEAST_BLOCK_BITS = 16
 

@@ -13,8 +13,7 @@ from bpe_beam.folders.artifact_names import PARTS
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage.json_file import Count
 
-MAX_SEED = 2**32 - 1
-"""The greatest seed of an order."""
+MAX_SEED = 2**32 - 1  # the greatest seed of an order
 
 SHARD_TOKENS = 1 << 25
 """The maximum tokens of a shard, unless it is one row; a worker has them in memory."""

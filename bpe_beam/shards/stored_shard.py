@@ -29,20 +29,17 @@ if TYPE_CHECKING:
     from bpe_beam.shards.shard_rows import Shard
     from bpe_beam.storage.remote_file import RangeReader
 
-Ids = NDArray[Any]
-"""Ids of the type that was asked for."""
+Ids = NDArray[Any]  # ids of the type that was asked for
 IdType = np.dtype[Any]
 
 V = TypeVar("V")
 
-BLOCK_BYTES = 256 << 10
-"""The size of a block: every read of a remote file is one block or more."""
+BLOCK_BYTES = 256 << 10  # the size of a block: every read of a remote file is one block or more
 
 BLOCKS_AHEAD = 16
 """The number of blocks that are fetched ahead after a block that follows a block in memory."""
 
-THREADS = 16
-"""The number of requests at the same time."""
+THREADS = 16  # the number of requests at the same time
 
 
 class RecentValues(Generic[V]):

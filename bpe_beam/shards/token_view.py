@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 Batch = TypeVar("Batch")
 Item = TypeVar("Item")
 
-POSITIONS = 4096
-"""The positions of an order that are computed at a time by iterators."""
+POSITIONS = 4096  # the positions of an order that are computed at a time by iterators
 
 RUN_IDS = 1 << 18
 """The ids that are read at a time where documents follow each other, unless one has more."""
@@ -128,11 +127,6 @@ class TokenView(Generic[Batch]):
     It pickles, and reads its folder again where it is used: workers may be threads, forked or
     spawned. Its length and items are what grain's `RandomAccessDataSource` and a map-style data set
     of torch need.
-
-    Args:
-        reader: Reads the folder.
-        order: The order of the items.
-        dtype: The type of the items.
     """
 
     def __init__(self, reader: FolderReader, order: Order, dtype: IdType) -> None:
@@ -387,10 +381,8 @@ class TokenView(Generic[Batch]):
         if numbers.size == 0:
             return []
         if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-            raise TypeError(
-                f"index must be integers in one dimension, got {numbers.dtype} of shape "
-                f"{numbers.shape}"
-            )
+            got = f"{numbers.dtype} of shape {numbers.shape}"
+            raise TypeError(f"index must be integers in one dimension, got {got}")
         numbers, count = numbers.astype(np.int64), len(self)
         wrong = (numbers < -count) | (numbers >= count)
         if wrong.any():

@@ -16,12 +16,7 @@ from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders.artifact_names import (
-    JOB_FILE,
-    MANIFEST_FILE,
-    REJECTS,
-    TOKEN_COUNTS_FILE,
-)
+from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, REJECTS, TOKEN_COUNTS_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.document_batches import check_range, ranges_between
 from bpe_beam.shards.formats import shard_format
@@ -33,8 +28,7 @@ from bpe_beam.shards.token_counts import read_token_counts
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.names import attempted_name
 
-MAX_PROBLEMS = 100
-"""The maximum problems that are reported in full; the others are counted."""
+MAX_PROBLEMS = 100  # the maximum problems that are reported in full; the others are counted
 
 _BLOCK = 4 << 20
 _TOKENS = 1 << 20

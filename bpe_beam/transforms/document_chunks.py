@@ -28,8 +28,7 @@ from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.tokens_folder import TokensFolder
 from bpe_beam.workers.split_task import require_visible
 
-CHUNK_TOKENS = 240_000
-"""Ids of a chunk of a document: at four bytes each, under 1 MB."""
+CHUNK_TOKENS = 240_000  # ids of a chunk of a document: at four bytes each, under 1 MB
 
 Chunk = tuple[bytes, int, bytes]
 """A chunk of a document: a hash of the document's ids, the number of the chunk in the document, and

@@ -92,8 +92,7 @@ class DocumentFn(beam.DoFn):
     Subclasses use the texts; this class separates unusable documents.
     """
 
-    by_window = False
-    """Whether only documents of one window are used together."""
+    by_window = False  # whether only documents of one window are used together
 
     def __init__(self, text_field: str, dead_letters: bool) -> None:
         self.text_field = text_field

@@ -23,8 +23,7 @@ from bpe_beam.training.tokenizer_parts import check_parts, tokenizer_of
 from bpe_beam.transforms.elements import column_of, is_batch
 from bpe_beam.transforms.shuffles import Chunk, from_chunks, to_chunks
 
-MEMORY_BYTES = 8_000_000_000
-"""The default memory of the training worker, in bytes."""
+MEMORY_BYTES = 8_000_000_000  # the default memory of the training worker, in bytes
 
 
 @beam.typehints.with_input_types(pa.RecordBatch)

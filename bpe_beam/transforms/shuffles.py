@@ -26,8 +26,7 @@ Chunk = tuple[bytes, int, int, bytes]
 of all chunks of the value, and the bytes of the chunk."""
 
 
-TABLE_BYTES = 128_000_000
-"""The default memory of a worker's tables, in bytes."""
+TABLE_BYTES = 128_000_000  # the default memory of a worker's tables, in bytes
 
 UNBOUNDED_SECONDS = 2.0
 """Maximum time that tables of unbounded input wait, if a runner's bundle lasts longer."""

@@ -27,8 +27,7 @@ from bpe_beam.storage.json_file import Count
 from bpe_beam.workers.split_task import require_visible
 from bpe_beam.workers.task_results import TaskResult
 
-STAGE = "convert"
-"""The progress stage, in tokens, that gets reports."""
+STAGE = "convert"  # the progress stage, in tokens, that gets reports
 
 
 class ConvertStats(Struct, frozen=True, forbid_unknown_fields=True):

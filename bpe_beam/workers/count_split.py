@@ -35,8 +35,7 @@ from bpe_beam.workers.split_reader import CorpusTask, SplitReader, SplitStats
 from bpe_beam.workers.split_task import task_name
 from bpe_beam.workers.task_results import TaskResult
 
-TABLE_BYTES = 256_000_000
-"""Maximum bytes of a split's table; then its words are written out."""
+TABLE_BYTES = 256_000_000  # maximum bytes of a split's table; then its words are written out
 
 BlocksReference = tuple[str, str, int, int]
 """The blocks of a partition in a counts file: its URL and SHA-256, their first byte and their

@@ -16,8 +16,7 @@ from bpe_beam.workers.split_task import text_bytes_of
 SourceBlocks = Mapping[str, list[tuple[int, pa.RecordBatch]]]
 """Blocks of words with their partitions, by source, sorted by name."""
 
-NO_SOURCE = ""
-"""The source of words that are counted without sources; no real source has this name."""
+NO_SOURCE = ""  # the source of words that are counted without sources; no real source has this name
 
 
 class SourceTables:
@@ -76,12 +75,8 @@ class SourceTables:
             self._on_full(dict(sorted(taken.items())))
 
         places = batch.column("place") if table.with_places else None
-        words = table.add_texts(
-            batch.column("text"),
-            places,
-            max_bytes=self._room(source),
-            on_full=hand_over,
-        )
+        room = self._room(source)
+        words = table.add_texts(batch.column("text"), places, max_bytes=room, on_full=hand_over)
         self._total += table.memory_bytes - self._sizes.get(source, 0)
         self._sizes[source] = table.memory_bytes
         amounts = {"documents": batch.num_rows, "text_bytes": text_bytes_of(batch), "words": words}

@@ -26,8 +26,7 @@ from bpe_beam.shards.token_counts import Amounts, Ids, SourceCounts
 from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
-TABLE_BYTES = 256_000_000
-"""The maximum bytes of a table, but for one row."""
+TABLE_BYTES = 256_000_000  # the maximum bytes of a table, but for one row
 
 _BLOCKS = pa.schema(
     [

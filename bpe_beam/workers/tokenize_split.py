@@ -48,8 +48,7 @@ from bpe_beam.workers.unused_memory import release_unused_memory
 ENCODED_BYTES = 2 << 20
 """Bytes of text that are encoded at once: a batch of any size costs Python half a millisecond."""
 
-COUNT_KIND = "tokens"
-"""The kind of the task of `count_tokens`, as in the names of receipts."""
+COUNT_KIND = "tokens"  # the kind of the task of `count_tokens`, as in the names of receipts
 
 _MAX_UNUSED = 64 << 20
 """Maximum freed bytes that are kept for the next split, which needs most of them again."""

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-STAGE = "compare"
-"""The progress stage, in bytes, that gets the stored bytes as they are read."""
+STAGE = "compare"  # the progress stage, in bytes, that gets the stored bytes as they are read
 
 
 @dataclass(frozen=True)

@@ -30,17 +30,14 @@ SHARD_FORMATS = (
 
 DEFAULT_SHARD_FORMAT = SHARD_FORMATS[0]
 
-PLAIN_FORMAT = "flat"
-"""The format of documents that a job reads again."""
+PLAIN_FORMAT = "flat"  # the format of documents that a job reads again
 
-LABELLED_FORMAT = "arrow"
-"""The same with labels."""
+LABELLED_FORMAT = "arrow"  # the same with labels
 
 TRAINER_COLUMNS = ("attention_mask", "labels", "position_ids", "loss_mask", "seq_start_id")
 """Columns that tables of documents can have for trainers, see `table_schema.py`."""
 
-DOCUMENT_COLUMNS = TRAINER_COLUMNS[:2]
-"""The columns that rows of one document can have, too."""
+DOCUMENT_COLUMNS = TRAINER_COLUMNS[:2]  # the columns that rows of one document can have, too
 
 
 def shard_format(name: str) -> ShardFormat:

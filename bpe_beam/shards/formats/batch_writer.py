@@ -82,10 +82,8 @@ class BatchWriter(ABC):
         if ids.dtype != np.uint32 or ids.ndim != 1:
             raise ValueError(f"ids must be uint32[tokens], got {ids.dtype} of shape {ids.shape}")
         if offsets.dtype != np.int64 or offsets.ndim != 1 or not offsets.size:
-            raise ValueError(
-                f"offsets must be int64[documents + 1], got {offsets.dtype} of shape "
-                f"{offsets.shape}"
-            )
+            got = f"{offsets.dtype} of shape {offsets.shape}"
+            raise ValueError(f"offsets must be int64[documents + 1], got {got}")
         if offsets[0] != 0 or offsets[-1] != ids.size or np.any(offsets[1:] < offsets[:-1]):
             raise ValueError(f"offsets must rise from 0 to the number of ids, {ids.size}")
         check_lengths(np.diff(offsets), self.name, self.documents, MAX_DOCUMENT_TOKENS)

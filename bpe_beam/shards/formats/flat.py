@@ -62,10 +62,8 @@ class FlatStream(IdStream):
             )
         first = int.from_bytes(offsets.read(_NPY_HEADER_BYTES, 8), "little", signed=True)
         if first:
-            raise DataError(
-                f"{offsets.url}: byte {_NPY_HEADER_BYTES}: document 0 begins at token {first}; "
-                "expected 0"
-            )
+            place = f"{offsets.url}: byte {_NPY_HEADER_BYTES}"
+            raise DataError(f"{place}: document 0 begins at token {first}; expected 0")
         self.count = entries - 1
         self.bounds = offsets.array(np.dtype("<i8"), entries, _NPY_HEADER_BYTES)
 

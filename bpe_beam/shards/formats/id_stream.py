@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
     from bpe_beam.shards.stored_shard import IdArray, Ids, IdType, ShardFile, StoredShard
 
-BLOCK = 1 << 18
-"""The number of documents, or of tokens, that are processed at a time."""
+BLOCK = 1 << 18  # the number of documents, or of tokens, that are processed at a time
 
 _UINT32 = np.dtype(np.uint32)
 

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from bpe_beam.shards.shard_rows import Shard
     from bpe_beam.shards.stored_shard import ShardAccess, StoredShard
 
-MAX_DOCUMENT_TOKENS = 2**31 - 1
-"""Maximum tokens of a document in a shard: lengths are int32."""
+MAX_DOCUMENT_TOKENS = 2**31 - 1  # maximum tokens of a document in a shard: lengths are int32
 
 
 class ShardFiles(Struct, frozen=True):

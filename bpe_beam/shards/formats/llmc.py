@@ -33,8 +33,7 @@ from bpe_beam.storage.hashing import HashingFile
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-MAX_FILE_TOKENS = 2**31 - 1
-"""The maximum ids of a file: the header counts them with an int32."""
+MAX_FILE_TOKENS = 2**31 - 1  # the maximum ids of a file: the header counts them with an int32
 
 _KINDS: dict[np.dtype[Any], tuple[int, int]] = {
     np.dtype("<u2"): (20240520, 1),

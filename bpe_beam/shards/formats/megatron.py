@@ -38,8 +38,7 @@ _CODES = {dtype: code for code, dtype in _DTYPES.items()}
 
 _IDS, _INDEX = ".bin", ".idx"
 
-WIDTH_AT = f"{_INDEX}: byte 17"
-"""Where the format says how wide ids are, for errors."""
+WIDTH_AT = f"{_INDEX}: byte 17"  # where the format says how wide ids are, for errors
 
 
 class MegatronWriter(IdStreamWriter):

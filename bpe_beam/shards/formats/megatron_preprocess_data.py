@@ -14,8 +14,7 @@ import numpy as np
 from bpe_beam.shards.formats.id_stream import stream_format
 from bpe_beam.shards.formats.megatron import WIDTH_AT, MegatronStream, MegatronWriter
 
-MIN_WIDE_VOCAB = 65_500
-"""The smallest vocabulary whose ids are int32."""
+MIN_WIDE_VOCAB = 65_500  # the smallest vocabulary whose ids are int32
 
 
 class PreprocessDataWriter(MegatronWriter):

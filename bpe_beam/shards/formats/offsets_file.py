@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
 
 
-MAX_BYTES = 2**32 - 1
-"""The maximum bytes of a file: positions in it are uint32."""
+MAX_BYTES = 2**32 - 1  # the maximum bytes of a file: positions in it are uint32
 
 MAX_TOKENS = (1 << 30) - (1 << 16)
 """The maximum tokens of a document, and about the maximum of a file."""

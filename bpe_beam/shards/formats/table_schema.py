@@ -68,8 +68,7 @@ SEQUENCES_SCHEMA = pa.schema([*_ROW, (SEQUENCE_LENGTHS, pa.list_(pa.int32()))])
 
 METADATA_KEY = b"bpe_beam"
 
-IGNORED = -100
-"""The label of tokens that no loss counts, as in torch and transformers."""
+IGNORED = -100  # the label of tokens that no loss counts, as in torch and transformers
 
 _TYPES = {
     "attention_mask": pa.int8(),

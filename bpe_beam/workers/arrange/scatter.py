@@ -28,18 +28,12 @@ from bpe_beam.shards.formats.spool import spool_errors
 from bpe_beam.shards.stored_shard import RangeFile
 from bpe_beam.storage.hashing import HashingFile
 from bpe_beam.workers.arrange.measure import divided, read_documents
-from bpe_beam.workers.arrange.task import (
-    LABELS,
-    STAGE,
-    ArrangeTask,
-    DocumentsShard,
-)
+from bpe_beam.workers.arrange.task import LABELS, STAGE, ArrangeTask, DocumentsShard
 from bpe_beam.workers.split_task import require_visible, task_name
 from bpe_beam.workers.task_results import TaskResult
 from bpe_beam.workers.unused_memory import release_unused_memory
 
-BUFFER_BYTES = 32 << 20
-"""The bytes of slices that a worker has in memory before it writes them."""
+BUFFER_BYTES = 32 << 20  # the bytes of slices that a worker has in memory before it writes them
 
 _MAX_UNUSED_BYTES = 128 << 20
 """The freed bytes that malloc may keep while slices are written: two workers free about as much.

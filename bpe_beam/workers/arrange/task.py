@@ -21,8 +21,7 @@ from bpe_beam.storage.json_file import Count
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.split_task import task_name
 
-STAGE = "arrange"
-"""The progress stage, in tokens, that gets reports: each token is read twice."""
+STAGE = "arrange"  # the progress stage, in tokens, that gets reports: each token is read twice
 
 BLOCK_TOKENS = 1 << 20
 

@@ -33,13 +33,11 @@ from bpe_beam.workers.stream.window_log import Window, WindowFolder, WindowLog, 
 from bpe_beam.workers.task_results import Metric, TaskResult
 from bpe_beam.workers.tokenize_split import TokenizeTask, manifest_of, tokenize_split
 
-STAGE = "stream-tokenize"
-"""The progress stage that gets reports."""
+STAGE = "stream-tokenize"  # the progress stage that gets reports
 
 MAX_WINDOW_FILES = 100_000
 
-KEYS = 4096
-"""The number of keys that spread splits. A runner keeps state for every key for ever."""
+KEYS = 4096  # the number of keys that spread splits. A runner keeps state for every key for ever.
 
 _SPLIT_CHARACTERS = 400_000
 """Maximum characters that describe a split's files, so that an element stays below 1 MB. Elements
