@@ -26,12 +26,9 @@ MAX_FILE_BYTES = 1 << 44
 
 
 class InputFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A file of the corpus.
+    """A file of the corpus; `name` is its path below the plan's root, with `/`.
 
-    Attributes:
-        name: Its path below the plan's root, with `/`.
-        tag: The store's tag of its content, so that a change is noticed; "" if it has none. It is
-            neither written nor hashed.
+    `tag` is the store's tag of its content, which shows a change; it is neither written nor hashed.
     """
 
     name: str

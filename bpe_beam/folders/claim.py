@@ -170,9 +170,8 @@ class _Claim:
         """Return whether the folder is a job's, also if `__job` is missing or damaged."""
         if self.existing is not None:
             return True
-        if JOB_FILE in self.present and self.present & (
-            {WORK, *self._record.all_names} - {JOB_FILE}
-        ):
+        names = {WORK, *self._record.all_names} - {JOB_FILE}
+        if JOB_FILE in self.present and self.present & names:
             return True
         documents = self.folder.path(f"{WORK}/{output_folder.DOCUMENTS}/{JOB_FILE}")
         return bool(self.folder.runs()) or self.folder.storage.exists(documents)
@@ -229,9 +228,7 @@ class _Claim:
             return
         if final in self.present:
             folder.storage.remove(folder.path(final))
-        elif (
-            self.restore is not None and WORK not in self.present and self.present & existing.names
-        ):
+        elif self.restore and WORK not in self.present and self.present & existing.names:
             folder.say_made_again([final])
         folder.names_before = self.present
         for run in folder.runs():

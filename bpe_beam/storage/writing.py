@@ -63,7 +63,7 @@ def write_attempt(
     synced: bool = False,
 ) -> Iterator[BinaryIO]:
     """Yield a buffered stream for an attempt at a file, which gets its name when the block ends."""
-    destination = _Destination(raw, url, secrets, synced=synced)
+    destination = _Destination(raw, url, secrets, synced)
     buffered = io.BufferedWriter(destination, WRITE_BUFFER)
     try:
         yield cast(BinaryIO, buffered)
@@ -82,13 +82,10 @@ def write_attempt(
 class _Destination(io.RawIOBase):
     """The raw end of a stream, whose errors name the file; once `discarded`, it writes no more."""
 
-    def __init__(
-        self, stream: BinaryIO, url: str, secrets: Collection[str] = (), *, synced: bool = False
-    ) -> None:
+    def __init__(self, stream: BinaryIO, url: str, secrets: Collection[str], synced: bool) -> None:
         super().__init__()
         self.discarded = False
-        self._synced = synced
-        self._stream, self._url, self._secrets = stream, url, secrets
+        self._stream, self._url, self._secrets, self._synced = stream, url, secrets, synced
 
     def writable(self) -> bool:
         return True

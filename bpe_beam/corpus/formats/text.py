@@ -36,9 +36,7 @@ def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     return read_records(
         request,
         separator,
-        lambda data, where, prefix, base: _native.text_records(
-            data, separator, *where, prefix, base
-        ),
+        lambda data, where, *ids: _native.text_records(data, separator, *where, *ids),
     )
 
 

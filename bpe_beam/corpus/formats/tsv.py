@@ -5,9 +5,5 @@ from functools import partial
 
 from bpe_beam.corpus.formats import csv
 
-FORMAT = replace(
-    csv.FORMAT,
-    name="tsv",
-    read=partial(csv.read_delimited, delimiter="\t"),
-    endings=(".tsv", ".tab"),
-)
+_read = partial(csv.read_delimited, delimiter="\t")
+FORMAT = replace(csv.FORMAT, name="tsv", read=_read, endings=(".tsv", ".tab"))

@@ -88,11 +88,8 @@ class SliceReader(ABC):
     """The reader of the records of one slice.
 
     Positions are bytes of the decompressed file. In a slice that starts in the middle of a
-    compressed file these positions are unknown: there they count from the slice's first unit.
-
-    Attributes:
-        next: The position at which the next record begins.
-        unit: The stored byte that positions count from; None if they count from the file's start.
+    compressed file these positions are unknown: there they count from the slice's first unit, which
+    begins at the stored byte `unit`; else `unit` is None. The next record begins at `next`.
     """
 
     def __init__(self, request: SliceRequest, base: int, overlap: int) -> None:

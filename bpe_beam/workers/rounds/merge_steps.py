@@ -229,11 +229,10 @@ def segment_words(
     with ExitStack() as stack:
         blocks = BlocksFile(task, stack, "segments", number)
         for columns in read_words(task.folder.storage, words.name, words.sha256):
-            with checked(words.name):
-                segments = (
-                    columns if pairs is None else pairs.segments(*columns, singles=task.singles)
-                )
-            table.add(segments)
+            if pairs is not None:
+                with checked(words.name):
+                    columns = pairs.segments(*columns, singles=task.singles)
+            table.add(columns)
             blocks.take(table, above=TABLE_BYTES)
         blocks.take(table)
     stats = SegmentedStats(len(blocks.references))

@@ -190,13 +190,9 @@ def size_of(rows: Iterable[WordBatch | SegmentStats]) -> Size:
 
 
 class RoundFile(Struct, frozen=True):
-    """The merges and the settings of a round, as a file.
+    """The settings of a round, and the merges of the round before, see `batches_of`, as a file.
 
-    Attributes:
-        batches: Merges of the round before, see `training.merges.rounds.batches_of`.
-        ranks: See `Vocabulary.ranks`.
-        widths: The number of characters of each symbol, by id; None without `max_length`.
-        max_length: See `Recipe.max_token_length`.
+    `widths` has the number of characters of each symbol, by id; it is None without `max_length`.
     """
 
     batches: list[Ids]
