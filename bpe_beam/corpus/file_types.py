@@ -123,10 +123,7 @@ def _is_lzma(head: bytes) -> bool:
 
 
 def first_bytes(read_head: Callable[[int], bytes], name: str, size: int) -> tuple[str, bytes]:
-    """Return the compression of a file, and the first HEAD_BYTES bytes of its content.
-
-    They are fewer if the content is shorter or damaged.
-    """
+    """Return the compression of a file, and up to HEAD_BYTES of its content; fewer if damaged."""
     compression, content = "none", b""
     for count in _STORED_HEADS[name.lower().endswith(_COMPRESSED_ENDINGS) :]:
         head = read_head(count) if size else b""

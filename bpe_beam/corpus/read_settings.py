@@ -94,10 +94,7 @@ class ReadSettings:
 
     @property
     def paths(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        """The paths of text, id and source in one file's settings, see `field_path`.
-
-        The path of the source is empty if no field names it.
-        """
+        """Paths of text, id and source in one file's settings; () if no field names a source."""
         names = (cast("str | None", getattr(self, field)) for field in FIELDS)
         text, name, source = (() if each is None else field_path(each) for each in names)
         return text, name, source

@@ -138,10 +138,7 @@ def _joined(batches: Iterable[pa.RecordBatch], batch_bytes: int) -> Iterator[pa.
 
 
 class _Meter:
-    """Reports the bytes of a slice that were read, never more than `size` in total.
-
-    Readers look beyond a slice, read footers, or skip columns.
-    """
+    """Reports the bytes of a slice that were read, at most `size`: readers look beyond it, too."""
 
     def __init__(self, size: int, report: Callable[[int], None]) -> None:
         self.read = 0

@@ -184,15 +184,13 @@ def add_losses(losses: Iterable[FileLoss]) -> tuple[FileLoss, ...]:
     files: dict[str, list[FileLoss]] = {}
     for loss in losses:
         files.setdefault(loss.file, []).append(loss)
-    return tuple(
-        FileLoss(
-            name,
-            sum(loss.bytes for loss in of_file),
-            sum(loss.positions for loss in of_file),
-            lost_records(of_file),
-        )
-        for name, of_file in sorted(files.items())
-    )
+
+    def total(name: str) -> FileLoss:
+        rows = files[name]
+        sums = (sum(row.bytes for row in rows), sum(row.positions for row in rows))
+        return FileLoss(name, *sums, lost_records(rows))
+
+    return tuple(map(total, sorted(files)))
 
 
 def lost_records(losses: Iterable[FileLoss]) -> int | None:

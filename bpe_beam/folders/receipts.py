@@ -98,10 +98,7 @@ class TaskFolder:
         return receipt if (receipt.task, receipt.fingerprint) == (task, self.fingerprint) else None
 
     def finished_tasks(self) -> list[str]:
-        """Return the sorted names of the tasks that have receipts, not read yet.
-
-        Cost: one listing.
-        """
+        """Return the sorted names of the tasks that have receipts. Cost: one listing."""
         names = (f"{WORK}/{name}" for name in self.storage.list_names(self.path(WORK)))
         return sorted(task for name in names if (task := task_of(name)) is not None)
 

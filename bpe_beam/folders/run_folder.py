@@ -54,10 +54,7 @@ class RunFolder(TaskFolder):
         return TaskFolder(self.storage, self.url, self.fingerprint)
 
     def receipts(self) -> dict[str, Receipt]:
-        """Return all receipts of the job that are in storage now, by task, sorted by name.
-
-        Cost: reads each receipt, none of the files that they name.
-        """
+        """Return the job's receipts in storage now, by task in order. Cost: reads each receipt."""
         receipts = self.request_each(self.read_receipt, self.finished_tasks())
         return {
             receipt.task: receipt

@@ -263,10 +263,7 @@ _NO_PAIRS = (np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.int6
 
 
 class BlocksFile:
-    """The file of a word batch's blocks, one after another, and their references by shard.
-
-    It appears whole when the stack ends.
-    """
+    """A word batch's file of blocks, which appears when the stack ends; the references by shard."""
 
     def __init__(self, task: RoundTask, stack: ExitStack, kind: str, number: int) -> None:
         self._name = f"work/{task_name(kind, number, task.word_batches)}.blocks"
