@@ -34,7 +34,6 @@ ELSEWHERE = {
     "folders/claim.py": "folders/test_output_folder.py",
     "folders/file_info.py": "folders/test_receipts.py",
     "folders/folder_kind.py": "jobs/test_inspect.py",
-    "html_report/": "html_report/test_page.py",
     "jobs/doctor/": "jobs/doctor/test_doctor.py",
     "jobs/counts/shared.py": "jobs/counts/test_merge.py",
     "shards/folder_reader.py": "shards/test_dataset.py",

@@ -23,6 +23,7 @@ from bpe_beam.evaluation.counted import CountedParts
 from bpe_beam.evaluation.differences import Pair
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.html_report import tables
+from bpe_beam.html_report.charts import size_curves, vocabulary_charts
 from bpe_beam.html_report.comparison import CostlyWord, WordLists, pair_differences, word_lists
 from bpe_beam.html_report.figures import (
     FIGURES,
@@ -33,7 +34,6 @@ from bpe_beam.html_report.figures import (
     token_texts,
     visible,
 )
-from bpe_beam.html_report.report_charts import size_curves, vocabulary_charts
 from bpe_beam.html_report.tables import KINDS, token_table
 from bpe_beam.storage import Storage, redact
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from bpe_beam.counts.word_table import WordRules
-from bpe_beam.jobs.evaluate.in_memory import NotInMemoryError, WordsInMemory
+from bpe_beam.jobs.evaluate.texts import NotInMemoryError, WordsInMemory
 from bpe_beam.workers.source_tables import NO_SOURCE, SourceTables
 
 RULES = (WordRules(), WordRules(pretokenizer="whitespace_split"))

@@ -12,7 +12,7 @@ from command_line import run, run_whole
 from counted_sources import SOURCES, write_corpus
 
 from bpe_beam import Tokenizer
-from bpe_beam.jobs.evaluate import in_memory
+from bpe_beam.jobs.evaluate import texts as room
 from bpe_beam.jobs.evaluate.texts import Texts
 from bpe_beam.shards.token_counts import SourceCounts
 
@@ -61,7 +61,7 @@ def test_words_in_memory_have_the_figures_of_a_folder(
         assert len(passes) == 1  # of the pattern without a name
         for limit in ("MAX_STORED_BYTES", "TABLE_BYTES"):
             with monkeypatch.context() as patch:
-                patch.setattr(in_memory, limit, 1_000)
+                patch.setattr(room, limit, 1_000)
                 passes.clear()
                 assert evaluated(*arguments) == expected
                 assert len(passes) == 4
