@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, cast
 
 from bpe_beam import _native
 from bpe_beam.corpus.formats import INPUT_FORMAT_CHOICES
-from bpe_beam.errors import UsageError, require_choice
+from bpe_beam.errors import UsageError, require, require_choice
 from bpe_beam.messages import list_few
 from bpe_beam.storage.json_file import JsonObject
 
@@ -75,10 +75,8 @@ class ReadSettings:
                 field_path(field, name)
         if self.source_field is not None and self.sources:
             raise UsageError("exclude each other: give one of them", ("source_field", "sources"))
-        names = len({name for name, _ in self.sources})
-        if names >= MAX_SOURCES:
-            message = f"must name at most {MAX_SOURCES - 1} sources, got {names:,}"
-            raise UsageError(message, ("sources",))
+        names, most = len({name for name, _ in self.sources}), MAX_SOURCES - 1
+        require(names <= most, f"must name at most {most} sources, got {names:,}", "sources")
         for pair in self.sources:
             for text in pair:
                 _require_text("sources", text)
@@ -184,9 +182,8 @@ def field_path(field: str, name: str = "text_field") -> tuple[str, ...]:
     if "" in names:
         remedy = r"write \. for a dot that is part of a name"
         raise UsageError(f"must have no empty name between dots, got {field!r}", (name,), remedy)
-    if len(names) > MAX_PATH_DEPTH:
-        message = f"must lead through at most {MAX_PATH_DEPTH} names, got {len(names)}: {field!r}"
-        raise UsageError(message, (name,))
+    message = f"must lead through at most {MAX_PATH_DEPTH} names, got {len(names)}: {field!r}"
+    require(len(names) <= MAX_PATH_DEPTH, message, name)
     return tuple(names)
 
 

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from bpe_beam.corpus.read_settings import field_path
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import UsageError, require
 from bpe_beam.messages import list_few
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import Count, JsonObject
@@ -59,8 +59,7 @@ class Limit:
         if not percent:
             return Limit(int(whole))
         numerator, denominator = int(whole + decimals), 100 * 10 ** len(decimals)
-        if numerator > denominator:
-            raise UsageError(f"must be at most 100%, got {text}", (name,))
+        require(numerator <= denominator, f"must be at most 100%, got {text}", name)
         return Limit(numerator, denominator)
 
     def exceeded(self, count: int, total: int) -> bool:

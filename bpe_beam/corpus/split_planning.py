@@ -15,7 +15,7 @@ from bpe_beam.corpus.listing import list_files
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.read_settings import WHOLE_FILE
 from bpe_beam.corpus.streams import UNIT_START
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import require
 from bpe_beam.storage import Storage
 
 MIN_RANGE_BYTES = 16 << 20
@@ -46,8 +46,8 @@ def make_plan(
     Files longer than `range_bytes` are divided into equal slices if `can_be_cut` allows it.
     Adjacent slices share a split as long as it stays within `range_bytes` and MAX_SLICES_OF_SPLIT.
     """
-    if range_bytes is not None and range_bytes < 1:
-        raise UsageError(f"must be at least 1, got {range_bytes}", ("range_bytes",))
+    if range_bytes is not None:
+        require(range_bytes >= 1, f"must be at least 1, got {range_bytes}", "range_bytes")
     listed = list_files(storage, inputs, exclude, input_format, outputs)
     plan = plan_of_files(
         listed.root,
@@ -108,13 +108,10 @@ def can_be_cut(file: InputFile, document_separator: str, cut_compressed: bool = 
 def _slices_of(number: int, file: InputFile, range_bytes: int) -> Iterator[Slice]:
     """Yield equal slices of a file of at most `range_bytes`, or one of an empty file."""
     count = max(1, -(-file.size // range_bytes))
-    if count > MAX_SLICES_OF_FILE:
-        minimum = -(-file.size // MAX_SLICES_OF_FILE)
-        raise UsageError(
-            f"must be at least {minimum}, got {range_bytes}, which divides {file.name!r} "
-            f"({file.size} bytes) into over {MAX_SLICES_OF_FILE} slices",
-            ("range_bytes",),
-        )
+    divided = f"{file.name!r} ({file.size} bytes) into over {MAX_SLICES_OF_FILE} slices"
+    minimum = -(-file.size // MAX_SLICES_OF_FILE)
+    message = f"must be at least {minimum}, got {range_bytes}, which divides {divided}"
+    require(count <= MAX_SLICES_OF_FILE, message, "range_bytes")
     for i in range(count):
         yield Slice(number, file.size * i // count, file.size * (i + 1) // count)
 
