@@ -7,6 +7,7 @@ that all of them have in common.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Mapping
@@ -142,13 +143,9 @@ def tempered_weights(temperature: Decimal, sizes: Mapping[str, int]) -> Weights:
 
 def _shortest(numerator: int) -> str:
     """Return the decimal number of the fewest digits that `parse_weight` reads as a numerator."""
-    places = 0
-    while True:
-        # Halves are never reached: 2^20 parts need at most 7 decimal places to be told apart.
-        text = f"{_exactly(numerator):.{places}f}"
-        if parse_weight("", text) == numerator:
-            return text
-        places += 1
+    # Halves are never reached: 2^20 parts need at most 7 decimal places to be told apart.
+    texts = (f"{_exactly(numerator):.{places}f}" for places in itertools.count())
+    return next(text for text in texts if parse_weight("", text) == numerator)
 
 
 def _exactly(numerator: int) -> Decimal:

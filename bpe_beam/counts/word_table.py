@@ -50,12 +50,6 @@ def schema_of(with_places: bool, with_sources: bool = False) -> pa.Schema:
     return pa.schema([("source", pa.large_string()), *schema]) if with_sources else schema
 
 
-def _row_bytes(schema: pa.Schema) -> int:
-    """Return the bytes of a row without the bytes of its word."""
-    fixed = [column.type.bit_width // 8 for column in schema if column.name != "word"]
-    return int(sum(fixed)) + (8 if "word" in schema.names else 0)
-
-
 class CountTable:
     """A native table of counts. Not for several threads at once; they would wait for each other."""
 
@@ -85,9 +79,10 @@ class CountTable:
         """Yield the blocks of the native table's partitions."""
         for partition, columns in enumerate(parts):
             whole = self._batch(columns)
-            sizes = np.full(whole.num_rows, _row_bytes(whole.schema), np.int64)
+            fixed = [each.type.bit_width // 8 for each in whole.schema if each.name != "word"]
+            sizes = np.full(whole.num_rows, sum(fixed), np.int64)
             if "word" in whole.schema.names:
-                sizes += np.diff(columns[0])
+                sizes += 8 + np.diff(columns[0])
             ends = np.cumsum(sizes, out=sizes)
             start = begun = 0
             while start < whole.num_rows:

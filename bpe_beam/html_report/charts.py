@@ -348,8 +348,7 @@ def _rank_chart(tokenizers: Sequence[Evaluated], names: Sequence[str]) -> Variab
             label = f"{names[number]}, rank {rank:,}\n{count:,} occurrences"
             points.append(Point(number, rank, count, label))
             rows.append([names[number], f"{rank:,}", f"{count:,}"])
-    powers = [10.0**n for n in range(20)]
-    x = Axis("rank", format=short, log=True, values=powers)
+    x = Axis("rank", format=short, log=True, values=[10.0**n for n in range(20)])
     return {
         "title": "Occurrences by rank",
         "note": "A straight line is Zipf's law; a steep end has tokens that hardly occur.",

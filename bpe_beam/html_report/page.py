@@ -112,14 +112,8 @@ class _Page:
         self._lists: WordLists | None = None
         self._words: list[list[CostlyWord]] = [[] for _ in tokenizers]
         if words is not None:
-            self._lists = word_lists(
-                words,
-                [first, *others],
-                self._names,
-                MOST_WORDS,
-                pairs=self._pairs,
-                on_part=on_step,
-            )
+            compared = words, [first, *others], self._names, MOST_WORDS
+            self._lists = word_lists(*compared, pairs=self._pairs, on_part=on_step)
             self._words = self._lists.costly
 
     def context(self) -> Variables:
@@ -266,5 +260,4 @@ def tokens_of(vocabulary: Vocabulary, text: str) -> list[int] | None:
         ids = vocabulary.tokenizer.encode(text)
     except DataError:
         return None
-    positions: list[int] = vocabulary.positions(np.array(ids, np.uint32)).tolist()
-    return positions
+    return [*vocabulary.positions(np.array(ids, np.uint32)).tolist()]

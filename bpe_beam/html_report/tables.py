@@ -298,10 +298,12 @@ def token_table(vocabulary: Vocabulary, counts: Integers) -> str:
     }
     if not np.array_equal(vocabulary.ids, np.arange(size)):
         table["ids"] = vocabulary.ids.tolist()
-    if derivations is not None:
+    if isinstance(model, BPE) and derivations is not None:
         table |= _merges(vocabulary, derivations)
-        table["encodes"] = _encodes(vocabulary, derivations)
-        table["whole"] = isinstance(model, BPE) and model.ignore_merges
+        # Whether one merge for each token is all that is needed to encode a word of bytes.
+        one_each = len(model.merges) == len(derivations.order)
+        table["encodes"] = one_each and vocabulary.tokenizer.spec.model_reads_bytes
+        table["whole"] = model.ignore_merges
     data = msgspec.json.encode(table)
     return base64.b64encode(gzip.compress(data, _LEVEL, mtime=0)).decode()
 
@@ -342,13 +344,3 @@ def _merges(vocabulary: Vocabulary, derivations: Derivations) -> dict[str, Any]:
         if (first.get(parts[0]), first.get(parts[1])) != (one.left, one.right):
             made[one.token] = one.left, one.right
     return {"split": split, "rank": ranks, "made": made}
-
-
-def _encodes(vocabulary: Vocabulary, derivations: Derivations) -> bool:
-    """Return whether one merge for each token is all that is needed to encode a word of bytes."""
-    spec = vocabulary.tokenizer.spec
-    return (
-        spec.model_reads_bytes
-        and isinstance(spec.model, BPE)
-        and len(spec.model.merges) == len(derivations.order)
-    )

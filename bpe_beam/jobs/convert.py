@@ -114,12 +114,7 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
 
 
 class _Conversion:
-    """A conversion: from the checks of its settings to the new folder.
-
-    Attributes:
-        new: The shards to write.
-        tokenizer: The file of the tokenizer that made all shards.
-    """
+    """A conversion: from the checks of its settings to the `new` shards in their folder."""
 
     def __init__(self, settings: ConvertSettings, storage: Storage) -> None:
         self._settings = settings
@@ -337,10 +332,9 @@ class _Conversion:
             manifest = replace(manifest, settings=first.encoding)
         if not self._joined:
             return manifest
-        arranged = [each.arranged for each in self._manifests if each.arranged]
-        return replace(
-            manifest, arranged=ArrangedPart.joined(arranged) if self._sequences else UNSET
-        )
+        parts = [each.arranged for each in self._manifests if each.arranged]
+        arranged = ArrangedPart.joined(parts) if self._sequences else UNSET
+        return replace(manifest, arranged=arranged)
 
     def _known(self) -> list[Rows]:
         """Return what is known of each new shard before it is written, for its row.

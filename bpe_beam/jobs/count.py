@@ -87,12 +87,8 @@ def plan_of(settings: CountSettings, storage: Storage, output: str | None = None
 
 
 def rules_of(settings: CountSettings) -> WordRules:
-    return WordRules(
-        settings.normalizer,
-        settings.pretokenizer,
-        settings.special_tokens,
-        settings.with_places,
-    )
+    words = settings.normalizer, settings.pretokenizer, settings.special_tokens
+    return WordRules(*words, settings.with_places)
 
 
 class CountJob(CorpusJob[CountSettings, CountsManifest]):

@@ -71,10 +71,8 @@ def _figures(storage: Storage, path: str) -> Figures:
         )
     if TOKENIZER_FILE in names:
         return _folder_figures(storage, path)
-    raise UsageError(
-        f"{path} has neither {MANIFEST_FILE} nor {TOKENIZER_FILE}: no job of bpe-beam finished "
-        "there"
-    )
+    lacks = f"{path} has neither {MANIFEST_FILE} nor {TOKENIZER_FILE}"
+    raise UsageError(f"{lacks}: no job of bpe-beam finished there")
 
 
 def _folder_figures(storage: Storage, path: str) -> Figures:
@@ -201,11 +199,8 @@ def _counts_figures(storage: Storage, path: str) -> Figures:
 
 def _left_out(row: Filtered) -> str:
     """Return the words that a filter dropped, as a sentence."""
-    sources = "" if row.sources is None else f" in {', '.join(row.sources)}"
-    return (
-        f"{row.unique_words:,} words, {row.words:,} occurrences: those below {row.min_count:,}"
-        f"{sources}"
-    )
+    words = f"{row.unique_words:,} words, {row.words:,} occurrences: those below {row.min_count:,}"
+    return words if row.sources is None else f"{words} in {', '.join(row.sources)}"
 
 
 def _shards_figures(storage: Storage, path: str) -> Figures:

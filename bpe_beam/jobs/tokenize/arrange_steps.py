@@ -402,8 +402,7 @@ def _added_texts(parts: Sequence[shard_rows.PartTexts]) -> shard_rows.PartTexts:
 
 def _unsynced(task: ArrangeTask) -> ArrangeTask:
     """Return the same task for steps whose files are temporary."""
-    folder = task.folder
-    return replace(task, folder=replace(folder, storage=folder.storage.unsynced))
+    return replace(task, folder=replace(task.folder, storage=task.folder.storage.unsynced))
 
 
 def _json(value: Struct) -> str:

@@ -75,10 +75,8 @@ def read_inputs(settings: TokenizeSettings, plan: Plan | None = None) -> Tokeniz
         require_frame(format_name, encoding)
         sequences = settings.arranging.sequence_length is not None
         require_columns(settings.columns, format_name, sequences=sequences)
-    arrangement, limit = (
-        settings.arranging.arrangement,
-        limit_of(map(shard_format, settings.formats)),
-    )
+    arrangement = settings.arranging.arrangement
+    limit = limit_of(map(shard_format, settings.formats))
     if arrangement is not None and limit is not None:
         require(
             arrangement.shard_tokens <= limit.tokens,
@@ -140,11 +138,9 @@ class TokenizeSummary(summary.CorpusSummary, frozen=True, kw_only=True):
     """The summary of a tokenization.
 
     Attributes:
-        shards: The number of shards; UNSET if a dry run wrote none.
         formats: The folder of each format, if there are several.
         temporary_bytes: The size of the tokenized documents, which a dry run of an arrangement
             leaves in the output.
-        padding: The number of padding tokens.
         unfilled: The tokens for which sequences have room; without a padding token they are
             shorter.
         parts: The figures of the folders for training and validation.

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ from bpe_beam.shards.dataset import open_dataset
 from bpe_beam.shards.document_batches import bounds_of
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import Manifest, read_manifest, tokens_folders
-from bpe_beam.shards.verify import VerifyReport, compare_split, verify
+from bpe_beam.shards.verify import compare_split, verify
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.names import absolute, parent
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -95,11 +96,8 @@ def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
                 f"{redact(folder)} is a file: give the folder that tokenize, convert, count or "
                 "train wrote"
             )
-    folders = list(
-        dict.fromkeys(
-            inside for folder in settings.folders for inside in _folders_in(storage, folder)
-        )
-    )
+    found = (_folders_in(storage, folder) for folder in settings.folders)
+    folders = list(dict.fromkeys(chain.from_iterable(found)))
     verified: dict[str, VerifiedFolder] = {}
     compared = None
     errors: list[DataError | UsageError] = []
@@ -158,7 +156,14 @@ class _Folder:
         if kind in (COUNTS, A_TOKENIZER):
             require(corpus is None, f"must not be given: {self._url} holds {kind}", "inputs")
             return self._verify_listed(kind), None
-        report = self._read_all()
+        with self._progress.stage("verify", None, "bytes") as stage:
+
+            def on_progress(done: int, total: int) -> None:
+                stage.total = total
+                stage.at_least(done)
+
+            workers = workers_of(self._settings.run)
+            report = verify(self._storage, self._url, workers=workers, on_progress=on_progress)
         try:
             manifest = read_manifest(self._storage, self._url)
             job_url = self._job_url(manifest)
@@ -171,24 +176,9 @@ class _Folder:
         _check_records(self._storage, job_url, manifest)
         compared = None if corpus is None else self._compare_with_corpus(corpus, manifest)
         # The shards have what the manifest says: this has been compared.
-        figures = VerifiedFolder(
-            shards=report.shards,
-            sequences=manifest.sequences,
-            documents=manifest.documents,
-            tokens=report.tokens,
-            bytes=report.bytes,
-        )
-        return figures, compared
-
-    def _read_all(self) -> VerifyReport:
-        with self._progress.stage("verify", None, "bytes") as stage:
-
-            def on_progress(done: int, total: int) -> None:
-                stage.total = total
-                stage.at_least(done)
-
-            workers = workers_of(self._settings.run)
-            return verify(self._storage, self._url, workers=workers, on_progress=on_progress)
+        sizes = {"shards": report.shards, "tokens": report.tokens, "bytes": report.bytes}
+        documents, sequences = manifest.documents, manifest.sequences
+        return VerifiedFolder(**sizes, documents=documents, sequences=sequences), compared
 
     def _verify_listed(self, kind: str) -> VerifiedFolder:
         """Compare all files of a folder of counts or of a tokenizer with its list of files."""
