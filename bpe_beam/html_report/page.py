@@ -112,8 +112,14 @@ class _Page:
         self._lists: WordLists | None = None
         self._words: list[list[CostlyWord]] = [[] for _ in tokenizers]
         if words is not None:
-            compared = words, [first, *others], self._names, MOST_WORDS
-            self._lists = word_lists(*compared, pairs=self._pairs, on_part=on_step)
+            self._lists = word_lists(
+                words,
+                [first, *others],
+                self._names,
+                MOST_WORDS,
+                pairs=self._pairs,
+                on_part=on_step,
+            )
             self._words = self._lists.costly
 
     def context(self) -> Variables:

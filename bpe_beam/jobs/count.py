@@ -87,8 +87,12 @@ def plan_of(settings: CountSettings, storage: Storage, output: str | None = None
 
 
 def rules_of(settings: CountSettings) -> WordRules:
-    words = settings.normalizer, settings.pretokenizer, settings.special_tokens
-    return WordRules(*words, settings.with_places)
+    return WordRules(
+        settings.normalizer,
+        settings.pretokenizer,
+        settings.special_tokens,
+        settings.with_places,
+    )
 
 
 class CountJob(CorpusJob[CountSettings, CountsManifest]):

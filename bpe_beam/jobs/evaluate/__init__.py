@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -52,9 +51,6 @@ from bpe_beam.terminal import Terminal
 from bpe_beam.tokenizer.files import tokenizer_json
 from bpe_beam.tokenizer.files.tiktoken_file import pretokenizer_of
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from bpe_beam.html_report.figures import Evaluated
 
 _AT_ONCE = 2
 """The maximum of tokenizers at once: one encodes words while the other looks at its vocabulary."""
@@ -431,7 +427,7 @@ class ReportOutput:
         self._settings = settings
         self._progress = progress
         self._storage = storage
-        self._evaluated: dict[str, Evaluated] = {}
+        self._evaluated: dict[str, tuple[Vocabulary, Tally]] = {}
         self._in_html = settings.chosen_format == "html"
         if self._in_html:  # a sample that cannot be read is refused before any work
             from bpe_beam.html_report.page import read_samples
@@ -443,9 +439,7 @@ class ReportOutput:
     def keep(self, name: str, vocabulary: Vocabulary, total: Tally) -> None:
         """Keep what a page needs of a tokenizer."""
         if self._in_html:
-            from bpe_beam.html_report.figures import Evaluated
-
-            self._evaluated[name] = Evaluated(vocabulary, total)
+            self._evaluated[name] = vocabulary, total
 
     def write(self, report: Report, words: CountedParts | None) -> None:
         """Write the report to the output, or to stdout without one."""
@@ -466,9 +460,10 @@ class ReportOutput:
         values = msgspec.to_builtins(report)
         if kind == "json":
             return json_bytes(values)
+        from bpe_beam.html_report.figures import Evaluated
         from bpe_beam.html_report.page import page, page_steps
 
-        evaluated = [self._evaluated[one.name] for one in report.tokenizers]
+        evaluated = [Evaluated(*self._evaluated[one.name]) for one in report.tokenizers]
         with self._progress.stage("report", page_steps(len(evaluated), words), "steps") as stage:
             content = (values, evaluated, self._samples, words)
             return page(*content, on_step=lambda: stage.advance(1))

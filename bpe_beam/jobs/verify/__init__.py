@@ -176,9 +176,14 @@ class _Folder:
         _check_records(self._storage, job_url, manifest)
         compared = None if corpus is None else self._compare_with_corpus(corpus, manifest)
         # The shards have what the manifest says: this has been compared.
-        sizes = {"shards": report.shards, "tokens": report.tokens, "bytes": report.bytes}
-        documents, sequences = manifest.documents, manifest.sequences
-        return VerifiedFolder(**sizes, documents=documents, sequences=sequences), compared
+        figures = VerifiedFolder(
+            shards=report.shards,
+            sequences=manifest.sequences,
+            documents=manifest.documents,
+            tokens=report.tokens,
+            bytes=report.bytes,
+        )
+        return figures, compared
 
     def _verify_listed(self, kind: str) -> VerifiedFolder:
         """Compare all files of a folder of counts or of a tokenizer with its list of files."""
