@@ -1,4 +1,4 @@
-"""The HTML report: what it shows, and that names and tokens are only text in it."""
+"""The HTML report: what it shows, that names and tokens are only text in it, and its samples."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ import re
 from pathlib import Path
 
 import pytest
-from html_pages import HOSTILE, Elements, attribute_names, html_page, urls
+from html_pages import HOSTILE, Elements, attribute_names, html_page, tokenizers, urls
 
+from bpe_beam.errors import UsageError
 from bpe_beam.evaluation.differences import ADDED_TOKEN, PartDifference
+from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.html_report import comparison
 from bpe_beam.html_report.figures import marked, visible
+from bpe_beam.html_report.page import MAX_SAMPLE, SAMPLES, read_samples, tokens_of
+from bpe_beam.storage import Storage
+from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -122,3 +127,34 @@ def test_added_tokens_alike_are_one_row() -> None:
         "model", *(f"added token {n}" for n in range(3)), "6 added tokens",
     ]  # fmt: skip
     assert rows[-1][3] == [f"<|reserved_{n}|>" for n in range(6)]
+
+
+def test_files_replace_the_own_samples(tmp_path: Path) -> None:
+    assert read_samples(Storage(), ()) is SAMPLES
+    path = tmp_path / "a.txt"
+    path.write_text("größe", "utf-8")
+    assert read_samples(Storage(), (str(path),)) == {str(path): "größe"}
+
+
+def test_a_long_text_is_cut_between_characters(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("x" + "\u20ac" * 2 * MAX_SAMPLE, "utf-8")
+    (text,) = read_samples(Storage(), (str(path),)).values()
+    assert text == "x" + "\u20ac" * (MAX_SAMPLE - 1)
+
+
+def test_files_that_are_no_texts_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    with pytest.raises(UsageError, match="no such file"):
+        read_samples(Storage(), (str(path),))
+    path.write_bytes(b"a\xff")
+    with pytest.raises(UsageError, match="not UTF-8"):
+        read_samples(Storage(), (str(path),))
+
+
+def test_tokens_of_a_text() -> None:
+    vocabulary, _ = tokenizers()
+    text = SAMPLES["German"]
+    assert tokens_of(vocabulary, text) == vocabulary.tokenizer.encode(text)
+    lacking = Vocabulary(Tokenizer.from_learned(["a"], []))
+    assert tokens_of(lacking, "b") is None
