@@ -96,8 +96,7 @@ def unused_tokens(
 
 def never_used(vocabulary: Vocabulary, tokens: Integers) -> list[int]:
     """Return the positions of tokens that do not occur, without added tokens."""
-    positions: list[int] = np.flatnonzero((tokens == 0) & ~vocabulary.added).tolist()
-    return positions
+    return [*np.flatnonzero((tokens == 0) & ~vocabulary.added).tolist()]
 
 
 def steps_of(

@@ -40,9 +40,8 @@ MOST_ADDED_TOKENS = 5
 class CostlyWord(NamedTuple):
     """A word of several tokens; the first are those that cost most.
 
-    Attributes:
-        cost: The number of tokens beyond one for each occurrence, negative.
-        tokens: The positions of its first tokens, at most MOST_TOKENS.
+    `cost` is the number of tokens beyond one for each occurrence, negative, and `tokens` the
+    positions of its first MOST_TOKENS tokens.
     """
 
     cost: int

@@ -56,12 +56,7 @@ from bpe_beam.workers.split_reader import SplitReader, lost_files, reject_reason
 from bpe_beam.workers.split_task import task_name
 from bpe_beam.workers.task_results import TaskResult
 from bpe_beam.workers.token_counter import added_up, id_columns, token_counts_name
-from bpe_beam.workers.tokenize_split import (
-    COUNT_KIND,
-    TokenizeStats,
-    TokenizeTask,
-    count_tokens,
-)
+from bpe_beam.workers.tokenize_split import COUNT_KIND, TokenizeStats, TokenizeTask, count_tokens
 
 
 @dataclass(frozen=True)

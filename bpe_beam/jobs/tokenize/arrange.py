@@ -16,11 +16,7 @@ from typing import Any
 from msgspec import UNSET, to_builtins
 
 from bpe_beam.errors import UsageError
-from bpe_beam.folders.artifact_names import (
-    MANIFEST_FILE,
-    SHARDS_TOKENIZER_FILE,
-    TOKEN_COUNTS_FILE,
-)
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE
 from bpe_beam.folders.claim import Takeover, claim_folder
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import (

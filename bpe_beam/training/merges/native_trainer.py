@@ -70,7 +70,6 @@ class NewMerges:
     """Merges that follow the merges of a vocabulary.
 
     Attributes:
-        counts: How often each pair occurred when it was merged.
         at_end: Whether no other pair occurs often enough, or the vocabulary or its text is full.
         text_full: Whether the best remaining pair would make the text of all merges too long.
         joined: How many fewer tokens the words have after the merges, each word weighted by its

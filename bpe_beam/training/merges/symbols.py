@@ -201,7 +201,6 @@ class SeenSymbols(StoredSymbols, frozen=True):
     """The symbols that words have.
 
     Attributes:
-        spelling: How words are written.
         kinds: The kinds of the symbols of each character: bit k is set for kind k.
         counts: How often each character occurs, words weighted by their counts; None: not counted.
     """
