@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from bpe_beam.corpus.formats import DEFAULT_INPUT_FORMAT, INPUT_FORMATS
 from bpe_beam.corpus.formats.interface import InputFormat
@@ -254,27 +254,3 @@ def _decodes(head: bytes, name: str) -> bool:
         return False
     printable = (each in _SPACES or each.isprintable() for each in characters)
     return not characters.isdisjoint(" \n") and all(printable)
-
-
-HIDDEN = (".", "_")
-"""The first characters of names that are passed over: hidden files, and files that other programs
-keep with their data, such as `_SUCCESS` and `_temporary/`."""
-
-ABOUT_DATA = "README, LICENSE, COPYING, NOTICE, CITATION"
-"""The names of files about data, for messages."""
-
-_ABOUT_DATA = re.compile(
-    r"(?:readme|licen[cs]e|copying|notice|citation)"
-    r"(?:[-_][a-z]+)*(?:[-_]v?[0-9]+(?:\.[0-9]+)+)?"  # LICENSE-APACHE-2.0
-    r"(?:(?:\.[a-z]{2}(?:[-_][a-z]{2,4})?)?\.(?:md|txt|rst|html?|cff|bib))?"  # README.zh-CN.md
-    r"|(?:md5|sha[0-9]+)sums?(?:\.txt)?"
-    r"|(?:dataset_infos?|dataset_dict|state)\.json",
-    re.IGNORECASE,
-)
-"""The names of files about data: for people, checksums, and of the package `datasets`."""
-
-
-def is_auxiliary(names: Iterable[str]) -> bool:
-    *folders, name = names
-    hidden = any(each.startswith(HIDDEN) for each in (*folders, name) if each not in (".", ".."))
-    return hidden or _ABOUT_DATA.fullmatch(name) is not None

@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from bpe_beam.corpus.file_types import ABOUT_DATA, HIDDEN, first_bytes, format_of, is_auxiliary
+from bpe_beam.corpus.auxiliary_files import ABOUT_DATA, HIDDEN, is_auxiliary
+from bpe_beam.corpus.file_types import first_bytes, format_of
 from bpe_beam.corpus.plan import MAX_FILE_BYTES, MAX_FILES, InputFile, Plan
 from bpe_beam.corpus.streams.stored import ignore
 from bpe_beam.errors import UsageError

@@ -18,6 +18,7 @@ from apache_beam.runners.runner import PipelineState
 from apache_beam.typehints.decorators import no_annotations
 
 from bpe_beam.engines.runner_errors import was_interrupted
+from bpe_beam.engines.runner_flags import DATAFLOW_FLAGS
 from bpe_beam.engines.steps import EngineSettings, Steps, TemplateMade, template_of
 from bpe_beam.errors import DataError
 from bpe_beam.transforms.metrics import add_metrics, record
@@ -30,13 +31,6 @@ if TYPE_CHECKING:
 _WATCH_SECONDS = 2.0
 _CANCEL_SECONDS = 10
 _RUNNING_ON_FLINK = ("INITIALIZING", "CREATED", "RUNNING", "RESTARTING")
-
-_DATAFLOW_FLAGS = (
-    "--no_save_main_session",
-    "--experiments=disable_logging_submission_environment",
-)
-"""For every job on Dataflow. Without them Beam sends everything that the started program defines,
-and a list of this environment's packages, with their paths and repositories."""
 
 
 @beam.typehints.with_output_types(str)
@@ -228,7 +222,7 @@ def _runner(run: EngineSettings, workers: int) -> tuple[PipelineRunner, list[str
     """Return the runner, and its flags."""
     if not run.in_process:
         # Ours first: the last of two flags is used.
-        flags = [*(_DATAFLOW_FLAGS if run.is_dataflow else ()), *run.runner_options]
+        flags = [*(DATAFLOW_FLAGS if run.is_dataflow else ()), *run.runner_options]
         return _cached_runner(str(run.runner), run.runner_options), flags
     # By class, never by the alias DirectRunner, which tries to download another runner first.
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner

@@ -1,4 +1,4 @@
-"""Checks of the flags of Beam's runners, before a job starts.
+"""The flags of Beam's runners: checks before a job starts, and those that every job has.
 
 Beam ignores an unknown flag, and ends the process if it cannot read a value.
 """
@@ -18,6 +18,14 @@ from bpe_beam.messages import did_you_mean
 
 _TIMED_STREAMS = "data_buffer_time_limit_ms="
 """See `disable_timed_flush` in `transforms/shuffles.py`."""
+
+
+DATAFLOW_FLAGS = (
+    "--no_save_main_session",
+    "--experiments=disable_logging_submission_environment",
+)
+"""For every job on Dataflow. Without them Beam sends everything that the started program defines,
+and a list of this environment's packages, with their paths and repositories."""
 
 
 class _FlagParser(pipeline_options._BeamArgumentParser):

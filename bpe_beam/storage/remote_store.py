@@ -33,8 +33,9 @@ from bpe_beam.storage.remote_file import (
 )
 from bpe_beam.storage.retry import CONNECTING, retried
 from bpe_beam.storage.stored_file import LinkReport, StoredFile, stored_file
+from bpe_beam.storage.uploading import Upload
 from bpe_beam.storage.web import open_web, web_info
-from bpe_beam.storage.writing import Upload, write_attempt
+from bpe_beam.storage.writing import write_attempt
 
 _COPY_PAUSES = tuple(min(0.1 * 2**i, 10.0) for i in range(40))
 """Seconds between looks at a copy that is not complete; about five minutes in total."""

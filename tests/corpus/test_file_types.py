@@ -28,7 +28,6 @@ from bpe_beam.corpus.file_types import (
     compression_of,
     first_bytes,
     format_of,
-    is_auxiliary,
     is_binary,
     other_encoding,
 )
@@ -390,22 +389,3 @@ def test_marks(name: str) -> None:
 def test_binary(data: bytes, binary: bool) -> None:
     assert is_binary(data) is binary
     assert other_encoding(data) is None
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        *("README", "a/readme.MD", "README.zh-CN.md", "README_pt-br.md", "LICENSE-MIT"),
-        *("Licence.txt", "LICENSE-APACHE-2.0", "LICENSE-2.0.txt", "SHA256SUMS", "md5sum.txt"),
-        *("a/_b/c", ".a/c", "_SUCCESS"),
-    ],
-)
-def test_names_that_are_passed_over(path: str) -> None:
-    assert is_auxiliary(path.split("/"))
-
-
-@pytest.mark.parametrize(
-    "path", ["README/a", "readme.jsonl", "README.gz", "notice_2020.txt", "./a", "../a", "a_b", "a."]
-)  # fmt: skip
-def test_names_of_data(path: str) -> None:
-    assert not is_auxiliary(path.split("/"))

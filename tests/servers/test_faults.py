@@ -19,7 +19,7 @@ from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage, retry
 from bpe_beam.storage import file_systems as clients
 from bpe_beam.storage.remote_file import BLOCK
-from bpe_beam.storage.writing import PART
+from bpe_beam.storage.uploading import PART
 
 pytestmark = pytest.mark.servers
 

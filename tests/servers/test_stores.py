@@ -17,7 +17,7 @@ from stores import AZURE_USER, Store
 from bpe_beam.errors import DataError
 from bpe_beam.storage.create_exclusive import creates_only, write_once
 from bpe_beam.storage.remote_file import BLOCK
-from bpe_beam.storage.writing import PART
+from bpe_beam.storage.uploading import PART
 
 pytestmark = pytest.mark.servers
 

@@ -17,8 +17,9 @@ from typing import IO, Any, cast
 
 import pyarrow as pa
 
+from bpe_beam.corpus.auxiliary_files import is_auxiliary
 from bpe_beam.corpus.batches import MAX_RECORD_BYTES
-from bpe_beam.corpus.file_types import HEAD_BYTES, is_auxiliary, is_binary, other_encoding
+from bpe_beam.corpus.file_types import HEAD_BYTES, is_binary, other_encoding
 from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.formats.jsonl import mostly_objects
 from bpe_beam.corpus.reading.slice_reader import BOM, Gatherer

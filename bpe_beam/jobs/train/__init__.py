@@ -24,6 +24,7 @@ from bpe_beam.jobs.train import summary
 from bpe_beam.jobs.train.commits import holds_merges, remove_rounds
 from bpe_beam.jobs.train.plan import ROUNDS, TrainingPlan, plan_training
 from bpe_beam.jobs.train.trainer import Trainer
+from bpe_beam.jobs.train.training_warnings import training_warnings
 from bpe_beam.progress import Progress
 from bpe_beam.settings.train import TrainingSettings
 from bpe_beam.storage import Storage
@@ -70,7 +71,7 @@ def run(
     counted = time.monotonic()
     trainer, learned = _train(plan, folder, progress)
     tokenizer = _learned_tokenizer(trainer.plan, learned)
-    warnings = summary.training_warnings(trainer.plan, tokenizer, learned)
+    warnings = training_warnings(trainer.plan, tokenizer, learned)
     files = _write_files(trainer.plan, folder, tokenizer, warnings)
     result = summary.summary_of(trainer, learned, tokenizer, warnings, counting)
     ended = time.monotonic()
@@ -95,7 +96,7 @@ def train_in_memory(
     trainer = Trainer(plan_training(settings, Storage(settings.run.storage_options), counts))
     learned = trainer.train(progress)
     tokenizer = _learned_tokenizer(trainer.plan, learned)
-    return tokenizer, summary.training_warnings(trainer.plan, tokenizer, learned)
+    return tokenizer, training_warnings(trainer.plan, tokenizer, learned)
 
 
 def _train(
