@@ -19,10 +19,13 @@ _LEARNED: set[type] = set()
 _LEARNING = threading.Lock()
 
 
-def convert(value: object, struct: type[T]) -> T:
-    """Return JSON values as an object of a class, after a check of every key and value."""
+def convert(value: object, struct: type[T], *, from_attributes: bool = False) -> T:
+    """Return JSON values as an object of a class, after a check of every key and value.
+
+    With `from_attributes` the value may also be an object that has the fields as attributes.
+    """
     _learn(struct)
-    return msgspec.convert(value, struct)
+    return msgspec.convert(value, struct, from_attributes=from_attributes)
 
 
 def decode(

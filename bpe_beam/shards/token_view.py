@@ -127,6 +127,11 @@ class TokenView(Generic[Batch]):
     It pickles, and reads its folder again where it is used: workers may be threads, forked or
     spawned. Its length and items are what grain's `RandomAccessDataSource` and a map-style data set
     of torch need.
+
+    Args:
+        reader: Reads the folder.
+        order: The order of the items.
+        dtype: The type of the items.
     """
 
     def __init__(self, reader: FolderReader, order: Order, dtype: IdType) -> None:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from msgspec import convert
 from msgspec.structs import asdict, replace
 
+from bpe_beam import json_structs
 from bpe_beam.corpus.plan import Plan, Split
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
@@ -70,7 +70,7 @@ class TokenizeStats(split_reader.SplitStats, frozen=True, kw_only=True):
         rows: Sequence[shard_rows.Shard | shard_rows.TokenlessSplit],
     ) -> TokenizeStats:
         """Return the stats of a split without rejects."""
-        sums = [convert(row, ShardSums, from_attributes=True) for row in rows]
+        sums = [json_structs.convert(row, ShardSums, from_attributes=True) for row in rows]
         return TokenizeStats(
             **asdict(reading), rejects={}, changes=rows[0].changes, **_of_shards(sums)
         )
@@ -78,7 +78,7 @@ class TokenizeStats(split_reader.SplitStats, frozen=True, kw_only=True):
     @property
     def sums(self) -> tuple[ShardSums, ...]:
         """The totals of each of its shards; without tokens, of the split."""
-        return self.shards or (convert(self, ShardSums, from_attributes=True),)
+        return self.shards or (json_structs.convert(self, ShardSums, from_attributes=True),)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -103,17 +103,25 @@ class ShardReader(Protocol):
     def __len__(self) -> int: ...
 
     def lengths(self, start: int, stop: int) -> NDArray[np.int32]:
-        """Return int32[stop - start]: the numbers of tokens of documents, numbered from 0.
+        """Return int32[stop - start]: the numbers of tokens of documents.
 
-        Raises DataError if a length is negative or cannot be read, IndexError if the range is not
-        within the shard.
+        Args:
+            start, stop: The first document, from 0, and the document after the last.
+
+        Raises:
+            DataError: A length is negative or cannot be read.
+            IndexError: The range is not within the shard.
         """
 
     def tokens(self, start: int, stop: int) -> NDArray[np.uint32]:
-        """Return uint32[stop - start]: ids of the shard's tokens, numbered from 0.
+        """Return uint32[stop - start]: ids of the shard.
 
-        Raises DataError if an id is negative or cannot be read, IndexError if the range is not
-        within the shard.
+        Args:
+            start, stop: The first token of the shard, from 0, and the token after the last.
+
+        Raises:
+            DataError: An id is negative or cannot be read.
+            IndexError: The range is not within the shard.
         """
 
     def document(self, index: int) -> NDArray[np.uint32]:
@@ -128,7 +136,12 @@ class LabelledReader(ShardReader, Protocol):
     def labels(self, start: int, stop: int) -> pa.RecordBatch:
         """Return the labels of documents, a row each.
 
-        Raises DataError if they cannot be read, IndexError if the range is not within the shard.
+        Args:
+            start, stop: The first document, from 0, and the document after the last.
+
+        Raises:
+            DataError: The labels cannot be read.
+            IndexError: The range is not within the shard.
         """
 
 
@@ -136,7 +149,12 @@ class ShardCheck(Protocol):
     """Checks the bytes of one shard's files, while they are read for their hashes."""
 
     def add(self, suffix: str, block: bytes) -> None:
-        """Check the next bytes of the file with a suffix; files come in the format's order."""
+        """Check the next bytes of a file; files come in the format's order.
+
+        Args:
+            suffix: The end of the file's name.
+            block: The bytes.
+        """
 
     def problems(self, reader: ShardReader | None) -> Iterator[str]:
         """Yield a sentence for each problem; `reader` is None if the shard cannot be opened."""
