@@ -343,9 +343,9 @@ def summary(results: Results) -> str:
         entries = [results.find(task, corpus, name, tokenizer) for name in contestants]
         rows.append([title, size, *map(cell, entries)])
     sentence = (
-        f"**{OURS} trains at {spread(results, 'train')} the speed of {PEER}, and tokenizes at "
-        f"{spread(results, 'tokenize')}**, on two threads, from the start of Python to the files "
-        f"on disk:\n"
+        f"**{OURS} trains at {spread(results, 'train')} the speed of {PEER}, another tokenizer "
+        f"package, and tokenizes at {spread(results, 'tokenize')}**, on two threads, from the "
+        f"start of Python to the files on disk:\n"
     )
     more = "[How it was measured, and all contestants](docs/benchmarks.md)\n"
     picture = f"![Speed compared with {PEER}; time and memory by size]({PLOT})\n"

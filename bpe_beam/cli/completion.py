@@ -20,11 +20,15 @@ usage: bpe-beam completion {bash,zsh,fish}
 Print a script that completes jobs, options, values and files.
 
   bash: bpe-beam completion bash > ~/.local/share/bash-completion/completions/bpe-beam
-  zsh:  bpe-beam completion zsh > ~/.zfunc/_bpe-beam   # a folder of fpath, before compinit
+  zsh:  bpe-beam completion zsh > ~/.zfunc/_bpe-beam
+        # ~/.zfunc must be in fpath before compinit runs
   fish: bpe-beam completion fish > ~/.config/fish/completions/bpe-beam.fish
 
-For the running shell only: eval "$(bpe-beam completion bash)", and the same for zsh after
-compinit; bpe-beam completion fish | source
+For the running shell only:
+
+  bash: eval "$(bpe-beam completion bash)"
+  zsh:  eval "$(bpe-beam completion zsh)"   # after compinit
+  fish: bpe-beam completion fish | source
 """
 
 # The names of values in the help.

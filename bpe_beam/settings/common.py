@@ -246,7 +246,7 @@ class InputSettings(Settings):
         "\n",
         metavar="S",
         help=r"End of a document in text files. Write \n \t \r \\ \xNN for characters that a shell "
-        "cannot pass. If S is the word file, each file is one document.",
+        "cannot pass. Write file to make each file one document.",
         parse=parsing.parse_separator,
         default_help=r"\n, a newline",
         identity="always",

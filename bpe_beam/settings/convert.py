@@ -41,8 +41,8 @@ class ConvertSettings(Settings):
 
     columns: tuple[str, ...] | None = columns_option(
         None,
-        "Columns for trainers in Parquet and Arrow shards, as in tokenize. none removes "
-        "all columns.",
+        "Columns for trainers in Parquet and Arrow shards, as in tokenize. none leaves these "
+        "columns out.",
         default_help="the columns of the folders",
     )
 

@@ -90,8 +90,8 @@ class EvaluateSettings(Settings):
         metavar="[NAME=]N,N,...",
         kind="list",
         help="Also show smaller vocabularies of these sizes, made of the first merges. Only for "
-        "BPE. NAME= limits the sizes to one tokenizer; without it they apply to the tokenizers "
-        "that train wrote, or to all if it wrote none.",
+        "BPE. NAME= limits the sizes to one tokenizer. Sizes without NAME= apply to the "
+        "tokenizers that train wrote, or to all tokenizers if none of them is from train.",
         parse=_parse_sizes,
         check=_check_sizes,
     )

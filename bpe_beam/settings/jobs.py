@@ -84,8 +84,8 @@ JOBS: dict[str, Job] = {
         "write token shards again, in another format or another number of shards",
         "bpe-beam convert tokens/ --format parquet --output tokens-parquet/\n"
         "  bpe-beam convert tokens-1/ tokens-2/ --shards 64 --output tokens/",
-        "Nothing is tokenized again, and the corpus is not needed. A thread keeps at most one "
-        "document in memory.",
+        "Nothing is tokenized again, and the corpus is not needed. A worker has one batch of "
+        "documents in memory.",
     ),
     "verify": Job(
         "verify.VerifySettings",

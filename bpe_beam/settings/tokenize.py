@@ -72,8 +72,8 @@ class ArrangementSettings(Settings):
         None,
         choices=("text", "id"),
         help="Input of the hash that chooses documents for validation. text: documents with equal "
-        "texts go to the same folder. id: documents with equal ids do; documents without an id "
-        "use their text.",
+        "texts go to the same folder. id: documents with equal ids go to the same folder; "
+        "documents without an id use their text.",
         default_help="text",
     )
     shard_tokens: int = option(

@@ -80,7 +80,8 @@ class TrainingSettings(Settings):
     )
     min_frequency: int = _training(
         0,
-        help="Stop when the best pair occurs fewer than N times.",
+        help="Merge only pairs that occur at least N times. With word_level, keep only words that "
+        "occur at least N times.",
         default_help="0, no limit",
         between=(0, MAX_INT64),
     )
@@ -111,7 +112,8 @@ class TrainingSettings(Settings):
         None,
         choices=SYMBOLS,
         help="Symbols of a word before the first merge: its bytes, as in GPT-2, or its characters.",
-        default_help="bytes for pre-tokenizers with a pattern, else characters",
+        default_help="characters with the pre-tokenizers bert, whitespace, whitespace_split, "
+        "metaspace, digits, punctuation and none, unless --alphabet is bytes; else bytes",
     )
     alphabet: str | None = _of_bpe(
         None,

@@ -13,10 +13,12 @@ from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.decode import DecodeSettings
 from bpe_beam.settings.encode import EncodeSettings
 from bpe_beam.settings.inspect import InspectSettings
+from bpe_beam.settings.jobs import JOBS
 from bpe_beam.settings.quickstart import QuickstartSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.settings.verify import VerifySettings
+from bpe_beam.tokenizer.components.pretokenizers import PRETOKENIZERS, is_byte_level_name
 
 pytestmark = pytest.mark.quick
 
@@ -24,6 +26,13 @@ INPUT = InputSettings(("a.txt",))
 COUNT = CountSettings(input=INPUT, output="out")
 TRAIN = TrainSettings(output="out", vocab_size=300, input=INPUT)
 TOKENIZE = TokenizeSettings(INPUT, "t.json", "out")
+
+
+def test_the_help_of_symbols_names_the_pretokenizers_with_characters() -> None:
+    help_text = JOBS["train"].options["--symbols"].default_help or ""
+    of_characters = [name for name in PRETOKENIZERS if not is_byte_level_name(name)]
+    names = f"{', '.join(of_characters[:-1])} and {of_characters[-1]}"
+    assert help_text.startswith(f"characters with the pre-tokenizers {names}, ")
 
 
 def test_defaults_are_the_promised_ones() -> None:

@@ -1,8 +1,8 @@
 """Megatron shards with the bytes that Megatron-LM's own `tools/preprocess_data.py` writes.
 
 That tool stores ids as uint16 only if the vocabulary has fewer than 65,500 entries, so the pairs
-differ from `megatron` for 65,500 to 65,536 entries alone: all readers read both, but one
-that takes the type from the tokenizer, as Megatron does with a file of sequences, expects this one.
+differ from `megatron` for 65,500 to 65,536 entries alone. All readers read both, but Megatron with
+`--per-dataset-sequences-path` takes uint16 up to 65,536 entries, whatever the index says.
 """
 
 from __future__ import annotations
