@@ -24,8 +24,9 @@ from stream_options import NEEDED, STREAMING
 
 from bpe_beam import Tokenizer
 from bpe_beam.engines.run import LocalWorkers, local_workers
+from bpe_beam.evaluation import differences
 from bpe_beam.evaluation.counted import CountedParts
-from bpe_beam.jobs import diff, quickstart, stream_tokenize, verify
+from bpe_beam.jobs import quickstart, stream_tokenize, verify
 from bpe_beam.jobs.doctor import machine as doctor_machine
 from bpe_beam.jobs.doctor import runners as doctor_runners
 from bpe_beam.settings.jobs import JOBS
@@ -301,13 +302,13 @@ def threads(ground: Ground, job: str) -> None:
 
         ground.patch.setattr(verify, "verify", counting)
     elif job == "diff":
-        words = diff.word_differences  # type: ignore[attr-defined]
+        words = differences.word_differences
 
         def comparing(pair: Any, counted: CountedParts, **more: Any) -> Any:
             arguments.append(counted.workers)
             return words(pair, counted, **more)
 
-        ground.patch.setattr(diff, "word_differences", comparing)
+        ground.patch.setattr(differences, "word_differences", comparing)
     else:
 
         def started(count: int, **more: bool) -> AbstractContextManager[LocalWorkers]:
