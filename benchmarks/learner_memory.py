@@ -13,8 +13,8 @@ import resource
 import subprocess
 import sys
 
-from bpe_beam.counts.artifact import iter_words
 from bpe_beam.counts.manifest import read_manifest
+from bpe_beam.counts.part_files import iter_words
 from bpe_beam.storage import Storage
 from bpe_beam.training.learn import learn
 from bpe_beam.training.merges.words import gather_words, memory_needed

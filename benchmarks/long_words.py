@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpe_beam.counts.artifact import write_part
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name
+from bpe_beam.counts.part_files import write_part
 from bpe_beam.counts.word_table import PARTITIONS, WORD_SCHEMA, WordTable
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.storage import Storage

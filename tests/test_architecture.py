@@ -130,7 +130,7 @@ def test_imports_are_found_wherever_they_are() -> None:
         "import bpe_beam.jobs.output\n"
         "from bpe_beam import Tokenizer, _native, cli\n"
         "def f():\n"
-        "    from bpe_beam.counts.artifact import MANIFEST\n"
+        "    from bpe_beam.counts.part_files import MANIFEST\n"
         "    import os.path as path, apache_beam as beam\n"
     )
     assert rooms(source) == {"jobs", "tokenizer", "cli", "counts"}

@@ -36,6 +36,7 @@ ELSEWHERE = {
     "folders/folder_kind.py": "jobs/test_inspect.py",
     "jobs/doctor/": "jobs/doctor/test_doctor.py",
     "jobs/counts/shared.py": "jobs/counts/test_merge.py",
+    "jobs/train/local_or_distributed.py": "jobs/train/test_trainer.py",
     "jobs/train/summary.py": "jobs/train/test_train.py",
     "shards/folder_reader.py": "shards/test_dataset.py",
     "shards/torch_dataset.py": "differential/test_dataset_vs_loaders.py",

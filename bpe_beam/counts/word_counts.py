@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from bpe_beam.counts.artifact import added_up, read_part
 from bpe_beam.counts.manifest import CountsManifest, SourceTotals, read_manifest
+from bpe_beam.counts.part_files import added_up, read_part
 from bpe_beam.counts.word_table import WordRules, schema_of, string_bytes
 from bpe_beam.storage import PathName, Storage, path_name
 

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from bpe_beam import _native
-from bpe_beam.counts.artifact import added_up, read_part
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
+from bpe_beam.counts.part_files import added_up, read_part
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import DataError, TextError
 from bpe_beam.evaluation.metrics import Tally

@@ -34,7 +34,7 @@ from bpe_beam.html_report.figures import (
     token_texts,
     visible,
 )
-from bpe_beam.html_report.tables import KINDS, token_table
+from bpe_beam.html_report.token_table import KINDS, token_table
 from bpe_beam.storage import Storage, redact
 
 MOST_WORDS = 100

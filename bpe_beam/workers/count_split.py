@@ -22,8 +22,8 @@ import pyarrow as pa
 from msgspec.structs import asdict
 
 from bpe_beam import progress
-from bpe_beam.counts.artifact import words_of, write_part
 from bpe_beam.counts.manifest import CountsPart, check_sources, part_name
+from bpe_beam.counts.part_files import words_of, write_part
 from bpe_beam.counts.word_table import PARTITIONS, WordRules, WordTable, decode_block, encode_block
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from bpe_beam.counts.artifact import write_part
 from bpe_beam.counts.manifest import CountsManifest, part_name
+from bpe_beam.counts.part_files import write_part
 from bpe_beam.counts.word_table import WordCounter, WordRules
 from bpe_beam.storage import Storage
 

@@ -15,8 +15,8 @@ from unittest import mock
 
 import pyarrow as pa
 
-from bpe_beam.counts.artifact import write_part
 from bpe_beam.counts.manifest import CountsManifest, part_name
+from bpe_beam.counts.part_files import write_part
 from bpe_beam.counts.word_table import PARTITIONS, WORD_SCHEMA, WordTable
 from bpe_beam.engines.run import LocalEngine
 from bpe_beam.engines.steps import Steps

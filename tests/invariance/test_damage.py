@@ -25,8 +25,8 @@ from stream_by_hand import stream_of
 
 from bpe_beam import Tokenizer
 from bpe_beam.corpus.new_files import Watched
-from bpe_beam.counts.artifact import read_part
 from bpe_beam.counts.manifest import read_manifest as read_counts
+from bpe_beam.counts.part_files import read_part
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import TOKEN_COUNTS_FILE
 from bpe_beam.folders.claim import claim_folder

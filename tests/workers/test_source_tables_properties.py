@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe_beam.corpus.batches import BATCH_SCHEMA
-from bpe_beam.counts.artifact import added_up, read_part, words_of, write_part
 from bpe_beam.counts.manifest import CountsManifest, SourceTotals
+from bpe_beam.counts.part_files import added_up, read_part, words_of, write_part
 from bpe_beam.counts.word_table import WordRules, WordTable
 from bpe_beam.storage import Storage
 from bpe_beam.workers.source_tables import SourceTables

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from bpe_beam.counts.artifact import added_up, read_part
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, Filtered, SourceTotals
+from bpe_beam.counts.part_files import added_up, read_part
 from bpe_beam.counts.word_table import weighted_total
 from bpe_beam.jobs.corpus.summary import Rows
 from bpe_beam.jobs.counts.shared import CountsMaker, NewCountsSummary, known_sources

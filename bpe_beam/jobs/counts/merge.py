@@ -14,8 +14,8 @@ from msgspec.structs import asdict, replace
 
 from bpe_beam.corpus.batches import PLACE_BITS
 from bpe_beam.corpus.plan import MAX_FILES
-from bpe_beam.counts.artifact import read_part, words_of
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, source_totals
+from bpe_beam.counts.part_files import read_part, words_of
 from bpe_beam.counts.word_table import WordTable
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.corpus.summary import Rows

@@ -11,7 +11,6 @@ import msgspec
 import pyarrow as pa
 from msgspec import UNSET, UnsetType
 
-from bpe_beam.counts.artifact import write_part
 from bpe_beam.counts.manifest import (
     CountsManifest,
     CountsPart,
@@ -19,6 +18,7 @@ from bpe_beam.counts.manifest import (
     read_hashed_manifest,
     read_manifest,
 )
+from bpe_beam.counts.part_files import write_part
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.claim import claim_folder

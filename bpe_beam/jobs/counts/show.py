@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import UNSET, UnsetType
 
-from bpe_beam.counts.artifact import added_up, read_part
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
+from bpe_beam.counts.part_files import added_up, read_part
 from bpe_beam.counts.word_table import weighted_total
 from bpe_beam.jobs.counts import shared
 from bpe_beam.progress import Progress

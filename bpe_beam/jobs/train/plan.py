@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import msgspec
 import pyarrow as pa
 
-from bpe_beam.counts.artifact import added_up, iter_words
 from bpe_beam.counts.manifest import CountsManifest, read_hashed_manifest
+from bpe_beam.counts.part_files import added_up, iter_words
 from bpe_beam.counts.weights import (
     Weights,
     explicit_weights,

@@ -10,7 +10,7 @@ import pyarrow as pa
 from msgspec import UNSET, UnsetType
 
 from bpe_beam import _native
-from bpe_beam.counts.artifact import read_part
+from bpe_beam.counts.part_files import read_part
 from bpe_beam.counts.word_table import string_buffers, weighted_total
 from bpe_beam.folders.artifact_names import SUMMARY_FILE
 from bpe_beam.folders.file_info import FileInfo

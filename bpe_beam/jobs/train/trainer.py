@@ -10,16 +10,14 @@ from bpe_beam.counts.weights import MAX_TOTAL, Weights
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.corpus.summary import Rows
 from bpe_beam.jobs.train.commits import RoundsFolder, remove_rounds
+from bpe_beam.jobs.train.local_or_distributed import learns_in_rounds
 from bpe_beam.jobs.train.plan import TrainingPlan
-from bpe_beam.messages import format_bytes
 from bpe_beam.progress import Progress
-from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.storage.names import absolute
 from bpe_beam.training.learn import learn, share_of_time
-from bpe_beam.training.merges.initial_vocabulary import check_distributed
 from bpe_beam.training.merges.native_trainer import TrainingResult
 from bpe_beam.training.merges.symbols import ambiguous_tokens, refuse_spelled
-from bpe_beam.training.merges.words import DRIVER_SHARE, gather_words, memory_needed, too_many
+from bpe_beam.training.merges.words import DRIVER_SHARE, gather_words
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.workers.unused_memory import release_unused_memory
 
@@ -33,7 +31,9 @@ class Trainer:
         self._counts = plan.counts
         self.summary: Rows = {}  # of the job, about the training
         self.measured: Rows = {}  # about the runner and the metrics of rounds, if there are any
-        self._distributed = self._decide()
+        self._distributed, why = learns_in_rounds(self.plan)
+        self.summary["merge_rounds"] = "distributed" if self._distributed else "local"
+        self.summary["merge_rounds_because"] = why
 
     def train(self, progress: Progress) -> TrainingResult:
         """Learn the vocabulary, and show the progress."""
@@ -46,60 +46,6 @@ class Trainer:
                 f"the weighted counts are too large to train from: {error}; give smaller weights, "
                 "or weights with fewer binary digits, such as 0.5 and 0.25"
             ) from error
-
-    def _decide(self) -> bool:
-        """Return whether words stay on storage, and put the reason into the summary."""
-        settings, manifest, recipe = self.plan.settings, self._counts.manifest, self.plan.recipe
-        wanted = settings.merge_rounds
-        needed = memory_needed(manifest.word_bytes, manifest.unique_words, recipe.vocab_size)
-        takes = f"{manifest.unique_words:,} unique words take about {format_bytes(needed)}"
-        within = needed <= settings.driver_memory
-        relation = "within" if within else "more than"
-        where = f"{takes}, {relation} driver_memory {format_bytes(settings.driver_memory)}"
-        beyond = too_many(
-            recipe,
-            manifest.word_bytes,
-            manifest.unique_words,
-            continued=self.plan.base_tokenizer is not None,
-        )
-        if within and beyond is not None:
-            have = "have" if beyond[1] else "may have"
-            where = (
-                f"{manifest.unique_words:,} unique words of {manifest.word_bytes:,} bytes {have} "
-                f"more than the {beyond[0]:,} symbols and words that one trainer can process"
-            )
-        refusal = self._refusal()
-        impossible = not within or (beyond is not None and beyond[1])
-        fits = within and beyond is None
-        # If rounds are refused, words that may fit are tried; the trainer counts symbols first.
-        distributed = wanted == "distributed" or (
-            wanted == "auto" and not fits and (impossible or refusal is None)
-        )
-        if distributed:
-            if refusal is not None:
-                problem = refusal.problem if fits else f"{refusal.problem} ({where})"
-                raise UsageError(problem, refusal.parameters, refusal.remedy)
-        elif impossible:
-            ways = [] if within else [f"{{driver_memory}} {-(-needed // 10**6)}MB"]
-            ways += [] if refusal else ["{merge_rounds} distributed"]
-            raise UsageError(where, remedy=f"give {', or '.join(ways or ['fewer words'])}")
-        self.summary["merge_rounds"] = "distributed" if distributed else "local"
-        self.summary["merge_rounds_because"] = "merge_rounds says so" if wanted != "auto" else where
-        return distributed
-
-    def _refusal(self) -> UsageError | None:
-        """Return why the recipe cannot be trained in rounds; None if it can."""
-        settings = self.plan.settings
-        if self._counts.in_memory is not None:
-            return UsageError("must not be distributed with counts in memory", ("merge_rounds",))
-        try:
-            check_distributed(self.plan.recipe)
-            require_reachable(
-                settings.run.runner, counts=(self._counts.url,), output=(settings.folder,)
-            )
-        except UsageError as error:
-            return error
-        return None
 
     def _here(self, progress: Progress) -> TrainingResult:
         recipe, counts, base = self.plan.recipe, self._counts, self.plan.base_tokenizer
@@ -123,7 +69,7 @@ class Trainer:
         from bpe_beam.workers.task_results import MetricSums
 
         settings, base, recipe = self.plan.settings, self.plan.base_tokenizer, self.plan.recipe
-        assert not isinstance(recipe, WordLevelRecipe)  # see `_refusal`
+        assert not isinstance(recipe, WordLevelRecipe)  # see `learns_in_rounds`
         if settings.run.overwrite:
             remove_rounds(self.plan.storage, self.plan.rounds)
         identity = {

@@ -15,8 +15,8 @@ import pytest
 from rounds_by_hand import STORAGE, counts_folder, job_of, learn_by_hand
 from some_of import in_turn
 
-from bpe_beam.counts.artifact import iter_words
 from bpe_beam.counts.manifest import CountsManifest
+from bpe_beam.counts.part_files import iter_words
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.jobs.train.commits import remove_rounds

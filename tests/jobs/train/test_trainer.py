@@ -10,8 +10,8 @@ import pytest
 from rounds_by_hand import STORAGE, counts_folder, job_of, learn_by_hand
 
 from bpe_beam import _native
-from bpe_beam.counts.artifact import iter_words
 from bpe_beam.counts.manifest import CountsManifest
+from bpe_beam.counts.part_files import iter_words
 from bpe_beam.errors import UsageError
 from bpe_beam.jobs.train.plan import PlannedCounts, TrainingPlan
 from bpe_beam.jobs.train.trainer import Trainer

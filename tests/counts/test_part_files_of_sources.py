@@ -16,14 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
-from bpe_beam.counts import artifact
-from bpe_beam.counts.artifact import (
-    added_up,
-    iter_words,
-    read_part,
-    words_of,
-    write_part,
-)
+from bpe_beam.counts import part_files
 from bpe_beam.counts.manifest import (
     MAX_SOURCES,
     CountsManifest,
@@ -31,6 +24,13 @@ from bpe_beam.counts.manifest import (
     SourceTotals,
     check_sources,
     read_manifest,
+)
+from bpe_beam.counts.part_files import (
+    added_up,
+    iter_words,
+    read_part,
+    words_of,
+    write_part,
 )
 from bpe_beam.counts.word_table import WordCounter, WordRules, schema_of
 from bpe_beam.errors import DataError, UsageError
@@ -193,7 +193,7 @@ def _one(word: str, count: int) -> WordCounter:
 def test_the_same_bytes_in_any_order_of_sources(
     tmp_path: Path, row_group: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(artifact, "_ROW_GROUP", row_group)
+    monkeypatch.setattr(part_files, "_ROW_GROUP", row_group)
     texts = some_texts()
     parts = set()
     for names in (["zh", "größe", "en"], ["en", "größe", "zh"], ["größe", "zh", "en"]):

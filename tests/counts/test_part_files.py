@@ -13,9 +13,9 @@ import pytest
 from counts_folders import PARTITIONS, blocks_of, some_counts, write_folder
 from msgspec.structs import replace
 
-from bpe_beam.counts import artifact
-from bpe_beam.counts.artifact import read_part, write_part
+from bpe_beam.counts import part_files
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, read_manifest
+from bpe_beam.counts.part_files import read_part, write_part
 from bpe_beam.counts.word_table import PLACED_SCHEMA, WORD_SCHEMA
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
@@ -63,7 +63,7 @@ class TestParts:
         self, tmp_path: Path, row_group: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Row groups are a function of the words, not of the blocks that brought them."""
-        monkeypatch.setattr(artifact, "_ROW_GROUP", row_group)
+        monkeypatch.setattr(part_files, "_ROW_GROUP", row_group)
         parts = set()
         for max_bytes in (1100, 1500, 4000, 10**6):
             folder = tmp_path / str(max_bytes)
