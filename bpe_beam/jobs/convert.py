@@ -28,7 +28,7 @@ from bpe_beam.messages import command
 from bpe_beam.progress import Progress
 from bpe_beam.settings.convert import ConvertSettings
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.formats.table_schema import require_columns
+from bpe_beam.shards.formats.trainer_columns import require_columns
 from bpe_beam.shards.manifest import (
     ENCODING,
     NO_PLAN,

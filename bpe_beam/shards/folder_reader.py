@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.artifact_names import JOB_FILE
 from bpe_beam.shards import stored_shard
+from bpe_beam.shards.block_cache import BlockCache, RecentValues
 from bpe_beam.shards.document_batches import ranges_between
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import Manifest, read_manifest
@@ -109,8 +110,8 @@ class FolderReader:
         """Forget what this process has opened."""
         self._storage = Storage(self._storage.options)
         self._lock = Lock()
-        self._blocks = stored_shard.BlockCache(self._memory)
-        self._groups: stored_shard.RecentValues[Any] = stored_shard.RecentValues(self._memory)
+        self._blocks = BlockCache(self._memory)
+        self._groups: RecentValues[Any] = RecentValues(self._memory)
         self._accesses: list[stored_shard.ShardAccess | None] = [None] * len(self._entries)
         # Last: other threads of a forked process use what is above as soon as they see it.
         self._process = os.getpid()

@@ -16,7 +16,8 @@ from bpe_beam.evaluation.counted import CountedParts, tallies_of_counts
 from bpe_beam.evaluation.report import VERSION, Report, WordsSummary, report_of
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.html_report.figures import Evaluated
-from bpe_beam.html_report.page import SAMPLES, page
+from bpe_beam.html_report.page import page
+from bpe_beam.html_report.samples import SAMPLES
 from bpe_beam.tokenizer.components.models import WordLevel
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer

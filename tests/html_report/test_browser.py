@@ -18,7 +18,8 @@ from bpe_beam.evaluation.metrics import Tally
 from bpe_beam.evaluation.report import VERSION, Report, report_of
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.html_report.figures import Evaluated, visible
-from bpe_beam.html_report.page import SAMPLES, page
+from bpe_beam.html_report.page import page
+from bpe_beam.html_report.samples import SAMPLES
 from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 

@@ -16,7 +16,8 @@ from bpe_beam.evaluation.differences import ADDED_TOKEN, PartDifference
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.html_report import comparison
 from bpe_beam.html_report.figures import marked, visible
-from bpe_beam.html_report.page import MAX_SAMPLE, SAMPLES, read_samples, tokens_of
+from bpe_beam.html_report.page import tokens_of
+from bpe_beam.html_report.samples import MAX_SAMPLE, SAMPLES, read_samples
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 

@@ -430,7 +430,7 @@ class ReportOutput:
         self._evaluated: dict[str, tuple[Vocabulary, Tally]] = {}
         self._in_html = settings.chosen_format == "html"
         if self._in_html:  # a sample that cannot be read is refused before any work
-            from bpe_beam.html_report.page import read_samples
+            from bpe_beam.html_report.samples import read_samples
 
             self._samples = read_samples(storage, settings.samples)
         # A wrong name is refused before any work, too.

@@ -32,7 +32,7 @@ from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import ShardLimit, limit_of
-from bpe_beam.shards.formats.table_schema import require_columns
+from bpe_beam.shards.formats.trainer_columns import require_columns
 from bpe_beam.shards.manifest import ENCODING, Manifest, index_names, read_manifest, with_files
 from bpe_beam.shards.numbering import shard_name, token_counts_file
 from bpe_beam.shards.shard_rows import DocumentChanges

@@ -27,10 +27,10 @@ from bpe_beam.shards.formats.table_schema import (
     SEQUENCE_LENGTHS,
     columns_of,
     label_fields,
-    trainer_columns,
     vocab_size_of,
 )
 from bpe_beam.shards.formats.table_writer import OpenWriter, TableWriter
+from bpe_beam.shards.formats.trainer_columns import trainer_columns
 from bpe_beam.shards.stored_shard import Ids, IdType, StoredShard, check_counts, starts_within
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.json_file import JsonObject

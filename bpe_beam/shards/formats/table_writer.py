@@ -14,6 +14,7 @@ from bpe_beam.shards.document_batches import DocumentBatch, bounds_of
 from bpe_beam.shards.formats import TRAINER_COLUMNS, table_schema
 from bpe_beam.shards.formats.batch_writer import BatchWriter
 from bpe_beam.shards.formats.interface import ShardOrigin
+from bpe_beam.shards.formats.trainer_columns import bytes_of_token, column_fields, trainer_columns
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile
 
@@ -75,7 +76,7 @@ class TableWriter(BatchWriter):
         columns = () if origin is None else origin.columns
         self._columns = tuple(name for name in TRAINER_COLUMNS if name in columns)
         self._labels = table_schema.label_fields(schema)
-        fields = [*schema, *table_schema.column_fields(self._columns)]
+        fields = [*schema, *column_fields(self._columns)]
         self._schema = pa.schema(fields, table_schema.table_metadata(vocab_size, origin))
         self._open_file = open_file
         self._table: GroupWriter | None = None
@@ -85,7 +86,7 @@ class TableWriter(BatchWriter):
         ids, offsets, labels = batch
         rows = offsets.size - 1
         columns = [_label(labels, field, rows) for field in self._labels]
-        sizes = (4 + table_schema.bytes_of_token(self._columns)) * np.diff(offsets) + ROW_BYTES
+        sizes = (4 + bytes_of_token(self._columns)) * np.diff(offsets) + ROW_BYTES
         for column in columns:
             sizes += _label_bytes(column)
         if "seq_start_id" in self._columns:
@@ -116,7 +117,7 @@ class TableWriter(BatchWriter):
             return []
         documents = labels[0] if self._labels[0].name == table_schema.SEQUENCE_LENGTHS else None
         try:
-            return table_schema.trainer_columns(self._columns, ids, lengths, documents)
+            return trainer_columns(self._columns, ids, lengths, documents)
         except ValueError as error:
             raise DataError(
                 f"cannot be made for {self.name}: {error}",

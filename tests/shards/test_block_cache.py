@@ -10,7 +10,7 @@ from threading import Event, Lock
 import pytest
 
 from bpe_beam.errors import DataError
-from bpe_beam.shards.stored_shard import BLOCK_BYTES, BLOCKS_AHEAD, BlockCache, RecentValues
+from bpe_beam.shards.block_cache import BLOCK_BYTES, BLOCKS_AHEAD, BlockCache, RecentValues
 from bpe_beam.storage.remote_file import RangeReader, RangeSource
 from bpe_beam.storage.stored_file import StoredFile
 

@@ -27,7 +27,7 @@ from bpe_beam.shards.formats import (
     shard_format,
 )
 from bpe_beam.shards.formats.interface import ShardOrigin
-from bpe_beam.shards.formats.table_schema import (
+from bpe_beam.shards.formats.trainer_columns import (
     bytes_of_token,
     column_fields,
     require_columns,
