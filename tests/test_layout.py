@@ -43,6 +43,7 @@ ELSEWHERE = {
     "shards/formats/": "shards/formats/test_megatron.py",
     "shards/token_view.py": "shards/test_dataset.py",
     "shards/shard_rows.py": "shards/test_manifest.py",
+    "html_report/samples.py": "html_report/test_page.py",
     "shards/stored_shard.py": "shards/test_dataset.py",
     "storage/hashing.py": "shards/test_verify.py",
     "storage/json_file.py": "shards/test_manifest.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,10 +36,17 @@ def run_on(engine: Engine, made: Made, job: str, out: Path, *more: str) -> str:
     """
     summary = out.with_suffix(".json")
     arguments = (*made.command(job), *engine.flags, *more, "--summary-file", summary)
-    ran = run_process(*arguments, "--output", out.name, cwd=out.parent, timeout=SECONDS)
-    assert ran.code == 0, ran.err
-    assert tree(out) == made.results[job]
-    assert measured_of(json.loads(summary.read_text())) == made.measured[job]
+    # Prism on a busy machine may report the metrics of some bundles only. The bytes never differ.
+    tries = 3 if engine.name == "prism" else 1
+    for left in reversed(range(tries)):
+        ran = run_process(*arguments, "--output", out.name, cwd=out.parent, timeout=SECONDS)
+        assert ran.code == 0, ran.err
+        assert tree(out) == made.results[job]
+        measured = measured_of(json.loads(summary.read_text()))
+        if measured == made.measured[job] or not left:
+            break
+        shutil.rmtree(out)
+    assert measured == made.measured[job]
     if job == "tokenize":
         corpus = ("--full", "--input", str(made.folder / "data" / "*"))
         assert run_whole("verify", out, *corpus).summary["whole"] is True
