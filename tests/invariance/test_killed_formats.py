@@ -26,7 +26,7 @@ END = "<|endoftext|>"
 SPLITS = 60
 ARRANGED = (
     *("--sequence-length", "32", "--packing", "best_fit", "--shuffle-seed", "9"),
-    *("--shard-tokens", "400"),
+    *("--shard-tokens", "250"),
 )
 """Sequences in a seeded order, in about as many shards as there are splits."""
 
