@@ -26,6 +26,7 @@ SHARED = {
     "spool",
     "table_schema",
     "table_writer",
+    "trainer_columns",
 }
 
 
