@@ -1,6 +1,6 @@
 """The decompressed bytes of a file, by compression.
 
-The units of gzip are members, and those of zstd are frames, except skippable ones. A file of bzip2,
+The units of gzip are members; the units of zstd are frames, except skippable ones. A file of bzip2,
 xz, LZMA or LZ4 is read as one.
 """
 

@@ -1,6 +1,6 @@
 """Shards that are one table of documents: their readers and check; `table_schema.py` has columns.
 
-A file has rows in groups, each of which is read whole.
+A file has rows in groups, and a group is read whole.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ class TableReader(_Table):
                     unchecked.remove(name)
 
     def _arrays(self, group: int) -> Arrays:
-        """Return the arrays of a group; those of the last call are cached."""
+        """Return the arrays of a group; the arrays of the last call are cached."""
         if self._read is None or self._read[0] != group:
             self._read = None
             self._read = group, self._read_arrays(group)
@@ -282,7 +282,7 @@ class TableAccess(_Table):
         return columns
 
     def _arrays(self, group: int) -> Arrays:
-        """Return the arrays of a group; those of the data set's last groups are cached."""
+        """Return the arrays of a group; the arrays of the last groups are cached."""
         key = self, group
         arrays: Arrays | None = self._groups.get(key)
         if arrays is None:

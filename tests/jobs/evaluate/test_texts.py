@@ -1,4 +1,4 @@
-"""Words in memory: added up or refused; figures are those of a counts folder."""
+"""Words in memory are added up or refused; their figures equal the figures of a counts folder."""
 
 from __future__ import annotations
 
