@@ -1,4 +1,4 @@
-"""Corpora of some sources, counted by the job, and what its folders contain."""
+"""Corpora of some sources, counted by the job; what their folders and reports contain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from command_line import run_whole
+from command_line import run, run_whole
 from made_text import documents, write
 
 SOURCES = ("--source=en=en*", "--source=zh=zh*")
@@ -59,3 +59,10 @@ def words(folder: Path) -> Counter[str]:
     for row in rows(folder):
         total[row["word"]] += row["count"]
     return total
+
+
+def evaluated(*arguments: object) -> Any:
+    """Run `evaluate`, and return the report that it prints as JSON."""
+    ran = run("evaluate", *arguments)
+    assert ran.code == 0, ran.err
+    return json.loads(ran.out)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import reference_evaluation as reference
 from command_line import run, run_whole
-from counted_sources import SOURCES, TEXTS, count, rows, write_corpus
+from counted_sources import SOURCES, TEXTS, count, evaluated, rows, write_corpus
 
 from bpe_beam import Tokenizer
 from bpe_beam.evaluation.metrics import Tally
@@ -46,12 +46,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def report(made: Path, *extra: object) -> Any:
     return evaluated("--counts", made / "counts", *extra)
-
-
-def evaluated(*arguments: object) -> Any:
-    ran = run("evaluate", *arguments)
-    assert ran.code == 0, ran.err
-    return json.loads(ran.out)
 
 
 def test_metrics_by_source_against_the_reference(made: Path) -> None:

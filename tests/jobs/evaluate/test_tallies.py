@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from command_line import run, run_whole
-from counted_sources import SOURCES, TEXTS, count, write_corpus
+from counted_sources import SOURCES, TEXTS, count, evaluated, write_corpus
 from read_back import read_shards
 
 from bpe_beam import Tokenizer
@@ -25,12 +25,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arguments = ("--vocab-size", "300", "--special-token", "<s>", "--output", root / "tok-300")
     run_whole("train", "--counts", root / "counts", *arguments)
     return root
-
-
-def evaluated(*arguments: object) -> Any:
-    ran = run("evaluate", *arguments)
-    assert ran.code == 0, ran.err
-    return json.loads(ran.out)
 
 
 def report(made: Path, *extra: object) -> Any:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from command_line import run, run_whole
-from counted_sources import SOURCES, write_corpus
+from counted_sources import SOURCES, evaluated, write_corpus
 
 from bpe_beam import Tokenizer
 from bpe_beam.counts.word_table import WordRules
@@ -28,12 +26,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arguments = ("--vocab-size", "300", "--special-token", "<s>", "--output", root / "tok-300")
     run_whole("train", "--input", root / "corpus", *arguments)
     return root
-
-
-def evaluated(*arguments: object) -> Any:
-    ran = run("evaluate", *arguments)
-    assert ran.code == 0, ran.err
-    return json.loads(ran.out)
 
 
 def test_words_in_memory_have_the_figures_of_a_folder(
