@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import textwrap
 from html import escape
+from math import fsum
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -84,14 +85,14 @@ def placed(floors: list[list[str]], links: list[tuple[str, str]]) -> dict[str, f
     middle = {node: float(i * BOX) for nodes in floors for i, node in enumerate(nodes)}
     for sweep in range(60):
         for nodes in floors if sweep % 2 else floors[::-1]:
-            wanted = {n: sum(middle[o] for o in near[n]) / max(1, len(near[n])) for n in nodes}
+            wanted = {n: fsum(middle[o] for o in near[n]) / max(1, len(near[n])) for n in nodes}
             if sweep < 40:
                 nodes.sort(key=lambda node: (wanted[node], node))
             right = -1e9
             for node in nodes:
                 middle[node] = max(wanted[node], right + width(node) / 2)
                 right = middle[node] + width(node) / 2 + 12
-            shift = sum(middle[n] - wanted[n] for n in nodes) / len(nodes)
+            shift = fsum(middle[n] - wanted[n] for n in nodes) / len(nodes)
             for node in nodes:
                 middle[node] -= shift
     left = min(middle[node] - width(node) / 2 for node in middle)
