@@ -11,20 +11,19 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import IO, Any, NamedTuple, TypeAlias
-from uuid import UUID
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bpe_beam.corpus.reading.columns import names_in
 from bpe_beam.errors import DataError
 from bpe_beam.json_structs import decode
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.shard_rows import Shard
 from bpe_beam.transforms import elements
 from bpe_beam.transforms import metrics as counters
+from bpe_beam.transforms.labels import label_column, label_of
 from bpe_beam.transforms.tokens_folder import TokensFolder
 from bpe_beam.workers.split_task import require_visible
 
@@ -109,52 +108,18 @@ def _labels_of(element: Tokens, documents: int) -> list[bytes]:
     """Return the labels of each document as JSON; empty for a document without labels."""
     value = elements.without_key(element)
     if elements.is_batch(value):
-        columns = [_label_column(value, name) for name in LABELS]
+        labels = [label_column(value, name, "WriteTokens") for name in LABELS]
+        columns = [[] if column is None else column.to_pylist() for column in labels]
     else:
         fields = elements.fields_of(value) or {}
-        columns = [[_label(fields.get(name), name)] for name in LABELS]
+        columns = [
+            [label_of(fields.get(name), f"the field {name!r} of a document", "WriteTokens")]
+            for name in LABELS
+        ]
     rows = zip(*(column or [None] * documents for column in columns), strict=True)
     return [
         msgspec.json.encode(row) if any(each is not None for each in row) else b"" for row in rows
     ]
-
-
-def _label_column(batch: Any, name: str) -> list[str | None]:
-    """Return the labels in a column of a batch or table; none if it has no such column."""
-    if name not in batch.schema.names:
-        return []
-    column = elements.column_of(batch, name)
-    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    return _texts(column, f"the column {name!r} of a batch", column.type)
-
-
-def _label(value: Any, name: str) -> str | None:
-    """Return a label in a field of a document as text."""
-    what = f"the field {name!r} of a document"
-    if isinstance(value, (str, bytes)):
-        return elements.utf8_of(value, what).decode()
-    if type(value) is int or isinstance(value, UUID):
-        return str(value)
-    try:
-        column = pa.array([value])
-    except (pa.ArrowException, OverflowError, TypeError):
-        column = pa.array([{}])
-    return _texts(column, what, type(value).__name__)[0]
-
-
-def _texts(column: pa.Array, what: str, kind: object) -> list[str | None]:
-    """Return labels as text; an error names their holder, `what`, and their type, `kind`."""
-    try:
-        texts = names_in(column)
-    except pa.ArrowException as error:
-        raise DataError(f"WriteTokens: {what} is not valid text: {error}") from error
-    if texts is None:
-        raise DataError(
-            f"WriteTokens: {what} must have strings, numbers, dates or UUIDs, got {kind}: convert "
-            "or rename it"
-        )
-    labels: list[str | None] = texts.to_pylist()
-    return labels
 
 
 class _StoredChunk(NamedTuple):

@@ -25,8 +25,8 @@ from bpe_beam.messages import list_few
 from bpe_beam.storage import PathName, Storage, path_name
 from bpe_beam.storage.names import absolute
 from bpe_beam.transforms import metrics as counters
+from bpe_beam.transforms.claimed_folder import take_folder
 from bpe_beam.transforms.shuffles import SpreadTasks
-from bpe_beam.transforms.tokens_folder import take_folder
 from bpe_beam.workers.split_task import SplitTask, split_tasks, task_name, text_bytes_of
 
 _REPORTS = "reports"

@@ -18,8 +18,6 @@ from apache_beam.transforms.window import GlobalWindows
 
 from bpe_beam import json_structs
 from bpe_beam.errors import DataError, UsageError, require, require_between, require_choice
-from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE
-from bpe_beam.folders.receipts import side_by_side
 from bpe_beam.messages import list_few
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS, shard_format
 from bpe_beam.shards.manifest import (
@@ -36,9 +34,10 @@ from bpe_beam.storage import PathName, Storage, path_name
 from bpe_beam.storage.json_file import VERSION
 from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.transforms.claimed_folder import take_folder
 from bpe_beam.transforms.document_chunks import LOST, Chunk, chunks_of, write_shard
 from bpe_beam.transforms.shuffles import CreateElements
-from bpe_beam.transforms.tokens_folder import TokensFolder, remove_earlier_run, take_folder
+from bpe_beam.transforms.tokens_folder import TokensFolder, remove_earlier_run
 
 _MAX_SHARDS = 100_000
 
@@ -200,7 +199,6 @@ def _name_shards(
 
 def _write_manifest(element: tuple[int, Iterable[bytes]], target: TokensFolder) -> Iterator[str]:
     """Write the tokenizer, and the manifest with all rows, which completes the folder."""
-    storage, folder = target.storage, target.url
     rows = [json_structs.decode(row, Shard) for row in element[1]]
     rows.sort(key=lambda row: row.split)
     shards = tuple(row for row in rows if row.tokens)
@@ -213,7 +211,6 @@ def _write_manifest(element: tuple[int, Iterable[bytes]], target: TokensFolder) 
         for row in rows
         if not row.tokens
     )
-    files = [(storage.join(folder, f.name), f.bytes) for shard in shards for f in shard.files]
     data = target.tokenizer_json.encode()
     manifest = Manifest(
         format=target.format,
@@ -227,26 +224,5 @@ def _write_manifest(element: tuple[int, Iterable[bytes]], target: TokensFolder) 
         tokenless=tokenless,
     )
     manifest = with_files(manifest, data)
-    url = storage.join(folder, MANIFEST_FILE)
-    record = target.job_record()
-    if record is None:
-        # The runner repeats this step after it has ended.
-        if not storage.exists(url) or storage.read_bytes(url) != manifest.to_bytes():
-            target.require_claimed()
-        yield url
-        return
-    side_by_side(lambda file: _check_file(storage, *file), files)
-    for name, content in small_files(manifest, data).items():
-        storage.write_bytes(storage.join(folder, name), content)
-    target.remove_strays(record, {file.name for shard in shards for file in shard.files})
-    storage.sync_folders(folder)
-    storage.write_bytes(url, manifest.to_bytes())
-    storage.sync_folders(folder)
-    storage.remove(target.path(JOB_FILE))
-    yield url
-
-
-def _check_file(storage: Storage, url: str, size: int) -> None:
-    """Check that a file of a shard exists whole, before the manifest lists it."""
-    if storage.size(url) != size:
-        raise DataError(f"{url}: changed after it was written")
+    sizes = {file.name: file.bytes for shard in shards for file in shard.files}
+    yield target.complete(manifest.to_bytes(), sizes, small_files(manifest, data))

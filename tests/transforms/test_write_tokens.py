@@ -27,7 +27,7 @@ from bpe_beam.shards.formats.megatron import MegatronStream
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.verify import verify
 from bpe_beam.storage import Storage
-from bpe_beam.transforms import Tokenize, WriteTokens, document_chunks, write_tokens
+from bpe_beam.transforms import Tokenize, WriteTokens, claimed_folder, document_chunks, write_tokens
 from bpe_beam.transforms.tokens_folder import TokensFolder
 
 
@@ -349,7 +349,7 @@ def test_a_failed_run_can_be_repeated(tokenizer, out: str, monkeypatch) -> None:
         raise DataError("the store is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(write_tokens, "_check_file", fail)
+        patched.setattr(claimed_folder, "_check_file", fail)
         with pytest.raises(Exception, match="the store is full"):
             _run(_pipeline(out, tokenizer, ["the dog", "a dog", "a cat"], shards=3))
     assert "__job" in Storage().list_names(out)
