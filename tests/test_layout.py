@@ -60,6 +60,7 @@ ELSEWHERE = {
     "transforms/metrics.py": "transforms/test_tokenize.py",
     "transforms/ml_transform.py": "transforms/test_documented.py",
     "transforms/tokenize_new_files.py": "workers/stream/test_handing_out.py",
+    "transforms/tokens_folder.py": "transforms/test_write_tokens.py",
     "workers/arrange/": "jobs/tokenize/test_arrange.py",
     "workers/task_results.py": "engines/test_run.py",
     "workers/split_reader.py": "workers/test_count_split.py",
