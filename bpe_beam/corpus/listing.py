@@ -340,6 +340,16 @@ def shared_parts(folders: Iterable[list[str]]) -> list[str]:
     return [one for one, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)]
 
 
+def root_parts(folder: list[str]) -> list[str]:
+    """Return a folder of a store, or the one above it where keys have slashes in a row.
+
+    So `join` makes the URL of a file of the root and its name, such as `/x` for `in//x`.
+    """
+    while folder and not folder[-1]:
+        folder = folder[:-1]
+    return folder
+
+
 def _name(urls: Sequence[str]) -> tuple[str, dict[str, str]]:
     """Return the common folder of all files, and each file's name below it.
 
@@ -360,7 +370,9 @@ def _name(urls: Sequence[str]) -> tuple[str, dict[str, str]]:
             raise UsageError(f"the input URLs have different queries (after '?'); {advice}")
         query = queries.pop()
         paths = {url: path.partition("?")[0] for url, path in paths.items()}
-    shared = shared_parts(path.split("/")[:-1] for path in paths.values())
+    # the key of an object may end in a slash
+    shared = shared_parts(path.rstrip("/").split("/")[:-1] for path in paths.values())
+    shared = shared if not scheme else root_parts(shared)
     if not shared:  # not even the host
         _refuse_secrets(urls)
     root = head + "/".join(shared) or "/"

@@ -11,7 +11,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bpe_beam.corpus.listing import RealNames, shared_parts, visible_below, without_job_folders
+from bpe_beam.corpus.listing import (
+    RealNames,
+    root_parts,
+    shared_parts,
+    visible_below,
+    without_job_folders,
+)
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage, StoredFile, names, redact
 
@@ -52,7 +58,8 @@ class Watched:
         whole = {p for p in (*patterns, *exclude) if p.endswith("/") or storage.is_folder(p)}
         starts = {p: _parts(p) if p in whole else _fixed_folder(p) for p in patterns}
         urls = {pattern: _url(*parts) for pattern, parts in starts.items()}
-        root = _url(_parts(patterns[0])[0], shared_parts(path for _, path in starts.values()))
+        scheme, shared = _parts(patterns[0])[0], shared_parts(path for _, path in starts.values())
+        root = _url(scheme, root_parts(shared) if scheme else shared)
         if output is not None:
             real = RealNames()
             for pattern, url in urls.items():
@@ -66,7 +73,7 @@ class Watched:
                 names.absolute(p) if p in whole else names.absolute_glob(p) for p in exclude
             ),
             output=None if output is None else names.absolute(output),
-            folders=tuple(urls[p] for p in patterns if p in whole),
+            folders=tuple(names.absolute(p) for p in patterns if p in whole),
         )
 
     @property
@@ -112,7 +119,7 @@ def _parts(url: str) -> tuple[str, list[str]]:
         return "", str(names.local_path(url)).rstrip("/").split("/")
     match = names.SCHEME.match(url)
     path = url[match.end() if match else 0 :]
-    return f"{names.protocol_of(url)}://", path.rstrip("/").split("/")
+    return f"{names.protocol_of(url)}://", path.removesuffix("/").split("/")
 
 
 def _url(scheme: str, path: Sequence[str]) -> str:

@@ -14,11 +14,20 @@ import socket
 import threading
 import weakref
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import did_you_mean
-from bpe_beam.storage.names import AZURE, WEB, protocol_of, redact
+from bpe_beam.storage.names import (
+    AZURE,
+    NAMED_BY_KEYS,
+    WEB,
+    protocol_of,
+    redact,
+    split_key,
+    store_path,
+)
+from bpe_beam.storage.object_listing import open_bucket
 from bpe_beam.storage.retry import CONNECT_SECONDS, SILENCE_SECONDS
 
 _EXTRAS = {"s3": "s3", "gs": "gcs", "hf": "hf"}
@@ -101,7 +110,7 @@ def connect(
         fs.invalidate_cache()
     if protocol == "memory":  # treats "::" as a chain of file systems
         return fs, "/" + url.partition("://")[2].strip("/")
-    return fs, kind._strip_protocol(url)
+    return fs, store_path(url) if protocol in NAMED_BY_KEYS else kind._strip_protocol(url)
 
 
 def _kind_of(protocol: str, url: str) -> Any:
@@ -153,6 +162,7 @@ def _instance(protocol: str, kind: Any, settings: Mapping[str, Any]) -> Any:
             settings = _with_time_limits(protocol, settings)
             fs = kind(**{"use_listings_cache": False, **settings, "skip_instance_cache": True})
             _make_strict(protocol, fs)
+            _keep_keys(protocol, fs)
             if protocol in AZURE:
                 _limit_azure_requests(fs)
             _limit_sending(fs.loop)
@@ -249,6 +259,39 @@ def _make_strict(protocol: str, fs: Any) -> None:
     if fs.session is None:
         fs.session = AioSession(**fs.kwargs)
     fs.session.register("before-parse.s3", _check_answer, unique_id="bpe-beam-empty-answers")
+
+
+def _keep_keys(protocol: str, fs: Any) -> None:
+    """Make a file system take the keys of objects as they are.
+
+    The paths that `connect` returns have no protocol. Of these s3fs would take slashes from the
+    end, adlfs line breaks too, and both a query that names a version, though they read no versions
+    unless `version_aware` is among their options.
+    """
+    if protocol not in NAMED_BY_KEYS or not hasattr(fs, "version_aware"):
+        return  # or a file system of another package
+    fs._strip_protocol = lambda path: path
+    if protocol == "s3" and not fs.version_aware:
+        fs.split_path = lambda path: (*fs._find_bucket_key(path), None)
+    if protocol in AZURE and not fs.version_aware:
+        fs.split_path = lambda path, *_, **__: (*split_key(path), None)
+
+
+def file_info(protocol: str, fs: Any, path: str) -> Mapping[str, Any]:
+    """Return what fsspec reports of a file or folder."""
+    bucket, key = split_key(path)
+    if protocol != "gs" or not key:
+        return cast(Mapping[str, Any], fs.info(path))
+    from fsspec.asyn import sync
+
+    # gcsfs's `info` takes the key `name/` for `name`
+    try:
+        return cast(Mapping[str, Any], sync(fs.loop, fs._get_object, path))
+    except FileNotFoundError:
+        objects = open_bucket(fs, protocol, bucket)
+        if key.endswith("/") or objects is None or not objects.is_prefix(f"{key}/"):
+            raise
+        return {"name": path, "size": 0, "type": "directory"}
 
 
 def _raise_unless_missing(error: Exception) -> None:

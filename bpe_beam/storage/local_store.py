@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-import fnmatch
 import os
-import re
 import stat
 from collections import deque
 from collections.abc import Iterator
@@ -16,6 +14,7 @@ from typing import BinaryIO, cast
 
 from bpe_beam.errors import UsageError
 from bpe_beam.storage.error_messages import named_errors
+from bpe_beam.storage.globs import MAGIC, Part, parts_of
 from bpe_beam.storage.names import absolute_glob, attempt_name, escape_existing, local_path
 from bpe_beam.storage.stored_file import LinkReport, StoredFile
 from bpe_beam.storage.writing import is_outlet, sync_folder, write_attempt
@@ -36,14 +35,13 @@ class LocalStore:
             return [_stored_file(str(path), path.stat())]
         escaped = escape_existing(pattern, lambda name: os.path.lexists(local_path(name)))
         parts = absolute_glob(escaped).split("/")
-        magic = next((i for i, part in enumerate(parts) if re.search(r"[*?\[]", part)), None)
+        magic = next((i for i, part in enumerate(parts) if MAGIC.search(part)), None)
         if path.exists() or magic is None:
             if not path.exists() and path.is_symlink():
                 on_link(str(path), _broken(str(path)))
             return []
-        dotted = any(part.startswith(".") for part in parts[magic:])
-        walk = _Walk(dotted, on_link)
-        return list(walk.files("/".join(parts[:magic]) + "/", tuple(parts[magic:])))
+        walk = _Walk(on_link)
+        return list(walk.files("/".join(parts[:magic]) + "/", parts_of(parts[magic:])))
 
     def stat(self, url: str) -> StoredFile:
         path = local_path(url)
@@ -138,13 +136,12 @@ class _Walk:
     folder is read that contains the first one, so circles end.
     """
 
-    def __init__(self, dotted: bool, on_link: LinkReport) -> None:
-        self._dotted = dotted
+    def __init__(self, on_link: LinkReport) -> None:
         self._on_link = on_link
-        self._linked: deque[tuple[str, tuple[str, ...]]] = deque()
+        self._linked: deque[tuple[str, tuple[Part, ...]]] = deque()
         self._visited: set[tuple[str, int]] = set()
 
-    def files(self, folder: str, parts: tuple[str, ...]) -> Iterator[StoredFile]:
+    def files(self, folder: str, parts: tuple[Part, ...]) -> Iterator[StoredFile]:
         """Yield the files below `folder`, which has a slash at its end."""
         first = os.path.realpath(folder)
         yield from self._below(folder, first, parts)
@@ -152,7 +149,7 @@ class _Walk:
         while self._linked:
             path, parts = self._linked.popleft()
             target = os.path.realpath(path)
-            if "**" not in parts:  # the folders that it names are few
+            if all(part.text != "**" for part in parts):  # the folders that it names are few
                 yield from self._below(f"{path}/", target, parts)
             elif f"{first}/".startswith(f"{target.rstrip('/')}/"):
                 self._on_link(path, f"a link to {target}, which contains it")
@@ -161,10 +158,11 @@ class _Walk:
             else:
                 yield from self._below(f"{path}/", target, parts)
 
-    def _below(self, folder: str, real: str, parts: tuple[str, ...]) -> Iterator[StoredFile]:
+    def _below(self, folder: str, real: str, parts: tuple[Part, ...]) -> Iterator[StoredFile]:
         """Yield the files below a folder; `real` is its path without links."""
         part, rest = parts[0], parts[1:]
-        if part == "**":
+        deep = part.text == "**"
+        if deep:
             self._visited.add((real, len(parts)))
             if rest:
                 yield from self._below(folder, real, rest)
@@ -173,9 +171,8 @@ class _Walk:
                 entries = sorted(listing, key=lambda entry: entry.name)
         except (FileNotFoundError, NotADirectoryError):
             return
-        matches = re.compile("" if part == "**" else fnmatch.translate(part)).match
         for entry in entries:
-            if (entry.name.startswith(".") and not self._dotted) or not matches(entry.name):
+            if not part.matches(entry.name):
                 continue
             if rest and entry.is_file(follow_symlinks=False):
                 continue
@@ -190,8 +187,8 @@ class _Walk:
             if stat.S_ISREG(status.st_mode):
                 if not rest:
                     yield _stored_file(entry.path, status)
-            elif stat.S_ISDIR(status.st_mode) and (part == "**" or rest):
-                below = parts if part == "**" else rest
+            elif stat.S_ISDIR(status.st_mode) and (deep or rest):
+                below = parts if deep else rest
                 if entry.is_symlink():
                     self._linked.append((entry.path, below))
                 else:

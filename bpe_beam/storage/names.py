@@ -19,6 +19,8 @@ OBJECT_STORES = ("s3", "gs", *AZURE, "hf", *WEB)
 """Stores whose folders are only prefixes of names, and whose uploads appear when they are complete.
 
 A folder at the top is a bucket, which this package neither makes nor removes."""
+NAMED_BY_KEYS = ("s3", "gs", *AZURE)
+"""Stores whose files are objects with keys: slashes in a row, or at the end, are part of a name."""
 
 SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*)://")
 # Two spellings of one protocol, where the rest of the URL means the same.
@@ -70,6 +72,27 @@ def one_spelling(url: str) -> str:
     """Return a URL with its protocol in one spelling; a path as it is."""
     scheme = SCHEME.match(url)
     return f"{protocol_of(url)}://{url[scheme.end() :]}" if scheme else url
+
+
+def store_path(url: str) -> str:
+    """Return BUCKET/KEY for the URL of an object, with the key as it is; see `NAMED_BY_KEYS`.
+
+    On Azure the host is the container, CONTAINER@ACCOUNT.dfs.core.windows.net, or the account
+    alone, with the container after it.
+    """
+    host, slash, key = url.partition("://")[2].partition("/")
+    if protocol_of(url) in AZURE:
+        container, at, _ = host.rpartition("@")
+        if not at and host.endswith(".dfs.core.windows.net"):
+            return key
+        host = container if at else host
+    return host + slash + key
+
+
+def split_key(path: str) -> tuple[str, str]:
+    """Return the bucket and the key of BUCKET/KEY."""
+    bucket, _, key = path.partition("/")
+    return bucket, key
 
 
 def is_local(url: str) -> bool:

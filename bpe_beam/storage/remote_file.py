@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, cast
 
 from bpe_beam.errors import DataError
 from bpe_beam.storage.error_messages import named_errors
+from bpe_beam.storage.file_systems import file_info
 from bpe_beam.storage.names import AZURE, protocol_of, redact
 from bpe_beam.storage.retry import EmptyAnswerError, FileChangedError, ShortReadError, retried
 from bpe_beam.storage.stored_file import StoredFile, stored_file
@@ -142,7 +143,7 @@ def open_ranges(fs: Any, path: str, url: str) -> RangeSource:
     protocol = protocol_of(url)
     if protocol == "s3":
         return _open_s3(fs, path, url)
-    info = fs.info(path)
+    info = file_info(protocol, fs, path)
     file = stored_file(url, info)
     if protocol in AZURE:
         return RangeSource(file, _azure_fetch(fs, path, info))

@@ -13,8 +13,10 @@ from typing import Any, BinaryIO, cast
 
 from bpe_beam.errors import UsageError
 from bpe_beam.storage.error_messages import named_errors
-from bpe_beam.storage.file_systems import connect, secrets_of
+from bpe_beam.storage.file_systems import connect, file_info, secrets_of
+from bpe_beam.storage.globs import MAGIC, parts_of
 from bpe_beam.storage.names import (
+    NAMED_BY_KEYS,
     OBJECT_STORES,
     SCHEME,
     WEB,
@@ -24,6 +26,7 @@ from bpe_beam.storage.names import (
     protocol_of,
     redact,
 )
+from bpe_beam.storage.object_listing import Bucket, is_folder_marker, open_bucket
 from bpe_beam.storage.remote_file import (
     RangeReader,
     RangeSource,
@@ -68,27 +71,41 @@ class RemoteStore:
         # fails often.
         kind = retried(lambda: self._kind(pattern))
         if kind == "file":
-            return [self.stat(_url_of(fs, pattern, path, path))]
+            return [self.stat(one_spelling(pattern.rstrip("/")))]
         if kind == "directory":
             return []
         if not web:
             pattern = escape_existing(pattern, lambda url: retried(lambda: self.exists(url)))
             path = self.connect(pattern, known=True)[1]
-        magic = re.search(r"[*\[]" if web else r"[*?\[]", path)  # "?" begins a query on the web
+        if (objects := self._objects(pattern)) is not None:
+            bucket, head, key = objects
+            parts = key.split("/")
+            magic = next((i for i, part in enumerate(parts) if MAGIC.search(part)), None)
+            if magic is None:
+                return []
+            prefix = "".join(f"{part}/" for part in parts[:magic])
+            return [
+                stored_file(head + name, info)
+                for name, info in bucket.matching(prefix, parts_of(parts[magic:]))
+                if not is_folder_marker(name, info)
+            ]
+        return self._glob(fs, path, pattern)
+
+    def _glob(self, fs: Any, path: str, pattern: str) -> list[StoredFile]:
+        """Return the files of a store with folders, or of the web, by fsspec's own glob."""
+        web = protocol_of(pattern) in WEB
+        magic = re.search(r"[*\[]" if web else MAGIC, path)  # "?" begins a query on the web
         if magic is None:
             return []
         dotted = any(part.startswith(".") for part in path.split("/"))
         fixed = path[: magic.start()].rpartition("/")[0]
         try:
             listed = retried(lambda: fs.glob(path, detail=True))
-        except FileNotFoundError:  # not even the bucket exists
+        except FileNotFoundError:
             return []
         files = []
         for name, info in listed.items():
-            # consoles make objects like "folder/" to show a folder
-            if info["type"] != "file" or name.endswith("/"):
-                continue
-            if "/." in "/" + name[len(fixed) :] and not dotted:
+            if info["type"] != "file" or ("/." in "/" + name[len(fixed) :] and not dotted):
                 continue
             url = _url_of(fs, pattern, path, name)
             # a web page reports no sizes
@@ -108,12 +125,15 @@ class RemoteStore:
         return self._kind(url) == "directory"
 
     def list_names(self, folder: str) -> list[str]:
+        if (objects := self._objects(folder)) is not None:
+            bucket, _, key = objects
+            return sorted(bucket.names(key if key.endswith("/") or not key else f"{key}/"))
         fs, path = self.connect(folder)
         try:
             listed = fs.ls(path, detail=False)
         except FileNotFoundError:
             return []
-        # some stores list the folder itself as an empty object
+        # some file systems list the folder itself
         here = path.rstrip("/")
         return sorted(
             {name.rstrip("/").rpartition("/")[2] for name in listed if name.rstrip("/") != here}
@@ -190,6 +210,10 @@ class RemoteStore:
 
         fsspec's own `exists` returns False after any failure, too.
         """
+        objects = self._objects(url)
+        if objects is not None and objects[2].endswith("/"):
+            bucket, _, key = objects
+            return "directory" if bucket.is_prefix(key) else None
         try:
             info = self._info(url)
         except FileNotFoundError:
@@ -200,7 +224,19 @@ class RemoteStore:
 
     def _info(self, url: str, *, known: bool = False) -> Mapping[str, Any]:
         fs, path = self.connect(url, known=known)
-        return web_info(fs, path) if protocol_of(url) in WEB else cast(Any, fs.info(path))
+        protocol = protocol_of(url)
+        return web_info(fs, path) if protocol in WEB else file_info(protocol, fs, path)
+
+    def _objects(self, url: str) -> tuple[Bucket, str, str] | None:
+        """Return the bucket of a URL, the start of its objects' URLs, and the key.
+
+        None if the files of the protocol have no keys.
+        """
+        fs, path = self.connect(url, known=True)
+        protocol = protocol_of(url)
+        name, key = fs.split_path(path)[:2] if protocol in NAMED_BY_KEYS else ("", path)
+        bucket = open_bucket(fs, protocol, name)
+        return None if bucket is None else (bucket, one_spelling(url).removesuffix(key), key)
 
     def _open_ranges(self, url: str) -> RangeSource:
         fs, path = self.connect(url, known=True)
