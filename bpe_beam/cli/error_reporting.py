@@ -10,6 +10,7 @@ from typing import TextIO
 
 from bpe_beam.engines.runner_errors import STEP, TRACEBACK, is_out_of_memory, our_error
 from bpe_beam.errors import UsageError
+from bpe_beam.storage.masking import masked
 from bpe_beam.terminal import Terminal
 
 
@@ -75,6 +76,20 @@ class WithoutTracebacks:
         elif not (self._swallow_newline and text == "\n"):
             self._swallow_newline = False
             self._stream.write(text)
+        return len(text)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+
+class Masked:
+    """A stream that masks the secrets of this process, such as in tracebacks and logs."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(masked(text))
         return len(text)
 
     def __getattr__(self, name: str) -> object:

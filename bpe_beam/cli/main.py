@@ -23,6 +23,7 @@ from bpe_beam.engines.runner_errors import was_interrupted
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import did_you_mean
 from bpe_beam.settings.jobs import GROUPS, JOBS
+from bpe_beam.storage import redact
 
 if TYPE_CHECKING:
     from bpe_beam.settings.common import RunSettings
@@ -143,7 +144,7 @@ def _run_job(job: str, settings: Any) -> int:
         shown = dict(summary)
         if shown.get("text_bytes", 0) is None:
             shown |= {"text_bytes": "unknown", "bytes_per_token": "unknown"}
-        title = f"bpe-beam inspect {settings.path}"
+        title = f"bpe-beam inspect {redact(settings.path)}"
         print(format_summary(title, shown, terminal=Terminal(sys.stdout)))
     elif job == "plan" and settings.output != "-":
         print(format_summary("bpe-beam plan", summary, terminal=Terminal(sys.stdout)))

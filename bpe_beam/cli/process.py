@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, TextIO, cast
 
 from bpe_beam.cli import interrupts
-from bpe_beam.cli.error_reporting import WithoutTracebacks
+from bpe_beam.cli.error_reporting import Masked, WithoutTracebacks
 from bpe_beam.errors import DataError
 from bpe_beam.jobs.output import stdout_errors
 from bpe_beam.unused_packages import hide_unused_packages
@@ -70,6 +70,7 @@ def open_streams() -> None:
         sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)))
     if sys.stderr is None:
         sys.stderr = io.TextIOWrapper(io.FileIO(2, "w", closefd=False), write_through=True)
+    sys.stderr = cast(TextIO, Masked(sys.stderr))
     # Tokens may have characters that the terminal's encoding lacks.
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(_Stdout(1, "w", closefd=False)),

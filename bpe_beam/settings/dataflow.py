@@ -5,18 +5,12 @@ Dataflow stores the description of a job, with all storage options, and shows it
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bpe_beam.errors import UsageError
+from bpe_beam.storage.masking import named_values
 from bpe_beam.storage.names import is_local, redact
-
-_SECRET = re.compile(
-    r"key|secret|token|passw|credential|sas|connection_string|auth|cookie|header", re.IGNORECASE
-)
-_NO_SECRETS = ("anon", "cloud", "google_default")
-"""Values of gcsfs's option `token` that are not secrets."""
 
 
 def is_dataflow(runner: str | None) -> bool:
@@ -55,7 +49,7 @@ def require_no_secrets(runner: str | None, options: Mapping[str, Any]) -> None:
     """Refuse storage options that look like secrets, since the job's description contains them."""
     if not is_dataflow(runner):
         return
-    for name in _secrets("", options):
+    for name in (name for name, _, secret in named_values(options) if secret):
         raise UsageError(
             f"must have no secrets for Dataflow, which stores the job's description and shows it, "
             f"got {name}",
@@ -63,17 +57,3 @@ def require_no_secrets(runner: str | None, options: Mapping[str, Any]) -> None:
             "give the workers' service account access, or set the cloud's usual variables in the "
             "worker image",
         )
-
-
-def _secrets(path: str, value: object, suspect: bool = False) -> Iterator[str]:
-    """Yield the full names of the options that look like secrets."""
-    if isinstance(value, Mapping):
-        for name, each in value.items():
-            inner = f"{path}.{name}".lstrip(".")
-            # The first name, the protocol, is never a secret.
-            yield from _secrets(inner, each, suspect or bool(path and _SECRET.search(name)))
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _secrets(path, each, suspect)
-    elif isinstance(value, str) and (suspect or redact(value) != value):
-        yield from () if value in _NO_SECRETS else (path,)

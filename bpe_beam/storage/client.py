@@ -21,6 +21,7 @@ from bpe_beam.errors import NotFoundError, UsageError
 from bpe_beam.storage import names
 from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.local_store import LocalStore
+from bpe_beam.storage.masking import secrets_of
 from bpe_beam.storage.names import is_local, local_path, redact
 from bpe_beam.storage.retry import retried
 from bpe_beam.storage.stored_file import LinkReport, StoredFile
@@ -66,6 +67,7 @@ class Storage:
             from bpe_beam.storage.file_systems import check_protocols
 
             check_protocols(self.options)
+            secrets_of(self.options)
 
     @cached_property
     def remote(self) -> RemoteStore:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Collection, Iterator
 
 from bpe_beam.errors import DataError, NotFoundError, UsageError
+from bpe_beam.storage.masking import masked_cause, masked_message
 from bpe_beam.storage.names import is_local, redact
 from bpe_beam.storage.retry import CONNECTING, is_unreadable
 
 _MAX_MESSAGE = 500
 """The length of a library's message, in characters, beyond which it is shortened."""
-_URL_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s'\"<>]+")
-_SECRET_IN_TEXT = re.compile(r"(?i)\b(sig|signature|x-amz-[a-z-]+|token|key)=[^&\s'\"]+")
 
 
 @contextlib.contextmanager
@@ -32,7 +30,8 @@ def named_errors(verb: str, url: str, secrets: Collection[str] = ()) -> Iterator
         sentence = missing or ("" if is_local(url) else str(error.args[-1] if error.args else ""))
         why = sentence or error.strerror or str(error) or type(error).__name__
         kind = NotFoundError if isinstance(error, FileNotFoundError) else DataError
-        raise kind(f"cannot {verb} {redact(url)}: {_cleaned(why, url, secrets)}") from error
+        cause = masked_cause(error, secrets)
+        raise kind(f"cannot {verb} {redact(url)}: {_cleaned(why, url, secrets)}") from cause
     except Exception as error:
         if is_local(url):
             if isinstance(error, ValueError):  # a NUL in a path
@@ -42,15 +41,13 @@ def named_errors(verb: str, url: str, secrets: Collection[str] = ()) -> Iterator
         why = f"{type(error).__name__}: {_cleaned(str(error), url, secrets)}"
         if is_unreadable(error) and verb != CONNECTING:
             why = f"the store's answer cannot be read ({why})"
-        raise DataError(f"cannot {verb} {redact(url)}: {why}") from error
+        cause = masked_cause(error, secrets)
+        raise DataError(f"cannot {verb} {redact(url)}: {why}") from cause
 
 
 def _cleaned(text: str, url: str, secrets: Collection[str]) -> str:
     """Return a library's message, which may repeat the URL or an option, in one safe line."""
     text = text.replace(url, redact(url))
-    text = _URL_IN_TEXT.sub(lambda url: redact(url[0]), text)
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, "***")
-    text = _SECRET_IN_TEXT.sub(r"\1=***", text)
+    text = masked_message(text, secrets)
     text = " ".join(text.partition("\nRequestId:")[0].split())
     return text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE] + "…"

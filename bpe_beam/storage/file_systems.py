@@ -13,11 +13,12 @@ import os
 import socket
 import threading
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import did_you_mean
+from bpe_beam.storage.masking import know_url
 from bpe_beam.storage.names import (
     AZURE,
     NAMED_BY_KEYS,
@@ -34,8 +35,6 @@ _EXTRAS = {"s3": "s3", "gs": "gcs", "hf": "hf"}
 _EXTRAS |= dict.fromkeys(AZURE, "azure") | dict.fromkeys(WEB, "http")
 # The options that the stores' classes pass on to fsspec.
 _GENERAL = {"use_listings_cache", "listings_expiry_time", "max_paths", "skip_instance_cache"}
-_SHORTEST_SECRET = 5
-"""Characters of the shortest option that errors hide; "auto" or "true" would leave holes."""
 _CUTOFF = 0.5
 """The likeness of near names: a protocol of two letters with one wrong is half alike."""
 
@@ -65,23 +64,6 @@ def _protocols() -> set[str]:
     return {*fsspec.available_protocols(), *_EXTRAS}
 
 
-def secrets_of(options: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """Return all texts in storage options: some are secret, and nothing shows which."""
-
-    def texts(value: object) -> Iterable[str]:
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, Mapping | list | tuple):
-            for each in value.values() if isinstance(value, Mapping) else value:
-                yield from texts(each)
-
-    return frozenset(
-        text
-        for text in texts(options)
-        if len(text) >= _SHORTEST_SECRET and ("://" not in text or redact(text) != text)
-    )
-
-
 def connect(
     options: Mapping[str, Mapping[str, Any]], url: str, *, known: bool = False
 ) -> tuple[Any, str]:
@@ -89,6 +71,7 @@ def connect(
 
     Cached listings are dropped, since other processes write to the same store.
     """
+    know_url(url)
     protocol = protocol_of(url)
     kind = _kind_of(protocol, url)
     names = kind.protocol if isinstance(kind.protocol, tuple | list) else (kind.protocol,)

@@ -13,8 +13,9 @@ from typing import Any, BinaryIO, cast
 
 from bpe_beam.errors import UsageError
 from bpe_beam.storage.error_messages import named_errors
-from bpe_beam.storage.file_systems import connect, file_info, secrets_of
+from bpe_beam.storage.file_systems import connect, file_info
 from bpe_beam.storage.globs import MAGIC, parts_of
+from bpe_beam.storage.masking import secrets_of
 from bpe_beam.storage.names import (
     NAMED_BY_KEYS,
     OBJECT_STORES,

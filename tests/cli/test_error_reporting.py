@@ -7,7 +7,8 @@ from typing import TextIO, cast
 
 import pytest
 
-from bpe_beam.cli.error_reporting import WithoutTracebacks, describe, write_message
+from bpe_beam.cli.error_reporting import Masked, WithoutTracebacks, describe, write_message
+from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
 
@@ -40,3 +41,12 @@ def test_a_stream_without_tracebacks() -> None:
     filtered.flush()
     assert stream.getvalue() == "before\nafter\n"
     assert not filtered.isatty()
+
+
+def test_secrets_of_storage_options_are_masked_on_the_way_to_stderr() -> None:
+    stream = io.StringIO()
+    out = cast(TextIO, Masked(stream))
+    Storage({"az": {"sas_token": "sv=2022&sig=of/the+stream="}})
+    print("INFO request ?sig=of%2fthe%2Bstream%3D&sv=2022 to somewhere", file=out)
+    assert stream.getvalue() == "INFO request ?sig=***&sv=2022 to somewhere\n"
+    assert not out.isatty()

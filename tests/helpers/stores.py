@@ -14,7 +14,7 @@ from starting import azurite, go_server, moto_command, started
 
 from bpe_beam.storage import Storage
 
-USER, SECRET = "somebody-known", "hunter2-hunter2-hunter2"
+USER, SECRET = "somebody-known", "hunter2/hunter2+hunter2="
 BUCKET = "bucket-of-tests"
 # The account and the key that Azurite has; published, and of no use elsewhere.
 AZURE_USER = "devstoreaccount1"

@@ -11,7 +11,6 @@ from fsspec.asyn import AsyncFileSystem
 
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage
-from bpe_beam.storage.file_systems import secrets_of
 
 pytestmark = pytest.mark.quick
 
@@ -98,18 +97,3 @@ def test_what_to_install_is_said(url: str, extra: str, monkeypatch: pytest.Monke
     monkeypatch.setattr(fsspec, "get_filesystem_class", missing)
     with pytest.raises(UsageError, match=rf"pip install 'bpe-beam\[{extra}\]'"):
         Storage().open(url)
-
-
-def test_which_options_are_taken_for_secrets() -> None:
-    options = {
-        "s3": {"key": "somebody", "secret": "hunter2", "anon": False, "profile": "dev"},
-        "https": {"headers": {"Authorization": "Bearer T0ken"}, "auth": ["me", "password"]},
-        "gs": {"endpoint_url": "http://host:1", "proxy": "http://me:pw@host"},
-    }
-    assert secrets_of(options) == {
-        "somebody",
-        "hunter2",
-        "Bearer T0ken",
-        "password",
-        "http://me:pw@host",
-    }
