@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import tempfile
 import uuid
 
@@ -72,14 +71,3 @@ def test_names_that_no_folder_has(glob: str, expected: list[str]) -> None:
     parts = parts_of(glob.split("/"))
     found = [key for key in keys if matches(key.split("/"), parts)]
     assert sorted(found) == sorted(expected)
-
-
-def test_many_slashes_in_a_row() -> None:
-    folder = f"memory://{uuid.uuid4().hex}/in"
-    keys = ["".join(parts) for parts in itertools.product(["", "/", "//"], ["a"], ["/b", "//b"])]
-    for key in keys:
-        STORAGE.write_bytes(f"{folder}/{key}", key.encode())
-    for glob in ("**", "**/*", "**/b"):
-        found = STORAGE.expand(f"{folder}/{glob}")
-        assert [file.url for file in found] == sorted(f"{folder}/{key}" for key in keys)
-        assert all(file.url.endswith(STORAGE.read_bytes(file.url).decode()) for file in found)
