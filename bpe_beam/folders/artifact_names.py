@@ -24,6 +24,9 @@ TOKENIZER_FILE = "tokenizer.json"
 WINDOW_FILE = "__window"
 """The first file of a window of a stream: the files that it reads, and their splits."""
 
+WATCHERS = "__watchers"
+"""The folder of a stream's output with a report of each of its watchers."""
+
 INDEX_FILE = "index.json"
 """The list of a folder's shards as readers of some formats need it."""
 

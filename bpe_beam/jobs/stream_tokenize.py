@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
+import secrets
 import time
-from collections.abc import Collection
 from dataclasses import replace
 
 from msgspec import Struct
@@ -12,10 +11,11 @@ from msgspec.structs import asdict
 
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.engines.beam import run_pipeline
-from bpe_beam.folders.artifact_names import MANIFEST_FILE, SHARDS_TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import SHARDS_TOKENIZER_FILE
 from bpe_beam.folders.claim import claim_folder
-from bpe_beam.folders.receipts import WORK, side_by_side
+from bpe_beam.folders.receipts import WORK
 from bpe_beam.jobs.corpus import input as corpus_input
+from bpe_beam.jobs.corpus.summary import Losses, losses_summary
 from bpe_beam.jobs.tokenize.documents import (
     doubled_warnings,
     framing,
@@ -23,23 +23,24 @@ from bpe_beam.jobs.tokenize.documents import (
     tokenizer_warnings,
 )
 from bpe_beam.messages import command
-from bpe_beam.progress import Progress
+from bpe_beam.progress import Progress, Stage
 from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.stream_tokenize import StreamTokenizeSettings
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.shard_rows import NO_CHANGES, Totals
+from bpe_beam.shards.windows import windows_of
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.create_exclusive import creates_only
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.tokenize_new_files import TokenizeNewFiles
 from bpe_beam.workers.document_encoding import Encoding
-from bpe_beam.workers.stream.watcher import STAGE, Stream
+from bpe_beam.workers.stream.status import WatcherReport, read_reports
+from bpe_beam.workers.stream.watcher import STAGE, Lag, Stream
 from bpe_beam.workers.stream.window_log import (
     INPUT_FILE,
     has_windows_of,
+    read_left_out,
     require_root,
-    window_name,
-    window_numbers,
 )
 from bpe_beam.workers.task_results import MetricSums
 
@@ -58,6 +59,10 @@ class StreamSummary(Struct, frozen=True, kw_only=True):
     bytes_per_token: float | None
     shards: int
     rejects: int
+    lost: Losses | None
+    left_out: list[str] | None  # the files that cannot be read, with the reasons
+    windows_open: int
+    files_waiting: int
     seconds: float
     next: list[str]
     warnings: list[str] | None
@@ -74,7 +79,8 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
     require_frame(chosen.format, encoding)
     stream = _stream(settings, storage, tokenizer, encoding, progress)
     warnings = tokenizer_warnings(encoding)
-    if not creates_only(storage, stream.output):
+    stream = replace(stream, creates_only=creates_only(storage, stream.output))
+    if not stream.creates_only:
         warnings.append(
             f"the store of {redact(stream.output)} replaces files that a job asks it only to "
             "create: while two jobs write to this folder, a file may come into two windows and a "
@@ -86,27 +92,38 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
     # Some runners need the flag.
     options = [option for option in settings.run.runner_options if option != "--streaming"]
     measured = MetricSums()
-    before = _finished(storage, stream.output)
-    with progress.stage(STAGE, None, "bytes"):
+    before = set(windows_of(storage, stream.output).finished)
+    with progress.stage(STAGE, None, "bytes") as stage:
         run_pipeline(
             replace(settings.run, runner_options=(*options, "--streaming")),
             "StreamTokenize",
             TokenizeNewFiles(stream),
             1,
             measured,
-            lambda: None,
+            _Reports(stream, stage, progress).show,
         )
-    windows = sorted(_finished(storage, stream.output, before))
+    finished = windows_of(storage, stream.output).finished
+    windows = [name for name in finished if name not in before]
     manifests = [read_manifest(storage, storage.join(chosen.output, name)) for name in windows]
     totals = sum((manifest.totals for manifest in manifests), Totals.of([]))
     changes = sum((manifest.changes for manifest in manifests), NO_CHANGES)
     doubled = doubled_warnings(encoding, changes, totals.documents)
+    left_out = [
+        f"{bad.name}: {bad.problem}"
+        for name in windows
+        for bad in read_left_out(storage, stream.output, name)
+    ]
+    lag = next((each.lag for each in read_reports(storage, stream.output)), Lag())
     return StreamSummary(
         output=chosen.output,
         windows=len(windows),
         windows_finished_before=len(before) or None,
         files=sum(len(manifest.plan["files"]) for manifest in manifests),
         **asdict(totals),
+        lost=losses_summary([loss for manifest in manifests for loss in manifest.rejects.lost]),
+        left_out=left_out or None,
+        windows_open=lag.windows_open,
+        files_waiting=lag.files_waiting,
         bytes_per_token=totals.text_bytes / totals.tokens if totals.tokens else None,
         seconds=round(time.monotonic() - started, 3),
         next=[command("verify", storage.join(chosen.output, name)) for name in windows[:1]],
@@ -160,12 +177,76 @@ def _stream(
         window_seconds=settings.window_seconds,
         until_idle_seconds=settings.until_idle_seconds,
         shard_format=chosen.format,
+        sets_aside=settings.bad_files == "set_aside",
+        job=secrets.token_hex(8),
     )
 
 
-def _finished(storage: Storage, output: str, known: Collection[str] = ()) -> set[str]:
-    """Return the names of the windows that have a manifest, without those that are known."""
-    names = [window_name(number) for number in window_numbers(storage, output)]
-    new = [name for name in names if name not in known]
-    finished = side_by_side(storage.exists, [storage.join(output, n, MANIFEST_FILE) for n in new])
-    return set(itertools.compress(new, finished))
+class _Reports:
+    """Shows the reports of a stream's watchers while its job runs."""
+
+    def __init__(self, stream: Stream, stage: Stage, progress: Progress) -> None:
+        self._stream = stream
+        self._stage = stage
+        self._progress = progress
+        self._next = 0.0
+        self._set_aside: dict[str, int] = {}  # what each watcher of this job had set aside
+        self._looks: dict[str, int] = {}  # the first report of each other watcher
+        self._said = ""
+
+    def show(self) -> None:
+        """Show the lag, and say what was set aside and which other job of the stream runs."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + self._stream.poll_seconds
+        reports = read_reports(self._stream.storage, self._stream.output)
+        if not reports:
+            return
+        self._stage.put(**lag_figures(reports[0].lag))
+        ours = [report for report in reports if report.job == self._stream.job]
+        for report in ours:
+            if report.set_aside > self._set_aside.get(report.watcher, 0):
+                self._progress.warn(f"set aside: {report.last_set_aside}")
+            self._set_aside[report.watcher] = report.set_aside
+        others = [report for report in reports if report.job != self._stream.job]
+        # A report that was not written again may be of a job that was killed.
+        living = [
+            report
+            for report in others
+            if report.looks != self._looks.setdefault(report.watcher, report.looks)
+            and not report.ended
+        ]
+        said = self._about(ours[0], living) if ours and living else ""
+        if said and said != self._said:
+            self._progress.warn(said)
+        self._said = said
+
+    def _about(self, ours: WatcherReport, others: list[WatcherReport]) -> str:
+        """Return what to say about the other jobs of the stream that run."""
+        if ours.stands_by:
+            seconds = round(others[0].silent_seconds)
+            return (
+                "a job of this stream that was started later runs: this one stands by, and goes "
+                f"on if the other is silent for {seconds} seconds"
+            )
+        if not self._stream.creates_only and not all(other.stands_by for other in others):
+            return (
+                "another job of this stream still runs: this one waits until that one stands by "
+                "or ends, since the store may take a file into two windows"
+            )
+        return (
+            "another job of this stream still runs on its runner: this one has taken over, and the "
+            "other stands by. Cancel the other there unless you want a spare"
+        )
+
+
+def lag_figures(lag: Lag) -> dict[str, int]:
+    """Return a lag as the figures of progress."""
+    since = lag.oldest_since
+    oldest = {} if since is None else {"oldest_waiting_seconds": max(0, round(time.time() - since))}
+    return {
+        "files_waiting": lag.files_waiting,
+        **oldest,
+        "windows_open": lag.windows_open,
+        "windows_finished": lag.windows_finished,
+    }

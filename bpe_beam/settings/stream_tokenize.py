@@ -45,6 +45,14 @@ class StreamTokenizeSettings(Settings):
         between=(0, _WEEK),
     )
 
+    bad_files: str = option(
+        "fail",
+        choices=("fail", "set_aside"),
+        help="What a file that cannot be read does, or a window that exceeds --max-rejects or "
+        "--max-lost: fail ends the stream; set_aside goes on without the file or its unusable "
+        "records, and names them.",
+    )
+
     def check(self) -> None:
         require(
             len(self.tokenize.formats) == 1,

@@ -126,10 +126,10 @@ class TokenDataset(TokenView[list[Ids]]):
         require_whole("length", length, 1)
         require_whole("stride", stride, 1)
         require(
-            self.order == Order.of_all(self.reader.documents),
+            self.order.as_json() == Order.of_all(self.reader.documents).as_json(),
             "sequences are of a whole folder: ask for them first, then slice or shuffle them",
         )
-        count = max(self.reader.tokens - length, -stride) // stride + 1
+        count = _sequences_in(self.reader, length, stride)
         return TokenSequences(self.reader, Order.of_all(count), self.dtype, length, stride)
 
     def __repr__(self) -> str:
@@ -150,6 +150,14 @@ class TokenDataset(TokenView[list[Ids]]):
 
     def _same(self, order: Order, dtype: IdType) -> Self:
         return type(self)(self.reader, order, dtype)
+
+    def _total(self, reader: FolderReader) -> int:
+        return reader.documents
+
+
+def _sequences_in(reader: FolderReader, length: int, stride: int) -> int:
+    """Return the number of whole sequences in a folder's ids."""
+    return max(reader.tokens - length, -stride) // stride + 1
 
 
 class TokenSequences(TokenView[Ids]):
@@ -213,3 +221,6 @@ class TokenSequences(TokenView[Ids]):
 
     def _same(self, order: Order, dtype: IdType) -> Self:
         return type(self)(self.reader, order, dtype, self.length, self.stride)
+
+    def _total(self, reader: FolderReader) -> int:
+        return _sequences_in(reader, self.length, self.stride)

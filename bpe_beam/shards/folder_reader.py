@@ -1,7 +1,8 @@
-"""The documents and ids of a finished tokens folder, at any position."""
+"""The documents and ids of a finished tokens folder, or of a stream's windows, at any position."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -10,54 +11,139 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from bpe_beam.errors import DataError, NotFoundError
+from bpe_beam.errors import DataError, NotFoundError, require
 from bpe_beam.folders.artifact_names import JOB_FILE
+from bpe_beam.folders.receipts import side_by_side
 from bpe_beam.shards import stored_shard
 from bpe_beam.shards.block_cache import BlockCache, RecentValues
 from bpe_beam.shards.document_batches import ranges_between
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import Manifest, read_manifest
+from bpe_beam.shards.shard_rows import Shard
+from bpe_beam.shards.windows import is_stream, number_of, windows_of
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.json_file import JsonObject
 from bpe_beam.storage.names import WEB, absolute, escape_glob, is_local, protocol_of
 
 
+class WindowFacts(Struct, frozen=True):
+    """What saved positions depend on, of a window of a stream."""
+
+    name: str
+    content: str  # `Manifest.content_fingerprint`
+    documents: int
+    tokens: int
+
+
 class FolderReader:
     """Reads documents and ids of a tokens folder; opens each shard where it is first needed.
 
-    It pickles as its manifest's facts, without anything that was read since. Threads may share it;
+    Of the output of a stream it reads the finished windows, one after the other, and `windows` has
+    a row for each; else `windows` is None.
+
+    It pickles as its manifests' facts, without anything that was read since. Threads may share it;
     a forked process reads with connections of its own. `tokenizer` is the fingerprint, `content` is
-    `Manifest.content_fingerprint`.
+    `Manifest.content_fingerprint`, or that of all windows.
     """
+
+    windows: tuple[WindowFacts, ...] | None
 
     def __init__(self, storage: Storage, url: str, memory: int) -> None:
         self.url = absolute(url)
-        manifest = _finished_manifest(storage, self.url)
+        self._storage, self._memory = storage, memory
+        # Rows of the manifests, without what workers that get a copy do not need, each with the
+        # folder of its files.
+        self._entries: list[tuple[str, Shard]] = []
+        if not is_stream(storage, self.url):
+            manifest = _finished_manifest(storage, self.url)
+            self.windows = None
+            self.content = manifest.content_fingerprint()
+            self._add(self.url, manifest)
+            self._check_sizes()
+        else:
+            names = windows_of(storage, self.url).readable
+            if not names:
+                raise DataError(
+                    f"{redact(self.url)}: the stream has no finished window yet",
+                    remedy="wait for its first window",
+                )
+            self.windows = ()
+            manifest = self._read_windows(names)
         self.format = manifest.format
         self.vocab_size = manifest.tokenizer.vocab_size
         self.tokenizer = manifest.tokenizer.fingerprint
-        self.content = manifest.content_fingerprint()
         self.has_sequences = bool(
             manifest.arranged and manifest.arranged.settings.sequence_length is not None
         )
-        self._storage, self._memory = storage, memory
-        # Rows of the manifest, without what workers that get a copy do not need.
-        self._entries = [
-            replace(shard, slices=(), sources=None, changes=None) for shard in manifest.shards
-        ]
-        self._check_sizes()
         self._start()
 
     def __getstate__(self) -> dict[str, object]:
-        names = ("url", "format", "vocab_size", "tokenizer", "content", "has_sequences")
+        names = ("url", "format", "vocab_size", "tokenizer", "content", "has_sequences", "windows")
         return {name: self.__dict__[name] for name in (*names, "_storage", "_memory", "_entries")}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         self._start()
+
+    def refreshed(self) -> FolderReader:
+        """Return a reader with the windows that have finished since, too; itself without any.
+
+        Cost: one listing, two requests for each window that is new, one for each that is open.
+        """
+        require(
+            self.windows is not None,
+            f"{redact(self.url)} is a finished tokens folder: only a stream's output grows",
+        )
+        assert self.windows
+        names = windows_of(self._storage, self.url, number_of(self.windows[-1].name)).readable
+        if not names:
+            return self
+        new = self._copy(self.windows, self._entries)
+        new._read_windows(names)
+        new._start()
+        return new
+
+    def first_windows(self, count: int) -> FolderReader:
+        """Return a reader of the first windows of a stream."""
+        assert self.windows is not None
+        windows = self.windows[:count]
+        names = {self._storage.join(self.url, window.name) for window in windows}
+        new = self._copy(windows, [entry for entry in self._entries if entry[0] in names])
+        new._start()
+        return new
+
+    def _copy(
+        self, windows: tuple[WindowFacts, ...], entries: list[tuple[str, Shard]]
+    ) -> FolderReader:
+        new = FolderReader.__new__(FolderReader)
+        content = _joined_content(windows)
+        state = {"windows": windows, "content": content, "_entries": [*entries]}
+        new.__dict__.update({**self.__getstate__(), **state})
+        return new
+
+    def _read_windows(self, names: Sequence[str]) -> Manifest:
+        """Add windows, and return the manifest of the last one."""
+        urls = [self._storage.join(self.url, name) for name in names]
+        manifests = side_by_side(lambda url: read_manifest(self._storage, url), urls)
+        rows = []
+        for name, url, manifest in zip(names, urls, manifests, strict=True):
+            self._add(url, manifest)
+            totals, content = manifest.totals, manifest.content_fingerprint()
+            rows.append(WindowFacts(name, content, totals.documents, totals.tokens))
+        kinds = {(each.format, each.tokenizer.fingerprint) for each in manifests}
+        if len(kinds) > 1:
+            raise DataError(f"{redact(self.url)} has windows of several streams")
+        self.windows = (*(self.windows or ()), *rows)
+        self.content = _joined_content(self.windows)
+        return manifests[-1]
+
+    def _add(self, url: str, manifest: Manifest) -> None:
+        for shard in manifest.shards:
+            self._entries.append((url, replace(shard, slices=(), sources=None, changes=None)))
 
     def document(self, index: int, dtype: stored_shard.IdType) -> stored_shard.Ids:
         """Return the ids of a document, a new array."""
@@ -101,8 +187,8 @@ class FolderReader:
     def _start(self) -> None:
         self.remote = not is_local(self.url)
         # Where each shard begins, and the end of the last.
-        self._rows = [0, *accumulate(entry.documents for entry in self._entries)]
-        self._tokens = [0, *accumulate(entry.tokens for entry in self._entries)]
+        self._rows = [0, *accumulate(entry.documents for _, entry in self._entries)]
+        self._tokens = [0, *accumulate(entry.tokens for _, entry in self._entries)]
         self.documents, self.tokens = self._rows[-1], self._tokens[-1]
         self._reset()
 
@@ -126,8 +212,7 @@ class FolderReader:
                 access = self._accesses[number] or shard_format(self.format).access(
                     stored_shard.StoredShard(
                         self._storage,
-                        self.url,
-                        self._entries[number],
+                        *self._entries[number],
                         self.vocab_size,
                         self._blocks,
                         self._groups,
@@ -142,7 +227,7 @@ class FolderReader:
             return
         listed = self._storage.expand(self._storage.join(escape_glob(self.url), "shard-*"))
         sizes = {each.url.rpartition("/")[2]: each.size for each in listed}
-        for entry in self._entries:
+        for _, entry in self._entries:
             for file in entry.files:
                 url = redact(self._storage.join(self.url, file.name))
                 if file.name not in sizes:
@@ -151,6 +236,11 @@ class FolderReader:
                         "repairs it"
                     )
                 stored_shard.check_size(url, sizes[file.name], file.bytes)
+
+
+def _joined_content(windows: Sequence[WindowFacts]) -> str:
+    """Return a SHA-256 of the documents of windows and their order."""
+    return hashlib.sha256("".join(window.content for window in windows).encode()).hexdigest()
 
 
 def _finished_manifest(storage: Storage, folder: str) -> Manifest:

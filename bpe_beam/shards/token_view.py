@@ -6,6 +6,7 @@ folder: nothing is copied, and orders are numbers by arithmetic, never a table.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -51,11 +52,15 @@ _AHEAD = 64
 
 
 class Stride(Struct, frozen=True):
-    """Every `step`-th item from `first` on, `count` in total; `step` may be negative."""
+    """Every `step`-th item from `first` on, `count` in total; `step` may be negative.
+
+    It `grows` if items that are added to the data set are added to it, too.
+    """
 
     first: int
     step: int
     count: int
+    grows: bool = False
 
 
 class Shuffle(Struct, frozen=True):
@@ -75,7 +80,7 @@ class Order(Struct, frozen=True):
     @staticmethod
     def of_all(count: int) -> Order:
         """Return the order of the data set itself."""
-        return Order((Stride(0, 1, count),))
+        return Order((Stride(0, 1, count, grows=True),))
 
     def __len__(self) -> int:
         return self.steps[-1].count
@@ -90,8 +95,12 @@ class Order(Struct, frozen=True):
         last = self.steps[-1]
         if isinstance(last, Shuffle):
             return Order((*self.steps, Stride(chosen.start, chosen.step, len(chosen))))
-        first, step = last.first + last.step * chosen.start, last.step * chosen.step
-        return Order((*self.steps[:-1], Stride(first, step, len(chosen))))
+        start = bounds.start or 0
+        grows = last.grows and bounds.stop is None and start >= 0 and chosen.step > 0
+        # The part of a process that has no items yet begins where it was told to.
+        start = start if grows else chosen.start
+        first, step = last.first + last.step * start, last.step * chosen.step
+        return Order((*self.steps[:-1], Stride(first, step, len(chosen), grows)))
 
     def as_json(self) -> list[list[str | int]]:
         """Return the steps as values of JSON, for saved positions."""
@@ -101,6 +110,14 @@ class Order(Struct, frozen=True):
             else ["stride", step.first, step.step, step.count]
             for step in self.steps
         ]
+
+    def resized(self, count: int) -> Order | None:
+        """Return the order after its data set has got `count` items; None if it does not grow."""
+        (stride, *others) = self.steps
+        if others or not isinstance(stride, Stride) or not stride.grows:
+            return None
+        length = len(range(stride.first, count, stride.step))
+        return Order((Stride(stride.first, stride.step, length, grows=True),))
 
     @property
     def run(self) -> int | None:
@@ -156,6 +173,10 @@ class TokenView(Generic[Batch]):
 
     def _same(self, order: Order, dtype: IdType) -> Self:
         """Return a view of the same items in another order, or of another type."""
+        raise NotImplementedError
+
+    def _total(self, reader: FolderReader) -> int:
+        """Return the number of all items of the data set in a folder."""
         raise NotImplementedError
 
     # ---- the same for both ----
@@ -280,6 +301,56 @@ class TokenView(Generic[Batch]):
         )
         return self._same(self.order, wanted)
 
+    @property
+    def windows(self) -> int | None:
+        """The number of finished windows that were opened; None unless it is a stream's output."""
+        return None if self.reader.windows is None else len(self.reader.windows)
+
+    def refresh(self) -> Self:
+        """Return the same view with the windows of the stream that have finished since.
+
+        New items follow those of this view, so positions stay valid. Without new windows it returns
+        the view itself.
+
+        Raises:
+            UsageError: The folder is no output of a stream, or the view does not grow: it is
+                shuffled, reversed, or a slice with an end.
+        """
+        reader = self.reader.refreshed()
+        return self if reader is self.reader else self.on(reader)
+
+    def follow(self, size: int | None = None, *, poll_seconds: float = 10.0) -> TokenIterator[Any]:
+        """Return an iterator over the stream's items that waits for new windows, and never ends.
+
+        Args:
+            size: The number of items of a batch, at least 1; a batch waits until it is full. None
+                to yield items alone.
+            poll_seconds: The seconds between two looks for new windows, greater than 0.
+
+        Returns:
+            The iterator can be saved and resumed, see `TokenIterator`.
+
+        Raises:
+            UsageError: As `refresh`, or an argument is out of range.
+        """
+        if size is not None:
+            require_whole("size", size, 1)
+        require(poll_seconds > 0, f"must be greater than 0, got {poll_seconds}", "poll_seconds")
+        return TokenIterator(self.refresh(), size, poll_seconds)
+
+    def on(self, reader: FolderReader) -> Self:
+        """Return the same view of fewer or more windows of the same stream."""
+        order = self.order.resized(self._total(reader))
+        require(
+            order is not None,
+            "a view that is shuffled, reversed or has an end does not grow with its stream",
+            remedy="refresh the whole data set, then shuffle or slice it",
+        )
+        assert order is not None
+        view = self._same(order, self.dtype)
+        view.reader = reader
+        return view
+
     def to_torch(self) -> TorchTokens:
         """Return a map-style data set of torch, whose items are int64 tensors.
 
@@ -335,6 +406,7 @@ class TokenView(Generic[Batch]):
             "content": self.reader.content,
             "documents": self.reader.documents,
             "tokens": self.reader.tokens,
+            **({} if self.windows is None else {"windows": self.windows}),
             "order": self.order.as_json(),
         }
 
@@ -412,10 +484,13 @@ class TokenIterator(Generic[Item]):
     Args:
         view: The view.
         size: The number of items of a batch; None to yield items alone.
+        poll_seconds: The seconds between two looks for new windows of a stream; None not to wait.
     """
 
-    def __init__(self, view: TokenView[Any], size: int | None) -> None:
-        self._view, self._size = view, size
+    def __init__(
+        self, view: TokenView[Any], size: int | None, poll_seconds: float | None = None
+    ) -> None:
+        self._view, self._size, self._poll_seconds = view, size, poll_seconds
         self._position = 0
         self._items: Iterator[Ids] | None = None
 
@@ -423,6 +498,8 @@ class TokenIterator(Generic[Item]):
         return self
 
     def __next__(self) -> Item:
+        if self._poll_seconds is not None:
+            self._wait(self._poll_seconds)
         if self._items is None:
             self._items = self._view.items_from(self._position)
         try:
@@ -442,6 +519,14 @@ class TokenIterator(Generic[Item]):
         self._position += len(items)
         return self._view.batch(items)  # type: ignore[no-any-return]
 
+    def _wait(self, poll_seconds: float) -> None:
+        """Wait until the view has a whole batch after the position."""
+        while len(self._view) - self._position < (self._size or 1):
+            view = self._view.refresh()
+            if view is self._view:
+                time.sleep(poll_seconds)
+            self._view, self._items = view, None
+
     def state_dict(self) -> JsonObject:
         """Return the position, and the data set and order that it belongs to, as values of JSON."""
         return {
@@ -454,7 +539,8 @@ class TokenIterator(Generic[Item]):
         """Continue at a saved position, of the same documents in the same order.
 
         The format, the location of the folder and the size of a batch may differ. The folder
-        must be the one that was read, or one that `convert` made of it with the same shards.
+        must be the one that was read, or one that `convert` made of it with the same shards. The
+        output of a stream may have more windows than then, if the view is not shuffled.
 
         Raises:
             UsageError: It is no state, or one of other documents or of another order.
@@ -468,7 +554,7 @@ class TokenIterator(Generic[Item]):
             f"state must be of version {_STATE_VERSION}, got {state.get('version')!r}",
             remedy="read from the start, or slice the view at the position",
         )
-        expected = self.state_dict()
+        expected = {**self.state_dict(), **self._view_of(state).identity()}
         position = state.get("position")
         for name, value in expected.items():
             require(
@@ -482,3 +568,15 @@ class TokenIterator(Generic[Item]):
         )
         assert isinstance(position, int)
         self._position, self._items = position, None
+
+    def _view_of(self, state: Mapping[str, Any]) -> TokenView[Any]:
+        """Return the view of the windows that a state was saved for."""
+        windows, now = state.get("windows"), self._view.windows
+        if now is None or not isinstance(windows, int) or windows == now:
+            return self._view
+        require(
+            0 < windows < now,
+            f"state is of {windows:,} windows of the stream, and {now:,} were opened",
+            remedy="refresh the data set, or wait until a window that is repaired is finished",
+        )
+        return self._view.on(self._view.reader.first_windows(windows))

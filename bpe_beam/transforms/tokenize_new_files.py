@@ -14,6 +14,7 @@ from typing import Any
 
 import apache_beam as beam
 from apache_beam.io.restriction_trackers import OffsetRange, OffsetRestrictionTracker
+from apache_beam.metrics import Metrics
 from apache_beam.transforms import trigger
 from apache_beam.transforms.core import RestrictionProvider
 from apache_beam.transforms.window import GlobalWindows
@@ -21,7 +22,8 @@ from apache_beam.utils.shared import Shared
 from apache_beam.utils.timestamp import Duration
 
 from bpe_beam.transforms import metrics as counters
-from bpe_beam.workers.stream.watcher import Stream, Watcher, tokenize_window_split
+from bpe_beam.workers.stream.status import ReportingWatcher
+from bpe_beam.workers.stream.watcher import Lag, Stream, Watcher, tokenize_window_split
 from bpe_beam.workers.task_results import TaskResult
 
 _END = 1 << 60
@@ -92,7 +94,7 @@ class _WatchFiles(beam.DoFn):
 
     def setup(self) -> None:
         """Make one watcher per process, however many instances the runner makes."""
-        self.watcher: Watcher = self._shared.acquire(lambda: Watcher(self.stream))
+        self.watcher: Watcher = self._shared.acquire(lambda: ReportingWatcher(self.stream))
 
     @beam.DoFn.unbounded_per_element()
     def process(self, element: bytes, tracker: Any = _TRACKER) -> Iterator[tuple[int, str]]:
@@ -110,10 +112,23 @@ class _WatchFiles(beam.DoFn):
             yield from self.watcher.look(time.monotonic(), position)
             counts, self.watcher.counts = self.watcher.counts, Counter()
             counters.record(TaskResult([], counts))
+            _set_gauges(self.watcher.lag)
         if self.watcher.ended:
             tracker.try_claim(_END)  # the end
             return
         tracker.defer_remainder(Duration(max(0.0, self.watcher.next_look - time.monotonic())))
+
+
+def _set_gauges(lag: Lag) -> None:
+    """Show the lag in the runner's own metrics."""
+    since = lag.oldest_since
+    seconds = 0 if since is None else max(0, round(time.time() - since))
+    for name, value in (
+        ("files_waiting", lag.files_waiting),
+        ("oldest_waiting_seconds", seconds),
+        ("windows_open", lag.windows_open),
+    ):
+        Metrics.gauge(counters.NAMESPACE, name).set(value)
 
 
 def _tokenize_splits(element: tuple[int, Iterable[str]], stream: Stream) -> Iterator[str]:

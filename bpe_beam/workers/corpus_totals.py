@@ -30,6 +30,30 @@ class CorpusTotals(NamedTuple):
     sources: Collection[str] | None = None
     dropped: int = 0  # empty documents that were left out
 
+    @property
+    def unusable(self) -> int:
+        """The number of unusable records."""
+        return sum(self.rejects.values()) - sum(loss.positions for loss in self.lost)
+
+
+class WindowSums(NamedTuple):
+    """The amounts of windows that the limits of a stream count."""
+
+    documents: int = 0
+    unusable: int = 0  # records
+    lost_bytes: int = 0
+    stored_bytes: int = 0
+
+    @staticmethod
+    def of(totals: CorpusTotals, stored_bytes: int) -> WindowSums:
+        """Return the amounts of a corpus or window."""
+        lost = sum(loss.bytes for loss in totals.lost)
+        return WindowSums(totals.documents, totals.unusable, lost, stored_bytes)
+
+    def plus(self, other: WindowSums) -> WindowSums:
+        """Return the sums of both."""
+        return WindowSums(*map(sum, zip(self, other, strict=True)))
+
 
 def check_limits(
     folder: TaskFolder,
@@ -40,35 +64,73 @@ def check_limits(
     max_rejects: str,
     max_lost: str,
     reading: ReadSettings,
-    window: bool = False,
 ) -> None:
     """Refuse a corpus with too many rejects, or with too large losses."""
-    documents, lost = totals.documents, totals.lost
+    limits = max_rejects, max_lost
+    error = exceeded_limit(folder, totals, stored_bytes, files, limits, reading)
+    if error is not None:
+        raise error
+
+
+def exceeded_limit(
+    folder: TaskFolder,
+    totals: CorpusTotals,
+    stored_bytes: int,
+    files: Iterable[str],
+    limits: tuple[str, str],
+    reading: ReadSettings,
+    earlier: WindowSums | None = None,
+) -> DataError | None:
+    """Return the error of too many rejects, or of too large losses; None within `limits`.
+
+    Args:
+        folder: The folder of the job or window, which has the files of rejects.
+        totals: What the folder's manifest says about the corpus.
+        stored_bytes: The size of its input.
+        files: The names of the files of rejects.
+        limits: `max_rejects` and `max_lost`.
+        reading: The settings of reading.
+        earlier: For a window of a stream, the sums of the windows before it, which count too.
+    """
+    max_rejects, max_lost = limits
+    window = earlier is not None
     where = folder.path(REJECTS)
-    if Limit.parse(max_lost, "max_lost").exceeded(sum(loss.bytes for loss in lost), stored_bytes):
-        raise DataError(
-            f"{max_lost} is exceeded: {lost_in_words(lost, stored_bytes)}: "
-            f"{_greatest_losses(folder, files, lost)}. Each loss has a line in {where}",
+    documents, bad, lost_bytes, stored = WindowSums.of(totals, stored_bytes).plus(
+        earlier or WindowSums()
+    )
+    if Limit.parse(max_lost, "max_lost").exceeded(lost_bytes, stored):
+        before = ""
+        if earlier is not None and earlier.lost_bytes:
+            of_earlier = format_bytes(earlier.stored_bytes)
+            before = (
+                f", after {format_bytes(earlier.lost_bytes)} of {of_earlier} in earlier windows"
+            )
+        return DataError(
+            f"{max_lost} is exceeded: {lost_in_words(totals.lost, stored_bytes)}{before}: "
+            f"{_greatest_losses(folder, files, totals.lost)}. Each loss has a line in {where}",
             ("max_lost",),
             ("" if window else _MEND_FILES)
             + "allow the loss with {max_lost}: the same command then resumes",
         )
-    bad = sum(totals.rejects.values()) - sum(loss.positions for loss in lost)
     if Limit.parse(max_rejects).exceeded(bad, documents + bad):
         remedy = "allow more with {max_rejects}: the same command then resumes"
-        if not window and documents:
+        if not window and totals.documents:
             remedy = f"repair the input, or {remedy}"
             if RejectReason.FIELD_MISSING.value in totals.rejects:
                 other = "name the field of files that lack it with {text_field} FILE=FIELD"
                 remedy = f"{other}, {remedy}"
         elif not window:
             remedy = f"check {{text_field}} and {{input_format}}{ARRAYS}"
-        raise DataError(
-            f"{max_rejects} is exceeded: {bad:,} of {documents + bad:,} records are unusable. "
-            f"{files_with_rejects(folder, files, reading)}. All are listed in {where}",
+        more = ""
+        if earlier is not None and any(earlier):
+            more = f", {totals.unusable:,} of them in this window"
+        return DataError(
+            f"{max_rejects} is exceeded: {bad:,} of {documents + bad:,} records are unusable"
+            f"{more}. {files_with_rejects(folder, files, reading)}. All are listed in {where}",
             ("max_rejects",),
             remedy,
         )
+    return None
 
 
 def lost_in_words(losses: Sequence[FileLoss], stored_bytes: int) -> str:

@@ -20,6 +20,7 @@ Metric = Literal[
     "documents_tokenized",
     "documents_written",
     "files_changed",
+    "files_left_out",
     "files_taken",
     "pair_block_bytes",
     "records_rejected",
@@ -31,6 +32,7 @@ Metric = Literal[
     "tokens_written",
     "unique_words",
     "windows_finished",
+    "windows_over_limit",
     "words_counted",
     "words_rewritten",
 ]

@@ -20,6 +20,7 @@ from bpe_beam.shards.verify import verify
 from bpe_beam.storage import Storage
 from bpe_beam.transforms.tokenize_new_files import TokenizeNewFiles
 from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.stream.status import ReportingWatcher
 from bpe_beam.workers.stream.watcher import Stream, Watcher, tokenize_window_split
 
 STORAGE = Storage()
@@ -65,9 +66,9 @@ def work_off(stream: Stream, tasks: list[tuple[int, str]]) -> list[str]:
 def run_stream(stream: Stream, at_look: Callable[[int], None] = lambda number: None) -> list[float]:
     """Look until the stream ends; return the times of the looks. `at_look` is called before each.
 
-    The clock is simulated: no look waits.
+    The clock is simulated: no look waits. A stream with a job's name reports on storage.
     """
-    watcher = Watcher(stream)
+    watcher = ReportingWatcher(stream) if stream.job else Watcher(stream)
     times: list[float] = []
     now = 1000.0
     while not watcher.ended:

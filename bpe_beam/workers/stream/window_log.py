@@ -10,7 +10,6 @@ even if a watcher that the runner has replaced is still running.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -30,6 +29,7 @@ from bpe_beam.folders.artifact_names import (
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import WORK, Publication, TaskFolder, receipt_name, side_by_side
 from bpe_beam.shards.numbering import shard_name
+from bpe_beam.shards.windows import window_name, window_numbers
 from bpe_beam.storage import Storage, StoredFile, json_file, redact
 from bpe_beam.storage.create_exclusive import write_once
 from bpe_beam.storage.names import attempted_name
@@ -41,7 +41,6 @@ INPUT_FILE = "__input"
 REMOVE_WINDOW = "remove the folder of this window: its files are read again, in a new window"
 """The remedy if the record of a window is missing or damaged."""
 
-_NAME = re.compile(r"window-([0-9]{8,18})")
 _THREADS = 16
 _WATCHER_FILES = (WINDOW_FILE, MANIFEST_FILE, SHARDS_TOKENIZER_FILE, INDEX_FILE)
 
@@ -128,7 +127,16 @@ class WindowFolder(TaskFolder):
         )
 
 
-class _WindowFile(Struct, frozen=True, forbid_unknown_fields=True):
+class LeftOut(Struct, frozen=True, forbid_unknown_fields=True):
+    """A file that a window leaves out, because it cannot be read, and the reason."""
+
+    name: str
+    size: json_file.Count
+    tag: str
+    problem: str
+
+
+class _WindowFile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The content of `__window` without its checksum, in the order of the file."""
 
     version: int
@@ -136,6 +144,7 @@ class _WindowFile(Struct, frozen=True, forbid_unknown_fields=True):
     number: json_file.Count
     plan: json_file.JsonObject
     tags: tuple[str, ...]
+    left_out: tuple[LeftOut, ...] = ()
 
 
 class Window(Struct, frozen=True):
@@ -144,6 +153,7 @@ class Window(Struct, frozen=True):
     number: int
     plan: Plan
     record: bytes
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def name(self) -> str:
@@ -154,17 +164,6 @@ class Window(Struct, frozen=True):
     def fingerprint(self) -> str:
         """The SHA-256 of the window's record, in hex."""
         return hashlib.sha256(self.record).hexdigest()
-
-
-def window_name(number: int) -> str:
-    """Return the name of a window's folder: `window-00000007`."""
-    return f"window-{number:08}"
-
-
-def window_numbers(storage: Storage, output: str) -> list[int]:
-    """Return the sorted numbers of the windows that have a folder."""
-    matches = (_NAME.fullmatch(name) for name in storage.list_names(output))
-    return sorted(int(match[1]) for match in matches if match)
 
 
 def has_windows_of(storage: Storage, output: str, stream: str) -> bool:
@@ -210,8 +209,11 @@ class WindowLog:
 
     def __init__(self, storage: Storage, output: str, stream: str, root: str) -> None:
         self.open: dict[int, Window] = {}  # the windows without a manifest, by number
+        self.numbers: list[int] = []  # the numbers of all windows, sorted
         # The version of every file of every window, by name; about 300 bytes a file.
         self.files: dict[str, str] = {}
+        # The version of every file that was left out and not read since, by name.
+        self.left_out: dict[str, str] = {}
         self._storage = storage
         self._output = output
         self._stream = stream
@@ -248,15 +250,17 @@ class WindowLog:
                 return
             self._add(window, is_open)
 
-    def append(self, plan: Plan) -> Window | None:
+    def append(self, plan: Plan, left_out: tuple[LeftOut, ...] = ()) -> Window | None:
         """Add a window of files that are in no other window, and return it.
 
         None: another watcher has added a window meanwhile, which must be read first.
         """
         assert self._next is not None
         tags = tuple(file.tag for file in plan.files)
-        file = _WindowFile(json_file.VERSION, self._stream, self._next, plan.to_json(), tags)
-        window = Window(self._next, plan, json_file.with_checksum(file, indent=1))
+        file = _WindowFile(
+            json_file.VERSION, self._stream, self._next, plan.to_json(), tags, left_out
+        )
+        window = Window(self._next, plan, json_file.with_checksum(file, indent=1), left_out)
         url = self.folder(window).url
         self._storage.make_folder(url)
         if not write_once(self._storage, self._storage.join(url, WINDOW_FILE), window.record):
@@ -293,14 +297,24 @@ class WindowLog:
         files = tuple(
             structs.replace(each, tag=tag) for each, tag in zip(plan.files, file.tags, strict=True)
         )
-        return Window(number, replace(plan, files=files), data)
+        return Window(number, replace(plan, files=files), data, file.left_out)
 
     def _add(self, window: Window, is_open: bool) -> None:
         if is_open:
             self.open[window.number] = window
+        self.numbers.append(window.number)
         for file in window.plan.files:
             self.files[file.name] = version_of(file)
+            self.left_out.pop(file.name, None)
+        for bad in window.left_out:
+            self.left_out[bad.name] = version_of(bad)
         self._next = window.number + 1
+
+
+def read_left_out(storage: Storage, output: str, name: str) -> tuple[LeftOut, ...]:
+    """Return the files that a window leaves out, by the name of its folder."""
+    source = storage.join(output, name, WINDOW_FILE)
+    return _read_record(storage.read_bytes(source), redact(source)).left_out
 
 
 def _read_record(data: bytes, source: str) -> _WindowFile:
@@ -314,6 +328,6 @@ def _read_record(data: bytes, source: str) -> _WindowFile:
     return json_file.to_struct(values, _WindowFile, source)
 
 
-def version_of(file: StoredFile | InputFile) -> str:
+def version_of(file: StoredFile | InputFile | LeftOut) -> str:
     """Return a text that differs for other files of the same name."""
     return f"{file.size} {file.tag}"
