@@ -20,8 +20,13 @@ from bpe_beam.errors import UsageError, require
 from bpe_beam.folders import artifact_names
 from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder, RestoredTask
-from bpe_beam.folders.receipts import WORK, Publication
+from bpe_beam.folders.output_folder import (
+    OutputFolder,
+    RestoredFolder,
+    RestoredTask,
+    recorded_job,
+)
+from bpe_beam.folders.receipts import WORK, Publication, side_by_side
 from bpe_beam.jobs import input_folders
 from bpe_beam.jobs.corpus.summary import Rows, SourceFigures, source_figures
 from bpe_beam.messages import command
@@ -41,6 +46,7 @@ from bpe_beam.shards.manifest import (
 from bpe_beam.shards.numbering import number_shards, shard_files, shard_name
 from bpe_beam.shards.shard_rows import ArrangedPart, manifest_rows, shard_row
 from bpe_beam.shards.token_counts import joined_token_counts, read_token_counts, write_token_counts
+from bpe_beam.shards.windows import chosen_folders, is_stream
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.storage.names import absolute
@@ -60,6 +66,8 @@ class ConvertSummary(Struct, frozen=True, kw_only=True):
     warnings: list[str] | None
     shards_kept_from_before: int | None
     converted: list[str]
+    windows: int | None  # of a stream
+    windows_open: int | None
     format: str
     sequences: int | None
     documents: int
@@ -82,7 +90,9 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
     storage = Storage(settings.run.storage_options)
     input_folders.refuse_twice(settings.folders, "its documents would appear twice")
     input_folders.refuse_own_folder(settings.output, settings.folders)
-    conversion = _Conversion(settings, storage)
+    chosen = chosen_folders(storage, settings.folders, readable=True)
+    is_of_stream = len(settings.folders) == 1 and is_stream(storage, settings.folders[0])
+    conversion = _Conversion(settings, storage, chosen.folders, grows=is_of_stream)
     folder = conversion.claim(progress)
     finished, measured = folder.finished, MetricSums()
     remaining = [each for each in conversion.new if folder.receipt(each.name) is None]
@@ -98,6 +108,8 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
         warnings=conversion.warnings() or None,
         shards_kept_from_before=len(conversion.new) - len(remaining) or None,
         converted=list(settings.folders),
+        windows=conversion.folders if is_of_stream else None,
+        windows_open=len(chosen.open) if is_of_stream else None,
         format=manifest.format,
         sequences=manifest.sequences,
         documents=manifest.documents,
@@ -116,12 +128,28 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
 class _Conversion:
     """A conversion: from the checks of its settings to the `new` shards in their folder."""
 
-    def __init__(self, settings: ConvertSettings, storage: Storage) -> None:
+    def __init__(
+        self, settings: ConvertSettings, storage: Storage, folders: list[str], *, grows: bool
+    ) -> None:
         self._settings = settings
         self._storage = storage
-        folders = settings.folders
-        self._urls = tuple(map(absolute, folders))
-        self._manifests = manifests = [read_manifest(storage, folder) for folder in folders]
+        input_folders.refuse_equal(folders, "its documents would appear twice")
+        require(
+            len(folders) > 1
+            or (settings.format, settings.shards, settings.columns) != (None, None, None),
+            "are both missing, and one folder is given: nothing would change",
+            "format",
+            "shards",
+            remedy="give {format}, {shards} or {columns}",
+        )
+        manifests = side_by_side(lambda folder: read_manifest(storage, folder), folders)
+        self._left = 0  # the windows that finished after an earlier run had begun
+        if grows:
+            begun = self._begun_with(manifests)
+            self._left = len(folders) - begun
+            folders, manifests = folders[:begun], manifests[:begun]
+        self.folders = len(folders)
+        self._urls, self._manifests = tuple(map(absolute, folders)), manifests
         input_folders.refuse_unlike(
             folders,
             [
@@ -151,6 +179,17 @@ class _Conversion:
         self._origin = replace(origin_of(encoding), sequence_length=length)
         self._refuse_format()
         self._origin = replace(self._origin, columns=self._chosen_columns())
+
+    def _begun_with(self, manifests: Sequence[Manifest]) -> int:
+        """Return the number of windows that an earlier run has begun with, else of all windows.
+
+        A stream grows while a run is interrupted. The same command resumes with the same windows.
+        """
+        storage, output = self._storage, self._settings.output
+        job = None if self._settings.run.overwrite else recorded_job(storage, output)
+        known = [] if job is None else job.settings.get("manifests", [])
+        hashes = [sha256(each.to_bytes()).hexdigest() for each in manifests[: len(known)]]
+        return len(known) if known and known == hashes else len(manifests)
 
     def _refuse_format(self) -> None:
         """Refuse a format that cannot hold the documents, before work is done."""
@@ -199,6 +238,12 @@ class _Conversion:
         return ", ".join(sorted(n for n in names if shard_format(n).labelled == labelled))
 
     def warnings(self) -> list[str]:
+        """Return what the new shards lack: newer windows, and labels of documents."""
+        newer = f"{self._left:,} windows that finished later are not in {self._settings.output}"
+        left = [f"{newer}: convert them to another output"] if self._left else []
+        return [*left, *self._label_warnings()]
+
+    def _label_warnings(self) -> list[str]:
         """Return what the new shards lack that shards of these formats may have."""
         labelled, bare = self._formats(labelled=True), self._formats(labelled=False)
         what = "the ids, sources and sizes of documents"

@@ -17,7 +17,7 @@ from bpe_beam.folders.artifact_names import (
     SUMMARY_FILE,
     TOKENIZER_FILE,
 )
-from bpe_beam.folders.folder_kind import A_TOKENIZER, COUNTS, SHARDS, WINDOWS, kind_of
+from bpe_beam.folders.folder_kind import A_TOKENIZER, COUNTS, SHARDS, kind_of
 from bpe_beam.progress import Progress
 from bpe_beam.settings.inspect import InspectSettings
 from bpe_beam.storage import Storage
@@ -56,12 +56,16 @@ def _figures(storage: Storage, path: str) -> Figures:
         return (_counts_figures if kind == COUNTS else _shards_figures)(storage, path)
     if JOB_FILE not in names and has_tokenizer(names):
         return _folder_figures(storage, path)
+    from bpe_beam.shards.windows import is_stream
+
+    if is_stream(storage, path):
+        from bpe_beam.jobs.stream_figures import stream_figures
+
+        return stream_figures(storage, path)
     if kind in (SHARDS, None):
         from bpe_beam.shards.manifest import refuse_no_shards
 
         refuse_no_shards(storage, path)
-    if kind == WINDOWS:
-        raise UsageError(f"{path} holds windows of shards: give one of its folders window-*")
     if JOB_FILE in names and (kind in (COUNTS, SHARDS) or TOKENIZER_FILE not in names):
         wanted = "" if kind is None else f", which makes {kind},"
         last = TOKENIZER_FILE if kind == A_TOKENIZER else MANIFEST_FILE

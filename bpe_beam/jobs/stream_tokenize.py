@@ -16,6 +16,7 @@ from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.receipts import WORK
 from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.jobs.corpus.summary import Losses, losses_summary
+from bpe_beam.jobs.stream_figures import lag_figures
 from bpe_beam.jobs.tokenize.documents import (
     doubled_warnings,
     framing,
@@ -238,15 +239,3 @@ class _Reports:
             "another job of this stream still runs on its runner: this one has taken over, and the "
             "other stands by. Cancel the other there unless you want a spare"
         )
-
-
-def lag_figures(lag: Lag) -> dict[str, int]:
-    """Return a lag as the figures of progress."""
-    since = lag.oldest_since
-    oldest = {} if since is None else {"oldest_waiting_seconds": max(0, round(time.time() - since))}
-    return {
-        "files_waiting": lag.files_waiting,
-        **oldest,
-        "windows_open": lag.windows_open,
-        "windows_finished": lag.windows_finished,
-    }

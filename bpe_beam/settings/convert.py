@@ -21,7 +21,8 @@ class ConvertSettings(Settings):
         flag="folders",
         metavar="DIR",
         kind="many",
-        help="Folders of shards. Several folders with the same tokenizer are joined in this order.",
+        help="Folders of shards. Several folders with the same tokenizer are joined in this order. "
+        "The output of stream-tokenize means its finished windows. Globs also on stores.",
     )
     output: str = output_option("new shards")
     run: RunSettings = part(RunSettings, RunSettings())
@@ -47,13 +48,6 @@ class ConvertSettings(Settings):
     )
 
     def check(self) -> None:
-        require(
-            len(self.folders) > 1 or (self.format, self.shards, self.columns) != (None, None, None),
-            "are both missing, and one folder is given: nothing would change",
-            "format",
-            "shards",
-            remedy="give {format}, {shards} or {columns}",
-        )
         require(
             not self.run.makes_template,
             "convert has no template; count and tokenize have one",

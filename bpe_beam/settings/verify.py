@@ -17,7 +17,8 @@ class VerifySettings(Settings):
         metavar="DIR",
         kind="many",
         help="Folders that tokenize, convert, WriteTokens, count or train wrote. If a folder "
-        "contains one folder per format, or train and validation, all of them are verified.",
+        "contains one folder per format, train and validation, or the windows of a stream, all of "
+        "them are verified. Globs also on stores.",
     )
     full: bool = option(False, help="Also encode the corpus again and compare every token.")
     input: InputSettings | None = part(

@@ -24,19 +24,17 @@ from bpe_beam.shards.document_batches import ranges_between
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.shards.shard_rows import Shard
-from bpe_beam.shards.windows import is_stream, number_of, windows_of
+from bpe_beam.shards.windows import is_stream, no_window_error, number_of, windows_of
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.json_file import JsonObject
 from bpe_beam.storage.names import WEB, absolute, escape_glob, is_local, protocol_of
 
 
-class WindowFacts(Struct, frozen=True):
-    """What saved positions depend on, of a window of a stream."""
+class OpenedWindow(Struct, frozen=True):
+    """A window of a stream, and what saved positions depend on."""
 
     name: str
     content: str  # `Manifest.content_fingerprint`
-    documents: int
-    tokens: int
 
 
 class FolderReader:
@@ -50,7 +48,7 @@ class FolderReader:
     `Manifest.content_fingerprint`, or that of all windows.
     """
 
-    windows: tuple[WindowFacts, ...] | None
+    windows: tuple[OpenedWindow, ...] | None
 
     def __init__(self, storage: Storage, url: str, memory: int) -> None:
         self.url = absolute(url)
@@ -67,10 +65,7 @@ class FolderReader:
         else:
             names = windows_of(storage, self.url).readable
             if not names:
-                raise DataError(
-                    f"{redact(self.url)}: the stream has no finished window yet",
-                    remedy="wait for its first window",
-                )
+                raise no_window_error(self.url)
             self.windows = ()
             manifest = self._read_windows(names)
         self.format = manifest.format
@@ -117,7 +112,7 @@ class FolderReader:
         return new
 
     def _copy(
-        self, windows: tuple[WindowFacts, ...], entries: list[tuple[str, Shard]]
+        self, windows: tuple[OpenedWindow, ...], entries: list[tuple[str, Shard]]
     ) -> FolderReader:
         new = FolderReader.__new__(FolderReader)
         content = _joined_content(windows)
@@ -132,8 +127,7 @@ class FolderReader:
         rows = []
         for name, url, manifest in zip(names, urls, manifests, strict=True):
             self._add(url, manifest)
-            totals, content = manifest.totals, manifest.content_fingerprint()
-            rows.append(WindowFacts(name, content, totals.documents, totals.tokens))
+            rows.append(OpenedWindow(name, manifest.content_fingerprint()))
         kinds = {(each.format, each.tokenizer.fingerprint) for each in manifests}
         if len(kinds) > 1:
             raise DataError(f"{redact(self.url)} has windows of several streams")
@@ -238,7 +232,7 @@ class FolderReader:
                 stored_shard.check_size(url, sizes[file.name], file.bytes)
 
 
-def _joined_content(windows: Sequence[WindowFacts]) -> str:
+def _joined_content(windows: Sequence[OpenedWindow]) -> str:
     """Return a SHA-256 of the documents of windows and their order."""
     return hashlib.sha256("".join(window.content for window in windows).encode()).hexdigest()
 

@@ -8,13 +8,16 @@ manifest, leaves an open window before complete ones.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import compress, takewhile
 from typing import NamedTuple
 
+from bpe_beam.errors import DataError, require
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.folder_kind import WINDOWS, kind_of
 from bpe_beam.folders.receipts import side_by_side
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Storage, redact
+from bpe_beam.storage.names import escape_glob, parent
 
 _NAME = re.compile(r"window-([0-9]{8,18})")
 
@@ -68,3 +71,51 @@ def windows_of(storage: Storage, output: str, after: int = -1) -> Windows:
 def number_of(name: str) -> int:
     """Return the number of a window by the name of its folder."""
     return int(name.rpartition("-")[2])
+
+
+class ChosenFolders(NamedTuple):
+    """The folders that arguments of a command mean."""
+
+    folders: list[str]
+    open: list[str]  # the windows among them that are not finished, or not readable yet
+
+
+def chosen_folders(
+    storage: Storage, arguments: Sequence[str], *, readable: bool = False
+) -> ChosenFolders:
+    """Return the folders that arguments mean: a folder, a glob of finished folders, or a stream.
+
+    The output of a stream means its finished windows, and with `readable` only those before the
+    first open one.
+
+    Raises:
+        UsageError: A glob matches no finished folder.
+        DataError: A stream has no finished window.
+    """
+    folders: list[str] = []
+    open_: list[str] = []
+    for argument in arguments:
+        if escape_glob(argument) != argument and not storage.is_folder(argument):
+            pattern = storage.join(argument, MANIFEST_FILE)
+            matches = [parent(file.url) for file in storage.expand(pattern)]
+            require(bool(matches), f"{redact(argument)}: no finished folder has such a name")
+            folders += matches
+        elif is_stream(storage, argument):
+            windows = windows_of(storage, argument)
+            chosen = windows.readable if readable else windows.finished
+            if not chosen:
+                raise no_window_error(argument)
+            folders += (storage.join(argument, name) for name in chosen)
+            others = {*windows.finished, *windows.open}.difference(chosen)
+            open_ += (storage.join(argument, name) for name in sorted(others, key=number_of))
+        else:
+            folders.append(argument)
+    return ChosenFolders(folders, open_)
+
+
+def no_window_error(output: str) -> DataError:
+    """Return the error of a stream that has nothing to read yet."""
+    return DataError(
+        f"{redact(output)}: the stream has no finished window yet",
+        remedy="wait for its first window",
+    )

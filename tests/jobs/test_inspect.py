@@ -263,7 +263,6 @@ def test_a_token_is_shown_as_the_text_that_it_stands_for(
         ),
         ("count", [], "it has no __manifest: run its job, which makes word counts, again"),
         ("train", [], "it has no tokenizer.json: run its job, which makes a tokenizer, again"),
-        ("stream-tokenize", ["__tokenizer"], "holds windows of shards: give one of"),
     ],
 )
 def test_the_folder_of_a_job_that_was_killed(

@@ -43,6 +43,7 @@ from bpe_beam.shards.document_batches import bounds_of
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import Manifest, read_manifest, tokens_folders
 from bpe_beam.shards.verify import compare_split, verify
+from bpe_beam.shards.windows import chosen_folders, is_stream
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.names import absolute, parent
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -52,6 +53,7 @@ from bpe_beam.workers.tokenize_split import plan_of
 from bpe_beam.workers.verify_split import STAGE, CompareTask, compare_with_split
 
 _SHOWN_PROBLEMS = 20
+_SHOWN_WHOLE = 20
 
 
 class VerifiedFolder(Struct, frozen=True, kw_only=True):
@@ -68,11 +70,14 @@ class VerifySummary(Struct, frozen=True, kw_only=True):
     """The summary of a verification.
 
     Several folders have no common number of documents and tokens: they may be the same documents.
+    The windows of a stream are other documents each.
     """
 
     job: str = "verify"
     folder: str | UnsetType = UNSET
     folders: dict[str, VerifiedFolder] | UnsetType = UNSET
+    windows: int | UnsetType = UNSET  # of a stream
+    windows_open: int | UnsetType = UNSET
     whole: bool = True
     shards: int | None
     sequences: int | UnsetType | None
@@ -96,8 +101,10 @@ def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
                 f"{redact(folder)} is a file: give the folder that tokenize, convert, count or "
                 "train wrote"
             )
-    found = (_folders_in(storage, folder) for folder in settings.folders)
+    chosen = chosen_folders(storage, settings.folders)
+    found = (_folders_in(storage, folder) for folder in chosen.folders)
     folders = list(dict.fromkeys(chain.from_iterable(found)))
+    is_of_stream = len(settings.folders) == 1 and is_stream(storage, settings.folders[0])
     verified: dict[str, VerifiedFolder] = {}
     compared = None
     errors: list[DataError | UsageError] = []
@@ -110,16 +117,27 @@ def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
                 raise
             errors.append(error)
     if errors:
-        lines = [*(error.problem for error in errors), *(f"{name} is whole" for name in verified)]
+        lines = [error.problem for error in errors]
+        lines += [f"{name} is whole" for name in [*verified][:_SHOWN_WHOLE]]
+        if len(verified) > _SHOWN_WHOLE:
+            lines.append(f"{and_more(len(verified) - _SHOWN_WHOLE)} folders are whole")
         remedies = (error.remedy for error in errors if error.remedy)
         raise DataError("\n".join(lines), remedy=next(remedies, ""))
     seconds = time.monotonic() - started
     rows = verified.values()
     size = sum(row.bytes for row in rows)
     only = next(iter(rows)) if len(rows) == 1 else None
+    if is_of_stream:
+        only = VerifiedFolder(
+            documents=sum(row.documents or 0 for row in rows),
+            tokens=sum(row.tokens or 0 for row in rows),
+            bytes=size,
+        )
     return VerifySummary(
-        folder=folders[0] if len(folders) == 1 else UNSET,
-        folders=verified if len(folders) > 1 else UNSET,
+        folder=settings.folders[0] if is_of_stream else folders[0] if len(folders) == 1 else UNSET,
+        folders=verified if len(folders) > 1 and not is_of_stream else UNSET,
+        windows=len(folders) if is_of_stream else UNSET,
+        windows_open=len(chosen.open) if is_of_stream else UNSET,
         shards=sum(row.shards or 0 for row in rows) or None,
         sequences=UNSET if only is None else only.sequences,
         documents=UNSET if only is None else only.documents,
