@@ -77,8 +77,6 @@ def _in_words(report: WatcherReport) -> str:
     """Return what a watcher does, by its report and the clock of this machine."""
     ago = max(0.0, time.time() - report.at)
     when = f"{format_seconds(ago)} ago"
-    if report.ended:
-        return f"ended {when}"
     if ago > report.silent_seconds:
         return f"silent since {when}: its job was stopped, or was killed"
     return f"{'stands by' if report.stands_by else 'looked'} {when}"

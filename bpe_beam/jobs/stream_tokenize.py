@@ -36,7 +36,7 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.tokenize_new_files import TokenizeNewFiles
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.stream.status import WatcherReport, read_reports
-from bpe_beam.workers.stream.watcher import STAGE, Lag, Stream
+from bpe_beam.workers.stream.watcher import STAGE, Stream
 from bpe_beam.workers.stream.window_log import (
     INPUT_FILE,
     has_windows_of,
@@ -63,7 +63,6 @@ class StreamSummary(Struct, frozen=True, kw_only=True):
     lost: Losses | None
     left_out: list[str] | None  # the files that cannot be read, with the reasons
     windows_open: int
-    files_waiting: int
     seconds: float
     next: list[str]
     warnings: list[str] | None
@@ -103,8 +102,8 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
             measured,
             _Reports(stream, stage, progress).show,
         )
-    finished = windows_of(storage, stream.output).finished
-    windows = [name for name in finished if name not in before]
+    now = windows_of(storage, stream.output)
+    windows = [name for name in now.finished if name not in before]
     manifests = [read_manifest(storage, storage.join(chosen.output, name)) for name in windows]
     totals = sum((manifest.totals for manifest in manifests), Totals.of([]))
     changes = sum((manifest.changes for manifest in manifests), NO_CHANGES)
@@ -114,7 +113,6 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
         for name in windows
         for bad in read_left_out(storage, stream.output, name)
     ]
-    lag = next((each.lag for each in read_reports(storage, stream.output)), Lag())
     return StreamSummary(
         output=chosen.output,
         windows=len(windows),
@@ -123,8 +121,7 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
         **asdict(totals),
         lost=losses_summary([loss for manifest in manifests for loss in manifest.rejects.lost]),
         left_out=left_out or None,
-        windows_open=lag.windows_open,
-        files_waiting=lag.files_waiting,
+        windows_open=len(now.open),
         bytes_per_token=totals.text_bytes / totals.tokens if totals.tokens else None,
         seconds=round(time.monotonic() - started, 3),
         next=[command("verify", storage.join(chosen.output, name)) for name in windows[:1]],
@@ -215,7 +212,6 @@ class _Reports:
             report
             for report in others
             if report.looks != self._looks.setdefault(report.watcher, report.looks)
-            and not report.ended
         ]
         said = self._about(ours[0], living) if ours and living else ""
         if said and said != self._said:

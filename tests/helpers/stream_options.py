@@ -101,7 +101,17 @@ def _other_format(ground: Any, job: str) -> None:
     assert '--format: "flat" there, "megatron" now' in ran.message
 
 
+def _set_aside(ground: Any, job: str) -> None:
+    archive = ground.own / "archive.jsonl"
+    archive.write_bytes(b"PK\x03\x04 an archive")
+    inputs = ("--input", str(archive))
+    assert ground.run(job, *inputs, out="failed").code == 2
+    ground.seen(job, *inputs, "--bad-files", "set_aside")
+    assert b"archive.jsonl" in (_window(ground) / "__window").read_bytes()
+
+
 STREAMING = {
+    "--bad-files": _set_aside,
     "--format": _other_format,
     "--append": _framed("--append", [], [0]),
     "--prepend": _framed("--prepend", [0], []),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,13 @@ import stream_by_hand
 from command_line import run, run_whole
 from made_text import write
 from read_back import read_shards
+from stream_by_hand import STORAGE, stream_of
 
 import bpe_beam
 from bpe_beam import Tokenizer
+from bpe_beam.corpus.new_files import Watched
 from bpe_beam.jobs import stream_tokenize
+from bpe_beam.workers.stream.status import ReportingWatcher
 
 MANIFEST = "__manifest"
 
@@ -138,13 +142,32 @@ def test_inspect_tells_the_lag_and_the_bad_files(job: Job, tmp_path: Path) -> No
     summary = job.run("--bad-files", "set_aside")
     assert summary["left_out"] == ["z.jsonl: is a ZIP archive, which is not read; unpack it first"]
     assert (summary["rejects"], summary["files"], summary["windows_open"]) == (1, 1, 0)
-    assert summary["files_waiting"] == 0
     job.opened(3)
     text = job.inspect()
     assert shown(text, "kind") == "windows of shards"
-    assert shown(text, "watchers").startswith("ended ")
     assert (shown(text, "windows finished"), shown(text, "windows open")) == ("3", "1")
     assert shown(text, "first open window") == "window-00000003"
-    assert shown(text, "files waiting") == "0"
     assert shown(text, "documents") == "4"
     assert "z.jsonl: is a ZIP archive" in text
+
+
+def test_inspect_tells_what_waits_while_the_stream_runs(job: Job, tmp_path: Path) -> None:
+    stream = stream_of(
+        Watched.of(STORAGE, [f"{tmp_path / 'in'}/"]),
+        job.out,
+        Tokenizer.from_file(str(tmp_path / "tokenizer.json")),
+        fingerprint=json.loads((job.out / "__job").read_bytes())["fingerprint"],
+        window_seconds=60,
+    )
+    write(tmp_path / "in" / "d.jsonl", ["fourth"])
+    watchers = [ReportingWatcher(stream) for _ in range(2)]
+    for watcher in [*watchers, watchers[0]]:
+        watcher.look(0.0)
+    text = job.inspect()
+    assert shown(text, "files waiting") == "1"
+    assert shown(text, "oldest waiting seconds").endswith(" s")
+    assert re.search(r"watchers .*looked [0-9.]+ s ago", text)
+    assert re.search(r"stands by [0-9.]+ s ago", text)
+    (report, _) = (tmp_path / "out" / "__watchers").iterdir()
+    assert run("inspect", job.out / "window-00000000").code == 0
+    assert report.exists()

@@ -1,8 +1,9 @@
 """The reports of a stream's watchers, on storage: what they have to do, and whether they live.
 
 Each watcher replaces its own small file in the folder `__watchers` of the stream's output at each
-look. So anyone who sees the output can tell the lag of the stream, without the runner and without
-the inputs. The reports decide nothing about files: windows are recorded in `__window` alone.
+look, and removes it when the stream ends. So anyone who sees the output can tell the lag of the
+stream, without the runner and without the inputs. The reports decide nothing about files: windows
+are recorded in `__window` alone.
 """
 
 from __future__ import annotations
@@ -37,7 +38,6 @@ class WatcherReport(Struct, frozen=True, forbid_unknown_fields=True):
     poll_seconds: float
     lag: Lag
     stands_by: bool = False  # whether a watcher with a greater number looks instead
-    ended: bool = False
     set_aside: int = 0  # the number of bad files and windows that it has set aside
     last_set_aside: str | None = None  # the last of them, in words
 
@@ -96,7 +96,10 @@ class ReportingWatcher(Watcher):
             self.next_look = now + self.stream.poll_seconds
             return []
         tasks = super().look(now, position)
-        self._report()
+        if self.ended:
+            self._remove(self._name)
+        else:
+            self._report()
         return tasks
 
     def _leads(self, now: float) -> bool:
@@ -114,15 +117,15 @@ class ReportingWatcher(Watcher):
         return not (stands_by or waits)
 
     def _is_alive(self, report: WatcherReport, now: float) -> bool:
-        """Return whether a watcher has not ended; remove the report of a silent one."""
+        """Return whether a watcher has reported lately; remove the report of a silent one."""
         looks, since = self._others.get(report.watcher, (-1, now))
         if report.looks != looks:
             since = now
         self._others[report.watcher] = report.looks, since
-        is_silent = now - since > report.silent_seconds
-        if is_silent or (report.ended and report.number < (self._number or 0)):
+        is_alive = now - since <= report.silent_seconds
+        if not is_alive:
             self._remove(report.watcher)
-        return not (is_silent or report.ended)
+        return is_alive
 
     def _report(self, *, stands_by: bool = False) -> None:
         assert self._number is not None
@@ -137,7 +140,6 @@ class ReportingWatcher(Watcher):
             poll_seconds=self.stream.poll_seconds,
             lag=self.lag,
             stands_by=stands_by,
-            ended=self.ended,
             set_aside=self.set_aside,
             last_set_aside=self.last_set_aside,
         )
@@ -155,6 +157,7 @@ class ReportingWatcher(Watcher):
         for name in storage.list_names(folder):
             if name.startswith(watcher):
                 storage.remove(storage.join(folder, name))
+        storage.remove_folder_if_empty(folder)
 
     def _url(self, watcher: str) -> str:
         return self.stream.storage.join(self.stream.output, WATCHERS, f"{watcher}{_SUFFIX}")
