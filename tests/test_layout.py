@@ -72,6 +72,7 @@ ELSEWHERE = {
     "jobs/corpus/summary.py": "end_to_end/test_sources.py",
     "jobs/dry_run/sample.py": "jobs/dry_run/test_dry_run.py",
     "jobs/dry_run/trial.py": "jobs/dry_run/test_dry_run.py",
+    "jobs/stream_figures.py": "jobs/test_stream_output.py",
     "jobs/tokenize/arrange_steps.py": "jobs/tokenize/test_arrange.py",
     "jobs/tokenize/documents.py": "end_to_end/test_jobs.py",
     "jobs/train/plan.py": "jobs/train/test_train.py",
