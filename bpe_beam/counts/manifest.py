@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from bpe_beam.corpus.rejects import FileLoss
 from bpe_beam.errors import DataError, UsageError
@@ -36,6 +36,9 @@ MAX_SOURCES = 1000
 
 MAX_SOURCE_NAME = 1000
 """The maximum characters of a source's name: it is in every row and before every block."""
+
+_AMOUNTS = ("documents", "text_bytes", "words")
+"""What is added up over documents, in total and for each source."""
 
 
 class CountsPart(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -222,6 +225,48 @@ def read_hashed_manifest(storage: Storage, folder: str) -> tuple[CountsManifest,
         raise
 
 
+def added_up(
+    manifests: Sequence[CountsManifest], parts: Iterable[CountsPart] = ()
+) -> CountsManifest:
+    """Return the manifest of counts that are added, without parts, files and job.
+
+    Args:
+        manifests: One or more, with the same rules; either all or none have sources.
+        parts: The added parts, which have the unique words of each source.
+
+    Raises:
+        DataError: A total is beyond 64 bits, or the sources are too many.
+    """
+    first, sources = manifests[0], None
+    totals = {name: sum(getattr(each, name) for each in manifests) for name in _AMOUNTS}
+    for name, total in totals.items():
+        if total >= 2**63:
+            raise DataError(f"{name} of these counts come to {total:,} together, beyond 64 bits")
+    if first.sources is not None:
+        rows = (
+            {name: asdict(totals) for name, totals in (each.sources or {}).items()}
+            for each in manifests
+        )
+        sources = source_totals(rows, parts)
+    rejects: Counter[str] = Counter()
+    for each in manifests:
+        rejects.update(each.rejects)
+    return replace(
+        first,
+        **totals,
+        unique_words=0,
+        word_bytes=0,
+        rejects=dict(sorted(rejects.items())),
+        inputs=tuple(row for each in manifests for row in each.inputs),
+        parts=(),
+        sources=sources,
+        filtered=tuple(row for each in manifests for row in each.filtered),
+        lost=tuple(row for each in manifests for row in each.lost),
+        files=(),
+        job_fingerprint=None,
+    )
+
+
 def source_totals(
     rows: Iterable[Mapping[str, Mapping[str, int]]], parts: Iterable[CountsPart]
 ) -> dict[str, SourceTotals]:
@@ -229,7 +274,7 @@ def source_totals(
     sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         for name, amounts in row.items():
-            sums[name].update({key: amounts[key] for key in ("documents", "text_bytes", "words")})
+            sums[name].update({key: amounts[key] for key in _AMOUNTS})
     for part in parts:
         for name, unique_words in (part.sources or {}).items():
             sums[name]["unique_words"] += unique_words

@@ -12,11 +12,15 @@ import math
 import re
 from collections.abc import Mapping
 from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import list_few
+
+if TYPE_CHECKING:
+    from bpe_beam.counts.manifest import SourceTotals
 
 DENOMINATOR = 1 << 20
 MAX_TOTAL = 2**63 - 1
@@ -139,6 +143,22 @@ def tempered_weights(temperature: Decimal, sizes: Mapping[str, int]) -> Weights:
             if numerators[name] == 0:
                 raise UsageError(f"temperature {temperature} gives {name} a weight below 2^-20")
     return Weights(numerators)
+
+
+def weights_of(
+    numerators: Mapping[str, int], temperature: Decimal | None, totals: Mapping[str, SourceTotals]
+) -> Weights:
+    """Return the weights of all sources, by numerators or by a temperature.
+
+    Raises:
+        UsageError: Numerators of other sources, or weights that are too great or leave no words.
+    """
+    if temperature is None:
+        weights = explicit_weights(numerators, dict.fromkeys(totals, 1))
+    else:
+        weights = tempered_weights(temperature, {n: each.text_bytes for n, each in totals.items()})
+    weights.check_words({name: each.words for name, each in totals.items()})
+    return weights
 
 
 def _shortest(numerator: int) -> str:

@@ -207,6 +207,7 @@ class WordCounter(WordTable):
         *,
         max_bytes: int = 0,
         on_full: Callable[[Blocks], None] | None = None,
+        partitions: int = PARTITIONS,
     ) -> int:
         """Count the words of a batch of texts.
 
@@ -216,7 +217,7 @@ class WordCounter(WordTable):
         data, offsets = string_buffers(texts)
         documents = None if places is None else places.to_numpy(zero_copy_only=False)
         to_count = (self._pipeline, self._special_ids, data, offsets, documents)
-        return int(self._table.add_texts(*to_count, *self._limit(max_bytes, on_full)))
+        return int(self._table.add_texts(*to_count, *self._limit(max_bytes, on_full, partitions)))
 
     def add_text_list(
         self,
@@ -238,7 +239,12 @@ class WordCounter(WordTable):
             text_input.refuse(texts[counted], first_document + counted)
         return words, size
 
-    def _limit(self, max_bytes: int, on_full: Callable[[Blocks], None] | None) -> tuple[Any, ...]:
+    def _limit(
+        self,
+        max_bytes: int,
+        on_full: Callable[[Blocks], None] | None,
+        partitions: int = PARTITIONS,
+    ) -> tuple[Any, ...]:
         """Return the arguments of the native table that limit its memory."""
         if on_full is None:
             return ()
@@ -246,7 +252,7 @@ class WordCounter(WordTable):
         def hand_over(parts: list[Any]) -> None:
             on_full(self._blocks(parts))
 
-        return max_bytes, PARTITIONS, hand_over
+        return max_bytes, partitions, hand_over
 
 
 def string_buffers(texts: pa.Array) -> tuple[pa.Buffer, np.ndarray]:

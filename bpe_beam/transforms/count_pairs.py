@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bpe_beam.counts.packed_words import PairCounts, decode_pairs
 from bpe_beam.counts.word_table import BLOCK_BYTES, PARTITIONS, encode_block
-from bpe_beam.errors import DataError, require, require_choice
+from bpe_beam.errors import DataError, require_choice, require_whole
 from bpe_beam.training.recipe import SYMBOLS
 from bpe_beam.transforms import shuffles
 from bpe_beam.transforms.elements import ANY, column_of, text_column
@@ -91,10 +91,11 @@ class PairCountsFn(beam.CombineFn):
 class CountPairs(beam.PTransform):
     """Counts the adjacent symbol pairs of counted words, per window.
 
-    Elements are batches of `word` (string) and `count` (int64) as `CountWords` makes them; other
-    columns are ignored, and a word may occur in several rows. The output is Arrow batches of
-    `left`, `right` (string) and `count` (int64), each pair once, in blocks of at most 1 MB; each is
-    sorted by left and right. Overlapping pairs are all counted: `aaa` has (a, a) twice.
+    Elements are batches of `word` (string) and `count` (int64) as `CountWords` and `ReadCounts`
+    make them; other columns, such as sources, are ignored, and a word may occur in several rows.
+    The output is Arrow batches of `left`, `right` (string) and `count` (int64), each pair once, in
+    blocks of at most 1 MB; each is sorted by left and right. Overlapping pairs are all counted:
+    `aaa` has (a, a) twice.
 
     A worker's tables take `table_bytes`. After the shuffle one shard's pairs take 26 to 77 bytes
     each, and 32 more while they are written. Where windows fire more than once, each pane has the
@@ -118,11 +119,19 @@ class CountPairs(beam.PTransform):
         table_bytes: int = shuffles.TABLE_BYTES,
     ) -> None:
         super().__init__()
-        require(shards >= 1, f"must be at least 1, got {shards}", "shards")
+        require_whole("shards", shards, 1)
         shuffles.check_table_bytes(table_bytes)
         self.combiner = PairCountsFn(symbols)
         self.shards = shards
         self.table_bytes = table_bytes
+
+    def display_data(self) -> dict[str, Any]:
+        """Return the settings for monitoring interfaces."""
+        return {
+            "symbols": self.combiner.symbols,
+            "shards": self.shards,
+            "table_bytes": self.table_bytes,
+        }
 
     def expand(self, words: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         """Return the counted pairs."""

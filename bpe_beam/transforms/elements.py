@@ -37,14 +37,14 @@ _DOCUMENT_TYPES = (
 
 def without_key(element: Element) -> Any:
     """Return the element without its key, if it has one."""
-    while _has_key(element):
+    while has_key(element):
         element = element[1]
     return element
 
 
 def with_value(element: Element, value: Any) -> Any:
     """Return another value under the element's key, if it has one."""
-    return (element[0], with_value(element[1], value)) if _has_key(element) else value
+    return (element[0], with_value(element[1], value)) if has_key(element) else value
 
 
 def is_batch(value: Any) -> bool:
@@ -154,7 +154,8 @@ def tokens_type(element_type: Any, text_field: str) -> Any:
     return ANY
 
 
-def _has_key(element: Any) -> bool:
+def has_key(element: Element) -> bool:
+    """Return whether an element is a pair of a key and a document."""
     return type(element) is tuple and len(element) == 2
 
 

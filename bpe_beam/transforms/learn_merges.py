@@ -2,48 +2,76 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 import pyarrow as pa
 from apache_beam.transforms import trigger
+from msgspec.structs import replace
 
-from bpe_beam.counts.word_table import WordTable, decode_block, encode_block, schema_of
-from bpe_beam.errors import DataError, UsageError, require_between
+from bpe_beam.counts.manifest import SourceTotals
+from bpe_beam.counts.part_files import added_up
+from bpe_beam.counts.weights import Weights, parse_temperature, parse_weight, weights_of
+from bpe_beam.counts.word_table import schema_of, string_bytes
+from bpe_beam.errors import DataError, UsageError, require, require_whole
 from bpe_beam.tokenizer.components.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.components.pretokenizers import pretokenizer_from_name
 from bpe_beam.training.learn import learn
 from bpe_beam.training.merges.symbols import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.merges.words import gather_words, memory_needed
-from bpe_beam.training.recipe import Recipe, WordLevelRecipe
+from bpe_beam.training.recipe import Recipe, WordLevelRecipe, weighted_recipe
 from bpe_beam.training.tokenizer_parts import check_parts, tokenizer_of
-from bpe_beam.transforms.elements import column_of, is_batch
-from bpe_beam.transforms.shuffles import Chunk, from_chunks, to_chunks
+from bpe_beam.transforms.counted_words import (
+    GatheredWords,
+    Rules,
+    blocks_in,
+    special_tokens_of,
+    to_block_chunks,
+    without_files,
+)
+from bpe_beam.transforms.labels import label_of
+from bpe_beam.transforms.shuffles import Chunk
+from bpe_beam.workers.source_tables import NO_SOURCE
 
 MEMORY_BYTES = 8_000_000_000  # the default memory of the training worker, in bytes
+
+Weight = str | int | float | Decimal
+"""A weight or a temperature: a number, or as it is typed on a command line, such as "0.3"."""
 
 
 @beam.typehints.with_input_types(pa.RecordBatch)
 @beam.typehints.with_output_types(str)
 class LearnMerges(beam.PTransform):
-    """Trains a tokenizer on the words that `CountWords` counted.
+    """Trains a tokenizer on counted words: of `CountWords`, of `ReadCounts`, or of both.
 
-    The output is one element per window: the text of `tokenizer.json`. One worker keeps all unique
-    words in memory; the run fails with a message when they would take more than `memory_bytes`.
-    Batches may also come from a counts folder with sources: the counts of a word are added over all
-    sources.
+    The output is one element per window: the text of `tokenizer.json`. Counts by source are added
+    over all sources; with `weights` or a `temperature` each source is weighted first, with the same
+    results as `bpe-beam train` has from the same counts.
+
+    The words must have been counted with this normalizer and pre-tokenizer. Special tokens that
+    counting extracted and that the recipe lacks become its first special tokens.
+
+    Memory: one worker has all unique words, and with weights those of each source. The run fails
+    with a message when training would take more than `memory_bytes`. No worker with this memory is
+    requested: see "Memory of the training worker" in docs/transforms.md.
 
     Args:
         recipe: The training settings. `first_seen` needs words counted with places.
         normalizer: Name of the normalizer, the same as in `CountWords`.
         pretokenizer: Name of the pre-tokenizer, the same as in `CountWords`.
+        weights: The weight of each source, by name; other sources have the weight 1, and a weight
+            of 0 leaves a source out. Needs counts by source. Numbers of at most 18 digits, and 40
+            after the point.
+        temperature: From 0 (equal shares) to 1 (the shares as they are): computes the weights from
+            the bytes of text of each source. Excludes `weights`.
         memory_bytes: Memory of the training worker in bytes, at least 1,000,000.
 
     Raises:
-        UsageError: An argument out of its range; windows that fire more than once.
+        UsageError: An argument of a wrong kind or out of its range; windows that fire more than
+            once.
     """
 
     def __init__(
@@ -52,15 +80,41 @@ class LearnMerges(beam.PTransform):
         *,
         normalizer: str = "none",
         pretokenizer: str = "gpt2",
+        weights: Mapping[Any, Weight] | None = None,
+        temperature: Weight | None = None,
         memory_bytes: int = MEMORY_BYTES,
     ) -> None:
         super().__init__()
+        require(
+            isinstance(recipe, Recipe),
+            f"must be a BpeRecipe, WordPieceRecipe or WordLevelRecipe, got {recipe!r}",
+            "recipe",
+        )
+        for name, value in (("normalizer", normalizer), ("pretokenizer", pretokenizer)):
+            require(isinstance(value, str), f"must be a name, got {value!r}", name)
         normalizer_from_name(normalizer)
         pretokenizer_from_name(pretokenizer)
         check_parts(recipe, normalizer, pretokenizer)
-        require_between("memory_bytes", memory_bytes, 1_000_000, sys.maxsize)
-        self.training = recipe, normalizer, pretokenizer
-        self.memory_bytes = memory_bytes
+        require_whole("memory_bytes", memory_bytes, 1_000_000)
+        self.training = _Training(
+            recipe, normalizer, pretokenizer, _Weighting.of(weights, temperature), memory_bytes
+        )
+
+    def display_data(self) -> dict[str, Any]:
+        """Return the settings for monitoring interfaces."""
+        training = self.training
+        data: dict[str, Any] = {
+            "recipe": type(training.recipe).__name__,
+            "vocab_size": training.recipe.vocab_size,
+            "min_frequency": training.recipe.min_frequency,
+            "special_tokens": " ".join(training.recipe.specials),
+            "normalizer": training.normalizer,
+            "pretokenizer": training.pretokenizer,
+            "memory_bytes": training.memory_bytes,
+        }
+        if training.weighting is not None:
+            data |= training.weighting.display_data
+        return data
 
     def expand(self, words: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         """Return the texts of the tokenizers."""
@@ -70,85 +124,181 @@ class LearnMerges(beam.PTransform):
                 "would see only some of the words; use windows without early and late firings "
                 "and without allowed lateness"
             )
-        learn_on_one = beam.FlatMap(_learn, *self.training, self.memory_bytes)
+        encode = beam.FlatMap(self.training.encode).with_output_types(tuple[int, Chunk])
         return (
             words
-            | "EncodeBlocks"
-            >> beam.FlatMap(_encode_block, *self.training).with_output_types(tuple[int, Chunk])
+            | "EncodeBlocks" >> encode
             | "GatherBlocks" >> beam.GroupByKey()
-            | "Learn"
-            >> learn_on_one.with_output_types(str).with_resource_hints(
-                min_ram=f"{self.memory_bytes}B"
+            | "Learn" >> beam.FlatMap(self.training.learn).with_output_types(str)
+        )
+
+
+class _Weighting(NamedTuple):
+    """The weights of sources: numerators by name, or a temperature."""
+
+    numerators: dict[str, int]
+    temperature: Decimal | None
+
+    @staticmethod
+    def of(weights: Mapping[Any, Weight] | None, temperature: Weight | None) -> _Weighting | None:
+        """Return the weighting of arguments, checked; None without weights."""
+        require(
+            weights is None or isinstance(weights, Mapping),
+            f"must be a mapping of sources to numbers, got {weights!r}",
+            "weights",
+        )
+        require(not (weights and temperature is not None), "exclude each other", *_WEIGHTS)
+        if temperature is not None:
+            return _Weighting({}, parse_temperature(_typed(temperature, "temperature")))
+        names = {_name(key): weight for key, weight in (weights or {}).items()}
+        numerators = {
+            name: parse_weight(name, _typed(weight, "weights")) for name, weight in names.items()
+        }
+        return _Weighting(numerators, None) if numerators else None
+
+    @property
+    def display_data(self) -> dict[str, str]:
+        if self.temperature is not None:
+            return {"temperature": f"{self.temperature:f}"}
+        weights = Weights(self.numerators).summary(dict.fromkeys(self.numerators, 1))
+        return {"weights": " ".join(f"{name}={w['weight']}" for name, w in weights.items())}
+
+    def weights(self, words: GatheredWords) -> Weights:
+        """Return the weights of the sources of words."""
+        totals = words.totals()
+        if NO_SOURCE in words.tables or (totals is not None and totals.sources is None):
+            raise DataError(
+                "LearnMerges: weights and temperature need counts by source, and these are not: "
+                "count with CountWords(by_source=True)"
             )
-        )
+        if self.temperature is not None and totals is None:
+            raise DataError(
+                "LearnMerges: temperature needs the bytes of text of each source, which CountWords "
+                "and ReadCounts give in a batch without rows: no step may drop it"
+            )
+        sources = dict((totals and totals.sources) or {})
+        # The words themselves decide: a step of the user may have dropped some.
+        for name in {*sources, *words.tables}:
+            known = sources.get(name, SourceTotals(0, 0, 0, 0))
+            sources[name] = replace(known, words=words.counted[name])
+        return weights_of(self.numerators, self.temperature, dict(sorted(sources.items())))
 
 
-def _encode_block(
-    block: pa.RecordBatch, recipe: Recipe, normalizer: str, pretokenizer: str
-) -> Iterator[tuple[int, Chunk]]:
-    """Yield the chunks of a block of counted words under one key, for one worker."""
-    if not is_batch(block):
-        raise DataError(
-            f"LearnMerges: an element must be a batch of CountWords, got {type(block).__name__}"
-        )
-    _check_words(block.schema.metadata or {}, normalizer, pretokenizer)
-    with_places = _needs_places(recipe)
-    columns = schema_of(with_places).names
-    missing = set(columns).difference(block.schema.names)
-    if missing:
-        raise DataError(
-            f"counted words lack the columns {', '.join(sorted(missing))}; count them with "
-            f"CountWords(with_places={with_places})"
-        )
-    for name in columns:
-        column_of(block, name)  # refuses several of one name
-    for chunk in to_chunks(encode_block(block.select(columns))):
-        yield 0, chunk
+_WEIGHTS = ("weights", "temperature")
 
 
-def _check_words(metadata: dict[bytes, bytes], normalizer: str, pretokenizer: str) -> None:
-    """Refuse words of another normalizer or pre-tokenizer, if the batch names them."""
-    checks: tuple[tuple[str, str, Callable[[str], object]], ...] = (
-        ("normalizer", normalizer, normalizer_from_name),
-        ("pretokenizer", pretokenizer, partial(pretokenizer_from_name, byte_level=True)),
+def _name(key: Any) -> str:
+    """Return the name of a source in `weights`, as `CountWords` names the source of a key."""
+    name = label_of(key, "a source in weights", "LearnMerges")
+    require(bool(name), f"must name sources, got {key!r}", "weights")
+    return str(name)
+
+
+def _typed(value: Any, parameter: str) -> str:
+    """Return a number as text without an exponent, as it is typed on a command line."""
+    if isinstance(value, str):
+        return value
+    require(
+        isinstance(value, (int, float, Decimal)) and not isinstance(value, bool),
+        f"must be numbers, got {value!r}"
+        if parameter == "weights"
+        else f"must be a number, got {value!r}",
+        parameter,
     )
-    for name, ours, component in checks:
-        theirs = metadata.get(name.encode(), ours.encode()).decode()
-        # Several names may mean the same component.
-        if theirs != ours and component(theirs) != component(ours):
-            raise DataError(
-                f"the words were counted with {name}={theirs!r}, but LearnMerges has "
-                f"{name}={ours!r}; use the same for both"
-            )
+    return f"{Decimal(repr(float(value)) if isinstance(value, float) else value):f}"
 
 
-def _learn(
-    element: tuple[int, Iterable[Chunk]],
-    recipe: Recipe,
-    normalizer: str,
-    pretokenizer: str,
-    memory_bytes: int,
-) -> Iterator[str]:
-    """Add up all blocks of a window, train, and yield the text of the tokenizer."""
-    with_places = _needs_places(recipe)
-    table = WordTable(with_places=with_places)
-    word_bytes = 0
-    for data in from_chunks(element[1], "word"):
-        table.add_block(decode_block(data, with_places))
-        word_bytes += len(data)
-        if memory_needed(word_bytes, len(table), recipe.vocab_size) > memory_bytes:
-            raise DataError(
-                f"training on the unique words, {len(table):,} so far, takes more than "
-                f"memory_bytes ({memory_bytes:,}); set a greater memory_bytes in LearnMerges"
-            )
-    blocks = [block for _, block in table.blocks(partitions=1)]
-    words = gather_words(blocks, in_order_of_place=with_places)
-    refuse_spelled(words, ambiguous_tokens(recipe))
-    yield tokenizer_of(learn(words, recipe), recipe, normalizer, pretokenizer).to_json()
+class _Training(NamedTuple):
+    """The settings of a training, and its steps on workers."""
+
+    recipe: Recipe
+    normalizer: str
+    pretokenizer: str
+    weighting: _Weighting | None
+    memory_bytes: int
+
+    @property
+    def with_places(self) -> bool:
+        recipe = self.recipe
+        return not isinstance(recipe, WordLevelRecipe) and recipe.tie_break == "first_seen"
+
+    def encode(self, batch: pa.RecordBatch) -> Iterator[tuple[int, Chunk]]:
+        """Yield the chunks of a batch of counted words under one key, for one worker."""
+        by_source = self.weighting is not None
+        for head, words in blocks_in(batch, "LearnMerges", self.with_places, by_source):
+            self._check_rules(head.rules)
+            if head.totals is not None and not by_source:
+                continue
+            totals = head.totals and without_files(head.totals)
+            # Several names of a normalizer may mean the same.
+            rules = {key: value for key, value in head.rules.items() if key == "special_tokens"}
+            for chunk in to_block_chunks(replace(head, rules=rules, totals=totals), words):
+                yield 0, chunk
+
+    def _check_rules(self, rules: Rules) -> None:
+        """Refuse words of another normalizer or pre-tokenizer, if the batch names them."""
+        checks: tuple[tuple[str, str, Callable[[str], object]], ...] = (
+            ("normalizer", self.normalizer, normalizer_from_name),
+            ("pretokenizer", self.pretokenizer, partial(pretokenizer_from_name, byte_level=True)),
+        )
+        for name, ours, component in checks:
+            theirs = rules.get(name, ours)
+            # Several names may mean the same component.
+            if theirs != ours and component(theirs) != component(ours):
+                raise DataError(
+                    f"the words were counted with {name}={theirs!r}, but LearnMerges has "
+                    f"{name}={ours!r}; use the same for both"
+                )
+
+    def learn(self, element: tuple[int, Iterable[Chunk]]) -> list[str]:
+        """Add up all blocks of a window, train, and return the text of the tokenizer.
+
+        There is none of documents without words.
+        """
+        gathered = GatheredWords("LearnMerges")
+        for _ in gathered.add_chunks(element[1]):
+            if gathered.memory_bytes > self.memory_bytes:
+                raise self._needs_more(sum(map(len, gathered.tables.values())))
+        if not gathered.tables:
+            return []
+        weights = None if self.weighting is None else self.weighting.weights(gathered)
+        words = gather_words([self._added_up(gathered, weights)], self.with_places)
+        recipe = _with_tokens(self.recipe, special_tokens_of(gathered.rules))
+        refuse_spelled(words, ambiguous_tokens(recipe))
+        try:
+            learned = learn(words, weighted_recipe(recipe, weights))
+        except OverflowError as error:
+            raise DataError(f"LearnMerges: the counts are too large: {error}") from error
+        return [tokenizer_of(learned, recipe, self.normalizer, self.pretokenizer).to_json()]
+
+    def _added_up(self, gathered: GatheredWords, weights: Weights | None) -> pa.Table:
+        """Return all words, weighted, in order; they are removed from the tables."""
+        schema = schema_of(self.with_places)
+        tables: dict[str | None, pa.Table] = {
+            source or None: pa.Table.from_batches(table.drain(), schema)
+            for source, table in gathered.tables.items()
+        }
+        gathered.tables.clear()
+        factors = None if weights is None else weights.factors
+        words = added_up(tables, self.with_places, factors)
+        word_bytes = sum(map(string_bytes, words["word"].chunks))
+        if memory_needed(word_bytes, len(words), self.recipe.vocab_size) > self.memory_bytes:
+            raise self._needs_more(len(words))
+        return words
+
+    def _needs_more(self, unique_words: int) -> DataError:
+        return DataError(
+            f"training on the unique words, {unique_words:,} so far, takes more than "
+            f"memory_bytes ({self.memory_bytes:,}); set a greater memory_bytes in LearnMerges"
+        )
 
 
-def _needs_places(recipe: Recipe) -> bool:
-    return not isinstance(recipe, WordLevelRecipe) and recipe.tie_break == "first_seen"
+def _with_tokens(recipe: Recipe, counted: tuple[str, ...]) -> Recipe:
+    """Return the recipe with the special tokens that counting extracted, as `train` has them."""
+    missing = tuple(token for token in counted if token not in recipe.special_tokens)
+    if not missing:
+        return recipe
+    return replace(recipe, special_tokens=(*missing, *recipe.special_tokens))
 
 
 def _fires_once(windowing: Any) -> bool:

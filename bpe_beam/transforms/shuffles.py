@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -15,8 +14,9 @@ import pyarrow as pa
 from apache_beam.transforms import trigger
 
 from bpe_beam.counts.packed_words import PairCounts
-from bpe_beam.counts.word_table import BLOCK_BYTES, WordCounter
-from bpe_beam.errors import DataError, UsageError, require_between
+from bpe_beam.counts.word_table import BLOCK_BYTES
+from bpe_beam.errors import DataError, UsageError, require_whole
+from bpe_beam.workers.source_tables import SourceTables
 
 CHUNK_BYTES = BLOCK_BYTES - 100
 """Maximum bytes of a chunk; its key and its numbers need less than the other 100."""
@@ -31,7 +31,7 @@ TABLE_BYTES = 128_000_000  # the default memory of a worker's tables, in bytes
 UNBOUNDED_SECONDS = 2.0
 """Maximum time that tables of unbounded input wait, if a runner's bundle lasts longer."""
 
-T = TypeVar("T", bound=WordCounter | PairCounts)
+T = TypeVar("T", bound=SourceTables | PairCounts)
 
 
 class WindowTables(Generic[T]):
@@ -81,7 +81,7 @@ def tables_of(
 
 def check_table_bytes(table_bytes: int) -> None:
     """Refuse a memory limit of a worker's tables below 1,000,000 bytes."""
-    require_between("table_bytes", table_bytes, 1_000_000, sys.maxsize)
+    require_whole("table_bytes", table_bytes, 1_000_000)
 
 
 class _ArrowCoder(beam.coders.Coder):

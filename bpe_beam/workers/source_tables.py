@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bpe_beam.counts.manifest import check_sources
-from bpe_beam.counts.word_table import WordCounter, WordRules
+from bpe_beam.counts.word_table import PARTITIONS, WordCounter, WordRules
 from bpe_beam.workers.split_task import text_bytes_of
 
 SourceBlocks = Mapping[str, list[tuple[int, pa.RecordBatch]]]
@@ -28,10 +28,13 @@ class SourceTables:
         by_source: bool,
         *,
         max_bytes: int,
-        on_full: Callable[[SourceBlocks], None],
+        on_full: Callable[[SourceBlocks], None] | None = None,
+        partitions: int = PARTITIONS,
     ) -> None:
         self._max_bytes = max_bytes
-        self._on_full = on_full
+        self._partitions = partitions
+        self._full: list[SourceBlocks] = []
+        self._on_full = on_full or self._full.append
         self._sizes: dict[str, int] = {}  # the memory of each table
         self._total = 0
         self.rules = rules
@@ -47,12 +50,18 @@ class SourceTables:
         """The memory that the tables take now."""
         return self._total
 
+    def take_full(self) -> list[SourceBlocks]:
+        """Return the words of tables that became full since the last call, without `on_full`."""
+        taken = list(self._full)
+        self._full.clear()
+        return taken
+
     def take(self, but: str | None = None) -> dict[str, list[tuple[int, pa.RecordBatch]]]:
         """Empty the tables of all sources but one, and return their words."""
         taken = {}
         for name, table in self.tables():
             if name != but:
-                taken[name] = list(table.blocks())
+                taken[name] = list(table.blocks(self._partitions))
                 table.clear()
         self._sizes.clear()
         self._total = 0
@@ -64,10 +73,7 @@ class SourceTables:
         return sum(self._add(source, documents) for source, documents in rows)
 
     def _add(self, source: str, batch: pa.RecordBatch) -> int:
-        if source not in self._tables:
-            check_sources([*self.totals, source])
-            self._tables[source] = WordCounter(self.rules)
-        table = self._tables[source]
+        table = self._table(source)
 
         def hand_over(blocks: Iterator[tuple[int, pa.RecordBatch]]) -> None:
             """Report the words of this table, and of all other tables."""
@@ -76,12 +82,45 @@ class SourceTables:
 
         places = batch.column("place") if table.with_places else None
         room = self._room(source)
-        words = table.add_texts(batch.column("text"), places, max_bytes=room, on_full=hand_over)
-        self._total += table.memory_bytes - self._sizes.get(source, 0)
-        self._sizes[source] = table.memory_bytes
+        words = table.add_texts(
+            batch.column("text"),
+            places,
+            max_bytes=room,
+            on_full=hand_over,
+            partitions=self._partitions,
+        )
+        self._note_size(source)
         amounts = {"documents": batch.num_rows, "text_bytes": text_bytes_of(batch), "words": words}
         self.totals.setdefault(source, Counter()).update(amounts)
         return words
+
+    def add_all_of(self, other: SourceTables) -> None:
+        """Add the words and the totals of other tables, whatever the limit."""
+        for source, totals in other.totals.items():
+            self._table(source).add(other._tables[source])
+            self._note_size(source)
+            self.totals.setdefault(source, Counter()).update(totals)
+
+    def clear(self) -> None:
+        """Remove all words and totals."""
+        for source in self.totals:
+            self._tables[source].clear()
+        self.totals.clear()
+        self._sizes.clear()
+        self._total = 0
+
+    def _table(self, source: str) -> WordCounter:
+        """Return the table of a source, a new one for a new source."""
+        if source not in self._tables:
+            check_sources([*self.totals, source])
+            self._tables[source] = WordCounter(self.rules)
+        return self._tables[source]
+
+    def _note_size(self, source: str) -> None:
+        """Add the growth of a source's table to the memory of all tables."""
+        size = self._tables[source].memory_bytes
+        self._total += size - self._sizes.get(source, 0)
+        self._sizes[source] = size
 
     def _room(self, source: str) -> int:
         """Return the memory for the table of a source: the rest of the limit, at least half of

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
+from functools import partial
+from operator import attrgetter
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 import pytest
 import regex
-from apache_beam.transforms.window import FixedWindows, TimestampedValue
+from apache_beam.transforms.display import DisplayData
+from apache_beam.transforms.window import FixedWindows, GlobalWindows, TimestampedValue
 
 from bpe_beam.counts.word_table import BLOCK_BYTES, encode_block
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.components.patterns import GPT2_PATTERN
-from bpe_beam.transforms import CountWords
+from bpe_beam.transforms import CountWords, count_words
+from bpe_beam.transforms.counted_words import blocks_in
 from bpe_beam.transforms.elements import utf8_of
+from bpe_beam.transforms.shuffles import RecordBatchCoder, WindowTables
+from bpe_beam.workers.source_tables import SourceTables
 
 TEXTS = [
     "Hello hello, world!  It's 2026.\n",
@@ -120,6 +128,189 @@ def test_each_window_is_counted_by_itself(run) -> None:
     assert by_window == {0: Counter({"a": 1, " b": 1}), 10: Counter({"a": 2, " c": 1})}
 
 
+def by_source(batches: list[pa.RecordBatch]) -> dict[str, Counter[str]]:
+    """The words of each source; each may stand in one row only."""
+    total: dict[str, Counter[str]] = {}
+    for batch in batches:
+        assert len(batch.column("source").unique()) <= 1
+        for row in batch.to_pylist():
+            words = total.setdefault(row["source"], Counter())
+            assert row["word"] not in words
+            words[row["word"]] = row["count"]
+    return total
+
+
+DAY = datetime.date(2026, 1, 2)
+KEYED = [
+    (("en", "a b"), "en"),
+    ((b"en", b"a"), "en"),
+    ((7, "a"), "7"),
+    ((DAY, "a"), "2026-01-02"),
+    ((None, "a"), "other"),
+    (("", {"text": "a", "source": "not this"}), "other"),
+    (("en", {"text": "a", "source": "not this"}), "en"),
+    ({"text": "a", "source": "de"}, "de"),
+    ({"text": "a", "source": 7}, "7"),
+    (beam.Row(text="a c", source=None), "other"),
+    ({"text": "a"}, "other"),
+    ("a", "other"),
+    (("de", pa.table({"text": ["a", "b"], "source": ["not", "these"]})), "de"),
+]
+
+
+@pytest.mark.parametrize("dead_letters", [False, True])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_keys_are_sources(run, workers, dead_letters) -> None:
+    batch = pa.table(
+        {"text": ["a", "b", "c", "d"], "source": pa.array(["en", None, "", "de"], pa.string_view())}
+    )
+    expected: dict[str, Counter[str]] = {}
+    for element, source in KEYED:
+        value = element[1] if isinstance(element, tuple) and len(element) == 2 else element
+        texts = [value["text"]] if isinstance(value, dict) else [getattr(value, "text", value)]
+        texts = value["text"].to_pylist() if isinstance(value, pa.Table) else texts
+        texts = [text.decode() if isinstance(text, bytes) else text for text in texts]
+        expected.setdefault(source, Counter()).update(counted(texts))
+    for text, source in (("a", "en"), ("b", "other"), ("c", "other"), ("d", "de")):
+        expected[source][text] += 1
+    count = CountWords(by_source=True)
+    elements = [*(element for element, _ in KEYED), batch]
+
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        documents = pipeline | beam.Create(elements).with_output_types(Any)
+        if not dead_letters:
+            return documents | count
+        good, dead = documents | count.with_dead_letters()
+        _ = dead | beam.Map(pytest.fail)
+        return good
+
+    kept, _ = run(build, workers)
+    assert by_source(kept) == expected
+
+
+def test_sources_in_small_tables(run) -> None:
+    """Many sources, one of them with a name whose block is more than a megabyte with it."""
+    names = [*(f"s{i}" for i in range(24)), "ä" * 1000]
+    texts = [" ".join(f"{n % 7}w{i * 7919 % 9973}" for i in range(1500)) for n in range(25)]
+    batches = [pa.record_batch({"text": texts, "source": names})] * 3
+    kept, counters = run(
+        lambda p: p | beam.Create(batches) | CountWords(by_source=True, table_bytes=1_000_000)
+    )
+    assert by_source(kept) == {
+        name: counted([text] * 3) for name, text in zip(names, texts, strict=True)
+    }
+    assert counters["count_blocks"] > len(names) * 32 * 2
+
+
+def test_blocks_of_short_words_with_sources(run) -> None:
+    words = [chr(0x4E00 + i // 300) + chr(0x4E00 + i % 300) for i in range(90_000)]
+    count = CountWords(by_source=True, pretokenizer="whitespace_split", partitions=1)
+    kept, _ = run(lambda p: p | beam.Create([("ä" * 1000, " ".join(words))]) | count)
+    assert by_source(kept) == {"ä" * 1000: Counter(words)}
+    sizes = [len(RecordBatchCoder().encode(batch)) for batch in kept]
+    assert BLOCK_BYTES * 0.8 < max(sizes) <= BLOCK_BYTES
+
+
+def test_tables_of_all_sources_are_limited_together() -> None:
+    count = CountWords(by_source=True, table_bytes=1_000_000)
+    tables = []
+
+    class Recorded(SourceTables):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            tables.append(self)
+
+    make = partial(Recorded, count.rules, True, max_bytes=count.table_bytes)
+    step = count_words._CountInTables(count, partial(WindowTables, make, count.table_bytes, None))
+    step.start_bundle()
+    (window,) = GlobalWindows().assign(None)
+    sent = 0
+    for number in range(300):
+        text = " ".join(f"{number}w{i}" for i in range(500))
+        sent += len(list(step.process((f"s{number % 100}", text), 0, window, None)))
+        step._since = 0.0  # documents do not wait
+        assert sum(each.memory_bytes for each in tables[-1:]) <= 1_200_000
+    assert sent > 1000
+
+
+@pytest.mark.parametrize("dead_letters", [False, True])
+def test_too_many_sources_fail_the_run(run, dead_letters) -> None:
+    """No document is at fault, whichever comes last: none is a dead letter."""
+    documents = [(number, "a") for number in range(1001)]
+
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        texts = pipeline | beam.Create(documents)
+        if not dead_letters:
+            return texts | CountWords(by_source=True)
+        return (texts | CountWords(by_source=True).with_dead_letters())[0]
+
+    for workers in (1, 2):
+        with pytest.raises(Exception, match="have more than 1,000 sources"):
+            run(build, workers)
+
+
+def test_unusable_sources_are_dead_letters(run) -> None:
+    bad = [((1, 2), "a"), ("x" * 1001, "b"), {"text": "c", "source": [1]}]
+    good = [("k", "a b"), {"text": "d", "source": "k"}]
+    batch = pa.record_batch({"text": ["e"], "source": pa.array([[1]])})
+
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        documents = pipeline | beam.Create([*bad, *good, batch]).with_output_types(Any)
+        count = CountWords(by_source=True).with_dead_letters()
+        words, dead = documents | count
+        return (
+            words,
+            dead | beam.Map(lambda pair: pair[1]).with_output_types(str),
+        ) | beam.Flatten().with_output_types(Any)
+
+    kept, counters = run(build)
+    reasons = sorted(each for each in kept if isinstance(each, str))
+    assert counters["dead_letters"] == 4
+    wanted = "must have strings, numbers, dates or UUIDs, got"
+    assert reasons == sorted(
+        [
+            f"CountWords: the key of a document {wanted} tuple: convert or rename it",
+            f"CountWords: the field 'source' of a document {wanted} list: convert or rename it",
+            f"CountWords: the column 'source' of a batch {wanted} list<item: int64>: convert or "
+            "rename it",
+            next(each for each in reasons if "1,001 characters" in each),
+        ]
+    )
+    words = by_source([each for each in kept if not isinstance(each, str)])
+    assert words == {"k": Counter({"a": 1, " b": 1, "d": 1})}
+
+
+def test_totals_travel_in_a_batch_of_their_own(run) -> None:
+    """One for each window, also of one without words; by source, if sources are counted."""
+    rows = [(("k", "a b"), 1), (("l", "ä"), 2), (("k", ""), 11)]
+    for by, sources in (
+        (True, [{"k": (1, 3, 2), "l": (1, 2, 1)}, {"k": (1, 0, 0)}]),
+        (False, None),
+    ):
+        kept, _ = run(
+            lambda p, by=by: (
+                p
+                | beam.Create(rows)
+                | beam.MapTuple(TimestampedValue).with_output_types(tuple[str, str])
+                | beam.WindowInto(FixedWindows(10))
+                | CountWords(by_source=by, special_tokens=["<x>"])
+            )
+        )
+        totals = [head.totals for batch in kept for head, _ in blocks_in(batch, "") if head.totals]
+        totals.sort(key=lambda each: -each.documents)
+        found = [(each.documents, each.text_bytes, each.words) for each in totals]
+        assert found == [(2, 5, 3), (1, 0, 0)]
+        if sources is not None:
+            amounts = attrgetter("documents", "text_bytes", "words")
+            assert [
+                {name: amounts(source) for name, source in (each.sources or {}).items()}
+                for each in totals
+            ] == sources
+        assert totals[0].special_tokens == ("<x>",)
+        schemas = {batch.schema.remove_metadata() for batch in kept}
+        assert len(schemas) == 1
+
+
 def test_places_are_the_least(run) -> None:
     elements = [batch_of(["b c", "a b"], 5), batch_of(["x a"], 2)]
     kept, _ = run(lambda p: p | beam.Create(elements) | CountWords(with_places=True))
@@ -165,6 +356,12 @@ def test_settings_are_checked_before_a_pipeline_runs() -> None:
         ({"table_bytes": 10}, "table_bytes must be at least 1,000,000, got 10"),
         ({"pretokenizer": "none such"}, "none such"),
         ({"normalizer": "none such"}, "none such"),
+        ({"normalizer": None}, "normalizer must be a name, got None"),
+        ({"by_source": "lang"}, "by_source must be True or False, got 'lang'"),
+        ({"partitions": "4"}, "partitions must be at least 1, got '4', which is not a whole numb"),
+        ({"table_bytes": "1GB"}, "table_bytes must be at least 1,000,000, got '1GB'"),
+        ({"special_tokens": 5}, "special_tokens must be a list of tokens, got 5"),
+        ({"special_tokens": [5]}, r"special_tokens must be a list of tokens, got \[5\]"),
     ]:
         with pytest.raises(UsageError, match=message):
             CountWords(**settings)
@@ -180,3 +377,11 @@ def test_half_a_surrogate_pair_is_no_text() -> None:
 def test_special_tokens_are_a_list() -> None:
     with pytest.raises(UsageError, match="special_tokens must be a list of tokens, got '<x>'"):
         CountWords(special_tokens="<x>")
+
+
+def test_display_data() -> None:
+    count = CountWords(special_tokens=["<a>", "<b>"], by_source=True)
+    shown = {item.key: item.value for item in DisplayData.create_from(count).items}
+    assert shown["special_tokens"] == "<a> <b>"
+    assert shown["by_source"] is True
+    assert shown["table_bytes"] == count.table_bytes

@@ -56,7 +56,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 
 
 def test_what_the_examples_print(shown: tuple[Path, list[str]]) -> None:
-    folder, (imports, dead, read, learned, pairs, tokenized, columns) = shown
+    folder, (imports, dead, read, learned, counts, pairs, tokenized, columns) = shown
     assert imports == ""
     assert sorted(dead.splitlines()) == [
         "({'id': 2, 'body': None}, \"the field 'body' of a document must be text, got null\")",
@@ -64,6 +64,8 @@ def test_what_the_examples_print(shown: tuple[Path, list[str]]) -> None:
     ]
     assert sorted(read.split()) == ["one", "two"]
     assert learned == MERGES
+    assert counts == ""
+    assert run("verify", folder / "counts").code == 0
     assert pairs == PAIRS
     # lo w, ne we st, each with the token of the end
     assert sorted(tokenized.splitlines()) == ["[258, 87, 0]", "[259, 257, 260, 0]"]

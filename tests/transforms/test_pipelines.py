@@ -3,6 +3,7 @@ shuffled."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,18 @@ from pipeline_checks import MeasuredGroupByKey
 
 from bpe_beam import Tokenizer
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
-from bpe_beam.training.recipe import BpeRecipe
+from bpe_beam.counts.manifest import read_manifest
+from bpe_beam.storage import Storage
 from bpe_beam.transforms import (
+    BpeRecipe,
     CountPairs,
     CountWords,
     LearnMerges,
+    ReadCounts,
     ReadDocuments,
+    ReadSettings,
     Tokenize,
+    WriteCounts,
     WriteTokens,
 )
 from bpe_beam.transforms.shuffles import CreateElements, SpreadTasks
@@ -79,6 +85,25 @@ def builds(tokenizer: Tokenizer, corpus: Path, tmp_path: Path) -> dict[str, Buil
             | "Pairs" >> CountPairs()
         )
 
+    def counts(pipeline: beam.Pipeline) -> None:
+        settings = ReadSettings(sources=(("a", "a*"),))
+        (
+            pipeline
+            | "Read" >> ReadDocuments([str(corpus)], settings, range_bytes=100)
+            | "Count" >> CountWords(by_source=True)
+            | "Write" >> WriteCounts(str(tmp_path / f"counts{next(numbers)}"))
+        )
+
+    def folder(pipeline: beam.Pipeline) -> None:
+        if not read:
+            run(counts)
+            read.append(max(tmp_path.glob("counts*")))
+        learn = LearnMerges(BpeRecipe(vocab_size=300), weights={"a": 2})
+        _ = pipeline | "Read" >> ReadCounts(read[0]) | "Learn" >> learn
+
+    numbers = itertools.count(10)
+    read: list[Path] = []
+
     def shards_of(name: str, elements: list[Any], kind: Any) -> Build:
         return lambda pipeline: (
             pipeline
@@ -91,18 +116,44 @@ def builds(tokenizer: Tokenizer, corpus: Path, tmp_path: Path) -> dict[str, Buil
     return {
         "train": train,
         "pairs": pairs,
+        "counts": counts,
+        "folder": folder,
         "texts": shards_of("texts", ["ab", "ba"], str),
         "utf8": shards_of("utf8", [b"ab", b"ba"], bytes),
         "batches": shards_of("batches", [batch], pa.RecordBatch),
     }
 
 
-@pytest.mark.parametrize("name", ["train", "pairs", "texts", "utf8", "batches"])
+@pytest.mark.parametrize("name", ["train", "pairs", "counts", "folder", "texts", "utf8", "batches"])
 def test_labels_coders_and_types(builds: dict[str, Build], name: str) -> None:
     proto = described(builds[name])
     pipeline_checks.check(proto)
     assert pipeline_checks.labels(proto) == pipeline_checks.labels(described(builds[name]))
     run(builds[name])
+
+
+@pytest.mark.parametrize("name", ["train", "counts", "folder", "texts"])
+def test_a_pipeline_has_one_environment(builds: dict[str, Build], name: str) -> None:
+    """Resource hints of our own would make another one, and its steps would not be fused."""
+    assert len(described(builds[name]).components.environments) == 1
+
+
+def test_counted_words_and_totals_are_shuffled_in_pieces(sizes: list[int], tmp_path: Path) -> None:
+    """Names of sources that take megabytes themselves, and a word of megabytes."""
+    names = ["\N{MUSICAL SYMBOL G CLEF}" * 990 + str(number) for number in range(280)]
+    words = " ".join(f"w{i}" for i in range(40_000))
+    documents = [*((name, "a b") for name in names), (names[0], "x" * 2_000_000), (names[1], words)]
+    out = tmp_path / "out"
+    run(
+        lambda pipeline: (
+            pipeline
+            | "Texts" >> CreateElements(documents, tuple[str, str])
+            | "Count" >> CountWords(by_source=True, partitions=1)
+            | "Write" >> WriteCounts(out)
+        )
+    )
+    assert MEGABYTE // 2 < max(sizes) <= MEGABYTE
+    assert set(read_manifest(Storage(), str(out)).sources or ()) == set(names)
 
 
 def test_the_checks_find_what_they_are_for() -> None:

@@ -25,7 +25,6 @@ from kept_elements import Keep, Kept, kept_in
 from bpe_beam import Tokenizer
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.counts.word_table import WordCounter
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.components.patterns import GPT2_PATTERN
@@ -34,6 +33,7 @@ from bpe_beam.transforms.shuffles import WindowTables
 from bpe_beam.transforms.tokenize_new_files import TokenizeNewFiles
 from bpe_beam.workers import document_encoding as encoding
 from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.source_tables import SourceTables
 from bpe_beam.workers.stream.watcher import Stream as StreamOfFiles
 
 DISCARDING = trigger.AccumulationMode.DISCARDING
@@ -341,7 +341,9 @@ def test_words_of_a_stream_are_not_held_for_long(monkeypatch) -> None:
     """If a runner's bundle lasts, words are handed on in the middle of it; not those of a batch."""
     for seconds, sent in ((0.0, True), (None, False)):
         count = CountWords(partitions=1)
-        tables = partial(WindowTables, partial(WordCounter, count.rules), 10**8, seconds)
+        tables = partial(
+            WindowTables, partial(SourceTables, count.rules, False, max_bytes=10**8), 10**8, seconds
+        )
         do_fn = count_words._CountInTables(count, tables)
         do_fn.start_bundle()
         made = list(do_fn.process("a b", 0, GlobalWindows().assign(None)[0], 0))

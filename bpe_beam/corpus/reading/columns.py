@@ -218,9 +218,13 @@ def _flaws(
 def _sources(request: SliceRequest, column: pa.Array) -> pa.Array:
     if request.settings.source_field is None:
         return pa.repeat(pa.scalar(request.source, pa.large_string()), len(column))
+    return known_sources(column.view(pa.large_string()))
+
+
+def known_sources(names: pa.Array) -> pa.Array:
+    """Return sources, OTHER_SOURCE in place of null and of an empty name."""
     import pyarrow.compute as pc
 
-    names = column.view(pa.large_string())
     return pc.if_else(pc.equal(names, "").fill_null(True), OTHER_SOURCE, names)
 
 

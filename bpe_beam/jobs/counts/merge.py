@@ -10,11 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec.structs import asdict, replace
 
 from bpe_beam.corpus.batches import PLACE_BITS
 from bpe_beam.corpus.plan import MAX_FILES
-from bpe_beam.counts.manifest import CountsManifest, CountsPart, source_totals
+from bpe_beam.counts.manifest import CountsManifest, CountsPart, added_up
 from bpe_beam.counts.part_files import read_part, words_of
 from bpe_beam.counts.word_table import WordTable
 from bpe_beam.errors import DataError, UsageError
@@ -48,15 +47,7 @@ class _Merge(CountsMaker[MergeCountsSettings]):
                 "counts with the positions where words occur first can have at most "
                 f"{MAX_FILES:,} files; together these have more"
             )
-        for name in ("documents", "text_bytes", "words"):
-            total = self._sum(name)
-            if total >= 2**63:
-                raise DataError(
-                    f"{name} of these counts come to {total:,} together, beyond 64 bits"
-                )
-
-    def _sum(self, name: str) -> int:
-        return sum(getattr(manifest, name) for manifest in self._manifests)
+        added_up(self._manifests)
 
     def words(self, partition: int) -> Mapping[str | None, Iterable[pa.RecordBatch]]:
         with_places = self.base.with_places
@@ -77,27 +68,7 @@ class _Merge(CountsMaker[MergeCountsSettings]):
         return words_of(tables, by_source=self.base.sources is not None)
 
     def manifest(self, parts: Sequence[CountsPart]) -> CountsManifest:
-        manifests, sources = self._manifests, None
-        rejects: Counter[str] = Counter()
-        for manifest in manifests:
-            rejects.update(manifest.rejects)
-        if self.base.sources is not None:
-            rows = (
-                {name: asdict(totals) for name, totals in (manifest.sources or {}).items()}
-                for manifest in manifests
-            )
-            sources = source_totals(rows, parts)
-        return replace(
-            self.base,
-            documents=self._sum("documents"),
-            text_bytes=self._sum("text_bytes"),
-            words=self._sum("words"),
-            rejects=dict(sorted(rejects.items())),
-            inputs=tuple(row for manifest in manifests for row in manifest.inputs),
-            sources=sources,
-            filtered=tuple(row for manifest in manifests for row in manifest.filtered),
-            lost=tuple(row for manifest in manifests for row in manifest.lost),
-        )
+        return added_up(self._manifests, parts)
 
     def rows(self, manifest: CountsManifest) -> Rows:
         warnings = []

@@ -13,10 +13,9 @@ from bpe_beam.counts.manifest import CountsManifest, read_hashed_manifest
 from bpe_beam.counts.part_files import added_up, iter_words
 from bpe_beam.counts.weights import (
     Weights,
-    explicit_weights,
     parse_temperature,
     parse_weight,
-    tempered_weights,
+    weights_of,
 )
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import UsageError, require
@@ -268,13 +267,8 @@ def _weights_of(settings: TrainingSettings, manifest: CountsManifest) -> Weights
             ("weights" if settings.temperature is None else "temperature",),
             "count again with {sources} or {source_field}",
         )
-    if settings.temperature is None:
-        weights = explicit_weights(_numerators(settings), dict.fromkeys(manifest.sources, 1))
-    else:
-        sizes = {name: totals.text_bytes for name, totals in manifest.sources.items()}
-        weights = tempered_weights(parse_temperature(settings.temperature), sizes)
-    weights.check_words({name: totals.words for name, totals in manifest.sources.items()})
-    return weights
+    temperature = None if settings.temperature is None else parse_temperature(settings.temperature)
+    return weights_of(_numerators(settings), temperature, manifest.sources)
 
 
 def _check_words(settings: TrainingSettings, manifest: CountsManifest) -> None:

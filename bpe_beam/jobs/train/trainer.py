@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import msgspec
-
-from bpe_beam.counts.weights import MAX_TOTAL, Weights
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.corpus.summary import Rows
 from bpe_beam.jobs.train.commits import RoundsFolder, remove_rounds
@@ -18,7 +15,7 @@ from bpe_beam.training.learn import learn, share_of_time
 from bpe_beam.training.merges.native_trainer import TrainingResult
 from bpe_beam.training.merges.symbols import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.merges.words import DRIVER_SHARE, gather_words
-from bpe_beam.training.recipe import Recipe, WordLevelRecipe
+from bpe_beam.training.recipe import WordLevelRecipe, weighted_recipe
 from bpe_beam.workers.unused_memory import release_unused_memory
 
 
@@ -27,7 +24,7 @@ class Trainer:
 
     def __init__(self, plan: TrainingPlan) -> None:
         assert plan.counts is not None
-        self.plan = replace(plan, recipe=_weighted_recipe(plan.recipe, plan.counts.weights))
+        self.plan = replace(plan, recipe=weighted_recipe(plan.recipe, plan.counts.weights))
         self._counts = plan.counts
         self.summary: Rows = {}  # of the job, about the training
         self.measured: Rows = {}  # about the runner and the metrics of rounds, if there are any
@@ -94,17 +91,3 @@ class Trainer:
             **measured.to_json(),
         }
         return learned
-
-
-def _weighted_recipe(recipe: Recipe, weights: Weights | None) -> Recipe:
-    """Return the recipe for weighted counts, whose `min_frequency` is in weighted units."""
-    if weights is None or weights.unit == 1:
-        return recipe
-    min_frequency = recipe.min_frequency * weights.unit
-    if min_frequency > MAX_TOTAL:
-        raise UsageError(
-            f"must be at most {MAX_TOTAL // weights.unit:,} with these weights, got "
-            f"{recipe.min_frequency:,}",
-            ("min_frequency",),
-        )
-    return msgspec.structs.replace(recipe, min_frequency=min_frequency)
