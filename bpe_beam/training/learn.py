@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from msgspec.structs import replace
 
+from bpe_beam.counts.weights import MAX_TOTAL, Weights
+from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.merges import native_trainer
 from bpe_beam.training.merges.initial_vocabulary import (
@@ -107,3 +110,17 @@ def is_nearly_characters(learned: native_trainer.TrainingResult) -> bool:
     if totals is None or totals.tokens is None or len(learned.merges) < _MANY_MERGES:
         return False
     return totals.tokens - totals.words > _MAXIMUM_UNJOINED * (totals.symbols - totals.words)
+
+
+def weighted_recipe(recipe: Recipe, weights: Weights | None) -> Recipe:
+    """Return the recipe for weighted counts, whose `min_frequency` is in weighted units."""
+    if weights is None or weights.unit == 1:
+        return recipe
+    min_frequency = recipe.min_frequency * weights.unit
+    if min_frequency > MAX_TOTAL:
+        raise UsageError(
+            f"must be at most {MAX_TOTAL // weights.unit:,} with these weights, got "
+            f"{recipe.min_frequency:,}",
+            ("min_frequency",),
+        )
+    return replace(recipe, min_frequency=min_frequency)

@@ -6,7 +6,7 @@ the command line needs them for its help: no NumPy, no Arrow.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import msgspec
 
@@ -15,9 +15,6 @@ from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.components.models import MAX_TOKEN_CHARS, byte_token, is_byte_token
 from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
-
-if TYPE_CHECKING:
-    from bpe_beam.counts.weights import Weights
 
 Model = Literal["bpe", "wordpiece", "prefix_bpe", "word_level"]
 TieBreak = Literal["lowest_id", "first_seen", "greatest_bytes"]
@@ -289,17 +286,3 @@ class WordLevelRecipe(_Entries, frozen=True):
 
 MergingRecipe = BpeRecipe | WordPieceRecipe
 Recipe = BpeRecipe | WordPieceRecipe | WordLevelRecipe
-
-
-def weighted_recipe(recipe: Recipe, weights: Weights | None) -> Recipe:
-    """Return the recipe for weighted counts, whose `min_frequency` is in weighted units."""
-    if weights is None or weights.unit == 1:
-        return recipe
-    min_frequency = recipe.min_frequency * weights.unit
-    if min_frequency > _MAX_INT64:
-        raise UsageError(
-            f"must be at most {_MAX_INT64 // weights.unit:,} with these weights, got "
-            f"{recipe.min_frequency:,}",
-            ("min_frequency",),
-        )
-    return msgspec.structs.replace(recipe, min_frequency=min_frequency)

@@ -19,10 +19,10 @@ from bpe_beam.counts.word_table import schema_of, string_bytes
 from bpe_beam.errors import DataError, UsageError, require, require_whole
 from bpe_beam.tokenizer.components.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.components.pretokenizers import pretokenizer_from_name
-from bpe_beam.training.learn import learn
+from bpe_beam.training.learn import learn, weighted_recipe
 from bpe_beam.training.merges.symbols import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.merges.words import gather_words, memory_needed
-from bpe_beam.training.recipe import Recipe, WordLevelRecipe, weighted_recipe
+from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.training.tokenizer_parts import check_parts, tokenizer_of
 from bpe_beam.transforms.counted_words import (
     GatheredWords,

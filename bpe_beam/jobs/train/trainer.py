@@ -11,11 +11,11 @@ from bpe_beam.jobs.train.local_or_distributed import learns_in_rounds
 from bpe_beam.jobs.train.plan import TrainingPlan
 from bpe_beam.progress import Progress
 from bpe_beam.storage.names import absolute
-from bpe_beam.training.learn import learn, share_of_time
+from bpe_beam.training.learn import learn, share_of_time, weighted_recipe
 from bpe_beam.training.merges.native_trainer import TrainingResult
 from bpe_beam.training.merges.symbols import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.merges.words import DRIVER_SHARE, gather_words
-from bpe_beam.training.recipe import WordLevelRecipe, weighted_recipe
+from bpe_beam.training.recipe import WordLevelRecipe
 from bpe_beam.workers.unused_memory import release_unused_memory
 
 
