@@ -28,11 +28,12 @@ from bpe_beam import transforms
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
+from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import JsonObject
-from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.document_chunks import LABELS
 from bpe_beam.transforms.elements import TOKENS, string_array, utf8_of
 from bpe_beam.transforms.metrics import count_tokens
+from bpe_beam.transforms.token_origin import ChosenTokenizer, TokensMaker
 from bpe_beam.transforms.tokenize import encoding_of
 from bpe_beam.workers.document_encoding import Encoding
 
@@ -124,7 +125,7 @@ class CountWords(beam.PTransform):
         )
 
 
-class Tokenize(beam.PTransform):
+class Tokenize(TokensMaker):
     """Adds a field with the ids of a text to rows.
 
     Args:
@@ -155,13 +156,16 @@ class Tokenize(beam.PTransform):
         super().__init__()
         self.field = field
         self.into = into
-        self.encoding = encoding_of(
-            Tokenizer.from_file(tokenizer),
+        storage = Storage()
+        self.tokenizer = ChosenTokenizer.of(tokenizer, storage)
+        encoding = encoding_of(
+            self.tokenizer.known,
             append=append,
             prepend=prepend,
             allowed_special=allowed_special,
             add_special_tokens=add_special_tokens,
         )
+        self.encoding = self.tokenizer.travelling(encoding, storage)
 
     def expand(self, rows: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         fields = _text_fields_with(rows, self.field)
@@ -201,7 +205,7 @@ class WriteTokens(beam.PTransform):
         self.field = field
         self.write = transforms.WriteTokens(
             folder,
-            Tokenizer.from_file(tokenizer),
+            tokenizer,
             shards=shards,
             format=format,
             overwrite=overwrite,

@@ -8,22 +8,30 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import IO, Any, NamedTuple, TypeAlias
 
+import apache_beam as beam
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
+from bpe_beam.counts.manifest import MAX_SOURCE_NAME, MAX_SOURCES
 from bpe_beam.errors import DataError
 from bpe_beam.json_structs import decode
+from bpe_beam.shards.document_batches import bounds_of
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.shard_rows import Shard
+from bpe_beam.shards.formats.interface import ShardOrigin
+from bpe_beam.shards.shard_rows import Shard, SourceTotals
 from bpe_beam.transforms import elements
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.labels import label_column, label_of
+from bpe_beam.transforms.token_origin import FINGERPRINT, WrittenTokens, require_framed
 from bpe_beam.transforms.tokens_folder import TokensFolder
 from bpe_beam.workers.split_task import require_visible
 
@@ -32,11 +40,18 @@ CHUNK_TOKENS = 240_000  # ids of a chunk of a document: at four bytes each, unde
 Chunk = tuple[bytes, int, bytes]
 """A chunk of a document: a hash of the document's ids, the number of the chunk in the document, and
 the ids of the chunk, little-endian uint32. If the document has labels, the hash is followed by the
-hash of these, and chunk -1 has them. A chunk without a hash has the final name of its shard
-instead, or no name for a shard without tokens; each shard has one."""
+hash of these, and chunk -1 has them. Chunk 0 without a hash has the final name of its shard, or no
+name for a shard without tokens; each shard has one. Chunk -1 without a hash has notes about
+elements; they are sent to shard 0."""
 
 LABELS = ("id", "source")
 """Fields and columns that are stored with the ids, by formats that have a place for them."""
+
+PLACE = "place"
+"""A column of `ReadDocuments`, the position of a document in its file: of no use with its ids."""
+
+_Label: TypeAlias = "tuple[str | None, str | None]"
+NO_LABEL: _Label = (None, None)
 
 BATCH_DOCUMENTS = 1024
 """Documents that are written at once; fewer if they have CHUNK_TOKENS together."""
@@ -53,21 +68,71 @@ def digest_of(ids: bytes) -> bytes:
     return hashlib.blake2b(ids, digest_size=16).digest()
 
 
+class Notes(Struct, frozen=True):
+    """What is noted of elements: fields without a place, and fingerprints of tokenizers."""
+
+    fields: frozenset[str] = frozenset()
+    tokenizers: frozenset[str] = frozenset()
+
+    def __or__(self, other: Notes) -> Notes:
+        return Notes(self.fields | other.fields, self.tokenizers | other.tokenizers)
+
+
+@beam.typehints.with_input_types(Tokens)
+@beam.typehints.with_output_types(tuple[int, Chunk])
+class SplitToChunks(beam.DoFn):
+    """Documents to their chunks, with their shards; and notes, each once per bundle."""
+
+    def __init__(self, shards: int, labelled: bool) -> None:
+        self.shards = shards
+        self.labelled = labelled
+
+    def start_bundle(self) -> None:
+        self._noted = Notes()
+
+    def process(self, element: Tokens) -> Iterator[tuple[int, Chunk]]:
+        documents = _ids_of(element)
+        labels = _labels_of(element, len(documents), self.labelled)
+        noted = self._noted | self._notes(element, labels)
+        if noted != self._noted:
+            self._noted = noted
+            yield 0, (b"", -1, msgspec.json.encode(noted, order="deterministic"))
+        for document, (id_, source) in zip(documents, labels, strict=True):
+            label = (id_ if self.labelled else None, source)
+            yield from chunks_of(document, self.shards, label)
+
+    def _notes(self, element: Tokens, labels: list[_Label]) -> Notes:
+        value = elements.without_key(element)
+        fields, tokenizers = set(), frozenset[str]()
+        if elements.is_batch(value):
+            columns = zip(value.schema.names, value.columns, strict=True)
+            fields = {name for name, column in columns if column.null_count < len(column)}
+            known = (value.schema.metadata or {}).get(FINGERPRINT)
+            tokenizers = frozenset() if known is None else frozenset({known.decode()})
+        else:
+            values = elements.fields_of(value) or {}
+            fields = {str(name) for name, each in values.items() if each is not None}
+        fields -= {elements.TOKENS, PLACE}
+        if any(source is not None for _, source in labels):
+            fields.discard("source")
+        if self.labelled:
+            fields.discard("id")
+        return Notes(frozenset(fields), tokenizers)
+
+
 def chunks_of(
-    element: Tokens, shards: int, with_labels: bool = False
+    document: pa.UInt32Array, shards: int, label: _Label = NO_LABEL
 ) -> Iterator[tuple[int, Chunk]]:
-    """Yield the chunks of one document, or of each document of a batch, with their shards."""
-    documents = _ids_of(element)
-    labels = _labels_of(element, len(documents)) if with_labels else [b""] * len(documents)
-    for document, label in zip(documents, labels, strict=True):
-        ids = document.to_numpy().astype("<u4", copy=False)
-        digest = digest_of(ids.tobytes())
-        shard = int.from_bytes(digest[:8], "big") * shards >> 64
-        if label:
-            digest += digest_of(label)
-            yield shard, (digest, -1, label)
-        for number, start in enumerate(range(0, max(1, len(ids)), CHUNK_TOKENS)):
-            yield shard, (digest, number, ids[start : start + CHUNK_TOKENS].tobytes())
+    """Yield the chunks of one document, with the number of their shard."""
+    ids = document.to_numpy().astype("<u4", copy=False)
+    digest = digest_of(ids.tobytes())
+    shard = int.from_bytes(digest[:8], "big") * shards >> 64
+    if label != NO_LABEL:
+        data = msgspec.json.encode(label)
+        digest += digest_of(data)
+        yield shard, (digest, -1, data)
+    for number, start in enumerate(range(0, max(1, len(ids)), CHUNK_TOKENS)):
+        yield shard, (digest, number, ids[start : start + CHUNK_TOKENS].tobytes())
 
 
 def _ids_of(element: Tokens) -> list[pa.UInt32Array]:
@@ -104,22 +169,43 @@ def _ids_in_list(ids: Any) -> Any:
         raise DataError(f"WriteTokens: a document has invalid ids: {error}") from error
 
 
-def _labels_of(element: Tokens, documents: int) -> list[bytes]:
-    """Return the labels of each document as JSON; empty for a document without labels."""
+def _labels_of(element: Tokens, documents: int, labelled: bool) -> list[_Label]:
+    """Return the id and the source of each document; None where it has none.
+
+    The source of a document without a field or column of that name is its key, if that may be a
+    name. If the format of the shards is not `labelled`, other values than names are no error.
+    """
+    try:
+        return _labels_in(element, documents)
+    except DataError:
+        if labelled:
+            raise
+        return [NO_LABEL] * documents
+
+
+def _labels_in(element: Tokens, documents: int) -> list[_Label]:
     value = elements.without_key(element)
     if elements.is_batch(value):
-        labels = [label_column(value, name, "WriteTokens") for name in LABELS]
-        columns = [[] if column is None else column.to_pylist() for column in labels]
+        columns = [label_column(value, name, "WriteTokens") for name in LABELS]
+        ids, sources = ([] if column is None else column.to_pylist() for column in columns)
     else:
         fields = elements.fields_of(value) or {}
-        columns = [
+        ids, sources = (
             [label_of(fields.get(name), f"the field {name!r} of a document", "WriteTokens")]
             for name in LABELS
-        ]
-    rows = zip(*(column or [None] * documents for column in columns), strict=True)
-    return [
-        msgspec.json.encode(row) if any(each is not None for each in row) else b"" for row in rows
-    ]
+        )
+    ids, sources = ids or [None] * documents, sources or [None] * documents
+    if value is not element and None in sources:
+        key = _key_name(element[0])
+        sources = [key if source is None else source for source in sources]
+    return list(zip(ids, sources, strict=True))
+
+
+def _key_name(key: Any) -> str | None:
+    try:
+        return label_of(key, "the key", "WriteTokens")
+    except DataError:
+        return None
 
 
 class _StoredChunk(NamedTuple):
@@ -131,22 +217,41 @@ class _StoredChunk(NamedTuple):
     size: int
 
 
+class WrittenShard(Struct, frozen=True):
+    """A shard of `WriteTokens` as the step that writes the manifest gets it.
+
+    `sources` are its totals by source; None if a document has no source that a manifest can name.
+    """
+
+    shard: Shard
+    sources: dict[str, SourceTotals] | None
+    left_out: frozenset[str]  # the fields of documents for which the shards have no place
+
+
 def write_shard(
-    element: tuple[int, Iterable[Chunk]], folder: TokensFolder
+    element: tuple[int, Iterable[Chunk]],
+    folder: TokensFolder,
+    tokens: WrittenTokens,
+    learned: str | None = None,
 ) -> Iterator[tuple[int, bytes]]:
     """Write one shard, its documents in the order of their hashes; yield its row under one key."""
     number, chunks = element
     require_visible(folder.storage, folder.url)
     folder.require_claimed()
+    vocab_size, origin = tokens.origin(learned)
     with tempfile.TemporaryFile() as spool:
         names: set[str] = set()
+        noted = Notes()
         stored: list[_StoredChunk] = []
         for document, position, ids in chunks:
             if document:
                 stored.append(_StoredChunk(document, position, spool.tell(), len(ids)))
                 spool.write(ids)
+            elif position < 0:
+                noted |= decode(ids, Notes)
             else:
                 names.add(ids.decode())
+        _require_tokenizer(noted, origin)
         stored.sort()
         name = names.pop() if len(names) == 1 else None
         if name is None or bool(name) != any(chunk.size for chunk in stored if chunk.number >= 0):
@@ -154,9 +259,13 @@ def write_shard(
         format_ = shard_format(folder.format)
         # Without tokens no file is written.
         name = name or f"shard {number} without tokens"
-        with format_.writer(folder.storage, folder.url, name, folder.vocab_size) as writer:
-            for batch in _batches(_documents(spool, stored)):
-                writer.write_documents(*batch)
+        sources = _SourceSums()
+        with format_.writer(folder.storage, folder.url, name, vocab_size, origin) as writer:
+            for documents in _batches(_documents(spool, stored)):
+                joined, bounds = _joined(documents)
+                require_framed(joined, bounds, origin)
+                sources.add(documents)
+                writer.write_documents(joined, bounds, _labels(documents))
     files = writer.result()
     counters.counter("documents_written").inc(files.documents)
     counters.counter("tokens_written").inc(files.tokens)
@@ -170,38 +279,83 @@ def write_shard(
         rejects=0,
         files=tuple(files.files),
     )
-    yield 0, msgspec.json.encode(shard)
+    row = WrittenShard(shard, sources.totals(), noted.fields)
+    yield 0, msgspec.json.encode(row, order="deterministic")
 
 
-_Document: TypeAlias = tuple[npt.NDArray[np.uint32], tuple[str | None, ...]]
+def with_sources(rows: Sequence[WrittenShard]) -> list[Shard]:
+    """Return the shards, with totals by source if all documents have sources, and few enough."""
+    names = {name for row in rows for name in row.sources or ()}
+    if not names or len(names) > MAX_SOURCES or any(row.sources is None for row in rows):
+        return [row.shard for row in rows]
+    return [replace(row.shard, sources=row.sources) for row in rows]
+
+
+def _require_tokenizer(noted: Notes, origin: ShardOrigin) -> None:
+    for fingerprint in noted.tokenizers - {origin.fingerprint}:
+        raise DataError(
+            f"WriteTokens has another tokenizer ({origin.fingerprint[:12]}…) than the transform "
+            f"that made the ids of some batches ({fingerprint[:12]}…): give both the same"
+        )
+
+
+class _SourceSums:
+    """The documents and tokens of each source, as long as a manifest can name all of them."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, Counter[str]] | None = {}
+
+    def add(self, documents: Sequence[_Document]) -> None:
+        for ids, (_, source) in documents:
+            if self._sums is None:
+                return
+            if source is None or len(source) > MAX_SOURCE_NAME or len(self._sums) > MAX_SOURCES:
+                self._sums = None
+                return
+            self._sums.setdefault(source, Counter()).update(documents=1, tokens=ids.size)
+
+    def totals(self) -> dict[str, SourceTotals] | None:
+        """Return the totals, sorted by source. The bytes of texts are not known here."""
+        if self._sums is None:
+            return None
+        return {
+            name: SourceTotals(sums["documents"], 0, sums["tokens"])
+            for name, sums in sorted(self._sums.items())
+        }
+
+
+_Document: TypeAlias = "tuple[npt.NDArray[np.uint32], _Label]"
 """The ids of a document, and the values of LABELS."""
 
 
-def _batches(
-    documents: Iterator[_Document],
-) -> Iterator[tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], pa.RecordBatch | None]]:
-    """Yield the arguments of `ShardWriter.write_documents` for some documents at a time."""
+def _batches(documents: Iterator[_Document]) -> Iterator[list[_Document]]:
+    """Yield some documents at a time, to be written at once."""
     waiting: list[_Document] = []
-    bounds = [0]
+    tokens = 0
     for document in documents:
         waiting.append(document)
-        bounds.append(bounds[-1] + len(document[0]))
-        if len(waiting) == BATCH_DOCUMENTS or bounds[-1] >= CHUNK_TOKENS:
-            yield _batch(waiting, bounds)
-            waiting, bounds = [], [0]
+        tokens += len(document[0])
+        if len(waiting) == BATCH_DOCUMENTS or tokens >= CHUNK_TOKENS:
+            yield waiting
+            waiting, tokens = [], 0
     if waiting:
-        yield _batch(waiting, bounds)
+        yield waiting
 
 
-def _batch(
-    documents: list[_Document], bounds: list[int]
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], pa.RecordBatch | None]:
+def _joined(
+    documents: Sequence[_Document],
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    """Return the ids of documents, one after the other, and their bounds."""
+    lengths = np.array([len(ids) for ids, _ in documents], np.int64)
+    return np.concatenate([ids for ids, _ in documents]), bounds_of(lengths)
+
+
+def _labels(documents: Sequence[_Document]) -> pa.RecordBatch | None:
+    """Return the labels of documents; None if none has any."""
     labels = [label for _, label in documents]
     columns = [pa.array(column, pa.string()) for column in zip(*labels, strict=True)]
     batch = pa.RecordBatch.from_arrays(columns, LABELS)
-    known = any(column.null_count < len(column) for column in columns)
-    ids = np.concatenate([ids for ids, _ in documents])
-    return ids, np.array(bounds, np.int64), batch if known else None
+    return batch if any(column.null_count < len(column) for column in columns) else None
 
 
 def _documents(spool: IO[bytes], chunks: list[_StoredChunk]) -> Iterator[_Document]:
@@ -220,7 +374,7 @@ def _documents(spool: IO[bytes], chunks: list[_StoredChunk]) -> Iterator[_Docume
             ids = b"".join(_read(spool, chunk) for chunk in whole if chunk.number >= 0)
             if digest_of(ids) + (digest_of(label) if label else b"") != document:
                 raise DataError(LOST)
-            labels = tuple(decode(label, list)) if label else (None,) * len(LABELS)
+            labels = decode(label, tuple[str | None, str | None]) if label else NO_LABEL
             yield np.frombuffer(ids, "<u4").astype(np.uint32, copy=False), labels
 
 

@@ -85,7 +85,9 @@ class DeadLetterTransform(beam.PTransform):
 
 
 # Beam's checks cannot read annotations that are strings, so the parameters' types are named here.
-@beam.typehints.with_input_types(Element, timestamp=ANY, window=ANY, pane=ANY, updates=ANY)
+@beam.typehints.with_input_types(
+    Element, timestamp=ANY, window=ANY, pane=ANY, updates=ANY, learned=ANY
+)
 class DocumentFn(beam.DoFn):
     """A step that takes documents: single documents together, Arrow batches one by one.
 
@@ -112,8 +114,8 @@ class DocumentFn(beam.DoFn):
         self._waiting_bytes = 0
         self._since = 0.0
 
-    def before(self, updates: Any) -> Iterator[Any]:
-        """Prepare for an element by the updates of its window, if any; yield outputs."""
+    def before(self, updates: Any, learned: Any) -> Iterator[Any]:
+        """Prepare for an element by the side inputs of its window, if any; yield outputs."""
         yield from ()
 
     def process(
@@ -123,8 +125,9 @@ class DocumentFn(beam.DoFn):
         window: BoundedWindow = beam.DoFn.WindowParam,
         pane: PaneInfo = beam.DoFn.PaneInfoParam,
         updates: Any = None,
+        learned: Any = None,
     ) -> Iterator[Any]:
-        yield from self.before(updates)
+        yield from self.before(updates, learned)
         yield from self.take(Document(element, timestamp, window, pane))
 
     def finish_bundle(self) -> Iterator[Any]:

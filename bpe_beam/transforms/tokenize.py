@@ -11,12 +11,20 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.utils.timestamp import Timestamp
 
-from bpe_beam.errors import DataError
+from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import elements
+from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.document_fn import DeadLetterTransform, Document, DocumentFn
 from bpe_beam.transforms.metrics import count_tokens
+from bpe_beam.transforms.token_origin import (
+    FINGERPRINT,
+    ChosenTokenizer,
+    TokenizerInput,
+    TokensMaker,
+    encoding_display,
+)
 from bpe_beam.workers.document_encoding import (
     AllowedSpecial,
     Encoding,
@@ -25,14 +33,14 @@ from bpe_beam.workers.document_encoding import (
 )
 
 
-class Tokenize(DeadLetterTransform):
+class Tokenize(DeadLetterTransform, TokensMaker):
     """Encodes documents, bounded or unbounded.
 
     - A `str` or `bytes` (UTF-8) becomes a `pyarrow.UInt32Array` of its ids.
     - A dict, `beam.Row` or named tuple becomes the same dict, or a `beam.Row`, with a list of ids
       in the field `tokens` in place of the text.
     - An Arrow batch or table becomes the same with a column `tokens` (large_list of uint32) in
-      place of the text.
+      place of the text. Its schema has the fingerprint of the tokenizer.
     - `(key, document)` becomes the same key with the encoded document.
 
     Other fields and columns, such as ids, are kept, and so are windows, timestamps, panes and late
@@ -40,12 +48,18 @@ class Tokenize(DeadLetterTransform):
 
     Updates: an element is encoded with the latest update in the side input's window for that
     element. If timestamps are equal, the update with the greatest text is used. Without an update,
-    `tokenizer` is used. As with any side input, elements wait until that window has fired once or
-    has ended. For updates in the global window use a trigger that fires at each update, and send
-    the first tokenizer as an update too.
+    `tokenizer` is used, and the counter `documents_before_update` counts these documents; if
+    `tokenizer` is None, they are unusable. As with any side input, elements wait until that window
+    has fired once or has ended. For updates in the global window use a trigger that fires at each
+    update, and send the first tokenizer as an update too.
+
+    Counters: `documents_tokenized`, `tokens_made`, `dead_letters`, `documents_before_update`.
 
     Args:
-        tokenizer: The tokenizer. Each process keeps one copy, which its workers share.
+        tokenizer: The tokenizer; a path or URL that `Tokenizer.from_file` reads, which workers
+            read themselves, so that the pipeline stays small; or `AsSingleton` of a collection of
+            one `tokenizer.json`, such as the output of `LearnMerges`. Each process keeps one
+            copy, which its workers share.
         text_field: The field or column of the text, in documents that have fields.
         append: Token added after each document.
         prepend: Token added before each document.
@@ -53,52 +67,66 @@ class Tokenize(DeadLetterTransform):
         add_special_tokens: Whether the tokens of the tokenizer's post-processor, such as `<s>`, are
             put around each document, within `prepend` and `append`. Without it, a warning names
             these tokens.
-        updates: A PCollection of newer tokenizers: each is the content of a `tokenizer.json`, or a
-            path or URL of one. A file that was named must not change. A process caches the last few
-            tokenizers.
-        storage: The client that reads the URLs of updates.
+        updates: Newer tokenizers, a PCollection or a side input of one: each is the content of a
+            `tokenizer.json`, or a path or URL of one. A file that was named must not change. A
+            process caches the last few tokenizers.
+        storage: The client that reads tokenizers.
 
     Raises:
         UsageError: The tokenizer lacks a token of `append`, `prepend` or `allowed_special`, or its
-            post-processor adds none (an update is checked when it is used); or the elements' type
-            lacks the text field.
+            post-processor adds none (a side input and an update are checked when they are used);
+            there is no tokenizer; or the elements' type lacks the text field.
     """
 
     def __init__(
         self,
-        tokenizer: Tokenizer,
+        tokenizer: TokenizerInput | None,
         *,
         text_field: str = "text",
         append: str | None = None,
         prepend: str | None = None,
         allowed_special: AllowedSpecial = (),
         add_special_tokens: bool = False,
-        updates: beam.pvalue.PCollection | None = None,
+        updates: beam.pvalue.PCollection | beam.pvalue.AsSideInput | None = None,
         storage: Storage | None = None,
     ) -> None:
         super().__init__()
-        self.encoding = encoding_of(
-            tokenizer,
+        self.storage = storage or Storage()
+        chosen = ChosenTokenizer(None)
+        if tokenizer is not None:
+            chosen = ChosenTokenizer.of(tokenizer, self.storage)
+        elif updates is None:
+            raise UsageError("must be given where there are no updates, got None", ("tokenizer",))
+        encoding = encoding_of(
+            chosen.known,
             append=append,
             prepend=prepend,
             allowed_special=allowed_special,
             add_special_tokens=add_special_tokens,
         )
+        self.encoding = chosen.travelling(encoding, self.storage)
         self.text_field = text_field
-        self.updates = updates
-        self.storage = storage or Storage()
+        self.updates = getattr(updates, "pvalue", updates)
+        self.tokenizer = chosen if updates is None else None
+        self._side_inputs = chosen.side_inputs
+        self._has_tokenizer = tokenizer is not None
 
     def expand(self, documents: beam.pvalue.PCollection) -> Any:
         """Return the encoded documents, and the dead letters if they have an output."""
         output_type = elements.tokens_type(documents.element_type, self.text_field)
-        encode = _Encode(self.encoding, self.storage, self.text_field, self.dead_letters)
-        updates = []
+        encode = _Encode(self)
+        views = {}
         if self.updates is not None:
             add_time = beam.FlatMap(_with_time).with_output_types(tuple[int, str])
-            updates.append(beam.pvalue.AsList(self.updates | "TimeUpdates" >> add_time))
-        step = beam.ParDo(encode, *updates)
+            views["updates"] = beam.pvalue.AsList(self.updates | "TimeUpdates" >> add_time)
+        if self._side_inputs:
+            views["learned"] = self._side_inputs[0]
+        step = beam.ParDo(encode, **views)
         tokens, dead = self._outputs(documents, "Encode", step, output_type)
         return tokens if dead is None else (tokens, dead)
+
+    def display_data(self) -> dict[str, Any]:
+        return {**encoding_display(self.encoding), "text_field": self.text_field}
 
 
 def _with_time(
@@ -109,24 +137,26 @@ def _with_time(
 
 
 class _Encode(DocumentFn):
-    def __init__(
-        self, encoding: Encoding, storage: Storage, text_field: str, dead_letters: bool
-    ) -> None:
-        super().__init__(text_field, dead_letters)
-        self.encoding = encoding
-        self.storage = storage
+    def __init__(self, tokenize: Tokenize) -> None:
+        super().__init__(tokenize.text_field, tokenize.dead_letters)
+        self.encoding = tokenize.encoding
+        self.storage = tokenize.storage
+        self.has_updates = tokenize.updates is not None
+        self.has_tokenizer = tokenize._has_tokenizer
 
     def start_bundle(self) -> None:
         super().start_bundle()
         self.updates: Any = None
         self.update: str | None = None
+        self.learned: str | None = None
+        self._chosen: tuple[str, Tokenizer] | None = None
 
-    def before(self, updates: list[tuple[int, str]] | None) -> Iterator[Any]:
-        if updates is not self.updates:
+    def before(self, updates: list[tuple[int, str]] | None, learned: str | None) -> Iterator[Any]:
+        if updates is not self.updates or learned is not self.learned:
             update = max(updates)[1] if updates else None
-            if update != self.update:
+            if update != self.update or learned != self.learned:
                 yield from self.take_waiting()
-            self.updates, self.update = updates, update
+            self.updates, self.update, self.learned = updates, update, learned
 
     def take(self, document: Document) -> Iterator[Any]:
         try:
@@ -137,11 +167,16 @@ class _Encode(DocumentFn):
             yield from super().take(document)
 
     def use(self, documents: list[Document], texts: pa.Array, batch: Any = None) -> Iterable[Any]:
-        ids = self._ids(texts)
+        tokenizer = self._tokenizer()
+        ids = self.encoding.encode(texts, tokenizer)
         count_tokens(ids)
+        if self.has_updates and self.update is None:
+            counters.counter("documents_before_update").inc(len(ids))
         if batch is not None:
             column = batch.schema.get_field_index(self.text_field)
-            encoded = [batch.remove_column(column).add_column(column, elements.TOKENS, ids)]
+            whole = batch.remove_column(column).add_column(column, elements.TOKENS, ids)
+            known = {**(batch.schema.metadata or {}), FINGERPRINT: tokenizer.fingerprint}
+            encoded = [whole.replace_schema_metadata(known)]
         else:
             flat, bounds = ids.values, ids.offsets.to_pylist()
             encoded = [
@@ -158,25 +193,35 @@ class _Encode(DocumentFn):
         ]
 
     def check(self, texts: pa.Array, batch: Any) -> None:
-        self._ids(texts)
+        self.encoding.encode(texts, self._tokenizer())
 
-    def _ids(self, texts: pa.Array) -> pa.LargeListArray:
-        update = self.update
-        if update is None:
-            return self.encoding.encode(texts)
-        if update.lstrip()[:1] == "{":
-            return self.encoding.encode(texts, cached_tokenizer(update))
-        read = partial(Tokenizer.from_file, update, storage=self.storage)
-        return self.encoding.encode(texts, cached_under(update, read))
+    def _tokenizer(self) -> Tokenizer:
+        """Return the tokenizer for the elements that wait."""
+        chosen = self.update or self.learned
+        if chosen is None:
+            if not self.has_tokenizer:
+                raise DataError(
+                    "there is no tokenizer for this document: updates has none for its window, and "
+                    "Tokenize got None; send an update before, or give a tokenizer"
+                )
+            return self.encoding.tokenizer()
+        if self._chosen is None or self._chosen[0] is not chosen:
+            self._chosen = chosen, self._read(chosen)
+        return self._chosen[1]
+
+    def _read(self, chosen: str) -> Tokenizer:
+        if chosen.lstrip()[:1] == "{":
+            return cached_tokenizer(chosen)
+        return cached_under(chosen, partial(Tokenizer.from_file, chosen, storage=self.storage))
 
 
-def encoding_of(tokenizer: Tokenizer, **settings: Any) -> Encoding:
+def encoding_of(tokenizer: Tokenizer | None, **settings: Any) -> Encoding:
     """Return the encoding of a transform, by settings of `Encoding.of`, for its constructor.
 
     Warns the constructor's caller if the tokens of the tokenizer's post-processor are left out.
     """
     encoding = Encoding.of(tokenizer, **settings)
-    if encoding.left_out is not None:
+    if tokenizer is not None and encoding.left_out is not None:
         remedy = "set add_special_tokens=True for these, or prepend and append"
         warnings.warn(f"{encoding.left_out}: {remedy}", stacklevel=3)
     return encoding

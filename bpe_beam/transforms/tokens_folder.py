@@ -9,18 +9,16 @@ from bpe_beam.folders.artifact_names import SHARDS_TOKENIZER_FILE
 from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.shards.manifest import index_names, read_manifest
 from bpe_beam.storage import Storage
-from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import claimed_folder
 
 
 @dataclass(frozen=True)
 class TokensFolder(claimed_folder.ClaimedFolder):
-    """A folder of shards, with the tokenizer that made their ids."""
+    """A folder of shards."""
 
     storage: Storage
     url: str
     shards: int
-    tokenizer_json: str  # the tokenizer's file
     format: str
     number: str  # the number of the run that claims the folder
 
@@ -29,10 +27,6 @@ class TokensFolder(claimed_folder.ClaimedFolder):
     @property
     def fixed_names(self) -> frozenset[str]:
         return _fixed_names(self.format)
-
-    @property
-    def vocab_size(self) -> int:
-        return Tokenizer.from_json(self.tokenizer_json).max_id + 1
 
 
 def remove_earlier_run(storage: Storage, folder: str) -> None:

@@ -10,16 +10,25 @@ keeps other runs out of the folder.
 from __future__ import annotations
 
 import hashlib
+import logging
 import secrets
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import apache_beam as beam
 from apache_beam.transforms.window import GlobalWindows
+from msgspec import UNSET, UnsetType
 
 from bpe_beam import json_structs
 from bpe_beam.errors import DataError, UsageError, require, require_between, require_choice
 from bpe_beam.messages import list_few
-from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS, shard_format
+from bpe_beam.shards.formats import (
+    DEFAULT_SHARD_FORMAT,
+    SHARD_FORMATS,
+    TRAINER_COLUMNS,
+    shard_format,
+)
+from bpe_beam.shards.formats.trainer_columns import require_columns
 from bpe_beam.shards.manifest import (
     NO_PLAN,
     Manifest,
@@ -29,17 +38,33 @@ from bpe_beam.shards.manifest import (
     with_files,
 )
 from bpe_beam.shards.numbering import shard_name
-from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
-from bpe_beam.storage import PathName, Storage, path_name
+from bpe_beam.shards.shard_rows import TokenlessSplit, Totals
+from bpe_beam.storage import PathName, Storage, path_name, redact
 from bpe_beam.storage.json_file import VERSION
 from bpe_beam.storage.names import absolute
-from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.claimed_folder import take_folder
-from bpe_beam.transforms.document_chunks import LOST, Chunk, chunks_of, write_shard
+from bpe_beam.transforms.document_chunks import (
+    LOST,
+    Chunk,
+    SplitToChunks,
+    WrittenShard,
+    with_sources,
+    write_shard,
+)
 from bpe_beam.transforms.shuffles import CreateElements
+from bpe_beam.transforms.token_origin import (
+    ChosenTokenizer,
+    TokenizerInput,
+    WrittenTokens,
+    makers_of,
+    settings_of,
+)
 from bpe_beam.transforms.tokens_folder import TokensFolder, remove_earlier_run
+from bpe_beam.workers.document_encoding import Encoding, cached_tokenizer
 
 _MAX_SHARDS = 100_000
+
+_LOG = logging.getLogger(__name__)
 
 
 @beam.typehints.with_output_types(str)
@@ -48,13 +73,15 @@ class WriteTokens(beam.PTransform):
 
     Takes every output of `Tokenize`: a `pyarrow.UInt32Array` per document; dicts or rows with a
     list of ids in the field `tokens`; Arrow batches or tables with a column `tokens`; and any of
-    them with a key, which is dropped. Writes at most `shards` shards, the tokenizer, and
-    finally a manifest, so that `bpe-beam verify` can check the folder. For bounded input in the
-    global window. The worker of a shard keeps about 250 bytes per document in memory, 500 with an
-    id or a source, and the ids in a local temporary file. The output is the manifest's URL.
+    them with a key. Writes at most `shards` shards, the tokenizer, and finally a manifest, so that
+    `bpe-beam verify` can check the folder. For bounded input in the global window. The worker of a
+    shard keeps about 250 bytes per document in memory, 500 with an id or a source, and the ids in a
+    local temporary file. The output is the manifest's URL.
 
-    The formats `parquet` and `arrow` store the fields or columns `id` and `source`, which may have
-    strings, numbers, dates or UUIDs.
+    The fields or columns `id` and `source` may have strings, numbers, dates or UUIDs; a key is the
+    source of documents without one. The formats `parquet` and `arrow` store them. The manifest has
+    the totals of each source if all documents have one, of at most 1,000. A warning in the log
+    names the fields for which the folder has no place.
 
     One run owns the folder: another `WriteTokens` fails, in the same pipeline when it is built, in
     another pipeline when it runs. A run that fails before it writes leaves the folder empty; after
@@ -63,30 +90,42 @@ class WriteTokens(beam.PTransform):
     The hash of a document decides its shard. A shard without tokens is not written, and the others
     are numbered without gaps. Without any token the manifest lists no shards.
 
+    Counters: `documents_written`, `tokens_written`.
+
     Args:
         folder: An empty or new folder; with `overwrite`, one with only files that this
             package wrote.
-        tokenizer: The tokenizer that made the ids.
+        tokenizer: The tokenizer that made the ids, given in any way in which `Tokenize` takes it.
+            It is compared with that of the `Tokenize` before, and with batches.
         shards: Maximum number of shards, from 1 to 100,000.
         storage: The storage client.
         format: The format of the shards, one of SHARD_FORMATS. The readers of `llmc` recognise a
             document by the end-of-text token at its beginning.
+        columns: The columns for trainers that tables get: those of `tokenize --columns` that do
+            not need sequences.
+        append, prepend: The token after and before each document, or None: for ids that no
+            `Tokenize` of this pipeline made, or that were changed after it. By default the manifest
+            has what that `Tokenize` puts around documents. Each document is checked.
         overwrite: Whether to remove what a job or another run, finished or not, wrote in the
             folder. It is removed when the pipeline is built.
 
     Raises:
         UsageError: An argument out of its range, a folder that is not empty or that the pipeline
-            writes already, or input that is unbounded or in windows.
+            writes already, input that is unbounded or in windows, another tokenizer than the
+            `Tokenize` before, or several of these that put different tokens around documents.
     """
 
     def __init__(
         self,
         folder: PathName,
-        tokenizer: Tokenizer,
+        tokenizer: TokenizerInput,
         *,
         shards: int = 1,
         storage: Storage | None = None,
         format: str = DEFAULT_SHARD_FORMAT,
+        columns: Iterable[str] = (),
+        append: str | UnsetType | None = UNSET,
+        prepend: str | UnsetType | None = UNSET,
         overwrite: bool = False,
     ) -> None:
         super().__init__()
@@ -94,10 +133,17 @@ class WriteTokens(beam.PTransform):
         require_between("shards", shards, 1, _MAX_SHARDS)
         folder = path_name(folder, "folder")
         self.folder = absolute(folder)
-        self.tokenizer = tokenizer
+        self.storage = storage or Storage()
+        self.tokenizer = ChosenTokenizer.of(tokenizer, self.storage)
         self.shards = shards
         self.format = format
-        self.storage = storage or Storage()
+        self.columns = _columns(columns, format)
+        given = {"append": append, "prepend": prepend}
+        self.framing: dict[str, Any] = {
+            name: value for name, value in given.items() if value is not UNSET
+        }
+        if self.tokenizer.known is not None:
+            Encoding.of(self.tokenizer.known, **self.framing)  # refuses tokens that it lacks
         self.overwrite = overwrite
         names = self.storage.list_names(folder)
         require(
@@ -106,6 +152,14 @@ class WriteTokens(beam.PTransform):
             "folder",
             remedy="give another one, or set overwrite=True to remove what bpe-beam wrote there",
         )
+
+    def display_data(self) -> dict[str, Any]:
+        return {
+            "folder": redact(self.folder),
+            "format": self.format,
+            "shards": self.shards,
+            "tokenizer": str(self.tokenizer),
+        }
 
     def expand(self, tokens: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         """Return the URL of the manifest."""
@@ -120,21 +174,17 @@ class WriteTokens(beam.PTransform):
                 "when all documents have arrived; for new files over time use bpe-beam "
                 "stream-tokenize"
             )
+        chosen = self.framing or settings_of(makers_of(tokens), self.tokenizer)
+        known = WrittenTokens.of(self.tokenizer.known, chosen, self.columns)
+        self._require_begin(known.encoding)
         take_folder(tokens.pipeline, self.folder, "folder")
         if self.overwrite:
             remove_earlier_run(self.storage, self.folder)
         self.storage.make_folder(self.folder)
         target = TokensFolder(
-            self.storage,
-            self.folder,
-            self.shards,
-            self.tokenizer.to_json(),
-            self.format,
-            secrets.token_hex(16),
+            self.storage, self.folder, self.shards, self.format, secrets.token_hex(16)
         )
-        with_labels = shard_format(self.format).labelled
-        split = beam.FlatMap(chunks_of, self.shards, with_labels)
-        split = split.with_output_types(tuple[int, Chunk])
+        split = beam.ParDo(SplitToChunks(self.shards, shard_format(self.format).labelled))
         chunks = tokens | "SplitToChunks" >> split
         # No shard has the number -1; it makes sure that there is an element to gather.
         check = beam.Map(_check_free, target).with_output_types(tuple[int, int])
@@ -150,15 +200,42 @@ class WriteTokens(beam.PTransform):
             | "NameShards"
             >> beam.FlatMap(_name_shards, target).with_output_types(tuple[int, Chunk])
         )
+        learned = self.tokenizer.side_inputs
+        write = beam.FlatMap(write_shard, target, known, *learned)
+        finish = beam.FlatMap(
+            _write_manifest, target, self._encoding(known), self.columns, *learned
+        )
         return (
             (chunks, names)
             | "WithNames" >> beam.Flatten().with_output_types(tuple[int, Chunk])
             | "GatherShards" >> beam.GroupByKey()
-            | "WriteShard" >> beam.FlatMap(write_shard, target).with_output_types(tuple[int, bytes])
+            | "WriteShard" >> write.with_output_types(tuple[int, bytes])
             # Not as a side input, because Dataflow gives it a coder that pickles.
             | "GatherRows" >> beam.GroupByKey()
-            | "WriteManifest" >> beam.FlatMap(_write_manifest, target).with_output_types(str)
+            | "WriteManifest" >> finish.with_output_types(str)
         )
+
+    def _require_begin(self, encoding: Encoding) -> None:
+        """Refuse documents that begin with no token for a format that needs one."""
+        begins = encoding.prepend is not None or (
+            encoding.add_special_tokens
+            and self.tokenizer.known is not None
+            and any(encoding.frame(self.tokenizer.known)[:1])
+        )
+        require(
+            begins or not shard_format(self.format).needs_prepend,
+            f"must be given for shards of {self.format}, whose readers know a document by the "
+            "token that it begins with",
+            "prepend",
+            remedy="give it to Tokenize, or here if the documents begin with it already",
+        )
+
+    def _encoding(self, tokens: WrittenTokens) -> Encoding:
+        """Return the encoding for the manifest, the only step that needs the tokenizer's file."""
+        if self.tokenizer.known is None:
+            return tokens.encoding
+        encoding = Encoding.of(self.tokenizer.known, **tokens.encoding.settings)
+        return self.tokenizer.travelling(encoding, self.storage)
 
 
 @beam.typehints.with_input_types(tuple[int, Chunk])
@@ -197,32 +274,71 @@ def _name_shards(
         yield shard, (b"", 0, names.get(shard, "").encode())
 
 
-def _write_manifest(element: tuple[int, Iterable[bytes]], target: TokensFolder) -> Iterator[str]:
+def _write_manifest(
+    element: tuple[int, Iterable[bytes]],
+    target: TokensFolder,
+    encoding: Encoding,
+    columns: tuple[str, ...],
+    learned: str | None = None,
+) -> Iterator[str]:
     """Write the tokenizer, and the manifest with all rows, which completes the folder."""
-    rows = [json_structs.decode(row, Shard) for row in element[1]]
-    rows.sort(key=lambda row: row.split)
+    written = [json_structs.decode(row, WrittenShard) for row in element[1]]
+    rows = sorted(with_sources(written), key=lambda row: row.split)
     shards = tuple(row for row in rows if row.tokens)
     names = [shard_name(index, len(shards)) for index in range(len(shards))]
     numbers = [row.split for row in rows]
     if numbers != list(range(target.shards)) or [row.name for row in shards] != names:
         raise DataError(LOST)
     tokenless = tuple(
-        TokenlessSplit(row.split, slices=(), documents=row.documents, text_bytes=0, rejects=0)
+        TokenlessSplit(
+            row.split,
+            slices=(),
+            documents=row.documents,
+            text_bytes=0,
+            rejects=0,
+            sources=row.sources,
+        )
         for row in rows
         if not row.tokens
     )
-    data = target.tokenizer_json.encode()
+    tokenizer = encoding.tokenizer() if learned is None else cached_tokenizer(learned)
+    data = tokenizer.json_bytes
     manifest = Manifest(
         format=target.format,
         version=VERSION,
-        tokenizer=TokenizerInfo(hashlib.sha256(data).hexdigest(), target.vocab_size),
-        settings={"append": None, "prepend": None, "allowed_special": "none"},
+        tokenizer=TokenizerInfo(hashlib.sha256(data).hexdigest(), tokenizer.max_id + 1),
+        settings=encoding.settings,
         plan=NO_PLAN,
         shards=shards,
         totals=Totals.of(shards, tokenless),
         rejects=Rejects({}, ()),
         tokenless=tokenless,
+        columns=columns or UNSET,
     )
     manifest = with_files(manifest, data)
     sizes = {file.name: file.bytes for shard in shards for file in shard.files}
-    yield target.complete(manifest.to_bytes(), sizes, small_files(manifest, data))
+    url = target.complete(manifest.to_bytes(), sizes, small_files(manifest, data))
+    _say_what_is_left_out(written, target)
+    yield url
+
+
+def _say_what_is_left_out(rows: Iterable[WrittenShard], target: TokensFolder) -> None:
+    fields = sorted(frozenset().union(*(row.left_out for row in rows)))
+    if fields:
+        _LOG.warning(
+            "WriteTokens: %s has no place for these fields of documents: %s (parquet and arrow "
+            "store id and source)",
+            redact(target.url),
+            list_few(fields),
+        )
+
+
+def _columns(columns: Iterable[str], format_name: str) -> tuple[str, ...]:
+    """Return the columns for trainers in their order; refuse unknown ones and those without a
+    place."""
+    require(not isinstance(columns, str), f"must be a list, got {columns!r}", "columns")
+    chosen = tuple(columns)
+    for name in chosen:
+        require_choice("columns", name, TRAINER_COLUMNS)
+    require_columns(chosen, format_name, sequences=False)
+    return tuple(name for name in TRAINER_COLUMNS if name in chosen)

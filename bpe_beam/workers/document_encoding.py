@@ -52,11 +52,17 @@ def cached_under(key: str, make: Callable[[], Tokenizer]) -> Tokenizer:
     return tokenizer
 
 
-def _read(storage: Storage, url: str, fingerprint: str) -> Tokenizer:
-    data = storage.read_bytes(url)
-    if hashlib.sha256(data).hexdigest() != fingerprint:
+def _read(storage: Storage, url: str, fingerprint: str, is_exact: bool) -> Tokenizer:
+    if not is_exact:
+        tokenizer = Tokenizer.from_file(url, storage=storage)
+        unchanged = tokenizer.fingerprint == fingerprint
+    else:
+        data = storage.read_bytes(url)
+        unchanged = hashlib.sha256(data).hexdigest() == fingerprint
+        tokenizer = Tokenizer.from_json(data)
+    if not unchanged:
         raise DataError(f"{url}: the tokenizer has changed since the job began; run it again")
-    return Tokenizer.from_json(data)
+    return tokenizer
 
 
 class DocumentRules(Struct, frozen=True):
@@ -96,11 +102,11 @@ class Encoding:
     add_special_tokens: bool = False
     rules: DocumentRules = field(default_factory=DocumentRules)
     _tokenizer: Tokenizer | None = field(default=None, init=False)
-    _file: tuple[Storage, str, str] | None = field(default=None, init=False)
+    _file: tuple[Storage, str, str, bool] | None = field(default=None, init=False)
 
     @staticmethod
     def of(
-        tokenizer: Tokenizer,
+        tokenizer: Tokenizer | None,
         *,
         append: str | None = None,
         prepend: str | None = None,
@@ -108,8 +114,11 @@ class Encoding:
         add_special_tokens: bool = False,
         **rules: Any,
     ) -> Encoding:
-        """Return the encoding with a tokenizer, after a check of the settings."""
-        if not isinstance(tokenizer, Tokenizer):
+        """Return the encoding with a tokenizer, after a check of the settings.
+
+        Without one, each call of `encode` names a tokenizer.
+        """
+        if not isinstance(tokenizer, Tokenizer | None):
             raise UsageError(
                 f"tokenizer must be a Tokenizer, got {type(tokenizer).__name__}: "
                 "Tokenizer.from_file(path) reads one"
@@ -124,12 +133,14 @@ class Encoding:
         else:
             allowed = tuple(allowed_special)
         chosen = DocumentRules(**rules)
+        encoding = Encoding("", append, prepend, allowed, add_special_tokens, chosen)
+        if tokenizer is None:
+            return encoding
         with ThreadPoolExecutor(1) as thread:
             # The native encoder is made next to the file, for large vocabularies in half the time.
             checked = thread.submit(tokenizer.encode, "", allowed_special=allowed)
             cached = cached_under(tokenizer.fingerprint, lambda: tokenizer)
             checked.result()
-        encoding = Encoding("", append, prepend, allowed, add_special_tokens, chosen)
         encoding._tokenizer = cached
         around = sum(map(len, encoding.frame(tokenizer)))
         if chosen.max_document_tokens is not None and chosen.max_document_tokens <= around:
@@ -140,14 +151,16 @@ class Encoding:
             )
         return encoding
 
-    def kept_at(self, storage: Storage, url: str) -> Encoding:
+    def kept_at(self, storage: Storage, url: str, *, is_exact: bool = True) -> Encoding:
         """Return the same encoding without the file's content; workers read the file from storage.
 
         Some runners limit the size of a job's description, and large tokenizers are larger.
+        `is_exact`: whether the file is what `Tokenizer.save` writes, and not one that
+        `Tokenizer.from_file` reads.
         """
         encoding = replace(self)
         encoding._tokenizer = self.tokenizer()
-        encoding._file = (storage, url, self.tokenizer().fingerprint)
+        encoding._file = (storage, url, self.tokenizer().fingerprint, is_exact)
         return encoding
 
     def tokenizer(self) -> Tokenizer:
@@ -157,15 +170,31 @@ class Encoding:
                 self._tokenizer = cached_tokenizer(self.tokenizer_json)
             else:
                 file = self._file
-                self._tokenizer = cached_under(file[-1], lambda: _read(*file))
+                self._tokenizer = cached_under(file[2], lambda: _read(*file))
         return self._tokenizer
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the settings alone: a tokenizer is made again where it is needed."""
-        text = ""
-        if self._file is None:
-            text = self.tokenizer_json or self.tokenizer().to_json()
+        text = self.tokenizer_json
+        if self._tokenizer is not None and self._file is None:
+            text = text or self._tokenizer.to_json()
         return {**vars(self), "tokenizer_json": text, "_tokenizer": None}
+
+    @property
+    def has_tokenizer(self) -> bool:
+        """False if each call of `encode` names a tokenizer."""
+        return bool(self.tokenizer_json or self._tokenizer or self._file)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings but for the rules, as the manifest of a tokens folder has them."""
+        allowed = self.allowed_special
+        return {
+            "append": self.append,
+            "prepend": self.prepend,
+            "allowed_special": allowed if isinstance(allowed, str) else list(allowed) or "none",
+            **({"add_special_tokens": True} if self.add_special_tokens else {}),
+        }
 
     def frame(self, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
         """Return the ids before and after each document."""

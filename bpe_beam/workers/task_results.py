@@ -16,6 +16,7 @@ Metric = Literal[
     "count_block_bytes",
     "count_blocks",
     "dead_letters",
+    "documents_before_update",
     "documents_read",
     "documents_tokenized",
     "documents_written",

@@ -215,9 +215,11 @@ def _writer(task: TokenizeTask, name: str) -> ShardWriter:
     return shard_format(task.shard_format).writer(*target, origin)
 
 
-def origin_of(encoding: Encoding, columns: tuple[str, ...] = ()) -> ShardOrigin:
-    """Return what formats store of an encoding."""
-    tokenizer = encoding.tokenizer()
+def origin_of(
+    encoding: Encoding, columns: tuple[str, ...] = (), tokenizer: Tokenizer | None = None
+) -> ShardOrigin:
+    """Return what formats store of an encoding, with its own or another tokenizer."""
+    tokenizer = tokenizer or encoding.tokenizer()
     prepend, append = encoding.frame_tokens(tokenizer)
     return ShardOrigin(tokenizer.fingerprint, tuple(prepend), tuple(append), columns=columns)
 

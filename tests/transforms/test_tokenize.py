@@ -130,9 +130,11 @@ def test_a_post_processor_without_tokens_is_refused(tokenizer, tmp_path) -> None
             make(add_special_tokens=True)
 
 
-def test_a_path_is_no_tokenizer() -> None:
-    with pytest.raises(UsageError, match=r"must be a Tokenizer, got str: Tokenizer.from_file"):
-        Tokenize("tokenizer.json")
+def test_a_tokenizer_that_is_none() -> None:
+    with pytest.raises(UsageError, match=r"none.json: no such file"):
+        Tokenize("none.json")
+    with pytest.raises(UsageError, match=r"tokenizer must be a path or a URL, got 3"):
+        Tokenize(3)
 
 
 def test_batches_that_nobody_announced(run, tokenizer) -> None:

@@ -141,7 +141,7 @@ def test_gathering_is_bounded_within_a_bundle(monkeypatch) -> None:
     text = "the cat sat"
 
     def sent(count: int) -> list[int]:
-        do_fn = tokenize._Encode(Encoding.of(OLD), None, "text", False)
+        do_fn = tokenize._Encode(Tokenize(OLD))
         do_fn.start_bundle()
         sizes = [len(list(do_fn.process(text, 0, 0, 0))) for _ in range(count)]
         return [*sizes, len(list(do_fn.finish_bundle()))]
@@ -232,7 +232,7 @@ def test_the_latest_update_of_the_window_counts(stream: Stream, tmp_path: Path) 
 
 def test_what_waits_is_encoded_by_what_was_known_then() -> None:
     """An update in the middle of a bundle is for the elements that follow."""
-    do_fn = tokenize._Encode(Encoding.of(OLD), None, "text", False)
+    do_fn = tokenize._Encode(Tokenize(OLD))
     do_fn.start_bundle()
     none: list[tuple[int, str]] = []
     new, still_new = [(5, NEW.to_json())], [(5, NEW.to_json()), (2, OLD.to_json())]

@@ -7,7 +7,7 @@ import itertools
 import json
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.window import FixedWindows
+from msgspec.structs import astuple
 from sentences import sentences
 
 from bpe_beam import Tokenizer, shards
@@ -28,7 +29,9 @@ from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.verify import verify
 from bpe_beam.storage import Storage
 from bpe_beam.transforms import Tokenize, WriteTokens, claimed_folder, document_chunks, write_tokens
+from bpe_beam.transforms.token_origin import WrittenTokens
 from bpe_beam.transforms.tokens_folder import TokensFolder
+from bpe_beam.workers.document_encoding import Encoding
 
 
 @pytest.mark.parametrize("shards", [1, 5])
@@ -172,6 +175,15 @@ def _sent(documents: list[list[int]]) -> list[tuple[int, document_chunks.Chunk]]
     return [chunk for ids in arrays for chunk in document_chunks.chunks_of(ids, 1)]
 
 
+def _known(tokenizer: Tokenizer) -> WrittenTokens:
+    return WrittenTokens.of(tokenizer, {}, ())
+
+
+def _finish(rows: list[bytes], target: TokensFolder, tokenizer: Tokenizer) -> list[str]:
+    """Write the manifest."""
+    return list(write_tokens._write_manifest((0, rows), target, Encoding.of(tokenizer), ()))
+
+
 @pytest.mark.parametrize("gone", [0, 1, 2, 3, 5, 6])
 def test_a_lost_part_of_a_document_is_not_passed_over(
     tokenizer, tmp_path, monkeypatch, gone
@@ -183,11 +195,12 @@ def test_a_lost_part_of_a_document_is_not_passed_over(
     ]
     assert len(chunks) == 7
     name = (b"", 0, b"shard-00000-of-00001")
-    target = _target(str(tmp_path), tokenizer, "ours")
+    target = _target(str(tmp_path), "ours")
     target.claim(["shard-00000-of-00001"])
     random.Random(gone).shuffle(chunks)
-    (row,) = document_chunks.write_shard((0, [*chunks, name, name]), target)
-    assert json.loads(row[1])["tokens"] == 11
+    known = _known(tokenizer)
+    (row,) = document_chunks.write_shard((0, [*chunks, name, name]), target, known)
+    assert json.loads(row[1])["shard"]["tokens"] == 11
     other = (b"", 0, b"shard-00000-of-00002")
     for wrong in (
         [*chunks[:gone], *chunks[gone + 1 :], name],
@@ -197,33 +210,35 @@ def test_a_lost_part_of_a_document_is_not_passed_over(
         [name],
     ):
         with pytest.raises(DataError, match="the runner lost some of the tokens"):
-            list(document_chunks.write_shard((0, wrong), target))
+            list(document_chunks.write_shard((0, wrong), target, known))
 
 
 def test_a_lost_shard_is_not_passed_over(tokenizer, tmp_path) -> None:
-    target = _target(str(tmp_path), tokenizer, "ours", 2)
+    target = _target(str(tmp_path), "ours", 2)
     target.claim(["shard-00000-of-00002.bin"])
     named = [(0, "shard-00000-of-00002"), (1, "shard-00001-of-00002"), (1, "shard-00000-of-00001")]
     rows = [
         row
         for shard, name in named
         for row in document_chunks.write_shard(
-            (shard, [*(c for _, c in _sent([[1]])), (b"", 0, name.encode())]), target
+            (shard, [*(c for _, c in _sent([[1]])), (b"", 0, name.encode())]),
+            target,
+            _known(tokenizer),
         )
     ]
     misnamed = rows.pop()
     for wrong in ([rows[1]], [rows[0], rows[0]], [rows[0], misnamed]):
         with pytest.raises(DataError, match="the runner lost some of the tokens"):
-            list(write_tokens._write_manifest((0, [row for _, row in wrong]), target))
+            _finish([row for _, row in wrong], target, tokenizer)
     assert not (tmp_path / "__manifest").exists()
     gone = tmp_path / "shard-00001-of-00002.bin"
     data = gone.read_bytes()
     gone.unlink()
     with pytest.raises(DataError, match=gone.name):
-        list(write_tokens._write_manifest((0, [row for _, row in rows]), target))
+        _finish([row for _, row in rows], target, tokenizer)
     assert not (tmp_path / "__manifest").exists()
     gone.write_bytes(data)
-    assert list(write_tokens._write_manifest((0, [row for _, row in rows]), target))
+    assert _finish([row for _, row in rows], target, tokenizer)
 
 
 @pytest.fixture(params=["local", "memory"])
@@ -288,37 +303,39 @@ def test_one_of_two_pipelines_at_once_fails(tokenizer, tmp_path: Path) -> None:
     assert _documents(out, tokenizer) == sorted(corpora[4 - failed])
 
 
-def _target(folder: str, tokenizer: Tokenizer, claim: str, most: int = 1) -> TokensFolder:
-    return TokensFolder(Storage(), folder, most, tokenizer.to_json(), "megatron", claim)
+def _target(folder: str, claim: str, most: int = 1) -> TokensFolder:
+    return TokensFolder(Storage(), folder, most, "megatron", claim)
 
 
-def _written(target: TokensFolder, numbers: list[int]) -> list[bytes]:
+def _written(target: TokensFolder, numbers: list[int], tokenizer: Tokenizer) -> list[bytes]:
     """The rows of shards with tokens, of these numbers."""
     names = dict(write_tokens._name_shards((0, [-1, *numbers]), target))
     documents = {number: _sent([[1]]) if number in numbers else [] for number in names}
     gathered = {n: [*(c for _, c in documents[n]), name] for n, name in names.items()}
     return [
-        row for each in gathered.items() for _, row in document_chunks.write_shard(each, target)
+        row
+        for each in gathered.items()
+        for _, row in document_chunks.write_shard(each, target, _known(tokenizer))
     ]
 
 
 def test_steps_that_a_runner_repeats_go_on(tokenizer, out: str) -> None:
     """With other shards, too, as if the documents had changed: only the last ones stay."""
     Storage().make_folder(out)
-    ours = _target(out, tokenizer, "ours", 2)
+    ours = _target(out, "ours", 2)
     for numbers in ([0, 1], [0, 1], [1]):
         ours.require_free()
-        rows = _written(ours, numbers)
+        rows = _written(ours, numbers, tokenizer)
     assert Storage().exists(f"{out}/shard-00000-of-00002.bin")
     for _ in range(2):  # the second time all is done
-        assert list(write_tokens._write_manifest((0, rows), ours)) == [f"{out}/__manifest"]
+        assert _finish(rows, ours, tokenizer) == [f"{out}/__manifest"]
         assert _documents(out, tokenizer) == [tokenizer.decode([1])]
 
 
 def test_steps_of_another_run_fail(tokenizer, out: str) -> None:
     Storage().make_folder(out)
-    ours, other = (_target(out, tokenizer, claim) for claim in ("ours", "other"))
-    rows = _written(ours, [0])
+    ours, other = (_target(out, claim) for claim in ("ours", "other"))
+    rows = _written(ours, [0], tokenizer)
     steps: list[Callable[[], Any]] = [
         other.require_free,
         lambda: list(write_tokens._name_shards((0, [-1]), other)),
@@ -330,10 +347,10 @@ def test_steps_of_another_run_fail(tokenizer, out: str) -> None:
             step()
     taken = "another run took the folder"
     with pytest.raises(DataError, match=taken):
-        list(document_chunks.write_shard((0, [(b"", 0, b"")]), other))
+        list(document_chunks.write_shard((0, [(b"", 0, b"")]), other, _known(tokenizer)))
     with pytest.raises(DataError, match=taken):
-        list(write_tokens._write_manifest((0, rows), other))
-    list(write_tokens._write_manifest((0, rows), ours))
+        _finish(rows, other, tokenizer)
+    _finish(rows, ours, tokenizer)
     for step in steps:
         with pytest.raises(UsageError, match="must be empty or new, got __manifest"):
             step()
@@ -427,7 +444,10 @@ def test_ids_and_sources_are_written(run, tokenizer, tmp_path, format_name, monk
         shuffled = random.Random(kind).sample(elements, len(elements))
         create = beam.FlatMap(lambda _, e=shuffled: e)
         run(lambda p, c=create, w=write: p | beam.Create([0]) | c | Tokenize(tokenizer) | w)
-        assert _labels(tmp_path / kind) == expected
+        keyed = [(id_, source or "k", ids) for id_, source, ids in expected]
+        assert _labels(tmp_path / kind) == (sorted(keyed, key=str) if kind == "key" else expected)
+        if kind == "key":
+            continue
         written.append({path.name: path.read_bytes() for path in (tmp_path / kind).iterdir()})
     assert all(each == written[0] for each in written)
 
@@ -440,13 +460,45 @@ def test_an_empty_text_with_an_id_makes_no_shard(run, tokenizer, tmp_path) -> No
     assert (manifest.shards, manifest.totals.documents) == ((), 1)
 
 
-def test_formats_without_a_place_for_ids_stay_as_they_are(run, tokenizer, tmp_path) -> None:
-    for name, fields in (("plain", {}), ("labelled", {"id": "1", "source": {"any": "thing"}})):
+def test_formats_without_a_place_for_ids_stay_as_they_are(run, tokenizer, tmp_path, caplog) -> None:
+    """What the folder has no place for is said, once."""
+    for name, fields, said in (
+        ("plain", {}, ""),
+        ("labelled", {"id": "1", "source": {"any": "thing"}}, "documents: id, source ("),
+        ("others", {"url": "a", "score": 1, "nothing": None}, "documents: score, url ("),
+    ):
+        caplog.clear()
         write = WriteTokens(str(tmp_path / name), tokenizer)
-        rows = [{**fields, "text": "the cat"}]
+        rows = [{**fields, "text": text} for text in ("the cat", "a dog")]
         run(lambda p, r=rows, w=write: p | beam.Create(r) | Tokenize(tokenizer) | w)
-    for path in (tmp_path / "plain").iterdir():
-        assert path.read_bytes() == (tmp_path / "labelled" / path.name).read_bytes()
+        messages = [r.getMessage() for r in caplog.records if "WriteTokens" in r.getMessage()]
+        assert [said in each for each in messages] == ([True] if said else [])
+        for path in (tmp_path / "plain").iterdir():
+            assert path.read_bytes() == (tmp_path / name / path.name).read_bytes()
+
+
+def test_the_manifest_has_the_totals_of_sources(run, tokenizer, tmp_path) -> None:
+    """If all documents have a source, by a field, a column or a key, in any format."""
+    texts = {"a": ["the cat", "the cat", "a dog"], "b": ["a dog", ""]}
+    rows = [{"source": name, "text": text} for name, each in texts.items() for text in each]
+    kinds: dict[str, list[Any]] = {
+        "fields": rows,
+        "keys": [(row["source"], row["text"]) for row in rows],
+        "columns": [pa.Table.from_pylist(rows)],
+        "some": [*rows, {"text": "the bird"}],
+    }
+    for kind, each in kinds.items():
+        write = WriteTokens(str(tmp_path / kind), tokenizer, shards=3)
+        create = beam.FlatMap(lambda _, e=each: e)
+        run(lambda p, c=create, w=write: p | beam.Create([0]) | c | Tokenize(tokenizer) | w)
+        assert verify(Storage(), str(tmp_path / kind)).problems == ()
+        sources = read_manifest(Storage(), str(tmp_path / kind)).sources
+        expected: dict[str, tuple[int, ...]] = {
+            name: (len(each), 0, sum(len(tokenizer.encode(text)) for text in each))
+            for name, each in texts.items()
+        }
+        found = None if sources is None else {n: astuple(row) for n, row in sources.items()}
+        assert found == (None if kind == "some" else expected)
 
 
 DAY = datetime.date(2024, 2, 29)
@@ -464,6 +516,13 @@ VALUES: list[tuple[Any, pa.DataType, str]] = [
 ]
 
 
+def _split(element: Any) -> Iterator[tuple[int, document_chunks.Chunk]]:
+    """The chunks of an element for a format with labels."""
+    split = document_chunks.SplitToChunks(1, True)
+    split.start_bundle()
+    return split.process(element)
+
+
 @pytest.mark.parametrize("name", ["id", "source"])
 def test_labels_of_other_types_become_text(name: str) -> None:
     ids = pa.array([1], pa.uint32())
@@ -477,7 +536,8 @@ def test_labels_of_other_types_become_text(name: str) -> None:
             column = pa.ExtensionArray.from_storage(kind, column)
         expected[name] = text
         for element in ({"tokens": ids, name: value}, pa.table({"tokens": lists, name: column})):
-            (_, label), _ = document_chunks.chunks_of(element, 1, with_labels=True)
+            chunks = list(_split(element))
+            (label,) = (chunk for _, chunk in chunks if chunk[0] and chunk[1] < 0)
             assert dict(zip(("id", "source"), json.loads(label[2]), strict=True)) == expected
 
 
@@ -500,4 +560,4 @@ def test_labels_that_cannot_be_text_are_refused() -> None:
         ),
     ):
         with pytest.raises(DataError, match=said):
-            list(document_chunks.chunks_of(element, 1, with_labels=True))
+            list(_split(element))
