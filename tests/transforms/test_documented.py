@@ -56,7 +56,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 
 
 def test_what_the_examples_print(shown: tuple[Path, list[str]]) -> None:
-    folder, (imports, dead, read, learned, counts, pairs, tokenized, columns) = shown
+    folder, (imports, dead, read, learned, counts, pairs, tokenized, whole, columns) = shown
     assert imports == ""
     assert sorted(dead.splitlines()) == [
         "({'id': 2, 'body': None}, \"the field 'body' of a document must be text, got null\")",
@@ -73,7 +73,9 @@ def test_what_the_examples_print(shown: tuple[Path, list[str]]) -> None:
         "{'id': 1, 'text': [258, 257, 82]}",
         "{'id': 2, 'text': [259, 257, 82]}",
     ]
-    assert run("verify", folder / "tokens").code == 0
+    assert whole == ""
+    for name in ("tokens", "learned-tokens"):
+        assert run("verify", folder / name).code == 0
 
 
 def test_every_transform_and_setting_stands_there() -> None:
