@@ -33,6 +33,7 @@ from bpe_beam.storage.hashing import HashingFile
 
 _MAGIC, _VERSION = b"MMIDIDX\0\0", 1
 _HEADER = struct.Struct("<9sQBQQ")
+_ENTRY = "entry of the document index"
 _DTYPES: dict[int, np.dtype[Any]] = {8: np.dtype("<u2"), 4: np.dtype("<i4")}
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
 
@@ -86,14 +87,17 @@ class MegatronStream(IdStream):
         pointers_at = _HEADER.size + 4 * self.count
         documents_at = pointers_at + 8 * self.count
         tokens = 0
-        # A handle of its own, so that both arrays are read straight through.
-        with self._idx.opened_again() as pointers:
+        # Handles of their own, so that each array is read straight through. A block of all three,
+        # so that an index of holes ends at its first one.
+        with self._idx.opened_again() as pointers, self._idx.opened_again() as documents:
             for first in range(0, self.count, BLOCK):
                 stop = min(first + BLOCK, self.count)
                 lengths = self._stored_lengths(first, stop)
                 ends = tokens + np.cumsum(lengths, dtype=np.int64)
                 starts = (ends - lengths) * self.unit
                 _check_array(pointers, pointers_at, "pointer of document", first, starts)
+                numbers = np.arange(first, stop, dtype=np.int64)
+                _check_array(documents, documents_at, _ENTRY, first, numbers)
                 tokens = int(ends[-1])
                 # Before the next block, so that no sum outgrows 64 bits.
                 if tokens * self.unit > self.ids.size:
@@ -101,9 +105,8 @@ class MegatronStream(IdStream):
                         f"{self.ids.url}: has {self.ids.size} bytes; the first {stop} documents of "
                         f"the index alone need {tokens * self.unit}"
                     )
-        for first in range(0, self.count + 1, BLOCK):
-            numbers = np.arange(first, min(first + BLOCK, self.count + 1), dtype=np.int64)
-            _check_array(self._idx, documents_at, "entry of the document index", first, numbers)
+            last = np.array([self.count])
+            _check_array(documents, documents_at, _ENTRY, self.count, last)
         return tokens
 
     def _stored_lengths(self, start: int, stop: int) -> NDArray[np.int32]:
