@@ -23,6 +23,7 @@ from bpe_beam.storage.names import (
     WEB,
     absolute,
     absolute_glob,
+    bucket_url,
     escape_glob,
     is_local,
     join,
@@ -262,6 +263,11 @@ def _expand(
         )
     if storage.exists(pattern):
         raise UsageError(f"input {shown!r} is not a regular file")
+    if (bucket := bucket_url(pattern)) is not None and not storage.exists(bucket):
+        raise UsageError(
+            f"input {shown!r}: there is no bucket {redact(bucket)}",
+            remedy="check its name, and the endpoint or account in {storage_options}",
+        )
     advice = "quote a glob, and end a glob of folders with a slash"
     raise UsageError(f"input {shown!r}: no file matches; check the path ({advice})")
 

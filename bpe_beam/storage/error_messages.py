@@ -6,8 +6,9 @@ import contextlib
 from collections.abc import Collection, Iterator
 
 from bpe_beam.errors import DataError, NotFoundError, UsageError
+from bpe_beam.storage.credentials import remedy_of
 from bpe_beam.storage.masking import masked_cause, masked_message
-from bpe_beam.storage.names import is_local, redact
+from bpe_beam.storage.names import is_local, protocol_of, redact
 from bpe_beam.storage.retry import CONNECTING, is_unreadable
 
 _MAX_MESSAGE = 500
@@ -31,7 +32,9 @@ def named_errors(verb: str, url: str, secrets: Collection[str] = ()) -> Iterator
         why = sentence or error.strerror or str(error) or type(error).__name__
         kind = NotFoundError if isinstance(error, FileNotFoundError) else DataError
         cause = masked_cause(error, secrets)
-        raise kind(f"cannot {verb} {redact(url)}: {_cleaned(why, url, secrets)}") from cause
+        remedy = remedy_of(protocol_of(url), verb, error)
+        problem = f"cannot {verb} {redact(url)}: {_cleaned(why, url, secrets)}"
+        raise kind(problem.rstrip(".") if remedy else problem, remedy=remedy) from cause
     except Exception as error:
         if is_local(url):
             if isinstance(error, ValueError):  # a NUL in a path
@@ -42,7 +45,8 @@ def named_errors(verb: str, url: str, secrets: Collection[str] = ()) -> Iterator
         if is_unreadable(error) and verb != CONNECTING:
             why = f"the store's answer cannot be read ({why})"
         cause = masked_cause(error, secrets)
-        raise DataError(f"cannot {verb} {redact(url)}: {why}") from cause
+        remedy = remedy_of(protocol_of(url), verb, error)
+        raise DataError(f"cannot {verb} {redact(url)}: {why}", remedy=remedy) from cause
 
 
 def _cleaned(text: str, url: str, secrets: Collection[str]) -> str:

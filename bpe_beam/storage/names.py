@@ -89,6 +89,15 @@ def store_path(url: str) -> str:
     return host + slash + key
 
 
+def bucket_url(url: str) -> str | None:
+    """Return the URL of the bucket or container of an object; None where files have no keys."""
+    if protocol_of(url) not in NAMED_BY_KEYS:
+        return None
+    bucket, key = split_key(store_path(url))
+    whole = one_spelling(url)
+    return whole.removesuffix(key).rstrip("/") if bucket else None
+
+
 def split_key(path: str) -> tuple[str, str]:
     """Return the bucket and the key of BUCKET/KEY."""
     bucket, _, key = path.partition("/")

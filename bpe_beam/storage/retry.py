@@ -118,12 +118,12 @@ def retried(call: Callable[[], T], min_patience: float = 0.0) -> T:
 def may_pass(error: BaseException) -> bool:
     """Return whether the same call may succeed a little later."""
     connecting = False
-    for each in _chain(error):
+    for each in causes_of(error):
         # While connecting, an error of _UNREADABLE_TYPES is about the options, not about an answer.
         connecting |= isinstance(each, DataError) and str(each).startswith(f"cannot {CONNECTING} ")
         if isinstance(each, FileNotFoundError | PermissionError | FileChangedError | UsageError):
             return False
-        status = _status(each)
+        status = status_of(each)
         if status is not None:
             return status in _PASSING_STATUS
         if isinstance(each, ShortReadError | EmptyAnswerError | ConnectionError | TimeoutError):
@@ -145,7 +145,7 @@ def _timed_out(error: BaseException) -> bool:
     names = {"ConnectTimeout", "TimeoutException"}
     return any(
         isinstance(each, TimeoutError) or not names.isdisjoint(_type_names(each))
-        for each in _chain(error)
+        for each in causes_of(error)
     )
 
 
@@ -162,7 +162,8 @@ def is_unreadable(error: BaseException) -> bool:
     return type(error).__name__ in _UNREADABLE_TYPES
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def causes_of(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and its causes, at most ten."""
     each: BaseException | None = error
     for _ in range(10):
         if each is None:
@@ -171,7 +172,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         each = each.__cause__
 
 
-def _status(error: BaseException) -> int | None:
+def status_of(error: BaseException) -> int | None:
     """Return the HTTP status that an error of some library carries; None without one."""
     answer = getattr(error, "response", None)
     if isinstance(answer, dict):  # botocore

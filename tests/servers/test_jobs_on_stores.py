@@ -238,7 +238,7 @@ def test_errors_of_a_store_end_the_job_and_say_why(wrong: tuple[Store, str]) -> 
     elsewhere = f"{store.top}-that-is-not-there"
     for args, code, why in (
         (("--input", f"{folder}/data/*", *out, "--storage-options", bad), 1, "cannot"),
-        (("--input", f"{elsewhere}/*", *out, *store.arguments), 2, "no file matches"),
+        (("--input", f"{elsewhere}/*", *out, *store.arguments), 2, "there is no bucket"),
         (("--input", f"{folder}/data/*", "--output", f"{elsewhere}/out", *store.arguments), 1, ""),
         (("--input", f"{folder}/nothing", *out, *store.arguments), 2, "no file matches"),
     ):
