@@ -39,6 +39,7 @@ _now = time.monotonic
 _lock = threading.Lock()
 _reported: dict[str, Counter[str]] = {}
 _forward: Callable[[str, dict[str, int]], None] | None = None
+_note = ""
 
 
 def report(stage: str, **increments: int) -> None:
@@ -51,6 +52,12 @@ def report(stage: str, **increments: int) -> None:
         return
     with _lock:
         _reported.setdefault(stage, Counter()).update(increments)
+
+
+def note(text: str) -> None:
+    """Show a text with the figures of all stages from now on; an empty one ends this."""
+    global _note
+    _note = text
 
 
 def forward_to(receiver: Callable[[str, dict[str, int]], None]) -> None:
@@ -72,6 +79,7 @@ class Snapshot(NamedTuple):
     eta_seconds: float | None = None  # the estimated seconds left
     # The share of `done` that earlier runs have done; the other counters leave it out.
     kept: int = 0
+    note: str = ""  # why nothing goes on, if that is known
 
     @property
     def bytes(self) -> int | None:
@@ -179,6 +187,7 @@ def _json_line(snapshot: Snapshot, finished: bool) -> str:
         "seconds": round(snapshot.seconds, 1),
         "bytes_per_second": snapshot.bytes_per_second,
         "eta_seconds": 0.0 if finished else snapshot.eta_seconds,
+        "note": snapshot.note or None,
     }
     line |= {name: n for name, n in snapshot.shown_counters.items() if name not in line}
     known = {name: value for name, value in line.items() if value is not None}
@@ -238,6 +247,8 @@ def _bar_line(snapshot: Snapshot, columns: int, finished: bool = False) -> str:
 def _figures(snapshot: Snapshot, finished: bool = False) -> list[str]:
     """Return the figures of a stage that follow its percentage, the most important first."""
     figures = [_amount(snapshot, finished)]
+    if snapshot.note and not finished:
+        figures.insert(0, snapshot.note)
     if finished:
         figures.append(format_seconds(snapshot.seconds))
     elif snapshot.eta_seconds:
@@ -322,7 +333,9 @@ class Stage:
         done = counters.pop("done", 0)
         seconds = _now() - self._start
         kept = min(self._before, done)
-        now = Snapshot(self.name, done, self.total, self.unit, counters, seconds, kept=kept)
+        now = Snapshot(
+            self.name, done, self.total, self.unit, counters, seconds, kept=kept, note=_note
+        )
         if self.total is None:
             return now
         work, last_share = (float(kept), float(done), float(self.total)), _LAST_SHARE

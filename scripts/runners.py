@@ -4,6 +4,7 @@
     python scripts/runners.py command prism      ... for Prism
     python scripts/runners.py command spark      ... for Spark inside one process
     python scripts/runners.py start              starts a Flink cluster here; a command for it
+    python scripts/runners.py add                starts one more task manager in it
     python scripts/runners.py stop               ends it
     python scripts/runners.py get [PART ...]     builds parts, or all, and prints their paths
 
@@ -65,7 +66,11 @@ _TASK_MANAGER_JVM = [
     "-Xmx384m",
     "-XX:MaxDirectMemorySize=384m",
     "-XX:MaxMetaspaceSize=256m",
+    "org.apache.flink.runtime.taskexecutor.TaskManagerRunner",
 ]
+_JOB_MANAGER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
+_REGISTERED = "Successful registration at resource manager"
+"""What a task manager writes to its log when it takes tasks."""
 
 _LOGGING = """\
 rootLogger.level = INFO
@@ -111,14 +116,10 @@ def start(home: Path, task_managers: int, slots: int, port: int | None) -> list[
     worker = _write_worker(home, boot)
     ids: dict[str, int] = {}
     _record(home, port, ids)
-    entry = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
-    runs = {"jobmanager": [*_JOB_MANAGER_JVM, entry]}
-    entry = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
-    runs |= {f"taskmanager-{i}": [*_TASK_MANAGER_JVM, entry] for i in range(1, task_managers + 1)}
-    for name, (*memory, entry) in runs.items():
-        java_options = [*memory, *_java_options(home), "-cp", f"{lib}/*"]
-        line = [program, *java_options, entry, "--configDir", str(home / "conf")]
-        ids[name] = _spawn(line, home, home / "log" / f"{name}.log")
+    runs = {"jobmanager": [*_JOB_MANAGER_JVM, _JOB_MANAGER]}
+    runs |= {f"taskmanager-{i}": _TASK_MANAGER_JVM for i in range(1, task_managers + 1)}
+    for name, arguments in runs.items():
+        ids[name] = _spawn(_java_line(program, lib, home, arguments), home, name)
         _record(home, port, ids)
     try:
         _wait(home, port, ids, task_managers)
@@ -134,6 +135,32 @@ def start(home: Path, task_managers: int, slots: int, port: int | None) -> list[
         f"--environment_config={environment}",
         f"--flink_job_server_jar={jar}",
     ]
+
+
+def add(home: Path) -> str:
+    """Start one more task manager in a cluster, wait until it takes tasks, and return its name.
+
+    A job that waits for slots gets them. A new job uses more task managers with a --parallelism of
+    all slots.
+    """
+    record = home / "cluster.json"
+    cluster = json.loads(record.read_text()) if record.exists() else {}
+    if cluster.get("boot") != _boot_id():
+        raise Missing(f"no cluster runs in {home}; start one first")
+    ids = cluster["processes"]
+    name = f"taskmanager-{1 + max(int(each.rpartition('-')[2]) for each in ids if '-' in each)}"
+    line = _java_line(java(), get("flink"), home, _TASK_MANAGER_JVM)
+    ids[name] = _spawn(line, home, name)
+    _record(home, cluster["port"], ids)
+    log = home / "log" / f"{name}.log"
+    end = time.monotonic() + START_SECONDS
+    while _REGISTERED not in log.read_text(errors="replace"):
+        if ids[name] not in _members({ids[name]}, home):
+            raise Missing(f"the {name} ended at once; {log} ends with:\n{_tail(log)}")
+        if time.monotonic() > end:
+            raise Missing(f"the {name} did not start in {START_SECONDS} s; its log is {log}")
+        time.sleep(0.2)
+    return name
 
 
 def stop(home: Path) -> None:
@@ -265,8 +292,16 @@ def _java_options(home: Path) -> list[str]:
     ]
 
 
-def _spawn(line: list[str], home: Path, log: Path) -> int:
-    with log.open("wb") as out:
+def _java_line(program: str, lib: Path | str, home: Path, arguments: list[str]) -> list[str]:
+    """Return the command of a process of the cluster; the last argument is its class."""
+    *memory, entry = arguments
+    java_options = [*memory, *_java_options(home), "-cp", f"{lib}/*"]
+    return [program, *java_options, entry, "--configDir", str(home / "conf")]
+
+
+def _spawn(line: list[str], home: Path, name: str) -> int:
+    """Start a process of the cluster, and return its id."""
+    with (home / "log" / f"{name}.log").open("wb") as out:
         process = subprocess.Popen(
             line,
             stdin=subprocess.DEVNULL,
@@ -320,8 +355,9 @@ def _arguments() -> argparse.Namespace:
         "--slots", type=int, default=1, metavar="N", help="slots of each task manager, default 1"
     )
     one.add_argument("--port", type=int, metavar="P", help="of the web page; a free one")
+    more = actions.add_parser("add", help="starts one more task manager in the cluster")
     ending = actions.add_parser("stop", help="ends the cluster")
-    for each in (one, ending):
+    for each in (one, more, ending):
         each.add_argument(
             "--home", type=Path, default=cache() / "cluster", help="the cluster's folder"
         )
@@ -342,6 +378,8 @@ def _main(arguments: argparse.Namespace) -> None:
             raise Missing("--task-managers and --slots must be 1 or more")
         home = arguments.home.absolute()
         print(command(start(home, arguments.task_managers, arguments.slots, arguments.port)))
+    elif arguments.action == "add":
+        print(add(arguments.home.absolute()))
     else:
         stop(arguments.home.absolute())
 

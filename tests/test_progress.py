@@ -132,6 +132,12 @@ def test_plain_lines_are_for_people() -> None:
     unknown = io.StringIO()
     _display("plain", unknown).show(at(5.0, 1234, rounds_left=2))
     assert unknown.getvalue() == "count: 1,234 splits, 2 rounds left\n"
+    waiting = io.StringIO()
+    shown = at(5.0, 0)._replace(note="waiting for workers")
+    _display("plain", waiting).show(shown)
+    _display("json", waiting).show(shown)
+    assert waiting.getvalue().startswith("count: waiting for workers, 0 splits\n{")
+    assert '"note": "waiting for workers"' in waiting.getvalue()
 
 
 def test_plain_lines_come_less_often_the_longer_a_stage_takes() -> None:

@@ -19,7 +19,7 @@ from bpe_beam.cli import interrupts
 from bpe_beam.cli.error_reporting import report, write_message, write_text
 from bpe_beam.cli.help import COMMAND, first_steps, job_lines, overview
 from bpe_beam.cli.process import READER_GONE, drop_stdout, quiet_beam, run_and_exit
-from bpe_beam.engines.runner_errors import was_interrupted
+from bpe_beam.engines.runner_errors import JobCancelled, our_error, was_interrupted
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import did_you_mean
 from bpe_beam.settings.jobs import GROUPS, JOBS
@@ -67,14 +67,20 @@ def main(argv: Sequence[str]) -> int:
     except (KeyboardInterrupt, Exception) as error:
         # An import may turn an interrupt into any other error.
         if interrupts.was_received() or was_interrupted(error):
-            again = " without --overwrite" if "--overwrite" in argv else ""
-            resumable = job and JOBS[job].shows_summary and JOBS[job].resumes
-            resumes = f"; the same command{again} resumes" if resumable else ""
             code = interrupts.exit_code()
-            return write_message(f"{command}: {interrupts.sentence()}{resumes}", code)
+            return write_message(f"{command}: {interrupts.sentence()}{_resumes(job, argv)}", code)
+        if isinstance(our_error(error), JobCancelled):
+            return write_message(f"{command}: cancelled on its runner{_resumes(job, argv)}", 1)
         assert isinstance(error, Exception)
         code = report(command, error, name_of, debug=debug)
         return 2 if job and JOBS[job].verdict else code
+
+
+def _resumes(job: str, argv: Sequence[str]) -> str:
+    """Return the end of a sentence about a job that did not end by itself."""
+    again = " without --overwrite" if "--overwrite" in argv else ""
+    resumable = job and JOBS[job].shows_summary and JOBS[job].resumes
+    return f"; the same command{again} resumes" if resumable else ""
 
 
 def job_of(argv: Sequence[str]) -> tuple[str, Sequence[str]]:

@@ -6,21 +6,26 @@ import contextlib
 import functools
 import json
 import logging
+import re
+import secrets
 import signal
 import threading
+import time
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOptions
 from apache_beam.runners.runner import PipelineState
 from apache_beam.typehints.decorators import no_annotations
 
-from bpe_beam.engines.runner_errors import was_interrupted
+from bpe_beam import progress
+from bpe_beam.engines.runner_errors import JobCancelled, was_interrupted
 from bpe_beam.engines.runner_flags import DATAFLOW_FLAGS
 from bpe_beam.engines.steps import EngineSettings, Steps, TemplateMade, template_of
 from bpe_beam.errors import DataError
+from bpe_beam.messages import format_seconds
 from bpe_beam.transforms.metrics import add_metrics, record
 from bpe_beam.transforms.shuffles import CreateElements, SpreadTasks
 from bpe_beam.workers.task_results import MetricSums, TaskResult
@@ -28,9 +33,15 @@ from bpe_beam.workers.task_results import MetricSums, TaskResult
 if TYPE_CHECKING:
     from apache_beam.runners.runner import PipelineRunner
 
+_now = time.monotonic
 _WATCH_SECONDS = 2.0
-_CANCEL_SECONDS = 10
-_RUNNING_ON_FLINK = ("INITIALIZING", "CREATED", "RUNNING", "RESTARTING")
+_REST_SECONDS = 10
+_IDLE_SECONDS = 10.0
+"""How long no task runs before that is shown; between two steps none may run for a moment."""
+_NO_ANSWER = (OSError, ValueError, KeyError, TypeError)
+_CANCELLED = re.compile(r"(?:failed in state|State:) CANCELLED|\bJobCancellationException\b")
+"""The errors of portable runners, Dataflow and Flink for a job that was cancelled."""
+_RUNNING = ("INITIALIZING", "CREATED", "RUNNING", "RESTARTING")
 
 
 @beam.typehints.with_output_types(str)
@@ -102,9 +113,12 @@ def run_pipeline(
         logging.getLogger("apache_beam").setLevel(logging.ERROR)
         _quiet_threads()
     runner, flags = _runner(run, workers)
+    if not run.in_process and run.runner_flag("--job_name") is None:
+        flags = [*flags, f"--job_name={new_job_name(label)}"]
     options = PipelineOptions(flags, pipeline_type_check=True)
     pipeline = beam.Pipeline(runner=runner, options=options)
-    with _watching(run, watch), _interrupts(run.debug):
+    looks = [watch]
+    with _watching(run, lambda: _look(looks)), _interrupts(run.debug):
         pipeline | label >> transform
         result = pipeline.run()
         if template_of(run):
@@ -112,11 +126,39 @@ def run_pipeline(
         if run.in_process:
             state = result.wait_until_finish()
         else:
-            with _cancelled_if_left(result, options.view_as(FlinkRunnerOptions).flink_master):
-                state = result.wait_until_finish()
+            flink = _Flink.of(result, options.view_as(FlinkRunnerOptions).flink_master)
+            looks += [flink.look] if flink else []
+            with _cancelled_if_left(result, flink):
+                state = _state_at_end(result)
+    if state == PipelineState.CANCELLED:
+        raise JobCancelled
     if state not in (None, PipelineState.DONE):
         raise DataError(f"the runner ended the job in state {state}; see its log")
     add_metrics(measured, result.metrics())
+
+
+def _look(looks: Iterable[Callable[[], None]]) -> None:
+    for look in looks:
+        look()
+
+
+def new_job_name(label: str) -> str:
+    """Return a new name for the job of a pipeline, such as `bpe-beam-tokenize-5f2c81d0`.
+
+    Dataflow takes up to 63 lower-case letters, digits and hyphens; other runners take this too.
+    """
+    words = re.findall(r"[A-Z]?[a-z0-9]+", label)
+    return "-".join(("bpe-beam", *words, secrets.token_hex(4))).lower()
+
+
+def _state_at_end(result: Any) -> str | None:
+    """Wait for a job, and return its state. Some runners raise an error for a cancelled job."""
+    try:
+        return cast("str | None", result.wait_until_finish())
+    except Exception as error:
+        if _CANCELLED.search(str(error)) is None:
+            raise
+        return str(PipelineState.CANCELLED)
 
 
 @contextlib.contextmanager
@@ -133,13 +175,12 @@ def _interrupts(debug: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _cancelled_if_left(result: Any, flink_master: str | None) -> Iterator[None]:
+def _cancelled_if_left(result: Any, flink: _Flink | None) -> Iterator[None]:
     """Cancel a job if the block ends with an error; after an interrupt, end Beam's job server too.
 
     On SIGINT Beam ends its job server, but not the job. A Flink job then runs on, and Beam's own
-    cancellation does not reach it, so the request goes to Flink itself: `flink_master` is the
-    address of its REST interface; None, or a word in brackets, means that there is none. A second
-    interrupt does not wait for the cancellation.
+    cancellation does not reach it, so the request goes to Flink itself. A second interrupt does not
+    wait for the cancellation.
     """
     main = threading.current_thread() is threading.main_thread()  # which alone gets signals
     beams = signal.signal(signal.SIGINT, signal.default_int_handler) if main else None
@@ -149,9 +190,9 @@ def _cancelled_if_left(result: Any, flink_master: str | None) -> Iterator[None]:
         # A failure here is not reported: there is an error already.
         with contextlib.suppress(Exception):
             result.cancel()
-        if flink_master and not flink_master.startswith("["):
-            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-                _cancel_on_flink(flink_master, getattr(result, "_job_id", ""))
+        if flink is not None:
+            with contextlib.suppress(*_NO_ANSWER):
+                flink.cancel()
         if isinstance(error, KeyboardInterrupt) and callable(beams):
             beams(signal.SIGINT, None)
         raise
@@ -160,18 +201,49 @@ def _cancelled_if_left(result: Any, flink_master: str | None) -> Iterator[None]:
             signal.signal(signal.SIGINT, beams)
 
 
-def _cancel_on_flink(master: str, job_id: str) -> None:
-    """Cancel the job on Flink whose name is the beginning of Beam's id of the job."""
-    url = (master if "://" in master else f"http://{master}").rstrip("/")
-    with urllib.request.urlopen(f"{url}/jobs/overview", timeout=_CANCEL_SECONDS) as answer:
-        jobs = json.load(answer)["jobs"]
-    name = job_id.rpartition("_")[0]
-    matches = [job for job in jobs if job["name"] == name and job["state"] in _RUNNING_ON_FLINK]
-    # Two jobs may have the same --job_name; then ours is unknown.
-    if len(matches) == 1:
-        to = f"{url}/jobs/{matches[0]['jid']}?mode=cancel"
-        request = urllib.request.Request(to, method="PATCH")
-        urllib.request.urlopen(request, timeout=_CANCEL_SECONDS).close()
+class _Flink:
+    """A job on a Flink cluster, by the cluster's REST interface."""
+
+    def __init__(self, url: str, name: str) -> None:
+        self._url, self._name = url, name
+        self._idle_since: float | None = None
+
+    @staticmethod
+    def of(result: Any, master: str | None) -> _Flink | None:
+        """Return the job; None without an address: `master` is then None or a word in brackets."""
+        if not master or master.startswith("["):
+            return None
+        url = (master if "://" in master else f"http://{master}").rstrip("/")
+        # The name is the beginning of Beam's id of the job.
+        return _Flink(url, getattr(result, "_job_id", "").rpartition("_")[0])
+
+    def _running(self) -> list[dict[str, Any]]:
+        with urllib.request.urlopen(f"{self._url}/jobs/overview", timeout=_REST_SECONDS) as answer:
+            jobs = json.load(answer)["jobs"]
+        return [job for job in jobs if job["name"] == self._name and job["state"] in _RUNNING]
+
+    def look(self) -> None:
+        """Show in the progress how long no task of the job has run."""
+        now = _now()
+        try:
+            jobs = self._running()
+            waits = len(jobs) > 0 and not any(job["tasks"]["running"] for job in jobs)
+        except _NO_ANSWER:
+            return
+        self._idle_since = (self._idle_since or now) if waits else None
+        idle = 0.0 if self._idle_since is None else now - self._idle_since
+        seconds = f"{idle:.0f} s" if idle < 59.5 else format_seconds(idle)
+        shown = f"waiting for workers: no task has run for {seconds}"
+        progress.note(shown if idle >= _IDLE_SECONDS else "")
+
+    def cancel(self) -> None:
+        """Cancel the job."""
+        jobs = self._running()
+        # Two jobs may have the same --job_name; then ours is unknown.
+        if len(jobs) == 1:
+            to = f"{self._url}/jobs/{jobs[0]['jid']}?mode=cancel"
+            request = urllib.request.Request(to, method="PATCH")
+            urllib.request.urlopen(request, timeout=_REST_SECONDS).close()
 
 
 def _quiet_threads() -> None:
@@ -214,6 +286,7 @@ def _watching(run: EngineSettings, watch: Callable[[], None]) -> Iterator[None]:
     finally:
         ended.set()
         watcher.join()
+    progress.note("")
     with contextlib.suppress(DataError):
         watch()
 

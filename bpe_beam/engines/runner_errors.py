@@ -35,6 +35,16 @@ _ALLOCATION = re.compile(r"^(?:malloc|realloc) of size")
 TRACEBACK = "Traceback (most recent call last)"
 
 
+class JobCancelled(DataError):
+    """Somebody cancelled the job on its runner."""
+
+    def __init__(self) -> None:
+        super().__init__("the job was cancelled on its runner")
+
+    def __reduce__(self) -> tuple[type[JobCancelled], tuple[object, ...]]:
+        return JobCancelled, ()
+
+
 def our_error(error: BaseException) -> UsageError | DataError | None:
     """Return our own error that a runner's exception contains; None if it contains none."""
     chain = list(_chain(error))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from operator import add
+from types import MappingProxyType
 
 import msgspec
 import numpy as np
@@ -120,7 +121,7 @@ class ArrangeSteps:
             )
 
         if elements:
-            self._run(steps, len(elements), 0)
+            self._run(steps, len(elements))
         receipts = folder.all_receipts(tasks)
         self._measured = [receipts[name] for name in tasks]
         self._stats = [receipt.read_stats(MeasureStats) for receipt in self._measured]
@@ -212,8 +213,7 @@ class ArrangeSteps:
 
             return described
 
-        tokens_read = 2 * self._tokenized.totals.tokens  # both steps read each token
-        self._run(steps, max(len(elements), len(remaining)), tokens_read)
+        self._run(steps, max(len(elements), len(remaining)), self._tokens_read(plans))
         folder.all_receipts([name for name, _ in new])
         return len(new) - len(remaining)
 
@@ -230,6 +230,18 @@ class ArrangeSteps:
             for index, (shard, sums) in enumerate(zip(self._tokenized.shards, before, strict=False))
             if index in chosen
         ]
+
+    def _tokens_read(self, plans: Sequence[PartPlan]) -> dict[str, int]:
+        """Return the tokens that each task reads, about; both steps read each token."""
+        tokens = {
+            task: sum(part.tokens for part in stats.parts)
+            for task, stats in zip(self._tasks("scatter"), self._stats, strict=True)
+        }
+        for plan, total in zip(plans, self._totals, strict=True):
+            for shard in range(plan.shards):
+                end, start = ((shard + n) * total.tokens // plan.shards for n in (1, 0))
+                tokens[plan.task(shard)] = end - start
+        return tokens
 
     # ---- both ----
 
@@ -248,19 +260,32 @@ class ArrangeSteps:
         self._folder.forget(unfit)
         return remaining
 
-    def _run(self, steps: Callable[[ArrangeTask], Steps], tasks: int, tokens: int) -> None:
-        """Run steps in a new folder of a run; `tokens` is what they report, or 0."""
+    def _run(
+        self,
+        steps: Callable[[ArrangeTask], Steps],
+        tasks: int,
+        tokens: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        """Run steps in a new folder of a run; `tokens` has what tasks read, if they report it."""
         folder = self._folder
         run = folder.new_run()
         task = replace(self._task, folder=run.for_workers())
-        with self._progress.stage(STAGE, tokens, "tokens read") if tokens else nullcontext():
+        total = sum(tokens.values())
+        with (
+            self._progress.stage(STAGE, total, "tokens read") if tokens else nullcontext() as stage
+        ):
+
+            def watch() -> None:
+                if stage is not None:  # workers on other machines report to none
+                    stage.at_least(sum(tokens.get(name, 0) for name in run.finished_tasks()))
+
             run_steps(
                 self._inputs.settings.run,
                 "Arrange",
                 steps(task),
                 tasks,
                 MetricSums(),
-                lambda: None,
+                watch,
                 min_ram="1GB",
             )
         folder.require_ours()

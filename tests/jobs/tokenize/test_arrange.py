@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
+import elsewhere_runner
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -17,6 +18,7 @@ from made_text import documents, write
 from read_back import read_shards, tree, without_job
 
 import bpe_beam
+from bpe_beam import progress
 from bpe_beam.errors import UsageError
 from bpe_beam.shards.formats import SHARD_FORMATS, shard_format
 from bpe_beam.shards.index_shuffle import IndexShuffle
@@ -353,6 +355,21 @@ def test_every_engine_and_number_of_workers_writes_the_same_bytes(
         ground.make(tmp_path / name, *ALL, "--shard-tokens", 600, *extra)
         made[name] = tree(tmp_path / name)
     assert made["1"] == made["2"] == made["4"] == made["beam"]
+
+
+def test_progress_counts_what_workers_on_other_machines_have_finished(
+    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = []
+
+    def at_least(stage: progress.Stage, done: int, **_: int) -> None:
+        shown.append((stage.name, done, stage.total))
+
+    monkeypatch.setattr(progress.Stage, "at_least", at_least)
+    monkeypatch.setattr(elsewhere_runner, "FOLDERS", [tmp_path])
+    summary = ground.make(tmp_path / "out", *ALL, "--runner", "elsewhere_runner.ElsewhereRunner")
+    tokens = 2 * summary["tokens"]
+    assert ("arrange", tokens, tokens) in shown
 
 
 def test_memory_is_given_back_from_task_to_task(
