@@ -13,7 +13,7 @@ pytestmark = pytest.mark.quick
 @pytest.mark.parametrize(
     ("error", "why"),
     [
-        (OSError("Forbidden for hunter2 at endpoint"), "Forbidden for *** at endpoint"),
+        (OSError("No way for hunter2 at endpoint"), "No way for *** at endpoint"),
         (RuntimeError("no\nRequestId:1\nTime:2"), "RuntimeError: no"),
         (
             RuntimeError("of https://me:pw@host/a?X-Amz-Signature=1 and sig=abc&x"),
