@@ -19,9 +19,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+import yaml
 from command_line import COMMAND, ROOT, environment
 from killed_jobs import started
 from waiting import wait_until
+
+from bpe_beam.engines.runner_flags import from_mapping
 
 SCRIPT = ROOT / "scripts" / "runners.py"
 TASK_MANAGERS, SLOTS = 2, 2
@@ -84,6 +87,15 @@ class Engine:
             folder: The folder where a killed Java leaves its temporary files.
         """
         return Engine(name, (*flags_of(script("command", name)), temporary_files(folder)))
+
+    @property
+    def beam_flags(self) -> list[str]:
+        """The flags of Beam itself, for pipelines that are not ours."""
+        option, config, *more = self.flags
+        assert option == "--config"
+        settings = yaml.safe_load(Path(config).read_text())
+        runner = f"--runner={settings['runner']}"
+        return [runner, *from_mapping(settings["runner_options"]), *more]
 
     def shows_in(self, log: str) -> bool:
         """Return whether a job's log under `--debug` shows that this runner ran it."""

@@ -11,7 +11,6 @@ import apache_beam as beam
 import pytest
 import reference_bpe
 import regex
-import yaml
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.transforms import trigger
 from apache_beam.transforms.periodicsequence import PeriodicImpulse
@@ -21,7 +20,6 @@ from kept_elements import Keep, Kept, kept_in
 from made_text import documents
 
 from bpe_beam import Tokenizer
-from bpe_beam.engines.runner_flags import from_mapping
 from bpe_beam.tokenizer.components.patterns import GPT2_PATTERN
 from bpe_beam.transforms import CountWords, Tokenize
 
@@ -51,7 +49,7 @@ def over_time(pipeline: beam.Pipeline, label: str, start: float, rows: list[str]
 
 def run(engine: Engine, folder: Path, build: Any) -> list[Kept]:
     folder.mkdir()
-    pipeline = beam.Pipeline(options=PipelineOptions([*flags_of(engine), "--streaming"]))
+    pipeline = beam.Pipeline(options=PipelineOptions([*engine.beam_flags, "--streaming"]))
     build(pipeline) | "Keep" >> beam.ParDo(Keep(folder))
     pipeline.run().wait_until_finish()
     return kept_in(folder)
@@ -61,15 +59,6 @@ def leads(engine: Engine) -> tuple[int, int]:
     """Seconds that a runner has until the first element, for it not to find all of them due; more
     for a second go, if it was so slow that it did."""
     return (3, 30) if engine.name == "prism" else (20, 80)
-
-
-def flags_of(engine: Engine) -> list[str]:
-    """Of Beam itself, instead of a config of ours."""
-    option, config, *more = engine.flags
-    assert option == "--config"
-    settings = yaml.safe_load(Path(config).read_text())
-    runner = f"--runner={settings['runner']}"
-    return [runner, *from_mapping(settings["runner_options"]), *more]
 
 
 def test_the_newer_tokenizer_takes_over(
