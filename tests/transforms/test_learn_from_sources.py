@@ -66,7 +66,7 @@ WEIGHTS: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
     "weights": (BpeRecipe(350), {"weights": {"s0": 0.3, "s2": "2"}}, ("--weights=s0=0.3,s2=2",)),
     "none of one": (BpeRecipe(350), {"weights": {"s1": 0}}, ("--weights=s1=0",)),
     "minimum": (
-        BpeRecipe(350, min_frequency=9, tie_break="first_seen"),
+        BpeRecipe(1000, min_frequency=9, tie_break="first_seen"),
         {"weights": {"s0": 1.7, "s1": 0.25}},
         ("--weights=s0=1.7,s1=0.25", "--min-frequency=9", "--tie-break=first_seen"),
     ),
