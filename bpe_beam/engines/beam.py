@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOptions
+from apache_beam.runners.portability.job_server import JobServer, StopOnExitJobServer
 from apache_beam.runners.runner import PipelineState
 from apache_beam.typehints.decorators import no_annotations
 
@@ -178,12 +179,19 @@ def _interrupts(debug: bool) -> Iterator[None]:
 def _cancelled_if_left(result: Any, flink: _Flink | None) -> Iterator[None]:
     """Cancel a job if the block ends with an error; after an interrupt, end Beam's job server too.
 
-    On SIGINT Beam ends its job server, but not the job. A Flink job then runs on, and Beam's own
-    cancellation does not reach it, so the request goes to Flink itself. A second interrupt does not
-    wait for the cancellation.
+    Beam handles SIGINT alone, and ends its job server then, but not the job. A Flink job then runs
+    on, and Beam's own cancellation does not reach it, so the request goes to Flink itself. A second
+    signal does not wait for the cancellation.
     """
     main = threading.current_thread() is threading.main_thread()  # which alone gets signals
-    beams = signal.signal(signal.SIGINT, signal.default_int_handler) if main else None
+    beams = signal.getsignal(signal.SIGINT) if main else None
+    server = getattr(beams, "__self__", None)
+    if not isinstance(server, StopOnExitJobServer):
+        server = None
+    if main and beams is not None:  # None: not set by Python
+        before_beam = getattr(server, "_original_sigint_handler", beams)
+        known = callable(before_beam) or isinstance(before_beam, signal.Handlers)
+        signal.signal(signal.SIGINT, before_beam if known else signal.default_int_handler)
     try:
         yield
     except BaseException as error:
@@ -193,11 +201,11 @@ def _cancelled_if_left(result: Any, flink: _Flink | None) -> Iterator[None]:
         if flink is not None:
             with contextlib.suppress(*_NO_ANSWER):
                 flink.cancel()
-        if isinstance(error, KeyboardInterrupt) and callable(beams):
-            beams(signal.SIGINT, None)
+        if isinstance(error, KeyboardInterrupt) and server is not None:
+            server.stop()
         raise
     finally:
-        if main and beams is not None:  # None: not set by Python
+        if main and beams is not None:
             signal.signal(signal.SIGINT, beams)
 
 
@@ -312,7 +320,6 @@ def _cached_runner(name: str, flags: tuple[str, ...]) -> PipelineRunner:
 
     Beam would start a job server for each: a Java process of 400 MB that lives as long as this one.
     """
-    from apache_beam.runners.portability.job_server import JobServer, StopOnExitJobServer
     from apache_beam.runners.portability.portable_runner import PortableRunner
     from apache_beam.runners.runner import create_runner
 

@@ -45,6 +45,8 @@ from bpe_beam.workers.stream.window_log import (
 )
 from bpe_beam.workers.task_results import MetricSums
 
+_now = time.monotonic
+
 
 class StreamSummary(Struct, frozen=True, kw_only=True):
     """The summary of a run of the streaming job: of the windows that it finished."""
@@ -160,6 +162,8 @@ def _stream(
     require_root(storage, folder.url, watched)
     folder.write(SHARDS_TOKENIZER_FILE, tokenizer.json_bytes)
     storage.remove_folder_if_empty(folder.path(WORK))
+    if folder.lock is not None:
+        folder.lock.unlock()  # several jobs of a stream may run
     return Stream(
         storage=storage,
         output=folder.url,
@@ -194,9 +198,9 @@ class _Reports:
 
     def show(self) -> None:
         """Show the lag, and say what was set aside and which other job of the stream runs."""
-        if time.monotonic() < self._next:
+        if _now() < self._next:
             return
-        self._next = time.monotonic() + self._stream.poll_seconds
+        self._next = _now() + self._stream.poll_seconds
         reports = read_reports(self._stream.storage, self._stream.output)
         if not reports:
             return

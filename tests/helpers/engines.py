@@ -160,6 +160,12 @@ class Cluster:
         ended = ("FINISHED", "FAILED", "CANCELED")
         return [job for job, state in self.jobs().items() if state not in ended]
 
+    def cancel(self, job: str) -> None:
+        """Cancel a job."""
+        port = json.loads((self.home / "cluster.json").read_text())["port"]
+        url = f"http://127.0.0.1:{port}/jobs/{job}?mode=cancel"
+        urllib.request.urlopen(urllib.request.Request(url, method="PATCH"), timeout=30).close()
+
     def wait_until_idle(self) -> None:
         """Wait until no job runs."""
         wait_until(lambda: not self.running, "the cluster's jobs to end")

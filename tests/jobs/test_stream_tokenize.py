@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.stream_tokenize import StreamTokenizeSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
+from bpe_beam.workers.stream.status import ReportingWatcher
 
 
 @pytest.fixture
@@ -32,7 +35,12 @@ def tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def run_job(
-    tokenizer: str, folder: Path, output: str, pattern: str = "*.jsonl", **framing: Any
+    tokenizer: str,
+    folder: Path,
+    output: str,
+    pattern: str = "*.jsonl",
+    bad_files: str = "fail",
+    **framing: Any,
 ) -> tuple[dict[str, Any], str]:
     """Run the job until there is nothing more; gives its summary, and what it said."""
     job = StreamTokenizeSettings(
@@ -45,6 +53,7 @@ def run_job(
         ),
         window_seconds=0,
         until_idle_seconds=0,
+        bad_files=bad_files,
     )
     said = io.StringIO()
     summary = stream_tokenize.run(job, Progress("none", stream=said))
@@ -98,3 +107,42 @@ def test_tokens_that_a_text_has_around_it_already_are_warned_of(
     framing = {"append": "<end>", "allowed_special": ("<end>",)}
     summary, _ = run_job(tokenizer, tmp_path / "in", str(tmp_path / "out"), **framing)
     assert summary["warnings"][0].startswith("1 of 2 documents have a token at the start or the")
+
+
+def test_what_the_watchers_report_is_shown(
+    tmp_path: Path, tokenizer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another job of the stream that runs, and a window that is set aside."""
+    write(tmp_path / "in" / "a.jsonl", ["first"])
+    with (tmp_path / "in" / "a.jsonl").open("a") as file:
+        file.write('{"text": 7}\n')
+    monkeypatch.setattr(stream_tokenize, "_now", itertools.count(step=100).__next__)
+    said: list[str] = []
+
+    def run_pipeline(run: Any, label: str, transform: Any, *others: Any) -> None:
+        stream = replace(transform.stream, until_idle_seconds=None)
+        old, ours = ReportingWatcher(replace(stream, job="old")), ReportingWatcher(stream)
+        watch = others[-1]
+        for now in range(4):
+            old.look(float(now))
+            if now == 0:
+                watch()
+            stream_by_hand.work_off(stream, ours.look(float(now)))
+            watch()
+        later = ReportingWatcher(replace(stream, job="later"))
+        for now in range(4, 7):
+            later.look(float(now))
+            ours.look(float(now))
+            watch()
+
+    monkeypatch.setattr(stream_tokenize, "run_pipeline", run_pipeline)
+    summary, told = run_job(
+        tokenizer, tmp_path / "in", str(tmp_path / "out"), bad_files="set_aside"
+    )
+    said = [line for line in told.splitlines() if line]
+    assert summary["rejects"] == 1
+    assert [line.partition(": this one ")[0][:60] for line in said] == [
+        "warning: another job of this stream still runs on its runner",
+        "warning: set aside: window-00000000: max_rejects 0.1% is exc",
+        "warning: a job of this stream that was started later runs",
+    ]

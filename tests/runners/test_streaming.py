@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,8 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from command_line import ROOT, Ran, environment, run_whole
-from engines import Engine
+from command_line import ROOT, Ran, environment, run, run_whole
+from engines import Cluster, Engine, alive, children
 from made_text import documents, write
 from read_back import read_shards
 from waiting import SECONDS, wait_until
@@ -145,3 +146,55 @@ def test_it_ends_with_an_error_where_a_batch_job_would(
     assert "1 of 2 records are unusable" in stream.said()
     assert "Traceback" not in stream.said()
     assert stream.windows() == []
+
+
+@pytest.mark.parametrize("engine", ["flink", "prism", "cluster"], indirect=True)
+def test_sigterm_stops_it_and_leaves_nothing_running(
+    engine: Engine, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    stream = Streaming(tmp_path, engine.flags)
+    stream.put("a.jsonl", 20)
+    with stream.running("--quiet") as process:
+        stream.wait(process, lambda: len(stream.windows()) == 1)
+        started = children(process.pid)
+        assert started, "Beam's job server, or Prism"
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=SECONDS)
+        assert process.returncode == 143, stream.said()
+        assert stream.said() == "bpe-beam stream-tokenize: terminated; the same command resumes\n"
+        wait_until(lambda: not alive(started), "all processes to end")
+    if engine.name == "cluster":
+        cluster: Cluster = request.getfixturevalue("cluster")
+        wait_until(lambda: not cluster.running, "the job to end")
+        assert list(cluster.jobs().values())[-1] == "CANCELED"
+    assert re.search(r"windows finished +1\n", run_whole_text("inspect", stream.out))
+
+
+def run_whole_text(*args: object) -> str:
+    """Run a job that must succeed; return its stdout."""
+    ran = run(*args)
+    assert ran.code == 0, ran.err
+    return ran.out.decode()
+
+
+def test_a_restart_takes_over_from_a_job_that_still_runs(cluster: Cluster, tmp_path: Path) -> None:
+    """The client of the first job is killed, so nobody cancels it."""
+    stream = Streaming(tmp_path, cluster.engine(1).flags)
+    stream.put("a.jsonl", 20)
+    with stream.running() as process:
+        stream.wait(process, lambda: len(stream.windows()) == 1)
+    (old,) = cluster.running
+    said = "another job of this stream still runs on its runner: this one has taken over"
+    with stream.running() as process:
+        stream.wait(process, lambda: said in stream.said())
+        stream.put("b.jsonl", 20)
+        stream.wait(process, lambda: len(stream.windows()) == 2)
+        assert old in cluster.running
+        assert "stands by" in run_whole_text("inspect", stream.out)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=SECONDS)
+        assert process.returncode == 130, stream.said()
+    assert stream.files() == ["a.jsonl", "b.jsonl"]
+    wait_until(lambda: cluster.running == [old], "the second job to end")
+    cluster.cancel(old)
+    cluster.wait_until_idle()

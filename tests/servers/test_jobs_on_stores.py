@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import subprocess
 import urllib.parse
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from read_back import tree
 from stores import SECRET, USER, Store, s3_options
 from web import Web
 
+import bpe_beam
 from bpe_beam.errors import DataError
 from bpe_beam.jobs import stream_tokenize
 
@@ -124,6 +126,20 @@ def test_files_that_come_over_time(
         assert run("verify", f"{folder}/windows/window-0000000{number}", *store.arguments).code == 0
     batch = json.loads(local.results["tokens"]["__manifest"])
     assert sum(tokens) == batch["totals"]["tokens"]
+    # All windows at once: as the output of a stream, and by a glob.
+    windows = f"{folder}/windows"
+    assert run_whole("verify", windows, *store.arguments).summary["windows"] == 2
+    glob = f"{windows}/window-*"
+    assert len(run_whole("verify", glob, *store.arguments).summary["folders"]) == 2
+    data = bpe_beam.shards.open(windows, storage_options=store.options)
+    assert (data.windows, data.token_count, data.refresh() is data) == (2, sum(tokens), True)
+    joined = local.folder / store.name / "joined"
+    for number, chosen in enumerate((windows, glob)):
+        out = ("--shards", "3", "--output", f"{joined}-{number}", *store.arguments)
+        assert run_whole("convert", chosen, *out).summary["tokens"] == sum(tokens)
+    shown = run("inspect", windows, *store.arguments)
+    assert shown.code == 0, shown.err
+    assert re.search(rb"windows finished +2\n", shown.out)
 
 
 def test_a_shard_that_was_changed_on_the_store_does_not_verify(
