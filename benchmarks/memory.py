@@ -413,7 +413,7 @@ def watcher(folder: Path) -> Found:
     stream = Stream(
         storage=STORAGE, output=str(folder / "out"), fingerprint="f" * 64,
         watched=Watched.of(STORAGE, [f"{inputs}/**/*.jsonl"]), reading=ReadSettings(),
-        encoding=Encoding.of(made), settings={}, range_bytes=None, max_rejects="0",
+        encoding=Encoding.of(made), settings={}, range_bytes=None, max_rejects="0", max_lost="0",
         poll_seconds=1, window_seconds=0, until_idle_seconds=None,
     )  # fmt: skip
     Watcher(replace(stream, watched=replace(stream.watched, patterns=()))).look(0)  # imports

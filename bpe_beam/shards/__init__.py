@@ -31,8 +31,12 @@ def open(
     Only the manifest and the sizes of the files are read now. Local shards are mapped into memory,
     remote ones are read by blocks and read ahead.
 
+    The output of `stream-tokenize` is one data set of its finished windows, in their order, before
+    the first open one. `d.refresh()` and `d.follow()` add the windows that finish later. Its
+    manifests are read now, and the sizes of files when they are opened.
+
     Args:
-        url: Path, or URL of any protocol of fsspec, of the folder.
+        url: Path, or URL of any protocol of fsspec, of the folder, or of a stream's output.
         storage_options: Settings of fsspec's file systems by protocol, such as
             `{"s3": {"endpoint_url": "http://..."}}`.
         memory: The maximum bytes of blocks of remote files in memory; also of groups of rows, in
@@ -45,7 +49,7 @@ def open(
 
     Raises:
         UsageError: An argument is out of range, or the folder is of another kind.
-        DataError: The folder is missing, not finished, or damaged.
+        DataError: The folder is missing, not finished, or damaged, or no window is finished.
     """
     from bpe_beam.shards.dataset import MEMORY, open_dataset
     from bpe_beam.storage import Storage, path_name

@@ -148,7 +148,11 @@ def test_it_ends_with_an_error_where_a_batch_job_would(
     assert stream.windows() == []
 
 
-@pytest.mark.parametrize("engine", ["flink", "prism", "cluster"], indirect=True)
+@pytest.mark.parametrize(
+    "engine",
+    ["flink", "prism", pytest.param("cluster", marks=pytest.mark.scheduled)],
+    indirect=True,
+)
 def test_sigterm_stops_it_and_leaves_nothing_running(
     engine: Engine, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import threading
 from collections import Counter
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 import reference_bpe
@@ -146,3 +148,18 @@ def test_which_folders_are_of_a_stream(stream: Stream, tmp_path: Path) -> None:
     add(stream, 0)
     assert is_stream(STORAGE, stream.output)
     assert not is_stream(STORAGE, f"{stream.output}/window-00000000")
+
+
+def test_the_page_reads_a_stream(
+    stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[2] / "docs/streaming.md").read_text("utf-8")
+    (block,) = [
+        text for text in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "follow" in text
+    ]
+    add(stream, *range(12))
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(block, names)
+    assert (names["batch"].shape, names["data"].windows) == ((4, 17), 1)
+    assert next(names["resumed"]).shape == (4, 17)
