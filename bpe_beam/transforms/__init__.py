@@ -5,6 +5,7 @@ from bpe_beam.training.recipe import BpeRecipe, WordLevelRecipe, WordPieceRecipe
 from bpe_beam.transforms.count_pairs import CountPairs, PairCountsFn
 from bpe_beam.transforms.count_words import CountWords
 from bpe_beam.transforms.learn_merges import LearnMerges
+from bpe_beam.transforms.read_all_documents import ReadAllDocuments
 from bpe_beam.transforms.read_counts import ReadCounts
 from bpe_beam.transforms.read_documents import ReadDocuments
 from bpe_beam.transforms.shuffles import disable_timed_flush
@@ -20,6 +21,7 @@ __all__ = [
     "CountWords",
     "LearnMerges",
     "PairCountsFn",
+    "ReadAllDocuments",
     "ReadCounts",
     "ReadDocuments",
     "ReadSettings",

@@ -39,6 +39,7 @@ from bpe_beam.workers.document_encoding import Encoding
 
 # Beam's schemas know Optional, not a union.
 _Text = Optional[str]  # noqa: UP045
+_ErrorHandling = Optional[Mapping[str, str]]  # noqa: UP045
 
 
 def _field(field: str | Mapping[str, str]) -> str | tuple[tuple[str, str], ...]:
@@ -96,6 +97,7 @@ class CountWords(beam.PTransform):
         normalizer: Name of the normalizer.
         pretokenizer: Name of the pre-tokenizer, or `regex:PATTERN`.
         special_tokens: Texts that are extracted from documents and not counted; one, or a list.
+        error_handling: `output: NAME`, for a second output of unusable rows.
 
     Raises:
         UsageError: An argument out of its range, or rows without such a field.
@@ -107,22 +109,24 @@ class CountWords(beam.PTransform):
         normalizer: str = "none",
         pretokenizer: str = "gpt2",
         special_tokens: str | Sequence[str] = (),
+        error_handling: _ErrorHandling = None,
     ) -> None:
         super().__init__()
         self.field = field
+        self.error_handling = error_handling
         special = [special_tokens] if isinstance(special_tokens, str) else special_tokens
         self.count = transforms.CountWords(
-            normalizer=normalizer, pretokenizer=pretokenizer, special_tokens=special
+            normalizer=normalizer,
+            pretokenizer=pretokenizer,
+            special_tokens=special,
+            text_field=field,
         )
 
-    def expand(self, rows: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
+    def expand(self, rows: beam.pvalue.PCollection) -> Any:
         _text_fields_with(rows, self.field)
-        return (
-            rows
-            | "Texts" >> beam.Map(_value, self.field).with_output_types(str)
-            | "Count" >> self.count
-            | "ToRows" >> _to_rows([("word", str), ("count", int)])
-        )
+        words, errors = _with_errors(rows, "Count", self.count, self.error_handling)
+        counted = words | "ToRows" >> _to_rows([("word", str), ("count", int)])
+        return counted if errors is None else {"good": counted, **errors}
 
 
 class Tokenize(TokensMaker):
@@ -137,6 +141,7 @@ class Tokenize(TokensMaker):
         allowed_special: Special tokens that are recognized in the text: "none", "all", or a list.
         add_special_tokens: Whether the tokens of the tokenizer's post-processor, such as `<s>`, are
             put around each document; without it, a warning names these tokens.
+        error_handling: `output: NAME`, for a second output of unusable rows.
 
     Raises:
         UsageError: A tokenizer or token that does not exist, rows without such a field, or rows
@@ -152,9 +157,11 @@ class Tokenize(TokensMaker):
         prepend: _Text = None,
         allowed_special: str | list[str] = "none",
         add_special_tokens: bool = False,
+        error_handling: _ErrorHandling = None,
     ) -> None:
         super().__init__()
         self.field = field
+        self.error_handling = error_handling
         self.into = into
         storage = Storage()
         self.tokenizer = ChosenTokenizer.of(tokenizer, storage)
@@ -167,13 +174,15 @@ class Tokenize(TokensMaker):
         )
         self.encoding = self.tokenizer.travelling(encoding, storage)
 
-    def expand(self, rows: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
+    def expand(self, rows: beam.pvalue.PCollection) -> Any:
         fields = _text_fields_with(rows, self.field)
         if self.into in dict(fields):
             raise UsageError(f"into must be a new field, got {self.into}, which the rows have")
         row_type = RowTypeConstraint.from_fields([*fields, (self.into, Sequence[int])])
         encode = beam.Map(_with_tokens, self.encoding, self.field, self.into)
-        return rows | "Encode" >> encode.with_output_types(row_type)
+        step = encode.with_output_types(row_type)
+        tokens, errors = _with_errors(rows, "Encode", step, self.error_handling)
+        return tokens if errors is None else {"good": tokens, **errors}
 
 
 class WriteTokens(beam.PTransform):
@@ -220,6 +229,25 @@ class WriteTokens(beam.PTransform):
             | "Write" >> self.write
             | "ToRow" >> beam.Map(_manifest_row).with_output_types(row_type)
         )
+
+
+def _with_errors(
+    rows: beam.pvalue.PCollection,
+    label: str,
+    transform: beam.PTransform,
+    error_handling: Mapping[str, str] | None,
+) -> tuple[beam.pvalue.PCollection, dict[str, beam.pvalue.PCollection] | None]:
+    """Return a transform's output, and with `error_handling` the rows that it could not use by the
+    name of their output, in the form in which Beam YAML has errors."""
+    if error_handling is None:
+        return rows | label >> transform, None
+    from apache_beam.yaml import yaml_errors  # part of the extra `yaml`
+
+    tags = yaml_errors.exception_handling_args(error_handling)
+    outputs = rows | label >> transform.with_exception_handling(**tags)
+    name = tags["dead_letter_tag"]
+    as_row = yaml_errors.map_errors_to_standard_format(rows.element_type)
+    return outputs["good"], {name: outputs[name] | "ErrorRows" >> as_row}
 
 
 def _to_rows(fields: list[tuple[str, Any]]) -> beam.PTransform:

@@ -140,7 +140,7 @@ class CountWords(DeadLetterTransform):
             | "GatherPartitions" >> beam.GroupByKey()
             | "AddBlocks" >> add.with_output_types(pa.RecordBatch)
         )
-        return words if dead is None else (words, dead)
+        return self._named(words, dead)
 
 
 def checked_tokens(tokens: Any) -> tuple[str, ...]:

@@ -172,8 +172,8 @@ def _ids_in_list(ids: Any) -> Any:
 def _labels_of(element: Tokens, documents: int, labelled: bool) -> list[_Label]:
     """Return the id and the source of each document; None where it has none.
 
-    The source of a document without a field or column of that name is its key, if that may be a
-    name. If the format of the shards is not `labelled`, other values than names are no error.
+    The source of a document is its key, if that may be a name; without one, its field or column
+    `source`. If the format of the shards is not `labelled`, other values than names are no error.
     """
     try:
         return _labels_in(element, documents)
@@ -195,9 +195,9 @@ def _labels_in(element: Tokens, documents: int) -> list[_Label]:
             for name in LABELS
         )
     ids, sources = ids or [None] * documents, sources or [None] * documents
-    if value is not element and None in sources:
-        key = _key_name(element[0])
-        sources = [key if source is None else source for source in sources]
+    key = None if value is element else _key_name(element[0])
+    if key is not None:
+        sources = [key] * documents
     return list(zip(ids, sources, strict=True))
 
 

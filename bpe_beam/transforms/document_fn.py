@@ -52,10 +52,26 @@ class Document(NamedTuple):
         return WindowedValue(value, self.timestamp, (self.window,), self.pane)
 
 
+class NamedOutputs(dict[str, beam.pvalue.PCollection]):
+    """The outputs of a transform: `outputs["good"]` or `outputs.good`."""
+
+    def __getattr__(self, tag: str) -> beam.pvalue.PCollection:
+        try:
+            return self[tag]
+        except KeyError:
+            raise AttributeError(f"no output {tag!r}, only {', '.join(self)}") from None
+
+
+def _with_exception(element: Element, reason: str) -> tuple[Element, tuple[type, str, list[str]]]:
+    return element, (DataError, reason, [])
+
+
 class DeadLetterTransform(beam.PTransform):
     """A transform with an optional second output for unusable documents."""
 
     dead_letters = False
+    _tags: tuple[str, str] | None = None
+    _error_handler: Any = None
 
     def with_dead_letters(self: T) -> T:
         """Return the same transform with a second output, for unusable documents.
@@ -67,6 +83,39 @@ class DeadLetterTransform(beam.PTransform):
         transform = copy(self)
         transform.dead_letters = True
         return transform
+
+    def with_exception_handling(
+        self: T, main_tag: str = "good", dead_letter_tag: str = "bad", *, error_handler: Any = None
+    ) -> T:
+        """Return the same transform with named outputs, as Beam's own `with_exception_handling`.
+
+        `outputs = documents | Transform().with_exception_handling()`: `outputs.good` has what the
+        transform returns, and `outputs.bad` has `(element, (type, reason, traceback))` for each
+        unusable document. With an `error_handler` of Beam, that gets them, and the output is what
+        the transform returns.
+        """
+        transform = self.with_dead_letters()
+        transform._tags = main_tag, dead_letter_tag
+        transform._error_handler = error_handler
+        return transform
+
+    def with_error_handler(self: T, error_handler: Any, **tags: str) -> T:
+        """Return `with_exception_handling(error_handler=error_handler)`."""
+        return self.with_exception_handling(error_handler=error_handler, **tags)
+
+    def _named(self, outputs: beam.pvalue.PCollection, dead: beam.pvalue.PCollection | None) -> Any:
+        """Return the outputs of `expand`: one, a pair, or by name."""
+        if dead is None:
+            return outputs
+        if self._tags is None:
+            return outputs, dead
+        failure = beam.typehints.Tuple[type, str, beam.typehints.List[str]]
+        hint = beam.typehints.Tuple[dead.element_type.tuple_types[0], failure]
+        errors = dead | "AsExceptions" >> beam.MapTuple(_with_exception).with_output_types(hint)
+        if self._error_handler is not None:
+            self._error_handler.add_error_pcollection(errors)
+            return outputs
+        return NamedOutputs(zip(self._tags, (outputs, errors), strict=True))
 
     def _outputs(
         self,

@@ -44,6 +44,8 @@ class ReadDocuments(beam.PTransform):
     The output is Arrow batches of a few MB with the columns `id`, `source`, `place` and `text`.
     One worker reads a split, one batch at a time.
 
+    Counters: `text_bytes_read`, `records_rejected`, `stored_bytes_lost`.
+
     Args:
         inputs: Paths, URLs, globs or `@file` lists.
         settings: The settings by which files become documents.
@@ -95,6 +97,14 @@ class ReadDocuments(beam.PTransform):
             cut_compressed=cut_compressed,
         )
         self.settings.check_names([file.name for file in self.plan.files])
+
+    def display_data(self) -> dict[str, Any]:
+        return {
+            "files": len(self.plan.files),
+            "stored_bytes": self.plan.size,
+            "splits": len(self.plan.splits),
+            "input_format": self.settings.input_format,
+        }
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
         """Return the documents."""

@@ -123,7 +123,7 @@ class Tokenize(DeadLetterTransform, TokensMaker):
             views["learned"] = self._side_inputs[0]
         step = beam.ParDo(encode, **views)
         tokens, dead = self._outputs(documents, "Encode", step, output_type)
-        return tokens if dead is None else (tokens, dead)
+        return self._named(tokens, dead)
 
     def display_data(self) -> dict[str, Any]:
         return {**encoding_display(self.encoding), "text_field": self.text_field}

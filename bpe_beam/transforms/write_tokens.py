@@ -78,10 +78,10 @@ class WriteTokens(beam.PTransform):
     shard keeps about 250 bytes per document in memory, 500 with an id or a source, and the ids in a
     local temporary file. The output is the manifest's URL.
 
-    The fields or columns `id` and `source` may have strings, numbers, dates or UUIDs; a key is the
-    source of documents without one. The formats `parquet` and `arrow` store them. The manifest has
-    the totals of each source if all documents have one, of at most 1,000. A warning in the log
-    names the fields for which the folder has no place.
+    The source of a document is its key; without a key, its field or column `source`. A source and
+    an `id` may be strings, numbers, dates or UUIDs; other keys are dropped. The formats `parquet`
+    and `arrow` store them. The manifest has the totals of each source if all documents have one, of
+    at most 1,000. A warning in the log names the fields for which the folder has no place.
 
     One run owns the folder: another `WriteTokens` fails, in the same pipeline when it is built, in
     another pipeline when it runs. A run that fails before it writes leaves the folder empty; after

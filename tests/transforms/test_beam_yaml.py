@@ -116,6 +116,29 @@ def test_what_cannot_be(tokenizer: str, tmp_path: Path) -> None:
         beam_yaml.Tokenize(tokenizer, append="z")
 
 
+@pytest.mark.parametrize("name", ["Tokenize", "CountWords"])
+def test_rows_that_cannot_be_used_have_an_output(run: Run, tokenizer: str, name: str) -> None:
+    """In the form in which Beam YAML has errors."""
+    handling = {"output": "unusable"}
+    transform, good = (
+        (beam_yaml.Tokenize(tokenizer, error_handling=handling), ["ab", [2]])
+        if name == "Tokenize"
+        else (beam_yaml.CountWords(error_handling=handling), ["ab", 1])
+    )
+
+    def build(p: beam.Pipeline) -> beam.PCollection:
+        source = rows({"text": "ab"}, {"text": None}, fields={"text": str | None})
+        outputs = p | source | transform
+        words = outputs["good"] | "Good" >> beam.Map(lambda row: [*row])
+        errors = outputs["unusable"] | "E" >> beam.Map(lambda row: (row.element.text, row.msg))
+        return (words, errors) | beam.Flatten()
+
+    found, _ = run(build)
+    ((text, why),) = (each for each in found if isinstance(each, tuple))
+    assert [each for each in found if not isinstance(each, tuple)] == [good]
+    assert (text, "null" in why) == (None, True)
+
+
 def test_null_is_named(run: Run, tokenizer: str) -> None:
     source = rows({"text": None}, fields={"text": str | None})
     with pytest.raises(Exception, match="a row has null as its text"):

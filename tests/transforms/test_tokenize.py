@@ -147,3 +147,36 @@ def test_batches_that_nobody_announced(run, tokenizer) -> None:
         lambda p: p | beam.Create(["a"]) | beam.Map(batch) | Tokenize(tokenizer) | beam.Reshuffle()
     )
     assert kept.to_pydict() == {"tokens": [tokenizer.encode("a")]}
+
+
+def test_outputs_by_name_and_error_handlers(run, tokenizer) -> None:
+    """As Beam's own `with_exception_handling` and error handlers have them."""
+    from apache_beam.transforms import error_handling
+
+    rows = [{"text": "the cat"}, {"text": None}]
+
+    def ids(collection: beam.PCollection) -> beam.PCollection:
+        return collection | "Ids" >> beam.Map(lambda row: row["tokens"])
+
+    def why(collection: beam.PCollection) -> beam.PCollection:
+        return collection | "Why" >> beam.MapTuple(lambda row, why: (row, why[0].__name__, why[1]))
+
+    def named(p: beam.Pipeline) -> beam.PCollection:
+        transform = Tokenize(tokenizer).with_exception_handling("yes", "no")
+        outputs = p | beam.Create(rows) | transform
+        with pytest.raises(AttributeError, match="no output 'bad', only yes, no"):
+            outputs.bad  # noqa: B018
+        return (ids(outputs.yes), why(outputs["no"])) | beam.Flatten()
+
+    def handled(p: beam.Pipeline) -> beam.PCollection:
+        letters = error_handling.CollectingErrorHandler()
+        with letters:
+            transform = Tokenize(tokenizer).with_error_handler(letters)
+            good = p | beam.Create(rows) | transform
+        return (ids(good), why(letters.output())) | "Both" >> beam.Flatten()
+
+    unusable = (rows[1], "DataError", "the field 'text' of a document must be text, got null")
+    for build in (named, handled):
+        kept, counters = run(build)
+        assert sorted(kept, key=str) == sorted([tokenizer.encode("the cat"), unusable], key=str)
+        assert counters["dead_letters"] == 1

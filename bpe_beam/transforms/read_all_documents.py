@@ -1,0 +1,176 @@
+"""`ReadAllDocuments`: files of a collection in, Arrow batches of documents out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+
+from bpe_beam.corpus.listing import described
+from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.read_split import read_split
+from bpe_beam.corpus.rejects import Reject, names_in
+from bpe_beam.corpus.split_planning import plan_of_files
+from bpe_beam.errors import DataError, UsageError, require
+from bpe_beam.storage import Storage
+from bpe_beam.storage.names import absolute, parent
+from bpe_beam.transforms import metrics as counters
+from bpe_beam.transforms.document_chunks import PLACE
+from bpe_beam.transforms.document_fn import DeadLetterTransform
+from bpe_beam.transforms.elements import ANY
+from bpe_beam.workers.split_task import SplitTask, split_tasks, text_bytes_of
+
+_DEAD, _MAIN = "dead", "main"
+
+
+@beam.typehints.with_input_types(ANY)
+class ReadAllDocuments(DeadLetterTransform):
+    """Reads documents from the files of a collection, bounded or unbounded.
+
+    An element is a path or URL, or what `fileio.MatchFiles`, `MatchContinuously` and `ReadMatches`
+    return; a file, not a glob. The output is Arrow batches as `ReadDocuments` returns them, with
+    the timestamp and window of the file. `place` is null: files of a collection have no order.
+    A large file is divided into splits, one worker reads a split, one batch at a time.
+
+    A file that cannot be read, and an unusable record, fail the pipeline. `with_dead_letters` and
+    `with_exception_handling` return them, with their reasons: the element of a file, or a record as
+    a dict of `file`, its position (`offset` and `line`, or `row`) and its `bytes` (at most 64 kB).
+
+    Counters: `text_bytes_read`, `records_rejected`, `stored_bytes_lost`, `dead_letters`.
+
+    Args:
+        settings: The settings by which files become documents.
+        range_bytes: Size of a split in bytes, at least 1; the default is the same as in the command
+            line.
+        storage: The storage client.
+
+    Raises:
+        UsageError: An argument of a wrong kind.
+    """
+
+    def __init__(
+        self,
+        settings: ReadSettings | None = None,
+        *,
+        range_bytes: int | None = None,
+        storage: Storage | None = None,
+    ) -> None:
+        super().__init__()
+        is_settings = settings is None or isinstance(settings, ReadSettings)
+        require(is_settings, f"must be ReadSettings, got {settings!r}", "settings")
+        is_size = range_bytes is None or (type(range_bytes) is int and range_bytes >= 1)
+        require(is_size, f"must be at least 1, got {range_bytes!r}", "range_bytes")
+        self.settings = settings or ReadSettings()
+        self.range_bytes = range_bytes
+        self.storage = storage or Storage()
+
+    def display_data(self) -> dict[str, Any]:
+        return {"input_format": self.settings.input_format, "dead_letters": self.dead_letters}
+
+    def expand(self, files: beam.pvalue.PCollection) -> Any:
+        """Return the documents, and the dead letters if they have an output."""
+        letter = beam.typehints.Tuple[ANY, str]
+        plan = beam.ParDo(_PlanFile(self)).with_output_types(str, **{_DEAD: letter})
+        plans = files | "PlanFile" >> plan.with_outputs(_DEAD, main=_MAIN)
+        read = beam.ParDo(_ReadSplit(self)).with_output_types(pa.RecordBatch, **{_DEAD: letter})
+        documents = (
+            plans[_MAIN]
+            | "Spread" >> beam.Reshuffle()
+            | "ReadSplit" >> read.with_outputs(_DEAD, main=_MAIN)
+        )
+        if not self.dead_letters:
+            return documents[_MAIN]
+        dead = (plans[_DEAD], documents[_DEAD]) | "DeadLetters" >> beam.Flatten().with_output_types(
+            letter
+        )
+        return self._named(documents[_MAIN], dead)
+
+
+class _Reading(beam.DoFn):
+    def __init__(self, read: ReadAllDocuments) -> None:
+        self.settings = read.settings
+        self.range_bytes = read.range_bytes
+        self.storage = read.storage
+        self.dead_letters = read.dead_letters
+
+    def unusable(self, element: Any, error: DataError | UsageError) -> beam.pvalue.TaggedOutput:
+        """Return and count an element for the second output; without one, raise the error."""
+        if not self.dead_letters:
+            raise error
+        counters.counter("dead_letters").inc()
+        return beam.pvalue.TaggedOutput(_DEAD, (element, str(error)))
+
+
+class _PlanFile(_Reading):
+    """Files to the tasks of their splits. One file's task is small: it names one file."""
+
+    def process(self, element: Any) -> Iterator[Any]:
+        try:
+            yield from self._tasks(_url_of(element))
+        except (DataError, UsageError) as error:
+            yield self.unusable(element, error)
+
+    def _tasks(self, url: str) -> list[str]:
+        url = absolute(url)
+        file = self.storage.stat(url)
+        root = parent(url)
+        name = url[len(root.rstrip("/")) + 1 :]
+        files = described(self.storage, [(name, file)], self.settings.input_format)
+        plan = plan_of_files(
+            root,
+            files,
+            document_separator=self.settings.document_separator,
+            range_bytes=self.range_bytes,
+            cut_compressed=False,
+            speculative=False,
+        )
+        return split_tasks(plan)
+
+
+class _ReadSplit(_Reading):
+    """Tasks of splits to batches of documents."""
+
+    def process(self, element: str) -> Iterator[Any]:
+        task = SplitTask.from_json(element)
+        rejects: list[Reject] = []
+        try:
+            for batch in read_split(
+                self.storage, task.plan, task.split, self.settings, rejects.append
+            ):
+                yield from self._rejected(rejects)
+                counters.counter("text_bytes_read").inc(text_bytes_of(batch))
+                at = batch.schema.get_field_index(PLACE)
+                yield batch.set_column(
+                    at, batch.schema.field(at), pa.nulls(len(batch), pa.uint64())
+                )
+        except (DataError, UsageError) as error:
+            file = task.plan.files[task.split.slices[0].file]
+            yield self.unusable(self.storage.join(task.plan.root, file.name), error)
+        yield from self._rejected(rejects)
+
+    def _rejected(self, rejects: list[Reject]) -> Iterator[Any]:
+        for reject in rejects:
+            counters.counter("records_rejected").inc()
+            counters.counter("stored_bytes_lost").inc(reject.lost_bytes or 0)
+            record = reject.to_json()
+            names = names_in(record, self.settings.text_field_of(reject.file))
+            why = f"{reject.reason}: {reject.detail}{names}"
+            yield self.unusable(record, DataError(f"{reject.file}, {reject.position}: {why}"))
+        rejects.clear()
+
+
+def _url_of(element: Any) -> str:
+    """Return the path or URL of a file: of itself, of its metadata, or of a `ReadableFile`."""
+    metadata = getattr(element, "metadata", element)
+    url = getattr(metadata, "path", metadata)
+    if isinstance(url, os.PathLike):
+        url = os.fspath(url)
+    if not isinstance(url, str):
+        raise DataError(
+            "ReadAllDocuments: an element must be a path, a URL, or what MatchFiles or ReadMatches "
+            f"returns, got {type(element).__name__}"
+        )
+    return url
