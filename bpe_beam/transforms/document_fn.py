@@ -26,6 +26,7 @@ from bpe_beam.transforms.elements import (
     with_value,
     without_key,
 )
+from bpe_beam.transforms.shuffles import outputs_of
 
 _DEAD, _MAIN = "dead", "main"
 """The tags of the outputs of a step with dead letters."""
@@ -127,9 +128,8 @@ class DeadLetterTransform(beam.PTransform):
         """Return the step's main output, and its dead letters, or None without `dead_letters`."""
         if not self.dead_letters:
             return documents | label >> step.with_output_types(output_type), None
-        letters = {_DEAD: beam.typehints.Tuple[documents.element_type, str]}
-        typed = step.with_output_types(output_type, **letters)
-        outputs = documents | label >> typed.with_outputs(_DEAD, main=_MAIN)
+        letter = beam.typehints.Tuple[documents.element_type, str]
+        outputs = outputs_of(documents, label, step, {_MAIN: output_type, _DEAD: letter})
         return outputs[_MAIN], outputs[_DEAD]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -21,6 +22,7 @@ from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.document_chunks import PLACE
 from bpe_beam.transforms.document_fn import DeadLetterTransform
 from bpe_beam.transforms.elements import ANY
+from bpe_beam.transforms.shuffles import outputs_of
 from bpe_beam.workers.split_task import SplitTask, split_tasks, text_bytes_of
 
 _DEAD, _MAIN = "dead", "main"
@@ -36,8 +38,8 @@ class ReadAllDocuments(DeadLetterTransform):
     A large file is divided into splits, one worker reads a split, one batch at a time.
 
     A file that cannot be read, and an unusable record, fail the pipeline. `with_dead_letters` and
-    `with_exception_handling` return them, with their reasons: the element of a file, or a record as
-    a dict of `file`, its position (`offset` and `line`, or `row`) and its `bytes` (at most 64 kB).
+    `with_exception_handling` return them as text, with their reasons: the URL of a file, or the
+    JSON of a record with its `file`, position and `bytes`, as a line of `__rejects` has it.
 
     Counters: `text_bytes_read`, `records_rejected`, `stored_bytes_lost`, `dead_letters`.
 
@@ -72,14 +74,15 @@ class ReadAllDocuments(DeadLetterTransform):
 
     def expand(self, files: beam.pvalue.PCollection) -> Any:
         """Return the documents, and the dead letters if they have an output."""
-        letter = beam.typehints.Tuple[ANY, str]
-        plan = beam.ParDo(_PlanFile(self)).with_output_types(str, **{_DEAD: letter})
-        plans = files | "PlanFile" >> plan.with_outputs(_DEAD, main=_MAIN)
-        read = beam.ParDo(_ReadSplit(self)).with_output_types(pa.RecordBatch, **{_DEAD: letter})
-        documents = (
-            plans[_MAIN]
-            | "Spread" >> beam.Reshuffle()
-            | "ReadSplit" >> read.with_outputs(_DEAD, main=_MAIN)
+        letter = beam.typehints.Tuple[str, str]
+        plans = outputs_of(
+            files, "PlanFile", beam.ParDo(_PlanFile(self)), {_MAIN: str, _DEAD: letter}
+        )
+        documents = outputs_of(
+            plans[_MAIN] | "Spread" >> beam.Reshuffle(),
+            "ReadSplit",
+            beam.ParDo(_ReadSplit(self)),
+            {_MAIN: pa.RecordBatch, _DEAD: letter},
         )
         if not self.dead_letters:
             return documents[_MAIN]
@@ -96,7 +99,7 @@ class _Reading(beam.DoFn):
         self.storage = read.storage
         self.dead_letters = read.dead_letters
 
-    def unusable(self, element: Any, error: DataError | UsageError) -> beam.pvalue.TaggedOutput:
+    def unusable(self, element: str, error: DataError | UsageError) -> beam.pvalue.TaggedOutput:
         """Return and count an element for the second output; without one, raise the error."""
         if not self.dead_letters:
             raise error
@@ -111,7 +114,7 @@ class _PlanFile(_Reading):
         try:
             yield from self._tasks(_url_of(element))
         except (DataError, UsageError) as error:
-            yield self.unusable(element, error)
+            yield self.unusable(_name_of(element), error)
 
     def _tasks(self, url: str) -> list[str]:
         url = absolute(url)
@@ -158,19 +161,27 @@ class _ReadSplit(_Reading):
             record = reject.to_json()
             names = names_in(record, self.settings.text_field_of(reject.file))
             why = f"{reject.reason}: {reject.detail}{names}"
-            yield self.unusable(record, DataError(f"{reject.file}, {reject.position}: {why}"))
+            text = json.dumps(record, ensure_ascii=False)
+            yield self.unusable(text, DataError(f"{reject.file}, {reject.position}: {why}"))
         rejects.clear()
 
 
 def _url_of(element: Any) -> str:
     """Return the path or URL of a file: of itself, of its metadata, or of a `ReadableFile`."""
-    metadata = getattr(element, "metadata", element)
-    url = getattr(metadata, "path", metadata)
-    if isinstance(url, os.PathLike):
-        url = os.fspath(url)
-    if not isinstance(url, str):
+    name = _path_of(element)
+    if not isinstance(name, str):
         raise DataError(
             "ReadAllDocuments: an element must be a path, a URL, or what MatchFiles or ReadMatches "
             f"returns, got {type(element).__name__}"
         )
-    return url
+    return name
+
+
+def _name_of(element: Any) -> str:
+    return str(_path_of(element))
+
+
+def _path_of(element: Any) -> Any:
+    metadata = getattr(element, "metadata", element)
+    path = getattr(metadata, "path", metadata)
+    return os.fspath(path) if isinstance(path, os.PathLike) else path

@@ -26,7 +26,7 @@ from bpe_beam.storage import PathName, Storage, path_name
 from bpe_beam.storage.names import absolute
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.claimed_folder import take_folder
-from bpe_beam.transforms.shuffles import SpreadTasks
+from bpe_beam.transforms.shuffles import SpreadTasks, outputs_of
 from bpe_beam.workers.split_task import SplitTask, split_tasks, task_name, text_bytes_of
 
 _REPORTS = "reports"
@@ -111,17 +111,9 @@ class ReadDocuments(beam.PTransform):
         if self.rejects is not None:
             take_folder(begin.pipeline, self.rejects, "rejects")
         reader = _SplitReader(self.storage, self.settings, self.rejects, self.max_lost)
-        read = (
-            begin
-            | "Splits" >> SpreadTasks(split_tasks(self.plan))
-            | "ReadSplit"
-            >> beam.FlatMap(reader.read)
-            .with_outputs(_REPORTS, main="documents")
-            .with_output_types(pa.RecordBatch | tuple[int, str])
-        )
-        # Beam's checks at run time know only one hint, for all outputs together.
-        read["documents"].element_type = pa.RecordBatch
-        read[_REPORTS].element_type = beam.typehints.Tuple[int, str]
+        tasks = begin | "Splits" >> SpreadTasks(split_tasks(self.plan))
+        types = {"documents": pa.RecordBatch, _REPORTS: beam.typehints.Tuple[int, str]}
+        read = outputs_of(tasks, "ReadSplit", beam.FlatMap(reader.read), types)
         boundaries = speculative_part(self.plan)
         if boundaries.splits or self.max_lost.numerator:
             check = beam.FlatMap(_check_reports, boundaries, self.max_lost, self.plan.size)

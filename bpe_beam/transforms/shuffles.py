@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 import apache_beam as beam
 import pyarrow as pa
 from apache_beam.transforms import trigger
+from apache_beam.typehints.native_type_compatibility import convert_to_beam_type
 
 from bpe_beam.counts.packed_words import PairCounts
 from bpe_beam.counts.word_table import BLOCK_BYTES
@@ -173,6 +174,22 @@ def from_chunks(chunks: Iterable[Chunk], what: str) -> Iterator[bytes]:
             f"a {what} of over a megabyte was split: a trigger fired between its chunks, or the "
             "runner lost one; if a trigger did, filter out documents that are not text"
         )
+
+
+def outputs_of(
+    collection: beam.pvalue.PCollection, label: str, step: beam.ParDo, types: Mapping[str, Any]
+) -> beam.pvalue.DoOutputsTuple:
+    """Apply a step with several outputs; `types` has their types by tag, the main one first.
+
+    Beam's checks at run time know only one hint, for all outputs together.
+    """
+    types = {tag: convert_to_beam_type(kind) for tag, kind in types.items()}
+    main, *tags = types
+    hint = beam.typehints.Union[tuple(types.values())]
+    outputs = collection | label >> step.with_outputs(*tags, main=main).with_output_types(hint)
+    for tag, kind in types.items():
+        outputs[tag].element_type = kind
+    return outputs
 
 
 class CreateElements(beam.PTransform):

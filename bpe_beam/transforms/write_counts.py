@@ -39,7 +39,13 @@ from bpe_beam.transforms.counted_words import (
     to_block_chunks,
     without_files,
 )
-from bpe_beam.transforms.shuffles import Chunk, CreateElements, from_chunks, to_chunks
+from bpe_beam.transforms.shuffles import (
+    Chunk,
+    CreateElements,
+    from_chunks,
+    outputs_of,
+    to_chunks,
+)
 from bpe_beam.workers.source_tables import NO_SOURCE
 from bpe_beam.workers.split_task import require_visible
 
@@ -121,19 +127,21 @@ class WriteCounts(beam.PTransform):
             _remove_earlier_run(self.storage, self.folder)
         self.storage.make_folder(self.folder)
         target = CountsFolder(self.storage, self.folder, secrets.token_hex(16))
-        split = words | "SplitToParts" >> _with_second_output(beam.FlatMap(_split), _TOTALS)
+        types = {_MAIN: _KEYED, _TOTALS: _KEYED}
+        split = outputs_of(words, "SplitToParts", beam.FlatMap(_split), types)
         # It makes sure that there is an element to gather, and refuses the folder early.
         begin = (
             words.pipeline
             | "Begin" >> CreateElements([b""], bytes)
             | "CheckFolder" >> beam.FlatMap(_check_free, target).with_output_types(_KEYED)
         )
-        claimed = (
+        totals = (
             (split[_TOTALS], begin)
             | "WithBegin" >> beam.Flatten().with_output_types(_KEYED)
             | "GatherTotals" >> beam.GroupByKey()
-            | "ClaimFolder" >> _with_second_output(beam.FlatMap(_claim, target), _ROWS)
         )
+        types = {_MAIN: _KEYED, _ROWS: _KEYED}
+        claimed = outputs_of(totals, "ClaimFolder", beam.FlatMap(_claim, target), types)
         parts = (
             (split[_MAIN], claimed[_MAIN])
             | "WithTotals" >> beam.Flatten().with_output_types(_KEYED)
@@ -146,12 +154,6 @@ class WriteCounts(beam.PTransform):
             | "GatherRows" >> beam.GroupByKey()
             | "WriteManifest" >> beam.FlatMap(_write_manifest, target).with_output_types(str)
         )
-
-
-def _with_second_output(step: beam.ParDo, tag: str) -> beam.PTransform:
-    """Return a step with two outputs of keyed chunks."""
-    typed = step.with_output_types(_KEYED, **{tag: _KEYED}).with_outputs(tag, main=_MAIN)
-    return typed.with_output_types(_KEYED)  # for Beam's strict checks, which look here
 
 
 @dataclass(frozen=True)

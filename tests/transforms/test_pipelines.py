@@ -26,6 +26,7 @@ from bpe_beam.transforms import (
     CountPairs,
     CountWords,
     LearnMerges,
+    ReadAllDocuments,
     ReadCounts,
     ReadDocuments,
     ReadSettings,
@@ -101,6 +102,11 @@ def builds(tokenizer: Tokenizer, corpus: Path, tmp_path: Path) -> dict[str, Buil
         learn = LearnMerges(BpeRecipe(vocab_size=300), weights={"a": 2})
         _ = pipeline | "Read" >> ReadCounts(read[0]) | "Learn" >> learn
 
+    def unusable(pipeline: beam.Pipeline) -> None:
+        documents = pipeline | "Read" >> ReadDocuments([str(corpus)], range_bytes=100)
+        _ = documents | "Count" >> CountWords().with_dead_letters()
+        _ = documents | "Tokenize" >> Tokenize(tokenizer).with_dead_letters()
+
     numbers = itertools.count(10)
     read: list[Path] = []
 
@@ -118,18 +124,28 @@ def builds(tokenizer: Tokenizer, corpus: Path, tmp_path: Path) -> dict[str, Buil
         "pairs": pairs,
         "counts": counts,
         "folder": folder,
+        "unusable": unusable,
         "texts": shards_of("texts", ["ab", "ba"], str),
         "utf8": shards_of("utf8", [b"ab", b"ba"], bytes),
         "batches": shards_of("batches", [batch], pa.RecordBatch),
     }
 
 
-@pytest.mark.parametrize("name", ["train", "pairs", "counts", "folder", "texts", "utf8", "batches"])
+@pytest.mark.parametrize(
+    "name", ["train", "pairs", "counts", "folder", "unusable", "texts", "utf8", "batches"]
+)
 def test_labels_coders_and_types(builds: dict[str, Build], name: str) -> None:
     proto = described(builds[name])
     pipeline_checks.check(proto)
     assert pipeline_checks.labels(proto) == pipeline_checks.labels(described(builds[name]))
     run(builds[name])
+
+
+def test_types_of_all_documents(corpus: Path) -> None:
+    """Beam's `Reshuffle` has coders of its own."""
+    names = CreateElements([str(corpus)], str)
+    read = ReadAllDocuments(range_bytes=100).with_dead_letters()
+    run(lambda pipeline: pipeline | "Names" >> names | "Read" >> read)
 
 
 @pytest.mark.parametrize("name", ["train", "counts", "folder", "texts"])
