@@ -11,7 +11,7 @@ import pytest
 from command_line import ROOT, run_process
 from engines import Engine
 
-pytestmark = [pytest.mark.runners, pytest.mark.slow]
+pytestmark = pytest.mark.runners
 
 
 def test_a_week_in_a_minute(local_engine: Callable[[str], Engine], tmp_path: Path) -> None:
