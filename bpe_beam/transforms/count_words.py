@@ -65,7 +65,8 @@ class CountWords(DeadLetterTransform):
         normalizer: Name of the normalizer.
         pretokenizer: Name of the pre-tokenizer.
         special_tokens: Texts that are extracted from documents and not counted.
-        text_field: The field or column of the text, in documents that have fields.
+        text_field: The field or column of the text, in documents that have fields, or a path to
+            one, `meta.body`, as in `ReadSettings`.
         by_source: Whether to count each source by itself; at most 1,000 sources per window.
         with_places: Whether to return the place where each word occurs first (`first_document`,
             `first_word`), which `first_seen` training needs; every element must then be a batch

@@ -19,8 +19,8 @@ from bpe_beam.transforms.elements import (
     ANY,
     Element,
     document_utf8,
+    has_texts,
     is_batch,
-    is_text_type,
     string_array,
     text_column,
     with_value,
@@ -238,9 +238,7 @@ class DocumentFn(beam.DoFn):
         try:
             outputs = self.use([document], text_column(batch, self.text_field), batch)
         except DataError as error:
-            columns = batch.schema.get_all_field_indices(self.text_field)
-            is_text = len(columns) == 1 and is_text_type(batch.schema.field(columns[0]).type)
-            if not (self.dead_letters and is_text):
+            if not (self.dead_letters and has_texts(batch, self.text_field)):
                 yield self._unusable(document, error)
                 return
             good = []

@@ -6,7 +6,6 @@ Arrow batch or table. Any of them may have a key: `(key, document)`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import apache_beam as beam
@@ -16,6 +15,10 @@ from apache_beam.typehints.schemas import named_fields_from_element_type
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage.json_file import JsonObject
+from bpe_beam.transforms.text_fields import TOKENS as TOKENS
+from bpe_beam.transforms.text_fields import column_at, has_tokens, text_in, type_with_ids
+from bpe_beam.transforms.text_fields import column_of as column_of
+from bpe_beam.transforms.text_fields import fields_of as fields_of
 
 ANY = beam.typehints.Any
 
@@ -25,9 +28,6 @@ _TupleHint = type(beam.typehints.Tuple[str, str])
 Element: TypeAlias = Any
 """One document, or many in an Arrow batch or table, with or without a key. Beam does not know the
 type of every element before a pipeline runs, so the type is checked when the element is read."""
-
-TOKENS = "tokens"
-"""The field or column of a document's ids. It replaces the field or column of the text."""
 
 _TEXT_TYPES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 _DOCUMENT_TYPES = (
@@ -52,14 +52,6 @@ def is_batch(value: Any) -> bool:
     return isinstance(value, (pa.RecordBatch, pa.Table))
 
 
-def fields_of(document: Any) -> Mapping[str, Any] | None:
-    """Return the fields of a dict or row; None for anything else."""
-    if isinstance(document, Mapping):
-        return document
-    as_dict = getattr(document, "_asdict", None)  # of beam.Row, and of named tuples
-    return None if as_dict is None else as_dict()
-
-
 def document_utf8(document: Any, text_field: str) -> bytes:
     """Return the UTF-8 of a document's text."""
     if isinstance(document, (str, bytes)):
@@ -67,9 +59,7 @@ def document_utf8(document: Any, text_field: str) -> bytes:
     fields = fields_of(document)
     if fields is None:
         raise DataError(f"a document must be {_DOCUMENT_TYPES}, got {type(document).__name__}")
-    if text_field not in fields:
-        raise DataError(_no_field("document", text_field, fields))
-    return utf8_of(fields[text_field], f"the field {text_field!r} of a document")
+    return utf8_of(text_in(fields, text_field), f"the field {text_field!r} of a document")
 
 
 def utf8_of(text: Any, what: str = "a document") -> bytes:
@@ -98,30 +88,16 @@ def refuse_tokens(value: Any, text_field: str) -> None:
     if text_field == TOKENS or isinstance(value, (str, bytes)):
         return
     if is_batch(value) and TOKENS in value.schema.names:
-        raise DataError(_has_tokens("batch"))
+        raise DataError(has_tokens("batch"))
     if TOKENS in (fields_of(value) or ()):
-        raise DataError(_has_tokens("document"))
-
-
-def column_of(batch: Any, name: str) -> Any:
-    """Return the only column of an Arrow batch or table with a name."""
-    names = batch.schema.names
-    if names.count(name) > 1:
-        raise DataError(
-            f"a batch has {names.count(name)} columns {name!r}: rename or drop all but one"
-        )
-    if name not in names:
-        raise DataError(f"a batch has no column {name!r}, only {', '.join(names)}")
-    return batch.column(name)
+        raise DataError(has_tokens("document"))
 
 
 def text_column(batch: Any, name: str = "text") -> pa.Array:
     """Return the texts of an Arrow batch or table, checked: strings, no null, valid UTF-8."""
     if not is_batch(batch):
         raise DataError(f"an element must be an Arrow batch, got {type(batch).__name__}")
-    if name not in batch.schema.names:
-        raise DataError(_no_field("batch", name, batch.schema.names))
-    texts = column_of(batch, name)
+    texts = column_at(batch, name)
     if not is_text_type(texts.type):
         raise DataError(f"the column {name!r} of a batch must have strings, got {texts.type}")
     try:
@@ -148,7 +124,9 @@ def tokens_type(element_type: Any, text_field: str) -> Any:
         if len(types) == 2 and not _is_row_type(element_type):
             return beam.typehints.Tuple[types[0], tokens_type(types[1], text_field)]
     if _is_row_type(element_type):
-        return _row_with_tokens(element_type, text_field)
+        known = isinstance(element_type, RowTypeConstraint)
+        fields = element_type._fields if known else named_fields_from_element_type(element_type)
+        return type_with_ids(fields, text_field)
     if element_type in (int, float, bool, type(None)):
         raise UsageError(f"elements must be {_DOCUMENT_TYPES}, got {element_type.__name__}")
     return ANY
@@ -165,31 +143,13 @@ def is_text_type(kind: pa.DataType) -> bool:
     return any(is_text(kind) for is_text in _TEXT_TYPES)
 
 
+def has_texts(batch: Any, text_field: str) -> bool:
+    """Return whether a batch has a text column, so that single rows may be unusable."""
+    try:
+        return is_text_type(column_at(batch, text_field).type)
+    except DataError:
+        return False
+
+
 def _is_row_type(element_type: Any) -> bool:
     return isinstance(element_type, RowTypeConstraint) or hasattr(element_type, "_fields")
-
-
-def _row_with_tokens(element_type: Any, text_field: str) -> Any:
-    known = isinstance(element_type, RowTypeConstraint)
-    fields = element_type._fields if known else named_fields_from_element_type(element_type)
-    names = [name for name, _ in fields]
-    if text_field not in names:
-        raise UsageError(_no_field("row", text_field, names))
-    if TOKENS in names and text_field != TOKENS:
-        raise UsageError(_has_tokens("row"))
-    return RowTypeConstraint.from_fields(
-        [(TOKENS, Sequence[int]) if name == text_field else (name, kind) for name, kind in fields]
-    )
-
-
-def _no_field(what: str, name: str, names: Any) -> str:
-    field = "column" if what == "batch" else "field"
-    return (
-        f"a {what} has no {field} {name!r}, only {', '.join(map(str, names))}; set text_field to "
-        f"the {field} of the text"
-    )
-
-
-def _has_tokens(what: str) -> str:
-    field = "column" if what == "batch" else "field"
-    return f"a {what} already has a {field} {TOKENS!r}: rename it first"

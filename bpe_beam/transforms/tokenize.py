@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from bpe_beam.transforms import elements
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.document_fn import DeadLetterTransform, Document, DocumentFn
 from bpe_beam.transforms.metrics import count_tokens
+from bpe_beam.transforms.text_fields import with_column_of_ids, with_ids
 from bpe_beam.transforms.token_origin import (
     FINGERPRINT,
     ChosenTokenizer,
@@ -60,7 +61,9 @@ class Tokenize(DeadLetterTransform, TokensMaker):
             read themselves, so that the pipeline stays small; or `AsSingleton` of a collection of
             one `tokenizer.json`, such as the output of `LearnMerges`. Each process keeps one
             copy, which its workers share.
-        text_field: The field or column of the text, in documents that have fields.
+        text_field: The field or column of the text, in documents that have fields, or a path to
+            one, `meta.body`, as in `ReadSettings`. The ids of a text in a record are a field at the
+            top; the record loses the text.
         append: Token added after each document.
         prepend: Token added before each document.
         allowed_special: Special tokens that are recognized in the text; others are plain text.
@@ -173,8 +176,7 @@ class _Encode(DocumentFn):
         if self.has_updates and self.update is None:
             counters.counter("documents_before_update").inc(len(ids))
         if batch is not None:
-            column = batch.schema.get_field_index(self.text_field)
-            whole = batch.remove_column(column).add_column(column, elements.TOKENS, ids)
+            whole = with_column_of_ids(batch, self.text_field, ids)
             known = {**(batch.schema.metadata or {}), FINGERPRINT: tokenizer.fingerprint}
             encoded = [whole.replace_schema_metadata(known)]
         else:
@@ -229,13 +231,6 @@ def encoding_of(tokenizer: Tokenizer | None, **settings: Any) -> Encoding:
 
 def _with_tokens(document: Any, text_field: str, ids: pa.UInt32Array) -> Any:
     """Return the ids of a `str` or `bytes`, or a dict or row with a list of ids for its text."""
-    fields = elements.fields_of(document)
-    if fields is None:
+    if elements.fields_of(document) is None:
         return ids
-    renamed = {
-        (elements.TOKENS if name == text_field else name): ids.to_pylist()
-        if name == text_field
-        else value
-        for name, value in fields.items()
-    }
-    return renamed if isinstance(document, Mapping) else beam.Row(**renamed)
+    return with_ids(document, text_field, ids.to_pylist())

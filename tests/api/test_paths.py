@@ -80,6 +80,7 @@ READING: dict[str, Call] = {
     "train of counts": lambda of, at: bpe_beam.train(counts=of(at / "counts"), vocab_size=280),
     "count": lambda of, at: bpe_beam.count(of(at / "a.txt")).most_common(99),
     "shards.open": lambda of, at: bpe_beam.shards.open(of(at / "tokens")).to_arrow().read_all(),
+    "transforms.ReadCounts": lambda of, at: transforms.ReadCounts(of(at / "counts")).folder,
     "transforms.ReadDocuments": lambda of, at: (
         transforms.ReadDocuments([of(at / "*.txt")], exclude=[of(at / "b.txt")]).plan
     ),
@@ -93,6 +94,7 @@ WRITING: dict[str, Call] = {
         of,
         at / "a.model",
     ),
+    "transforms.WriteCounts": lambda of, at: transforms.WriteCounts(of(at)).folder,
     "transforms.WriteTokens": lambda of, at: transforms.WriteTokens(of(at), TOKENIZER).folder,
     "transforms.ReadDocuments of rejects": lambda of, at: (
         transforms.ReadDocuments([str(at.parent / "a.txt")], rejects=of(at / "rejects")).rejects
