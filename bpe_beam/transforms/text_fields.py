@@ -1,7 +1,7 @@
 r"""The field of a text: read in documents that have fields, and taken out where ids are put in.
 
 A field is named as `ReadSettings` names it: `meta.body` is the field `body` of the record `meta`,
-and a dot in a name is written `\.`. The ids of a text at the top take its place; those of another
+and a dot in a name is written `\.`. The ids of a text at the top take its place; the ids of another
 text are a new field at the top, and its record loses the text.
 """
 

@@ -96,12 +96,12 @@ class WriteTokens(beam.PTransform):
         folder: An empty or new folder; with `overwrite`, one with only files that this
             package wrote.
         tokenizer: The tokenizer that made the ids, given in any way in which `Tokenize` takes it.
-            It is compared with that of the `Tokenize` before, and with batches.
+            It is compared with the tokenizer of the `Tokenize` before, and of batches.
         shards: Maximum number of shards, from 1 to 100,000.
         storage: The storage client.
         format: The format of the shards, one of SHARD_FORMATS. The readers of `llmc` recognise a
             document by the end-of-text token at its beginning.
-        columns: The columns for trainers that tables get: those of `tokenize --columns` that do
+        columns: The columns for trainers that tables get: of `tokenize --columns` those that do
             not need sequences.
         append, prepend: The token after and before each document, or None: for ids that no
             `Tokenize` of this pipeline made, or that were changed after it. By default the manifest
