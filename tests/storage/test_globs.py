@@ -13,8 +13,6 @@ from stored_files import fill
 from bpe_beam.storage import Storage
 from bpe_beam.storage.globs import matches, parts_of
 
-pytestmark = pytest.mark.quick
-
 STORAGE = Storage()
 NAMES = st.sampled_from(["a", "ab", "b", ".c", "a.txt"])
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)

@@ -17,8 +17,6 @@ from bpe_beam.errors import DataError
 from bpe_beam.storage import named_errors
 from bpe_beam.storage.masking import know_url, masked, masked_message, secrets_of
 
-pytestmark = pytest.mark.quick
-
 SECRET = "hunter/2+é\\ \"2'=\n%"
 FORMS: list[Callable[[str], str]] = [
     str,
