@@ -241,13 +241,23 @@ def _with_errors(
     name of their output, in the form in which Beam YAML has errors."""
     if error_handling is None:
         return rows | label >> transform, None
-    from apache_beam.yaml import yaml_errors  # part of the extra `yaml`
-
-    tags = yaml_errors.exception_handling_args(error_handling)
-    outputs = rows | label >> transform.with_exception_handling(**tags)
-    name = tags["dead_letter_tag"]
-    as_row = yaml_errors.map_errors_to_standard_format(rows.element_type)
+    known = {key: value for key, value in error_handling.items() if not key.startswith("__")}
+    if known.keys() != {"output"}:
+        raise UsageError(
+            f"error_handling must be the name of an output, as in {{output: errors}}, got {known}"
+        )
+    name = known["output"]
+    outputs = rows | label >> transform.with_exception_handling(dead_letter_tag=name)
+    row_type = RowTypeConstraint.from_fields(
+        [("element", rows.element_type), ("msg", str), ("stack", str)]
+    )
+    as_row = beam.MapTuple(_error_row).with_output_types(row_type)
     return outputs["good"], {name: outputs[name] | "ErrorRows" >> as_row}
+
+
+def _error_row(element: Any, error: tuple[type, str, list[str]]) -> beam.Row:
+    _, message, stack = error
+    return beam.Row(element=element, msg=str(message), stack="".join(stack))
 
 
 def _to_rows(fields: list[tuple[str, Any]]) -> beam.PTransform:

@@ -112,6 +112,8 @@ def test_what_cannot_be(tokenizer: str, tmp_path: Path) -> None:
         build(beam_yaml.Tokenize(tokenizer, into="n"))
     with pytest.raises(UsageError, match="field text: the elements must be rows"):
         build(beam_yaml.Tokenize(tokenizer), CreateElements(["a"], str))
+    with pytest.raises(UsageError, match=r"error_handling must be .* got {'to': 'errors'}"):
+        build(beam_yaml.CountWords(error_handling={"to": "errors"}))
     with pytest.raises(UsageError, match="append must be a token of the tokenizer, got 'z'"):
         beam_yaml.Tokenize(tokenizer, append="z")
 
