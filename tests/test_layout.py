@@ -82,7 +82,7 @@ ELSEWHERE = {
     "storage/remote_store.py": "servers/test_stores.py",
     "storage/web.py": "servers/test_web.py",
     "workers/answer_calls.py": "workers/test_processes.py",
-    "workers/corpus_totals.py": "end_to_end/test_unusable_corpora.py",
+    "workers/reject_limits.py": "end_to_end/test_unusable_corpora.py",
     "workers/verify_split.py": "end_to_end/test_jobs.py",
 }
 """Modules, and folders of modules, that are tested through another one: what tests them."""

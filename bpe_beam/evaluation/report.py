@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from bpe_beam.errors import UsageError, require
-from bpe_beam.evaluation.derivations import Derivations
 from bpe_beam.evaluation.metrics import Fairness, Metrics, Tally, fairness, metrics_of, ratio
+from bpe_beam.evaluation.smaller_vocabularies import Derivations
 from bpe_beam.evaluation.unused_tokens import UnusedTokens, unused_tokens
 from bpe_beam.evaluation.vocabulary import Vocabulary, tokens_by_script
 from bpe_beam.messages import list_few

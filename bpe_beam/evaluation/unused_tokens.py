@@ -9,7 +9,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from bpe_beam.errors import DataError
-from bpe_beam.evaluation.derivations import Derivations
+from bpe_beam.evaluation.smaller_vocabularies import Derivations
 from bpe_beam.evaluation.vocabulary import Flags, Integers, Vocabulary, is_within_utf8
 from bpe_beam.tokenizer.components.models import BPE
 

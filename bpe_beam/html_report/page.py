@@ -23,7 +23,7 @@ from bpe_beam.evaluation.differences import Pair
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.html_report import tables
 from bpe_beam.html_report.charts import size_curves, vocabulary_charts
-from bpe_beam.html_report.comparison import CostlyWord, WordLists, pair_differences, word_lists
+from bpe_beam.html_report.costly_words import CostlyWord, WordLists, pair_differences, word_lists
 from bpe_beam.html_report.figures import (
     FIGURES,
     Evaluated,

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from bpe_beam.evaluation.derivations import Derivations
+from bpe_beam.evaluation.smaller_vocabularies import Derivations
 from bpe_beam.evaluation.unused_tokens import never_used, steps_of, unreachable_tokens
 from bpe_beam.evaluation.vocabulary import Flags, Integers, Vocabulary
 from bpe_beam.tokenizer.components.models import BPE

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from bpe_beam.counts.weights import parse_weight
 from bpe_beam.errors import UsageError, require
-from bpe_beam.jobs.input_folders import kind_of_tokens, refuse_unlike
+from bpe_beam.jobs.folder_checks import kind_of_tokens, refuse_unlike
 from bpe_beam.jobs.output import prepare_file, write_json, write_stdout
 from bpe_beam.progress import Progress
 from bpe_beam.settings.blend import BlendSettings

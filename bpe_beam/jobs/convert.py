@@ -27,7 +27,7 @@ from bpe_beam.folders.output_folder import (
     recorded_job,
 )
 from bpe_beam.folders.receipts import WORK, Publication, side_by_side
-from bpe_beam.jobs import input_folders
+from bpe_beam.jobs import folder_checks, shard_folder_files
 from bpe_beam.jobs.corpus.summary import Rows, SourceFigures, source_figures
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress
@@ -88,8 +88,8 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
     """Convert folders of shards."""
     started = time.monotonic()
     storage = Storage(settings.run.storage_options)
-    input_folders.refuse_twice(settings.folders, "its documents would appear twice")
-    input_folders.refuse_own_folder(settings.output, settings.folders)
+    folder_checks.refuse_twice(settings.folders, "its documents would appear twice")
+    folder_checks.refuse_own_folder(settings.output, settings.folders)
     chosen = chosen_folders(storage, settings.folders, readable=True)
     is_of_stream = len(settings.folders) == 1 and is_stream(storage, settings.folders[0])
     conversion = _Conversion(settings, storage, chosen.folders, grows=is_of_stream)
@@ -101,7 +101,7 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
         conversion.finish(folder)
     manifest = read_manifest(storage, settings.output)
     if finished:
-        input_folders.write_small_files(folder, manifest, conversion.tokenizer)
+        shard_folder_files.write_small_files(folder, manifest, conversion.tokenizer)
     return ConvertSummary(
         output=settings.output,
         was_finished_before=finished or None,
@@ -133,7 +133,7 @@ class _Conversion:
     ) -> None:
         self._settings = settings
         self._storage = storage
-        input_folders.refuse_equal(folders, "its documents would appear twice")
+        folder_checks.refuse_equal(folders, "its documents would appear twice")
         require(
             len(folders) > 1
             or (settings.format, settings.shards, settings.columns) != (None, None, None),
@@ -150,10 +150,10 @@ class _Conversion:
             folders, manifests = folders[:begun], manifests[:begun]
         self.folders = len(folders)
         self._urls, self._manifests = tuple(map(absolute, folders)), manifests
-        input_folders.refuse_unlike(
+        folder_checks.refuse_unlike(
             folders,
             [
-                {**input_folders.kind_of_tokens(each, ENCODING), "rows": each.row_kind}
+                {**folder_checks.kind_of_tokens(each, ENCODING), "rows": each.row_kind}
                 for each in manifests
             ],
             "these shards cannot be joined",
@@ -352,8 +352,8 @@ class _Conversion:
         publications = number_shards(written, [each.tokens for each in stats])
         manifest = self._manifest(stats, publications)
         folder.publish(publications)
-        input_folders.copy_rejects(folder, self._urls[0], self._rejects.files)
-        input_folders.write_small_files(folder, manifest, self.tokenizer)
+        shard_folder_files.copy_rejects(folder, self._urls[0], self._rejects.files)
+        shard_folder_files.write_small_files(folder, manifest, self.tokenizer)
         counts = self._write_token_counts(folder, manifest)
         manifest = with_files(manifest, self.tokenizer, counts, job=folder.fingerprint)
         folder.finish(artifact_names.MANIFEST_FILE, manifest.to_bytes())
@@ -422,7 +422,7 @@ def _restore(manifest: bytes) -> RestoredFolder:
     """Return a finished folder, which is repaired if a file is missing or damaged."""
     written = Manifest.from_bytes(manifest)
     rows, rejects = written.rows, written.rejects.files
-    tasks = input_folders.restored_files(written) | {
+    tasks = shard_folder_files.restored_files(written) | {
         shard_name(index, len(rows)): RestoredTask(
             row.files, convert_shard.ConvertStats(row.documents if row.files else 0, row.tokens)
         )

@@ -27,7 +27,7 @@ from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
 from bpe_beam.workers import count_split
-from bpe_beam.workers.corpus_totals import CorpusTotals
+from bpe_beam.workers.reject_limits import CorpusTotals
 from bpe_beam.workers.split_reader import lost_files, reject_reasons
 from bpe_beam.workers.split_task import task_name
 from bpe_beam.workers.task_results import TaskResult

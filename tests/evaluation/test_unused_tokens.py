@@ -8,7 +8,7 @@ import numpy as np
 import reference_evaluation as reference
 from small_tokenizers import learn
 
-from bpe_beam.evaluation.derivations import Derivations
+from bpe_beam.evaluation.smaller_vocabularies import Derivations
 from bpe_beam.evaluation.unused_tokens import MOST_LISTED, unreachable_tokens, unused_tokens
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.tokenizer.components import byte_level

@@ -14,7 +14,7 @@ from html_pages import HOSTILE, Elements, attribute_names, html_page, tokenizers
 from bpe_beam.errors import UsageError
 from bpe_beam.evaluation.differences import ADDED_TOKEN, PartDifference
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.html_report import comparison
+from bpe_beam.html_report import costly_words
 from bpe_beam.html_report.figures import marked, visible
 from bpe_beam.html_report.page import tokens_of
 from bpe_beam.html_report.samples import MAX_SAMPLE, SAMPLES, read_samples
@@ -123,7 +123,7 @@ def test_the_best_value_shown_is_marked() -> None:
 def test_added_tokens_alike_are_one_row() -> None:
     few = [PartDifference(f"{ADDED_TOKEN}{n}", "special", "none") for n in range(3)]
     many = [PartDifference(f"{ADDED_TOKEN}<|reserved_{n}|>", "none", "plain") for n in range(6)]
-    rows = list(comparison._folded([PartDifference("model", "a", "b"), *few, *many]))
+    rows = list(costly_words._folded([PartDifference("model", "a", "b"), *few, *many]))
     assert [row[0] for row in rows] == [
         "model", *(f"added token {n}" for n in range(3)), "6 added tokens",
     ]  # fmt: skip

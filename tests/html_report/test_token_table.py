@@ -12,7 +12,7 @@ import pytest
 from html_pages import HOSTILE
 from small_tokenizers import learn
 
-from bpe_beam.evaluation.derivations import Derivations
+from bpe_beam.evaluation.smaller_vocabularies import Derivations
 from bpe_beam.evaluation.unused_tokens import unused_tokens
 from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
 from bpe_beam.html_report.token_table import KINDS, token_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
-from bpe_beam.corpus.first_records import TRIED_RECORDS, documents_without_id, unusable_records
+from bpe_beam.corpus.early_check import TRIED_RECORDS, documents_without_id, unusable_records
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.rejects import Limit, names_in
@@ -18,7 +18,7 @@ from bpe_beam.jobs.output import STDOUT
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.field import identity_of
 from bpe_beam.storage import Storage, redact
-from bpe_beam.workers.corpus_totals import ARRAYS, CorpusTotals, check_limits, files_with_rejects
+from bpe_beam.workers.reject_limits import ARRAYS, CorpusTotals, check_limits, files_with_rejects
 from bpe_beam.workers.split_task import rejects_name
 
 _SHOWN_BYTES = 80
@@ -89,7 +89,7 @@ def existing_rejects(storage: Storage, url: str, plan: Plan) -> list[str]:
     return sorted({f"{REJECTS}/{name}" for name in existing}.intersection(rejects_names(plan)))
 
 
-def check_first_records(storage: Storage, plan: Plan, input_settings: InputSettings) -> None:
+def check_early(storage: Storage, plan: Plan, input_settings: InputSettings) -> None:
     """Refuse a corpus whose first records all fail for one reason, before the rest is read.
 
     Nothing is read if a tenth of the records, or two thousand, may be rejects.

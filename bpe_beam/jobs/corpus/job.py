@@ -38,7 +38,7 @@ from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.shards.numbering import TOKEN_COUNTS_SUFFIX
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import is_local
-from bpe_beam.workers.corpus_totals import CorpusTotals
+from bpe_beam.workers.reject_limits import CorpusTotals
 from bpe_beam.workers.split_reader import SplitReading
 from bpe_beam.workers.split_task import split_tasks, task_name
 from bpe_beam.workers.task_results import Metric, MetricSums, TaskResult
@@ -207,7 +207,7 @@ class CorpusJob(ABC, Generic[S, M]):
         require_reachable(self.settings.run.runner, inputs=(self.plan.root,))
         if self.plan.links:
             progress.warn(f"links are not followed: {list_few(self.plan.links)}")
-        corpus_input.check_first_records(self.storage, self.plan, self.settings.input)
+        corpus_input.check_early(self.storage, self.plan, self.settings.input)
         for warning in corpus_input.id_warnings(
             self.storage, self.plan, self.settings.input, needed=self.needs_ids
         ):

@@ -12,7 +12,7 @@ from bpe_beam.corpus.formats.interface import input_format
 from bpe_beam.corpus.read_settings import OTHER_SOURCE, pairs_of
 from bpe_beam.corpus.rejects import FileLoss, lost_records
 from bpe_beam.messages import first_few, format_bytes, list_few
-from bpe_beam.workers.corpus_totals import lost_in_words
+from bpe_beam.workers.reject_limits import lost_in_words
 
 if TYPE_CHECKING:
     from bpe_beam.corpus.plan import InputFile, Plan

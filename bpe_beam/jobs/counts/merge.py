@@ -19,7 +19,7 @@ from bpe_beam.counts.word_table import WordTable
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.corpus.summary import Rows
 from bpe_beam.jobs.counts.shared import CountsMaker, NewCountsSummary
-from bpe_beam.jobs.input_folders import refuse_twice, refuse_unlike
+from bpe_beam.jobs.folder_checks import refuse_twice, refuse_unlike
 from bpe_beam.messages import list_few
 from bpe_beam.progress import Progress
 from bpe_beam.settings.counts.merge import MergeCountsSettings

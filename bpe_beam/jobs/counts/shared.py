@@ -24,7 +24,7 @@ from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.output_folder import RestoredFolder, RestoredTask
 from bpe_beam.jobs.corpus.summary import Rows, source_figures
-from bpe_beam.jobs.input_folders import refuse_own_folder
+from bpe_beam.jobs.folder_checks import refuse_own_folder
 from bpe_beam.messages import command, list_few
 from bpe_beam.progress import Progress
 from bpe_beam.settings.counts.filter import FilterCountsSettings

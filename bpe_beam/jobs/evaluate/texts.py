@@ -48,9 +48,9 @@ from bpe_beam.shards.token_counts import SourceCounts, read_token_counts, write_
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import Count, Sha256, read_signed, to_struct, with_checksum
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.workers.corpus_totals import CorpusTotals
 from bpe_beam.workers.count_split import CountStats, CountTask, sources_json
 from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.reject_limits import CorpusTotals
 from bpe_beam.workers.source_tables import SourceBlocks, SourceTables
 from bpe_beam.workers.split_reader import SplitReader, lost_files, reject_reasons
 from bpe_beam.workers.split_task import task_name

@@ -30,7 +30,7 @@ from bpe_beam.folders.receipts import WORK
 from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.jobs.corpus.job import CorpusResult
 from bpe_beam.jobs.corpus.summary import source_figures
-from bpe_beam.jobs.input_folders import inside, write_small_files
+from bpe_beam.jobs.shard_folder_files import inside, write_small_files
 from bpe_beam.jobs.tokenize.arrange_steps import ArrangeSteps, files_inside
 from bpe_beam.jobs.tokenize.documents import (
     TokenizeInputs,
@@ -48,7 +48,7 @@ from bpe_beam.shards.manifest import Manifest, index_names, read_manifest
 from bpe_beam.shards.shard_rows import NO_CHANGES, ArrangedPart, Arrangement
 from bpe_beam.storage import Storage, redact
 from bpe_beam.workers.arrange.task import RANKS
-from bpe_beam.workers.corpus_totals import CorpusTotals
+from bpe_beam.workers.reject_limits import CorpusTotals
 from bpe_beam.workers.task_results import MetricSums
 
 _KINDS = ((PLAIN_FORMAT, False), (LABELLED_FORMAT, False), (LABELLED_FORMAT, True))

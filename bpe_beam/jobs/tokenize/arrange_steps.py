@@ -22,7 +22,7 @@ from bpe_beam.folders.artifact_names import MANIFEST_FILE, PARTS, SHARDS_TOKENIZ
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.folders.receipts import WORK, Publication
-from bpe_beam.jobs.input_folders import copy_rejects, inside, write_small_files
+from bpe_beam.jobs.shard_folder_files import copy_rejects, inside, write_small_files
 from bpe_beam.jobs.tokenize.documents import TokenizeInputs
 from bpe_beam.progress import Progress
 from bpe_beam.shards import shard_rows

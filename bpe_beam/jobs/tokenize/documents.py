@@ -25,7 +25,7 @@ from bpe_beam.folders.receipts import WORK, Receipt
 from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.jobs.corpus import summary
 from bpe_beam.jobs.corpus.job import CorpusJob, RemainingSplits
-from bpe_beam.jobs.input_folders import restored_files, write_small_files
+from bpe_beam.jobs.shard_folder_files import restored_files, write_small_files
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress
 from bpe_beam.settings.field import identity_of
@@ -40,8 +40,8 @@ from bpe_beam.shards.token_counts import write_token_counts
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers import tokenize_split
-from bpe_beam.workers.corpus_totals import CorpusTotals
 from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.reject_limits import CorpusTotals
 from bpe_beam.workers.split_reader import SplitReading
 from bpe_beam.workers.split_task import rejects_name
 from bpe_beam.workers.token_counter import added_up, id_columns, token_counts_name

@@ -19,7 +19,7 @@ from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import COUNTS, OutputFolder, RestoredFolder, RestoredTask
 from bpe_beam.jobs.corpus.summary import Rows
-from bpe_beam.jobs.input_folders import same_folder
+from bpe_beam.jobs.folder_checks import same_folder
 from bpe_beam.jobs.train import summary
 from bpe_beam.jobs.train.commits import holds_merges, remove_rounds
 from bpe_beam.jobs.train.plan import ROUNDS, TrainingPlan, plan_training
@@ -158,7 +158,7 @@ def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder,
     settings, storage, counting = plan.settings, plan.storage, plan.counting
     assert settings.input is not None
     corpus = count.plan_of(counting, storage, settings.folder)
-    corpus_input.check_first_records(storage, corpus, settings.input)
+    corpus_input.check_early(storage, corpus, settings.input)
     words = {
         "normalizer": settings.corpus_normalizer,
         "pretokenizer": settings.corpus_pretokenizer,

@@ -20,7 +20,7 @@ from bpe_beam.counts.weights import (
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import UsageError, require
 from bpe_beam.folders.output_folder import COUNTS
-from bpe_beam.jobs.input_folders import refuse_own_folder
+from bpe_beam.jobs.folder_checks import refuse_own_folder
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.train import TrainingSettings

@@ -31,8 +31,8 @@ from bpe_beam.shards.manifest import Manifest, read_manifest, small_files, with_
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.windows import window_name
 from bpe_beam.storage import Storage, StoredFile, redact
-from bpe_beam.workers.corpus_totals import CorpusTotals, WindowSums, exceeded_limit
 from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.reject_limits import CorpusTotals, WindowSums, exceeded_limit
 from bpe_beam.workers.split_task import SplitTask, require_visible, split_tasks
 from bpe_beam.workers.stream.window_log import (
     LeftOut,

@@ -13,7 +13,7 @@ from small_tokenizers import learn
 
 from bpe_beam.evaluation.counted import CountedParts
 from bpe_beam.evaluation.differences import Pair, word_differences
-from bpe_beam.html_report.comparison import word_lists
+from bpe_beam.html_report.costly_words import word_lists
 
 
 @pytest.mark.parametrize("workers", [1, 3])

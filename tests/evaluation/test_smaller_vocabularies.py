@@ -12,8 +12,8 @@ from reference_encoding import pretokenize
 from small_tokenizers import SAMPLE, SPECIAL_TOKENS, learn
 
 from bpe_beam.errors import UsageError
-from bpe_beam.evaluation.derivations import Derivations
 from bpe_beam.evaluation.metrics import Tally
+from bpe_beam.evaluation.smaller_vocabularies import Derivations
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.tokenizer.components import byte_level

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bpe_beam.corpus.first_records import TRIED_RECORDS, documents_without_id, unusable_records
+from bpe_beam.corpus.early_check import TRIED_RECORDS, documents_without_id, unusable_records
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.reading.slice_reader import FileBuffer
