@@ -35,7 +35,7 @@ from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.plan import InputFile, Plan
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.split_planning import plan_of_files
-from bpe_beam.counts.packed_words import PackedCounts, PairCounts
+from bpe_beam.counts.round_files import PackedCounts, PairCounts
 from bpe_beam.counts.word_table import PARTITIONS, WordCounter, WordRules
 from bpe_beam.evaluation.metrics import Tally
 from bpe_beam.evaluation.report import report_of

@@ -29,6 +29,8 @@ from bpe_beam.evaluation.vocabulary import Integers, Vocabulary
 from bpe_beam.evaluation.word_encoding import WordEncoder
 from bpe_beam.html_report.figures import Variables, as_text, token_texts, visible
 
+MOST_WORDS = 100
+"""The most words of a list."""
 MOST_CHARACTERS = 100
 """The most characters of a word that the page has: a word may have megabytes."""
 MOST_TOKENS = 50

@@ -23,7 +23,13 @@ from bpe_beam.evaluation.differences import Pair
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.html_report import tables
 from bpe_beam.html_report.charts import size_curves, vocabulary_charts
-from bpe_beam.html_report.costly_words import CostlyWord, WordLists, pair_differences, word_lists
+from bpe_beam.html_report.costly_words import (
+    MOST_WORDS,
+    CostlyWord,
+    WordLists,
+    pair_differences,
+    word_lists,
+)
 from bpe_beam.html_report.figures import (
     FIGURES,
     Evaluated,
@@ -34,9 +40,6 @@ from bpe_beam.html_report.figures import (
     visible,
 )
 from bpe_beam.html_report.token_table import KINDS, token_table
-
-MOST_WORDS = 100
-"""The most words of a list."""
 
 MOST_CELLS = 4_000
 """The most figures of sources in a table: with more, only the largest sources are in it."""

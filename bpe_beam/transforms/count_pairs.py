@@ -16,7 +16,7 @@ import pyarrow as pa
 from apache_beam.utils.windowed_value import WindowedValue
 from numpy.typing import NDArray
 
-from bpe_beam.counts.packed_words import PairCounts, decode_pairs
+from bpe_beam.counts.round_files import PairCounts, decode_pairs
 from bpe_beam.counts.word_table import BLOCK_BYTES, PARTITIONS, encode_block
 from bpe_beam.errors import DataError, require_choice, require_whole
 from bpe_beam.training.recipe import SYMBOLS

@@ -24,7 +24,7 @@ from bpe_beam.errors import DataError, require, require_whole
 from bpe_beam.transforms import counted_words, elements, shuffles
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.document_fn import DeadLetterTransform, Document, DocumentFn
-from bpe_beam.transforms.labels import label_column, label_of
+from bpe_beam.transforms.ids_and_sources import label_column, label_of
 from bpe_beam.workers.source_tables import SourceBlocks, SourceTables
 
 _TOTALS = -1  # the partition of totals

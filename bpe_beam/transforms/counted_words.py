@@ -39,7 +39,7 @@ from bpe_beam.counts.word_table import (
 )
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.transforms.elements import column_of, is_batch
-from bpe_beam.transforms.labels import label_column
+from bpe_beam.transforms.ids_and_sources import label_column
 from bpe_beam.transforms.shuffles import Chunk, from_chunks, to_chunks
 from bpe_beam.workers.source_tables import NO_SOURCE, divide_by_source
 

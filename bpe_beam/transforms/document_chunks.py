@@ -30,7 +30,7 @@ from bpe_beam.shards.formats.interface import ShardOrigin
 from bpe_beam.shards.shard_rows import Shard, SourceTotals
 from bpe_beam.transforms import elements
 from bpe_beam.transforms import metrics as counters
-from bpe_beam.transforms.labels import label_column, label_of
+from bpe_beam.transforms.ids_and_sources import label_column, label_of
 from bpe_beam.transforms.token_origin import FINGERPRINT, WrittenTokens, require_framed
 from bpe_beam.transforms.tokens_folder import TokensFolder
 from bpe_beam.workers.split_task import require_visible

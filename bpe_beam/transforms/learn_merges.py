@@ -32,7 +32,7 @@ from bpe_beam.transforms.counted_words import (
     to_block_chunks,
     without_files,
 )
-from bpe_beam.transforms.labels import label_of
+from bpe_beam.transforms.ids_and_sources import label_of
 from bpe_beam.transforms.shuffles import Chunk
 from bpe_beam.workers.source_tables import NO_SOURCE
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from apache_beam.transforms import trigger
 from apache_beam.typehints.native_type_compatibility import convert_to_beam_type
 
-from bpe_beam.counts.packed_words import PairCounts
+from bpe_beam.counts.round_files import PairCounts
 from bpe_beam.counts.word_table import BLOCK_BYTES
 from bpe_beam.errors import DataError, UsageError, require_whole
 from bpe_beam.workers.source_tables import SourceTables

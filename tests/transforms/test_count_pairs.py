@@ -18,7 +18,7 @@ from counted_words import random_words
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bpe_beam.counts.packed_words import PairCounts
+from bpe_beam.counts.round_files import PairCounts
 from bpe_beam.counts.word_table import BLOCK_BYTES
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.components.byte_level import to_chars

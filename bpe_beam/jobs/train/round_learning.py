@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bpe_beam.counts.manifest import CountsManifest
-from bpe_beam.counts.packed_words import Columns, read_words
+from bpe_beam.counts.round_files import Columns, read_words
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.folders.run_folder import RunFolder

@@ -12,7 +12,7 @@ import re
 
 from msgspec import Struct
 
-from bpe_beam.tokenizer.regex import fragment
+from bpe_beam.tokenizer.regex import fragment, ignored_case
 from bpe_beam.tokenizer.regex.fragment import NOT_SUPPORTED, READ_OTHERWISE, Dialect, Reader
 
 
@@ -435,12 +435,12 @@ class ClassReader:
         text = "-".join(spelled(end, _SPECIAL) for end in dict.fromkeys((low, high)))
         if not self.flags.ignore_case:
             return _Item(text, text)
-        letters = fragment.letters_of_range(low, high)
+        letters = ignored_case.letters_of_range(low, high)
         if letters is None or not letters.isascii():
             self.reader.refuse(start, f"{READ_OTHERWISE} under (?i", _IN_PART)
         if not letters:
             return _Item(text, text)
         if self.spells_out:
-            cases = fragment.variants(letters, self.dialect)
+            cases = ignored_case.variants(letters, self.dialect)
             text = "".join(spelled(letter, _SPECIAL) for letter in cases)
         return _Item(text, text, letters=letters.lower())

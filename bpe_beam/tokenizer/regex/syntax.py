@@ -25,9 +25,8 @@ from bpe_beam.tokenizer.regex.fragment import (
     Flags,
     Fragment,
     Reader,
-    may_join,
-    turkish_variants,
 )
+from bpe_beam.tokenizer.regex.ignored_case import may_join, turkish_variants
 
 _DEEPEST = 50  # groups
 _LONGEST = 50_000  # characters, which take a second

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_beam import _native
-from bpe_beam.counts.packed_words import Columns, PackedCounts, checked, columns_of
+from bpe_beam.counts.round_files import Columns, PackedCounts, checked, columns_of
 from bpe_beam.training.merges import native_trainer
 from bpe_beam.training.merges.symbols import WordSymbols
 from bpe_beam.training.merges.words import Room, Size

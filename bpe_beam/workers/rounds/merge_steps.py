@@ -18,7 +18,8 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from bpe_beam import _native, progress
-from bpe_beam.counts.packed_words import (
+from bpe_beam.counts.part_files import added_up, read_part
+from bpe_beam.counts.round_files import (
     BATCH_WORDS,
     PACKED_SCHEMA,
     PAIR_SCHEMA,
@@ -33,7 +34,6 @@ from bpe_beam.counts.packed_words import (
     to_stream,
     write_words,
 )
-from bpe_beam.counts.part_files import added_up, read_part
 from bpe_beam.counts.word_table import weighted_total
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from bpe_beam import json_structs
-from bpe_beam.counts import packed_words
+from bpe_beam.counts import round_files
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
@@ -273,12 +273,12 @@ class BlocksFile:
         self.references: list[tuple[int, BlockReference]] = []
 
     def take(
-        self, table: packed_words.PairCounts | packed_words.PackedCounts, above: int = 0
+        self, table: round_files.PairCounts | round_files.PackedCounts, above: int = 0
     ) -> None:
         """Move the content of a table to the file, if it takes more than `above` bytes."""
         if table.memory_bytes > above:
             for shard, block in table.blocks(self._shards):
-                data = packed_words.to_stream(block)
+                data = round_files.to_stream(block)
                 start = self._file.bytes
                 self._file.write(data)
                 self.references.append((shard, (self._url, start, len(data), crc32(data))))
@@ -360,10 +360,10 @@ def read_best(
 
 def _read_pairs(task: RoundTask, file: FileInfo) -> Pairs:
     url = task.folder.path(file.name)
-    batch = packed_words.from_stream(
-        read_hashed(task.folder.storage, url, file.sha256), packed_words.PAIR_SCHEMA, url
+    batch = round_files.from_stream(
+        read_hashed(task.folder.storage, url, file.sha256), round_files.PAIR_SCHEMA, url
     )
-    left, right, counts = (batch.column(name).to_numpy() for name in packed_words.PAIR_SCHEMA.names)
+    left, right, counts = (batch.column(name).to_numpy() for name in round_files.PAIR_SCHEMA.names)
     return left, right, counts
 
 

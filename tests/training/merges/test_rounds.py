@@ -10,7 +10,7 @@ import pytest
 from counted_words import random_words, words_of
 
 from bpe_beam import _native
-from bpe_beam.counts.packed_words import Columns, PackedCounts, columns_of
+from bpe_beam.counts.round_files import Columns, PackedCounts, columns_of
 from bpe_beam.training.learn import learn
 from bpe_beam.training.merges.initial_vocabulary import (
     InitialVocabulary,

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from bpe_beam.errors import DataError
-from bpe_beam.transforms.labels import label_column, label_of
+from bpe_beam.transforms.ids_and_sources import label_column, label_of
 
 ID = uuid.UUID(int=7)
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from bpe_beam import _native
-from bpe_beam.counts.packed_words import (
+from bpe_beam.counts.round_files import (
     PAIR_SCHEMA,
     Columns,
     PairCounts,
