@@ -72,6 +72,7 @@ ELSEWHERE = {
     "jobs/corpus/input.py": "end_to_end/test_jobs.py",
     "jobs/corpus/job.py": "end_to_end/test_jobs.py",
     "jobs/corpus/summary.py": "end_to_end/test_sources.py",
+    "jobs/shard_folder_files.py": "jobs/tokenize/test_arrange.py",
     "jobs/dry_run/sample.py": "jobs/dry_run/test_dry_run.py",
     "jobs/dry_run/trial.py": "jobs/dry_run/test_dry_run.py",
     "jobs/stream_figures.py": "jobs/test_stream_output.py",
