@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -20,16 +19,15 @@ from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE
 from bpe_beam.messages import list_few
 from bpe_beam.storage import Storage, StoredFile, redact
 from bpe_beam.storage.names import (
-    WEB,
     absolute,
     absolute_glob,
     bucket_url,
     escape_glob,
+    is_glob,
     is_local,
     join,
     local_path,
     one_spelling,
-    protocol_of,
 )
 from bpe_beam.storage.stored_file import LinkReport
 
@@ -81,7 +79,7 @@ def list_files(
         raise UsageError(f"there are no input files: {why}")
     linked = real.without_links(files)
     _require_few_and_small(files)
-    root, names = _name(list(files))
+    root, names = root_and_names(list(files))
     named = sorted((names[url], file) for url, file in files.items())
     duplicates = [names[url] for url in repeated if url in files]
     duplicates += [f"{url} (a link to {names[target]})" for url, target in linked.items()]
@@ -168,17 +166,12 @@ class RealNames:
 
 def _expand_excluded(storage: Storage, pattern: str) -> list[StoredFile]:
     """Return the files to leave out: those that match, and those below folders that match."""
-    if _is_glob(pattern) and not storage.exists(pattern):
+    if is_glob(pattern) and not storage.exists(pattern):
         files = [] if pattern.endswith("/") else storage.expand(pattern)
         if "**" in pattern and not pattern.endswith("/"):
             return files
         return files + storage.expand(join(absolute_glob(pattern), "**", "*"))
     return storage.expand(pattern) or storage.expand(glob_below(pattern))
-
-
-def _is_glob(pattern: str) -> bool:
-    """Return whether a name is a glob; the web uses characters of globs for other things."""
-    return re.search(r"[*?[]", pattern) is not None and protocol_of(pattern) not in WEB
 
 
 def described(
@@ -236,7 +229,7 @@ def _expand(
 ) -> list[StoredFile]:
     """Return the files of an input; add the links not followed, and the files passed over."""
     shown, unfollowed = redact(pattern), dict[str, str]()
-    folders = pattern.endswith("/") and _is_glob(pattern) and not storage.exists(pattern)
+    folders = pattern.endswith("/") and is_glob(pattern) and not storage.exists(pattern)
     files = [] if folders else storage.expand(pattern, unfollowed.setdefault)
     folders = folders or (not files and storage.is_folder(pattern))
     if folders:
@@ -285,7 +278,7 @@ def visible_below(
 ) -> list[StoredFile]:
     """Return the files of a folder and all folders below it, except hidden and auxiliary ones."""
     pattern = glob_below(folder)
-    if _is_glob(folder) and not storage.is_folder(folder):
+    if is_glob(folder) and not storage.is_folder(folder):
         pattern = join(absolute_glob(folder), "**", "*")
     depth = pattern.split("/").index("**")
 
@@ -356,7 +349,7 @@ def root_parts(folder: list[str]) -> list[str]:
     return folder
 
 
-def _name(urls: Sequence[str]) -> tuple[str, dict[str, str]]:
+def root_and_names(urls: Sequence[str]) -> tuple[str, dict[str, str]]:
     """Return the common folder of all files, and each file's name below it.
 
     Files of several protocols have no such folder: their names are the URLs.

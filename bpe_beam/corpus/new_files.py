@@ -7,7 +7,7 @@ folder follows from the patterns alone, so a file has the same name whenever it 
 from __future__ import annotations
 
 import hashlib
-import re
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -55,11 +55,21 @@ class Watched:
                 raise UsageError(f"input {redact(pattern)}: the web cannot be watched")
         if len({_parts(pattern)[0] for pattern in patterns}) > 1:
             raise UsageError("the inputs are on several stores; watch each in a separate job")
-        whole = {p for p in (*patterns, *exclude) if p.endswith("/") or storage.is_folder(p)}
-        starts = {p: _parts(p) if p in whole else _fixed_folder(p) for p in patterns}
+        named = (*patterns, *exclude)
+        globs = {p for p in named if names.is_glob(p) and not storage.is_folder(p)}
+        whole = {p for p in named if p.endswith("/") or (p not in globs and storage.is_folder(p))}
+        starts = {p: _start(p, is_glob=p in globs, is_folder=p in whole) for p in patterns}
         urls = {pattern: _url(*parts) for pattern, parts in starts.items()}
         scheme, shared = _parts(patterns[0])[0], shared_parts(path for _, path in starts.values())
         root = _url(scheme, root_parts(shared) if scheme else shared)
+
+        def absolute(pattern: str) -> str:
+            if pattern in whole - globs:
+                return names.absolute(pattern)
+            # A slash at the end says that the glob is of folders.
+            slash = "/" if pattern in whole and names.is_local(pattern) else ""
+            return names.absolute_glob(pattern) + slash
+
         if output is not None:
             real = RealNames()
             for pattern, url in urls.items():
@@ -69,11 +79,9 @@ class Watched:
         return Watched(
             root,
             patterns=tuple(names.absolute_glob(p) for p in patterns if p not in whole),
-            exclude=tuple(
-                names.absolute(p) if p in whole else names.absolute_glob(p) for p in exclude
-            ),
+            exclude=tuple(map(absolute, exclude)),
             output=None if output is None else names.absolute(output),
-            folders=tuple(names.absolute(p) for p in patterns if p in whole),
+            folders=tuple(absolute(p) for p in patterns if p in whole),
         )
 
     @property
@@ -126,9 +134,13 @@ def _url(scheme: str, path: Sequence[str]) -> str:
     return scheme + "/".join(path) or "/"
 
 
-def _fixed_folder(pattern: str) -> tuple[str, list[str]]:
-    """Return the scheme, and the names of the path before the first glob and the last name."""
+def _start(pattern: str, *, is_glob: bool, is_folder: bool) -> tuple[str, list[str]]:
+    """Return the scheme, and the path of the folder at which the names of files start.
+
+    This is a folder itself, or the folder of a file; of a glob, the folder before its first glob
+    character.
+    """
     scheme, parts = _parts(pattern)
-    parts = parts[:-1]
-    glob = (i for i, part in enumerate(parts) if re.search(r"[*?\[]", part))
-    return scheme, parts[: next(glob, len(parts))]
+    parts = parts if is_folder else parts[:-1]
+    fixed = itertools.takewhile(lambda part: names.escape_glob(part) == part, parts)
+    return scheme, [*fixed] if is_glob else parts

@@ -17,7 +17,7 @@ from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.folder_kind import WINDOWS, kind_of
 from bpe_beam.folders.receipts import side_by_side
 from bpe_beam.storage import Storage, redact
-from bpe_beam.storage.names import escape_glob, parent
+from bpe_beam.storage.names import is_glob, parent
 
 _NAME = re.compile(r"window-([0-9]{8,18})")
 
@@ -95,7 +95,7 @@ def chosen_folders(
     folders: list[str] = []
     open_: list[str] = []
     for argument in arguments:
-        if escape_glob(argument) != argument and not storage.is_folder(argument):
+        if is_glob(argument) and not storage.is_folder(argument):
             pattern = storage.join(argument, MANIFEST_FILE)
             matches = [parent(file.url) for file in storage.expand(pattern)]
             require(bool(matches), f"{redact(argument)}: no finished folder has such a name")

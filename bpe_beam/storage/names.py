@@ -161,6 +161,11 @@ def absolute_glob(pattern: str) -> str:
     return str(local_path(str(Path(escape_glob(str(Path.cwd())), below))))
 
 
+def is_glob(pattern: str) -> bool:
+    """Return whether a name is a glob; the web uses characters of globs for other things."""
+    return escape_glob(pattern) != pattern and protocol_of(pattern) not in WEB
+
+
 def escape_glob(url: str) -> str:
     """Return the pattern that only this path or URL matches, with `*`, `?` and `[` escaped."""
     scheme = SCHEME.match(url)
@@ -185,7 +190,11 @@ def absolute(url: str) -> str:
 
 
 def parent(url: str) -> str:
-    return str(local_path(url).parent) if is_local(url) else url.rpartition("/")[0]
+    """Return the folder of a path or URL. A web query stays after the path."""
+    if is_local(url):
+        return str(local_path(url).parent)
+    path, mark, query = url.partition("?") if protocol_of(url) in WEB else (url, "", "")
+    return path.rpartition("/")[0] + mark + query
 
 
 def join(folder: str, *names: str) -> str:

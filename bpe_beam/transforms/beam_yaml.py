@@ -33,7 +33,7 @@ from bpe_beam.storage.json_file import JsonObject
 from bpe_beam.transforms.document_chunks import LABELS
 from bpe_beam.transforms.elements import TOKENS, string_array, utf8_of
 from bpe_beam.transforms.metrics import count_tokens
-from bpe_beam.transforms.token_origin import ChosenTokenizer, TokensMaker
+from bpe_beam.transforms.token_origin import ChosenTokenizer, TokensMaker, tokenizer_errors
 from bpe_beam.transforms.tokenize import encoding_of
 from bpe_beam.workers.document_encoding import Encoding
 
@@ -181,7 +181,9 @@ class Tokenize(TokensMaker):
         row_type = RowTypeConstraint.from_fields([*fields, (self.into, Sequence[int])])
         encode = beam.Map(_with_tokens, self.encoding, self.field, self.into)
         step = encode.with_output_types(row_type)
-        tokens, errors = _with_errors(rows, "Encode", step, self.error_handling)
+        tokens, errors = _with_errors(
+            rows, "Encode", step, self.error_handling, exc_class=DataError
+        )
         return tokens if errors is None else {"good": tokens, **errors}
 
 
@@ -236,6 +238,7 @@ def _with_errors(
     label: str,
     transform: beam.PTransform,
     error_handling: Mapping[str, str] | None,
+    **options: Any,
 ) -> tuple[beam.pvalue.PCollection, dict[str, beam.pvalue.PCollection] | None]:
     """Return a transform's output, and with `error_handling` the rows that it could not use by the
     name of their output, in the form in which Beam YAML has errors."""
@@ -247,7 +250,9 @@ def _with_errors(
             f"error_handling must be the name of an output, as in {{output: errors}}, got {known}"
         )
     name = known["output"]
-    outputs = rows | label >> transform.with_exception_handling(dead_letter_tag=name)
+    if name == "good":
+        raise UsageError("error_handling must name another output than the rows', good")
+    outputs = rows | label >> transform.with_exception_handling(dead_letter_tag=name, **options)
     row_type = RowTypeConstraint.from_fields(
         [("element", rows.element_type), ("msg", str), ("stack", str)]
     )
@@ -303,7 +308,9 @@ def _rows_in(batch: pa.RecordBatch, names: tuple[str, ...]) -> list[beam.Row]:
 
 
 def _with_tokens(row: Any, encoding: Encoding, field: str, into: str) -> beam.Row:
-    ids = encoding.encode(string_array([utf8_of(_value(row, field))]))
+    with tokenizer_errors():
+        tokenizer = encoding.tokenizer()
+    ids = encoding.encode(string_array([utf8_of(_value(row, field))]), tokenizer)
     count_tokens(ids)
     return beam.Row(**row._asdict(), **{into: ids.values.to_pylist()})
 

@@ -28,7 +28,7 @@ from bpe_beam.transforms.elements import (
 )
 from bpe_beam.transforms.shuffles import outputs_of
 
-_DEAD, _MAIN = "dead", "main"
+DEAD, MAIN = "dead", "main"
 """The tags of the outputs of a step with dead letters."""
 
 T = TypeVar("T", bound="DeadLetterTransform")
@@ -129,8 +129,8 @@ class DeadLetterTransform(beam.PTransform):
         if not self.dead_letters:
             return documents | label >> step.with_output_types(output_type), None
         letter = beam.typehints.Tuple[documents.element_type, str]
-        outputs = outputs_of(documents, label, step, {_MAIN: output_type, _DEAD: letter})
-        return outputs[_MAIN], outputs[_DEAD]
+        outputs = outputs_of(documents, label, step, {MAIN: output_type, DEAD: letter})
+        return outputs[MAIN], outputs[DEAD]
 
 
 # Beam's checks cannot read annotations that are strings, so the parameters' types are named here.
@@ -218,7 +218,7 @@ class DocumentFn(beam.DoFn):
         if not self.dead_letters:
             raise error
         counters.counter("dead_letters").inc()
-        return beam.pvalue.TaggedOutput(_DEAD, document.output((document.element, str(error))))
+        return beam.pvalue.TaggedOutput(DEAD, document.output((document.element, str(error))))
 
     def _take_together(self, waiting: list[tuple[Document, bytes]]) -> Iterator[Any]:
         documents = [document for document, _ in waiting]

@@ -10,22 +10,20 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from bpe_beam.corpus.listing import described
+from bpe_beam.corpus.listing import described, root_and_names
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.read_split import read_split
 from bpe_beam.corpus.rejects import Reject, names_in
 from bpe_beam.corpus.split_planning import plan_of_files
 from bpe_beam.errors import DataError, UsageError, require
 from bpe_beam.storage import Storage
-from bpe_beam.storage.names import absolute, parent
+from bpe_beam.storage.names import absolute
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.document_chunks import PLACE
-from bpe_beam.transforms.document_fn import DeadLetterTransform
+from bpe_beam.transforms.document_fn import DEAD, MAIN, DeadLetterTransform
 from bpe_beam.transforms.elements import ANY
 from bpe_beam.transforms.shuffles import outputs_of
 from bpe_beam.workers.split_task import SplitTask, split_tasks, text_bytes_of
-
-_DEAD, _MAIN = "dead", "main"
 
 
 @beam.typehints.with_input_types(ANY)
@@ -39,7 +37,9 @@ class ReadAllDocuments(DeadLetterTransform):
 
     A file that cannot be read, and an unusable record, fail the pipeline. `with_dead_letters` and
     `with_exception_handling` return them as text, with their reasons: the URL of a file, or the
-    JSON of a record with its `file`, position and `bytes`, as a line of `__rejects` has it.
+    JSON of a record with its `file`, position and `bytes`, as a line of `__rejects` has it. Other
+    documents of such a file may be in the output. A large file is returned once for each split that
+    cannot be read; the reason names the stored bytes of the split.
 
     Counters: `text_bytes_read`, `records_rejected`, `stored_bytes_lost`, `dead_letters`.
 
@@ -76,20 +76,20 @@ class ReadAllDocuments(DeadLetterTransform):
         """Return the documents, and the dead letters if they have an output."""
         letter = beam.typehints.Tuple[str, str]
         plans = outputs_of(
-            files, "PlanFile", beam.ParDo(_PlanFile(self)), {_MAIN: str, _DEAD: letter}
+            files, "PlanFile", beam.ParDo(_PlanFile(self)), {MAIN: str, DEAD: letter}
         )
         documents = outputs_of(
-            plans[_MAIN] | "Spread" >> beam.Reshuffle(),
+            plans[MAIN] | "Spread" >> beam.Reshuffle(),
             "ReadSplit",
             beam.ParDo(_ReadSplit(self)),
-            {_MAIN: pa.RecordBatch, _DEAD: letter},
+            {MAIN: pa.RecordBatch, DEAD: letter},
         )
         if not self.dead_letters:
-            return documents[_MAIN]
-        dead = (plans[_DEAD], documents[_DEAD]) | "DeadLetters" >> beam.Flatten().with_output_types(
+            return documents[MAIN]
+        dead = (plans[DEAD], documents[DEAD]) | "DeadLetters" >> beam.Flatten().with_output_types(
             letter
         )
-        return self._named(documents[_MAIN], dead)
+        return self._named(documents[MAIN], dead)
 
 
 class _Reading(beam.DoFn):
@@ -104,7 +104,7 @@ class _Reading(beam.DoFn):
         if not self.dead_letters:
             raise error
         counters.counter("dead_letters").inc()
-        return beam.pvalue.TaggedOutput(_DEAD, (element, str(error)))
+        return beam.pvalue.TaggedOutput(DEAD, (element, str(error)))
 
 
 class _PlanFile(_Reading):
@@ -119,9 +119,8 @@ class _PlanFile(_Reading):
     def _tasks(self, url: str) -> list[str]:
         url = absolute(url)
         file = self.storage.stat(url)
-        root = parent(url)
-        name = url[len(root.rstrip("/")) + 1 :]
-        files = described(self.storage, [(name, file)], self.settings.input_format)
+        root, names = root_and_names([url])
+        files = described(self.storage, [(names[url], file)], self.settings.input_format)
         plan = plan_of_files(
             root,
             files,
@@ -150,8 +149,7 @@ class _ReadSplit(_Reading):
                     at, batch.schema.field(at), pa.nulls(len(batch), pa.uint64())
                 )
         except (DataError, UsageError) as error:
-            file = task.plan.files[task.split.slices[0].file]
-            yield self.unusable(self.storage.join(task.plan.root, file.name), error)
+            yield self.unusable(task.plan.url(task.split.slices[0].file), _of_split(error, task))
         yield from self._rejected(rejects)
 
     def _rejected(self, rejects: list[Reject]) -> Iterator[Any]:
@@ -164,6 +162,15 @@ class _ReadSplit(_Reading):
             text = json.dumps(record, ensure_ascii=False)
             yield self.unusable(text, DataError(f"{reject.file}, {reject.position}: {why}"))
         rejects.clear()
+
+
+def _of_split(error: DataError | UsageError, task: SplitTask) -> DataError | UsageError:
+    """Return an error with the stored bytes of the split, if this is not the whole file."""
+    slices = task.split.slices
+    start, end = slices[0].start, slices[-1].end
+    if end - start == task.plan.files[slices[0].file].size:
+        return error
+    return type(error)(f"stored bytes {start:,} to {end:,}: {error}")
 
 
 def _url_of(element: Any) -> str:

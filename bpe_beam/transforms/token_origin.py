@@ -8,7 +8,8 @@ for these, `makers_of` follows the pipeline back to the transforms that made the
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
 import apache_beam as beam
@@ -74,6 +75,15 @@ class ChosenTokenizer(NamedTuple):
         if self.known is None:
             return "a side input"
         return f"{self.known.fingerprint[:12]}… of {self.known.vocab_size:,} tokens"
+
+
+@contextmanager
+def tokenizer_errors() -> Iterator[None]:
+    """Refuse a tokenizer that cannot be used, which is no fault of one document: no dead letter."""
+    try:
+        yield
+    except DataError as error:
+        raise UsageError(f"the tokenizer cannot be used: {error}") from error
 
 
 class TokensMaker(beam.PTransform):

@@ -25,6 +25,7 @@ from bpe_beam.transforms.token_origin import (
     TokenizerInput,
     TokensMaker,
     encoding_display,
+    tokenizer_errors,
 )
 from bpe_beam.workers.document_encoding import (
     AllowedSpecial,
@@ -45,7 +46,8 @@ class Tokenize(DeadLetterTransform, TokensMaker):
     - `(key, document)` becomes the same key with the encoded document.
 
     Other fields and columns, such as ids, are kept, and so are windows, timestamps, panes and late
-    elements. An unusable document fails the pipeline, unless `with_dead_letters` takes it out.
+    elements. An unusable document fails the pipeline, unless `with_dead_letters` takes it out. A
+    tokenizer or an update that a worker cannot read or use always fails it.
 
     Updates: an element is encoded with the latest update in the side input's window for that
     element. If timestamps are equal, the update with the greatest text is used. Without an update,
@@ -206,9 +208,11 @@ class _Encode(DocumentFn):
                     "there is no tokenizer for this document: updates has none for its window, and "
                     "Tokenize got None; send an update before, or give a tokenizer"
                 )
-            return self.encoding.tokenizer()
+            with tokenizer_errors():
+                return self.encoding.tokenizer()
         if self._chosen is None or self._chosen[0] is not chosen:
-            self._chosen = chosen, self._read(chosen)
+            with tokenizer_errors():
+                self._chosen = chosen, self._read(chosen)
         return self._chosen[1]
 
     def _read(self, chosen: str) -> Tokenizer:

@@ -74,6 +74,26 @@ def test_of_a_folder_all_visible_files_are_watched(tmp_path: Path, name: str) ->
         Watched.of(STORAGE, [str(folder)], output=str(folder))
 
 
+@pytest.mark.parametrize("pattern", ["data/*/", "data/[e-f]*/", "data/**/"])
+def test_files_of_a_glob_of_folders_have_different_names(tmp_path: Path, pattern: str) -> None:
+    for file in ("en/x.txt", "fr/deep/x.txt", "fr/x.txt", "fr/skip/y.txt"):
+        write(tmp_path / "data" / file, ["a"])
+    write(tmp_path / "data" / "z.txt", ["a"])
+    watched = Watched.of(STORAGE, [f"{tmp_path}/{pattern}"], [f"{tmp_path}/data/*/s*/"])
+    names = ["en/x.txt", "fr/deep/x.txt", "fr/x.txt", *(["z.txt"] if "**" in pattern else [])]
+    assert watched.root == f"{tmp_path}/data"
+    assert sorted({name for name, _ in watched.look(STORAGE)}) == names
+
+
+def test_a_folder_with_the_name_of_a_glob(tmp_path: Path) -> None:
+    write(tmp_path / "data" / "a" / "x.txt", ["a"])
+    watched = Watched.of(STORAGE, [f"{tmp_path}/data/[a]/"])
+    assert (watched.root, [*dict(watched.look(STORAGE))]) == (f"{tmp_path}/data", ["a/x.txt"])
+    write(tmp_path / "data" / "[a]" / "y.txt", ["a"])
+    watched = Watched.of(STORAGE, [f"{tmp_path}/data/[a]/"])
+    assert (watched.root, [*dict(watched.look(STORAGE))]) == (f"{tmp_path}/data/[a]", ["y.txt"])
+
+
 def test_a_relative_glob_that_is_watched_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,6 +103,8 @@ def test_a_relative_glob_that_is_watched_there(
     write(root / "deep" / "er" / "b.txt", ["x"])
     monkeypatch.chdir(root)
     watched = Watched.of(STORAGE, ["**/*.jsonl", "deep/*/b.txt"])
+    folders = Watched.of(STORAGE, ["d*/"], ["deep/*/c*/"])
     monkeypatch.chdir("/")
     found = [file for _, file in watched.look(STORAGE)]
     assert sorted(file.url for file in found) == [f"{root}/a.jsonl", f"{root}/deep/er/b.txt"]
+    assert [file.url for _, file in folders.look(STORAGE)] == [f"{root}/deep/er/b.txt"]

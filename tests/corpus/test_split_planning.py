@@ -158,21 +158,23 @@ def test_several_protocols_and_hosts(tmp_path: Path) -> None:
 
 
 def test_web_queries_stay_out_of_names() -> None:
-    from bpe_beam.corpus.listing import _name
+    from bpe_beam.corpus.listing import root_and_names
 
-    root, names = _name(["https://me:pw@host/a/x.txt?sig=1", "https://me:pw@host/a/b/y.txt?sig=1"])
+    root, names = root_and_names(
+        ["https://me:pw@host/a/x.txt?sig=1", "https://me:pw@host/a/b/y.txt?sig=1"]
+    )
     assert list(names.values()) == ["x.txt", "b/y.txt"]
     assert STORAGE.join(root, "b/y.txt") == "https://me:pw@host/a/b/y.txt?sig=1"
     with pytest.raises(UsageError, match="different queries"):
-        _name(["https://host/x?sig=1", "https://host/x?sig=2"])
+        root_and_names(["https://host/x?sig=1", "https://host/x?sig=2"])
     for secret in ("https://me:hunter2@host/x", "https://host/x?hunter2"):
         with pytest.raises(UsageError, match="password or a query") as caught:
-            _name([secret, "/local"])
+            root_and_names([secret, "/local"])
         assert "hunter2" not in str(caught.value)
     with pytest.raises(UsageError, match="password or a query"):
-        _name(["https://me:pw@host/x", "https://other/x"])
-    assert _name(["/a"]) == ("/", {"/a": "a"})
-    assert _name(["s3://one/a", "s3://two/a"])[0] == "s3://"
+        root_and_names(["https://me:pw@host/x", "https://other/x"])
+    assert root_and_names(["/a"]) == ("/", {"/a": "a"})
+    assert root_and_names(["s3://one/a", "s3://two/a"])[0] == "s3://"
 
 
 def test_many_tiny_files_make_few_splits() -> None:

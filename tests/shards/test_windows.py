@@ -20,7 +20,8 @@ import bpe_beam
 from bpe_beam import Tokenizer
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.shards.windows import is_stream, windows_of
+from bpe_beam.shards.windows import chosen_folders, is_stream, windows_of
+from bpe_beam.storage import Storage
 from bpe_beam.workers.stream.watcher import Stream
 
 
@@ -148,6 +149,13 @@ def test_which_folders_are_of_a_stream(stream: Stream, tmp_path: Path) -> None:
     add(stream, 0)
     assert is_stream(STORAGE, stream.output)
     assert not is_stream(STORAGE, f"{stream.output}/window-00000000")
+
+
+def test_web_folders_keep_their_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question mark is no glob on the web."""
+    monkeypatch.setattr(Storage, "exists", lambda *_: True)
+    for url in ("http://host/f?sig=abcdef", "http://host/[f]"):
+        assert chosen_folders(STORAGE, [url]).folders == [url]
 
 
 def test_the_page_reads_a_stream(

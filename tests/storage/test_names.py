@@ -30,6 +30,8 @@ def test_parent() -> None:
     assert parent("file:///a/c") == "/a"
     assert parent("s3://bucket/a/c") == "s3://bucket/a"
     assert parent("s3://bucket/c") == "s3://bucket"
+    assert parent("s3://bucket/a?b/c") == "s3://bucket/a?b"
+    assert parent("https://host/a/c?sig=1/2") == "https://host/a?sig=1/2"
 
 
 def test_redact() -> None:

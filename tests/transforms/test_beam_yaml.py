@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from bpe_beam import Tokenizer
 from bpe_beam.errors import UsageError
 from bpe_beam.transforms import beam_yaml
 from bpe_beam.transforms.shuffles import CreateElements
+from bpe_beam.workers import document_encoding
 
 Run = Callable[..., tuple[list[Any], dict[str, int]]]
 
@@ -114,6 +116,9 @@ def test_what_cannot_be(tokenizer: str, tmp_path: Path) -> None:
         build(beam_yaml.Tokenize(tokenizer), CreateElements(["a"], str))
     with pytest.raises(UsageError, match=r"error_handling must be .* got {'to': 'errors'}"):
         build(beam_yaml.CountWords(error_handling={"to": "errors"}))
+    for step in (beam_yaml.CountWords, partial(beam_yaml.Tokenize, tokenizer)):
+        with pytest.raises(UsageError, match="error_handling must name another output"):
+            build(step(error_handling={"output": "good"}))
     with pytest.raises(UsageError, match="append must be a token of the tokenizer, got 'z'"):
         beam_yaml.Tokenize(tokenizer, append="z")
 
@@ -139,6 +144,20 @@ def test_rows_that_cannot_be_used_have_an_output(run: Run, tokenizer: str, name:
     ((text, why),) = (each for each in found if isinstance(each, tuple))
     assert [each for each in found if not isinstance(each, tuple)] == [good]
     assert (text, "null" in why) == (None, True)
+
+
+def test_a_tokenizer_that_has_changed_is_no_fault_of_a_row(
+    run: Run, tokenizer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build(p: beam.Pipeline) -> beam.PCollection:
+        tokenize = beam_yaml.Tokenize(tokenizer, error_handling={"output": "errors"})
+        outputs = p | rows({"n": 1, "text": "ab"}) | tokenize
+        Tokenizer.from_learned(["a", "b", "ba"], [("b", "a")]).save(tokenizer)
+        monkeypatch.setattr(document_encoding, "_cached", {})
+        return outputs["good"]
+
+    with pytest.raises(Exception, match="the tokenizer has changed since the job began"):
+        run(build)
 
 
 def test_null_is_named(run: Run, tokenizer: str) -> None:

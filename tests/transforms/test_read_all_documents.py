@@ -10,8 +10,11 @@ import apache_beam as beam
 import pytest
 from apache_beam.io import fileio
 
-from bpe_beam.errors import UsageError
-from bpe_beam.transforms import ReadAllDocuments, ReadDocuments, ReadSettings
+from bpe_beam.corpus.read_split import read_split
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.storage import Storage, StoredFile
+from bpe_beam.transforms import ReadAllDocuments, ReadDocuments, ReadSettings, read_all_documents
+from bpe_beam.workers.split_task import SplitTask
 
 TEXTS = {"a.jsonl": ["one", "two"], "b.jsonl": ["three", "", "five"]}
 
@@ -73,6 +76,53 @@ def test_settings_and_fields(run, folder: Path) -> None:
     for size in (0, "5"):
         with pytest.raises(UsageError, match="range_bytes must be at least 1"):
             ReadAllDocuments(range_bytes=size)
+
+
+@pytest.mark.parametrize("query", ["X-Amz-Signature=abc.txt", "cred=a/b"])
+def test_web_queries_stay_out_of_names(tmp_path: Path, query: str) -> None:
+    """A file's name says its format, and is in errors and dead letters."""
+    contents = b'{"text": "one"}\n{"text": 5}\n'
+
+    class Web(Storage):
+        def stat(self, url: str) -> StoredFile:
+            return StoredFile(url, len(contents), "")
+
+        def read_head(self, url: str, size: int) -> bytes:
+            assert url.endswith(f"?{query}")
+            return contents[:size]
+
+    url = f"http://host/in/x.jsonl?{query}"
+    (task,) = read_all_documents._PlanFile(ReadAllDocuments(storage=Web())).process(url)
+    plan = SplitTask.from_json(task).plan
+    assert (plan.files[0].name, plan.files[0].format) == ("x.jsonl", "jsonl")
+    assert plan.url(0) == url
+
+
+def test_a_file_that_cannot_be_read_midway(run, folder: Path, monkeypatch) -> None:
+    """Its other documents are in the output; each letter says what is not."""
+
+    def broken(storage: Any, plan: Any, part: Any, *rest: Any) -> Any:
+        if part.slices[0].start:
+            raise DataError("no access")
+        return read_split(storage, plan, part, *rest)
+
+    monkeypatch.setattr(read_all_documents, "read_split", broken)
+    path = folder / "a.jsonl"
+    size = path.stat().st_size
+    read = ReadAllDocuments(range_bytes=size // 2).with_dead_letters()
+
+    def build(p: beam.Pipeline) -> beam.PCollection:
+        documents, dead = p | beam.Create([str(path)]) | read
+        return (
+            documents | beam.Map(lambda batch: batch["text"].to_pylist()),
+            dead,
+        ) | beam.Flatten()
+
+    found, _ = run(build)
+    texts = [each for each in found if isinstance(each, list)]
+    dead = [each for each in found if isinstance(each, tuple)]
+    assert texts == [["one"]]
+    assert dead == [(str(path), f"stored bytes {size // 2} to {size}: no access")]
 
 
 def test_what_cannot_be_read_is_named(run, folder: Path) -> None:

@@ -15,9 +15,10 @@ from apache_beam.ml.transforms.base import MLTransform
 from sentences import sentences
 
 from bpe_beam import Tokenizer
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import DataError, UsageError
 from bpe_beam.transforms import Tokenize, beam_yaml
 from bpe_beam.transforms.ml_transform import TokenizeColumns
+from bpe_beam.workers import document_encoding
 
 
 def test_each_element_becomes_its_ids(run, tokenizer) -> None:
@@ -147,6 +148,37 @@ def test_batches_that_nobody_announced(run, tokenizer) -> None:
         lambda p: p | beam.Create(["a"]) | beam.Map(batch) | Tokenize(tokenizer) | beam.Reshuffle()
     )
     assert kept.to_pydict() == {"tokens": [tokenizer.encode("a")]}
+
+
+def test_a_tokenizer_that_cannot_be_read_is_no_fault_of_a_document(
+    run, tokenizer, tmp_path, monkeypatch
+) -> None:
+    file = str(tmp_path / "tokenizer.json")
+    other = Tokenizer.from_learned(["a", "b"], [])
+
+    def changed(p: beam.Pipeline) -> Any:
+        tokenizer.save(file)
+        tokens = p | beam.Create(["a"]) | Tokenize(file).with_dead_letters() | beam.Flatten()
+        other.save(file)
+        monkeypatch.setattr(document_encoding, "_cached", {})
+        return tokens
+
+    with pytest.raises(Exception, match="the tokenizer has changed since the job began"):
+        run(changed)
+
+    def updated(p: beam.Pipeline, update: str) -> Any:
+        updates = p | "Updates" >> beam.Create([update])
+        tokenize = Tokenize(tokenizer, updates=updates).with_dead_letters()
+        return p | beam.Create(["a"]) | tokenize | beam.Flatten()
+
+    def no_access(path: str, **_: Any) -> Tokenizer:
+        raise DataError(f"cannot read {path}: no access")
+
+    with pytest.raises(Exception, match=r"tokenizer\.json"):
+        run(lambda p: updated(p, '{"model": 3}'))
+    monkeypatch.setattr(Tokenizer, "from_file", no_access)
+    with pytest.raises(Exception, match=r"the tokenizer cannot be used: .*: no access"):
+        run(lambda p: updated(p, file))
 
 
 def test_outputs_by_name_and_error_handlers(run, tokenizer) -> None:
