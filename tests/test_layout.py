@@ -60,6 +60,7 @@ ELSEWHERE = {
     "transforms/document_fn.py": "transforms/test_elements.py",
     "transforms/metrics.py": "transforms/test_tokenize.py",
     "transforms/ml_transform.py": "transforms/test_documented.py",
+    "transforms/producers.py": "transforms/test_token_origin.py",
     "transforms/read_counts.py": "transforms/test_write_counts.py",
     "transforms/tokenize_new_files.py": "workers/stream/test_handing_out.py",
     "transforms/tokens_folder.py": "transforms/test_write_tokens.py",

@@ -22,6 +22,7 @@ from bpe_beam.shards.formats.interface import ShardOrigin
 from bpe_beam.storage import PathName, Storage, path_name
 from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.transforms.producers import producers_of
 from bpe_beam.workers.document_encoding import Encoding, cached_tokenizer
 from bpe_beam.workers.tokenize_split import origin_of
 
@@ -112,21 +113,7 @@ def encoding_display(encoding: Encoding) -> dict[str, Any]:
 def makers_of(tokens: beam.pvalue.PCollection) -> dict[str, TokensMaker]:
     """Return the transforms that made the ids of a collection, the nearest on each way back, by
     their labels in the pipeline."""
-    found: dict[str, TokensMaker] = {}
-    seen: set[int] = set()
-    waiting = [tokens]
-    while waiting:
-        producer = waiting.pop().producer
-        if producer is None or id(producer) in seen:
-            continue
-        seen.add(id(producer))
-        part = producer
-        while part is not None and not isinstance(part.transform, TokensMaker):
-            part = part.parent
-        if part is None:
-            waiting += [each for each in producer.inputs if hasattr(each, "producer")]
-        else:
-            found[part.full_label] = part.transform
+    found = {part.full_label: part.transform for _, part in producers_of(tokens, TokensMaker)}
     return dict(sorted(found.items()))
 
 

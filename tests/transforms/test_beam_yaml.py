@@ -11,8 +11,11 @@ import apache_beam as beam
 import pyarrow.parquet as pq
 import pytest
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.transforms.window import FixedWindows, TimestampedValue
 from apache_beam.typehints.row_type import RowTypeConstraint
-from made_text import write
+from command_line import run_whole
+from counted_sources import manifest, parts
+from made_text import documents, write
 
 from bpe_beam import Tokenizer
 from bpe_beam.errors import UsageError
@@ -55,6 +58,161 @@ def test_count_words(run: Run) -> None:
     source = rows({"n": 1, "text": "a b a"}, {"n": 2, "text": "a"})
     found, _ = run(lambda p: p | source | beam_yaml.CountWords(pretokenizer="whitespace_split"))
     assert sorted((row.word, row.count) for row in found) == [("a", 3), ("b", 1)]
+
+
+@pytest.fixture
+def counts(tmp_path: Path) -> Path:
+    """A counts folder of two sources."""
+    for seed in range(2):
+        write(tmp_path / "in" / f"s{seed}" / "a.jsonl", documents(40, seed=seed))
+    named = [f"--source=s{seed}=s{seed}/*" for seed in range(2)]
+    run_whole("count", "--input", f"{tmp_path}/in/**", *named, "--output", tmp_path / "counts")
+    return tmp_path / "counts"
+
+
+def read_sources(counts: Path) -> beam_yaml.ReadDocuments:
+    return beam_yaml.ReadDocuments(
+        f"{counts.parent}/in/**", sources={"s0": "s0/*", "s1": ["x/*", "s1/*"]}
+    )
+
+
+def test_counts_by_source_are_the_folder_of_the_command(run: Run, counts: Path) -> None:
+    out = counts.parent / "out"
+    count, write_counts = beam_yaml.CountWords(by_source=True), beam_yaml.WriteCounts(str(out))
+    changed = "Same" >> beam.Map(lambda row: row).with_output_types(
+        RowTypeConstraint.from_fields([("source", str), ("word", str), ("count", int)])
+    )
+    found, _ = run(lambda p: p | read_sources(counts) | count | changed | write_counts)
+    assert found == [beam.Row(manifest=f"{out}/__manifest")]
+    assert parts(out) == parts(counts)
+    assert manifest(out) == {**manifest(counts), "inputs": []}
+    again = beam_yaml.WriteCounts(str(out), overwrite=True)
+    run(lambda p: p | beam_yaml.ReadCounts(str(counts)) | again)
+    assert manifest(out) == manifest(counts)
+
+
+def test_counts_with_places_are_rows_with_places(run: Run, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", documents(40))
+    first_seen = ("--tie-break", "first_seen")
+    run_whole("count", "--input", path, *first_seen, "--output", tmp_path / "counts")
+    folder, out = str(tmp_path / "counts"), tmp_path / "out"
+    learn = beam_yaml.LearnMerges({"vocab_size": 300, "tie_break": "first_seen"})
+    found, _ = run(lambda p: p | beam_yaml.ReadCounts(folder) | learn)
+    size = ("--vocab-size", "300", "--output", tmp_path / "tok")
+    run_whole("train", "--counts", tmp_path / "counts", *first_seen, *size)
+    assert found == [beam.Row(tokenizer=(tmp_path / "tok" / "tokenizer.json").read_text("utf-8"))]
+    run(lambda p: p | beam_yaml.ReadCounts(folder) | beam_yaml.WriteCounts(str(out)))
+    assert parts(out) == parts(tmp_path / "counts")
+
+
+@pytest.mark.parametrize(
+    ("settings", "flags"),
+    [
+        ({"recipe": {"vocab_size": 350}, "weights": {"s0": 0.3}}, ("--weights=s0=0.3",)),
+        ({"recipe": {"vocab_size": 350}, "temperature": 0.4}, ("--temperature=0.4",)),
+        (
+            {"recipe": {"vocab_size": 40, "special_tokens": ["<e>"]}, "model": "word_level"},
+            ("--model=word_level", "--special-token=<e>"),
+        ),
+    ],
+)
+def test_tokenizers_of_the_command(
+    run: Run, counts: Path, settings: dict[str, Any], flags: tuple[str, ...]
+) -> None:
+    size = f"--vocab-size={settings['recipe']['vocab_size']}"
+    run_whole("train", "--counts", counts, size, *flags, "--output", counts.parent / "tok")
+    expected = beam.Row(tokenizer=(counts.parent / "tok" / "tokenizer.json").read_text("utf-8"))
+    learn, count = beam_yaml.LearnMerges(**settings), beam_yaml.CountWords(by_source=True)
+    for made in (
+        lambda p: p | beam_yaml.ReadCounts(str(counts)) | learn,
+        lambda p: p | read_sources(counts) | count | learn,
+    ):
+        assert run(made)[0] == [expected]
+
+
+def test_tokenizer_of_rows_of_others(run: Run) -> None:
+    kinds: dict[str, Any] = {"word": str, "count": int}
+    source = rows({"word": "ab", "count": 9}, {"word": "b", "count": 3}, fields=kinds)
+    found, _ = run(lambda p: p | source | beam_yaml.LearnMerges({"vocab_size": 257}))
+    assert Tokenizer.from_json(found[0].tokenizer).merges == [("a", "b")]
+    source = rows({"word": None, "count": 9}, fields={"word": str | None, "count": int})
+    with pytest.raises(Exception, match="a word, a count or a place is null"):
+        run(lambda p: p | source | beam_yaml.LearnMerges({"vocab_size": 257}))
+
+
+def test_a_tokenizer_for_each_window(run: Run) -> None:
+    fields = {"source": str, "text": str}
+    source = rows(*({"source": "s", "text": text} for text in ("ab ab", "cd cd")), fields=fields)
+    by_text = beam.Map(lambda row: TimestampedValue(row, 60 * (row.text > "c")))
+    steps = (
+        by_text.with_output_types(RowTypeConstraint.from_fields([*fields.items()])),
+        beam.WindowInto(FixedWindows(60)),
+        beam_yaml.CountWords(by_source=True, pretokenizer="whitespace_split"),
+        beam_yaml.LearnMerges(
+            {"vocab_size": 257}, pretokenizer="whitespace_split", temperature=0.5
+        ),
+    )
+    found, _ = run(lambda p: p | source | steps[0] | steps[1] | steps[2] | steps[3])
+    merges = sorted(Tokenizer.from_json(row.tokenizer).merges for row in found)
+    assert merges == [[("a", "b")], [("c", "d")]]
+
+
+def test_words_that_a_step_dropped_are_missed(run: Run, counts: Path) -> None:
+    read, write_counts = (
+        beam_yaml.ReadCounts(str(counts)),
+        beam_yaml.WriteCounts(str(counts.parent / "out")),
+    )
+    frequent = beam.Filter(lambda row: row.count > 2)
+    with pytest.raises(
+        Exception, match=r"words of the source 's[01]' arrived, but .* were counted"
+    ):
+        run(lambda p: p | read | frequent | write_counts)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"recipe": 300}, "recipe must be a mapping with keys among vocab_size, min_frequency"),
+        ({"recipe": {"vocab_sise": 300}}, "recipe must be .*, got {'vocab_sise': 300}"),
+        ({"recipe": {"vocab_size": "300"}}, r"recipe: Expected `int`, got `str` - at `\$.vocab_s"),
+        ({"recipe": {"vocab_size": 0}}, "recipe: vocab_size must be at least 1, got 0"),
+        ({"recipe": {}}, "recipe: Object missing required field `vocab_size`"),
+        ({"recipe": {"vocab_size": 300}, "model": "unigram"}, "model must be one of bpe, wordp"),
+        ({"recipe": {"vocab_size": 300}, "weights": {"a": "x"}}, "weights must be decimal numbers"),
+        ({"recipe": {"vocab_size": 300}, "temperature": 2}, "temperature must be a decimal"),
+    ],
+)
+def test_settings_of_a_tokenizer_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        beam_yaml.LearnMerges(**settings)
+
+
+def test_rows_that_do_not_suit_counts(tmp_path: Path) -> None:
+    kinds = {"source": str, "word": str, "count": int}
+
+    def refused(step: beam.PTransform, message: str, *before: beam.PTransform) -> None:
+        pipeline = beam.Pipeline(runner=FnApiRunner())
+        collection = pipeline | (rows(fields=kinds) if not before else rows())
+        for each in before:
+            collection |= each
+        with pytest.raises(UsageError, match=message):
+            collection | step
+
+    recipe = {"vocab_size": 300}
+    windows = beam.WindowInto(FixedWindows(60))
+    same = beam.Filter(lambda row: True)
+    refused(beam_yaml.WriteCounts(str(tmp_path / "o")), "WriteCounts needs the totals of the docum")
+    refused(beam_yaml.LearnMerges(recipe, temperature=1), "temperature needs the totals of the doc")
+    for options in ({"weights": {"a": 2}}, {"temperature": 0}):
+        message = f"{next(iter(options))} needs rows with a field source, got word, count: set"
+        refused(beam_yaml.LearnMerges(recipe, **options), message, beam_yaml.CountWords())
+    learn = beam_yaml.LearnMerges(recipe)
+    refused(learn, "have the windows in which they were", beam_yaml.CountWords(), windows)
+    message = "LearnMerges: the rows must have the fields word, count, got n, text"
+    refused(learn, message, same)
+    refused(beam_yaml.CountWords(by_source=True), "by_source needs rows with a field source", same)
+    with pytest.raises(UsageError, match="sources must be a mapping of sources to globs, got"):
+        beam_yaml.ReadDocuments("*", sources=["a"])
 
 
 def test_tokenize_adds_a_field(run: Run, tokenizer: str) -> None:
