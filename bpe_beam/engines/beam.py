@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import apache_beam as beam
@@ -40,8 +40,10 @@ _REST_SECONDS = 10
 _IDLE_SECONDS = 10.0
 """How long no task runs before that is shown; between two steps none may run for a moment."""
 _NO_ANSWER = (OSError, ValueError, KeyError, TypeError)
-_CANCELLED = re.compile(r"(?:failed in state|State:) CANCELLED|\bJobCancellationException\b")
-"""The errors of portable runners, Dataflow and Flink for a job that was cancelled."""
+_ENDED = re.compile(
+    r"(?:failed in state|State:) (CANCELLED|DRAINED|UPDATED)\b|\bJobCancellationException\b"
+)
+"""The errors of portable runners, Dataflow and Flink for a job that a user has ended."""
 _RUNNING = ("INITIALIZING", "CREATED", "RUNNING", "RESTARTING")
 
 
@@ -108,8 +110,12 @@ def run_pipeline(
     workers: int,
     measured: MetricSums,
     watch: Callable[[], None],
-) -> None:
-    """Run a transform as a pipeline to its end."""
+    good_ends: Collection[str] = (),
+) -> str | None:
+    """Run a transform as a pipeline to its end; return the state in which it ended, if known.
+
+    Another state than DONE and `good_ends` raises an error.
+    """
     if not run.debug:
         logging.getLogger("apache_beam").setLevel(logging.ERROR)
         _quiet_threads()
@@ -125,7 +131,7 @@ def run_pipeline(
         if template_of(run):
             raise TemplateMade
         if run.in_process:
-            state = result.wait_until_finish()
+            state = cast("str | None", result.wait_until_finish())
         else:
             flink = _Flink.of(result, options.view_as(FlinkRunnerOptions).flink_master)
             looks += [flink.look] if flink else []
@@ -133,9 +139,10 @@ def run_pipeline(
                 state = _state_at_end(result)
     if state == PipelineState.CANCELLED:
         raise JobCancelled
-    if state not in (None, PipelineState.DONE):
+    if state not in (None, PipelineState.DONE, *good_ends):
         raise DataError(f"the runner ended the job in state {state}; see its log")
     add_metrics(measured, result.metrics())
+    return state
 
 
 def _look(looks: Iterable[Callable[[], None]]) -> None:
@@ -153,13 +160,14 @@ def new_job_name(label: str) -> str:
 
 
 def _state_at_end(result: Any) -> str | None:
-    """Wait for a job, and return its state. Some runners raise an error for a cancelled job."""
+    """Wait for a job, and return its state. Some runners raise an error if a user has ended it."""
     try:
         return cast("str | None", result.wait_until_finish())
     except Exception as error:
-        if _CANCELLED.search(str(error)) is None:
+        ended = _ENDED.search(str(error))
+        if ended is None:
             raise
-        return str(PipelineState.CANCELLED)
+        return ended[1] or str(PipelineState.CANCELLED)
 
 
 @contextlib.contextmanager

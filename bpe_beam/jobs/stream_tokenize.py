@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from msgspec import Struct
@@ -13,7 +14,7 @@ from bpe_beam.corpus.new_files import Watched
 from bpe_beam.engines.beam import run_pipeline
 from bpe_beam.folders.artifact_names import SHARDS_TOKENIZER_FILE
 from bpe_beam.folders.claim import claim_folder
-from bpe_beam.folders.receipts import WORK
+from bpe_beam.folders.receipts import WORK, TaskFolder
 from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.jobs.corpus.summary import Losses, losses_summary
 from bpe_beam.jobs.stream_figures import lag_figures
@@ -23,22 +24,29 @@ from bpe_beam.jobs.tokenize.documents import (
     require_frame,
     tokenizer_warnings,
 )
-from bpe_beam.messages import command
+from bpe_beam.messages import command, first_few
 from bpe_beam.progress import Progress, Stage
 from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.stream_tokenize import StreamTokenizeSettings
-from bpe_beam.shards.manifest import read_manifest
+from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.shards.shard_rows import NO_CHANGES, Totals
-from bpe_beam.shards.windows import windows_of
+from bpe_beam.shards.windows import number_of, windows_of
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.create_exclusive import creates_only
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.tokenize_new_files import TokenizeNewFiles
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.stream.status import WatcherReport, read_reports
-from bpe_beam.workers.stream.watcher import STAGE, Stream
+from bpe_beam.workers.stream.watcher import (
+    STAGE,
+    Stream,
+    WindowLimits,
+    left_out_words,
+    over_limit_words,
+)
 from bpe_beam.workers.stream.window_log import (
     INPUT_FILE,
+    LeftOut,
     has_windows_of,
     read_left_out,
     require_root,
@@ -46,6 +54,18 @@ from bpe_beam.workers.stream.window_log import (
 from bpe_beam.workers.task_results import MetricSums
 
 _now = time.monotonic
+
+_REPLACES = (
+    "the store of {} replaces files that a job asks it only to create: while two jobs write to "
+    "this folder, a file may come into two windows and a window may lose files. Run one job at a "
+    "time there, and end a job on its runner before it is started again"
+)
+_ENDS = {
+    "DRAINED": "the job was drained on its runner; the same command resumes the stream",
+    "UPDATED": "another job has replaced this one on its runner: an update, which goes on there",
+}
+"""The states in which a user ends a stream, and what to say then."""
+_SHOWN = 3
 
 
 class StreamSummary(Struct, frozen=True, kw_only=True):
@@ -83,12 +103,7 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
     warnings = tokenizer_warnings(encoding)
     stream = replace(stream, creates_only=creates_only(storage, stream.output))
     if not stream.creates_only:
-        warnings.append(
-            f"the store of {redact(stream.output)} replaces files that a job asks it only to "
-            "create: while two jobs write to this folder, a file may come into two windows and a "
-            "window may lose files. Run one job at a time there, and end a job on its runner "
-            "before it is started again"
-        )
+        warnings.append(_REPLACES.format(redact(stream.output)))
     for warning in warnings:
         progress.warn(warning)
     # Some runners need the flag.
@@ -96,25 +111,28 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
     measured = MetricSums()
     before = set(windows_of(storage, stream.output).finished)
     with progress.stage(STAGE, None, "bytes") as stage:
-        run_pipeline(
+        reports = _Reports(stream, stage, progress)
+        state = run_pipeline(
             replace(settings.run, runner_options=(*options, "--streaming")),
             "StreamTokenize",
             TokenizeNewFiles(stream),
             1,
             measured,
-            _Reports(stream, stage, progress).show,
+            reports.show,
+            tuple(_ENDS),
         )
+    if state in _ENDS:
+        warnings.append(_ENDS[state])
+        progress.warn(_ENDS[state])
     now = windows_of(storage, stream.output)
     windows = [name for name in now.finished if name not in before]
     manifests = [read_manifest(storage, storage.join(chosen.output, name)) for name in windows]
     totals = sum((manifest.totals for manifest in manifests), Totals.of([]))
     changes = sum((manifest.changes for manifest in manifests), NO_CHANGES)
     doubled = doubled_warnings(encoding, changes, totals.documents)
-    left_out = [
-        f"{bad.name}: {bad.problem}"
-        for name in windows
-        for bad in read_left_out(storage, stream.output, name)
-    ]
+    left_out = [read_left_out(storage, stream.output, name) for name in windows]
+    if stream.sets_aside:
+        reports.show_unsaid(_set_aside(stream, now.finished, windows, manifests, left_out))
     return StreamSummary(
         output=chosen.output,
         windows=len(windows),
@@ -122,7 +140,7 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
         files=sum(len(manifest.plan["files"]) for manifest in manifests),
         **asdict(totals),
         lost=losses_summary([loss for manifest in manifests for loss in manifest.rejects.lost]),
-        left_out=left_out or None,
+        left_out=[f"{bad.name}: {bad.problem}" for rows in left_out for bad in rows] or None,
         windows_open=len(now.open),
         bytes_per_token=totals.text_bytes / totals.tokens if totals.tokens else None,
         seconds=round(time.monotonic() - started, 3),
@@ -184,6 +202,25 @@ def _stream(
     )
 
 
+def _set_aside(
+    stream: Stream,
+    finished: Sequence[str],
+    windows: Sequence[str],
+    manifests: Sequence[Manifest],
+    left_out: Sequence[Sequence[LeftOut]],
+) -> list[str]:
+    """Return what watchers say that they have set aside in some of the finished windows."""
+    limits, numbers = WindowLimits(stream), [number_of(name) for name in finished]
+    texts: list[str] = []
+    for name, manifest, rows in zip(windows, manifests, left_out, strict=True):
+        texts += map(left_out_words, rows[-1:])
+        folder = TaskFolder(stream.storage, stream.storage.join(stream.output, name), "")
+        error = limits.error(folder, number_of(name), manifest, numbers)
+        if error is not None:
+            texts.append(over_limit_words(name, error))
+    return texts
+
+
 class _Reports:
     """Shows the reports of a stream's watchers while its job runs."""
 
@@ -193,6 +230,7 @@ class _Reports:
         self._progress = progress
         self._next = 0.0
         self._set_aside: dict[str, int] = {}  # what each watcher of this job had set aside
+        self._told: set[str] = set()  # what the user knows to be set aside
         self._looks: dict[str, int] = {}  # the first report of each other watcher
         self._said = ""
 
@@ -209,6 +247,7 @@ class _Reports:
         for report in ours:
             if report.set_aside > self._set_aside.get(report.watcher, 0):
                 self._progress.warn(f"set aside: {report.last_set_aside}")
+                self._told.add(str(report.last_set_aside))
             self._set_aside[report.watcher] = report.set_aside
         others = [report for report in reports if report.job != self._stream.job]
         # A report that was not written again may be of a job that was killed.
@@ -221,6 +260,12 @@ class _Reports:
         if said and said != self._said:
             self._progress.warn(said)
         self._said = said
+
+    def show_unsaid(self, set_aside: Sequence[str]) -> None:
+        """Say what was set aside after the last look: a watcher that ends removes its report."""
+        unsaid = [text for text in set_aside if text not in self._told]
+        if unsaid:
+            self._progress.warn(f"set aside: {'; '.join(first_few(unsaid, _SHOWN))}")
 
     def _about(self, ours: WatcherReport, others: list[WatcherReport]) -> str:
         """Return what to say about the other jobs of the stream that run."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 import threading
+import types
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
+import apache_beam as beam
 import pytest
 
 from bpe_beam import progress
@@ -16,8 +18,11 @@ from bpe_beam.engines import beam as running
 from bpe_beam.engines.runner_errors import JobCancelled, our_error
 from bpe_beam.errors import DataError
 from bpe_beam.settings.common import RunSettings
+from bpe_beam.workers.task_results import MetricSums
 
 pytestmark = pytest.mark.quick
+
+_METRICS = ("counters", "distributions", "gauges")
 
 
 def test_a_runner_elsewhere_is_looked_at_once_more_at_the_end() -> None:
@@ -79,11 +84,49 @@ def test_a_job_that_was_cancelled_on_its_runner() -> None:
     ):
         assert running._state_at_end(_Ended(RuntimeError(text))) == "CANCELLED"
     assert running._state_at_end(_Ended("DONE")) == "DONE"
+    for state in ("DRAINED", "UPDATED"):
+        error = RuntimeError(f"Dataflow pipeline failed. State: {state}, Error:\n")
+        assert running._state_at_end(_Ended(error)) == state
     with pytest.raises(RuntimeError, match="FAILED"):
         running._state_at_end(_Ended(RuntimeError("Pipeline a_1 failed in state FAILED: no")))
     wrapped = RuntimeError("x")
     wrapped.__cause__ = JobCancelled()
     assert isinstance(our_error(wrapped), JobCancelled)
+
+
+class _Elsewhere(beam.runners.PipelineRunner):
+    """A runner elsewhere, whose job a user drains."""
+
+    cancelled = False
+
+    def run_pipeline(self, pipeline: Any, options: Any) -> Any:
+        return self
+
+    def wait_until_finish(self) -> str:
+        raise RuntimeError("Dataflow pipeline failed. State: DRAINED, Error:\nNone")
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+    def metrics(self) -> Any:
+        return types.SimpleNamespace(query=lambda *_: dict.fromkeys(_METRICS, ()))
+
+
+def test_a_stream_that_was_drained_has_ended_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = _Elsewhere()
+    monkeypatch.setattr(running, "_runner", lambda *_: (runner, []))
+
+    def run(*good_ends: str) -> str | None:
+        settings = RunSettings(runner="DataflowRunner")
+        step = beam.Impulse()
+        return running.run_pipeline(
+            settings, "Stream", step, 1, MetricSums(), lambda: None, good_ends
+        )
+
+    assert run("DRAINED", "UPDATED") == "DRAINED"
+    with pytest.raises(DataError, match="the runner ended the job in state DRAINED"):
+        run()
+    assert not runner.cancelled
 
 
 @pytest.fixture

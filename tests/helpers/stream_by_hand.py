@@ -84,7 +84,7 @@ def run_stream(stream: Stream, at_look: Callable[[int], None] = lambda number: N
 def run_pipeline(run: Any, label: str, transform: object, *others: Any) -> None:
     """Run a stream in place of `engines.beam.run_pipeline`."""
     assert isinstance(transform, TokenizeNewFiles)
-    _, _, watch = others
+    watch = others[2]
     TIMES.append(run_stream(transform.stream, lambda _: watch()))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,12 @@ def test_verify_checks_all_finished_windows(job: Job) -> None:
     assert ran.code == 1
     assert "window-00000000 is not whole" in ran.message
     assert "window-00000002 is whole" in ran.message
+
+
+def test_inspect_shows_a_window_without_a_record(job: Job) -> None:
+    """A watcher makes the folder first."""
+    (job.out / "window-00000003").mkdir()
+    assert shown(job.inspect(), "windows open") == "1"
 
 
 def test_verify_takes_a_glob(job: Job) -> None:
@@ -160,7 +167,7 @@ def test_inspect_tells_what_waits_while_the_stream_runs(job: Job, tmp_path: Path
         window_seconds=60,
     )
     write(tmp_path / "in" / "d.jsonl", ["fourth"])
-    watchers = [ReportingWatcher(stream) for _ in range(2)]
+    watchers = [ReportingWatcher(replace(stream, job=job_name)) for job_name in ("a", "b")]
     for watcher in [*watchers, watchers[0]]:
         watcher.look(0.0)
     text = job.inspect()

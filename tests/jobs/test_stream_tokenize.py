@@ -109,6 +109,44 @@ def test_tokens_that_a_text_has_around_it_already_are_warned_of(
     assert summary["warnings"][0].startswith("1 of 2 documents have a token at the start or the")
 
 
+@pytest.mark.parametrize("state", ["DRAINED", "UPDATED", "DONE"])
+def test_how_a_stream_ended_is_said(
+    tmp_path: Path, tokenizer: str, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    write(tmp_path / "in" / "a.jsonl", ["first"])
+
+    def run_pipeline(*arguments: Any) -> str:
+        assert "DRAINED" in arguments[-1]
+        stream_by_hand.run_pipeline(*arguments)
+        return state
+
+    monkeypatch.setattr(stream_tokenize, "run_pipeline", run_pipeline)
+    summary, said = run_job(tokenizer, tmp_path / "in", str(tmp_path / "out"))
+    assert summary["files"] == 1
+    words = {"DRAINED": "was drained", "UPDATED": "an update", "DONE": ""}[state]
+    assert (words in said, words in str(summary["warnings"])) == (True, True)
+    assert bool(said) == bool(words)
+
+
+def test_what_is_set_aside_at_the_end_is_said(
+    tmp_path: Path, tokenizer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A watcher that ends removes its report, maybe before anyone has read it."""
+    monkeypatch.setattr(stream_tokenize, "_now", lambda: -1.0)  # no report is read
+    folder, out = tmp_path / "in", str(tmp_path / "out")
+    for name in ("a.jsonl", "b.jsonl"):
+        write(folder / name, ["first"])
+        with (folder / name).open("a") as file:
+            file.write('{"text": 7}\n')
+        write(folder / f"{name}.zip", ["x"]).write_bytes(b"PK\x03\x04 an archive")
+        summary, said = run_job(tokenizer, folder, out, "*", bad_files="set_aside")
+        assert summary["rejects"] == 1
+        assert said.count("warning: set aside: ") == 1
+        assert f"{name}.zip is left out: it is a ZIP archive" in said
+        bad = "1 of 2" if name == "a.jsonl" else "2 of 4"
+        assert f"max_rejects 0.1% is exceeded: {bad} records" in said
+
+
 def test_what_the_watchers_report_is_shown(
     tmp_path: Path, tokenizer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,7 +160,7 @@ def test_what_the_watchers_report_is_shown(
     def run_pipeline(run: Any, label: str, transform: Any, *others: Any) -> None:
         stream = replace(transform.stream, until_idle_seconds=None)
         old, ours = ReportingWatcher(replace(stream, job="old")), ReportingWatcher(stream)
-        watch = others[-1]
+        watch = others[2]
         for now in range(4):
             old.look(float(now))
             if now == 0:

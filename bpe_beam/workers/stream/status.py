@@ -32,19 +32,19 @@ class WatcherReport(Struct, frozen=True, forbid_unknown_fields=True):
     version: int
     watcher: str  # a name that no other watcher has
     job: str  # `Stream.job` of its job
-    number: int  # greater than the numbers of the watchers that had reported before its first look
+    number: int  # of its job: greater than the numbers of the jobs that had reported before
     looks: int
     at: float  # the time of the report, in seconds since 1970
     poll_seconds: float
     lag: Lag
-    stands_by: bool = False  # whether a watcher with a greater number looks instead
+    stands_by: bool = False  # whether a watcher of a greater rank looks instead
     set_aside: int = 0  # the number of bad files and windows that it has set aside
     last_set_aside: str | None = None  # the last of them, in words
 
     @property
-    def rank(self) -> tuple[int, str]:
+    def rank(self) -> tuple[int, str, str]:
         """The order of watchers: the greatest one looks."""
-        return self.number, self.watcher
+        return self.number, self.job, self.watcher
 
     @property
     def silent_seconds(self) -> float:
@@ -53,7 +53,8 @@ class WatcherReport(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_reports(storage: Storage, output: str) -> list[WatcherReport]:
-    """Return the last reports of all watchers of a stream, the greatest rank first.
+    """Return the last reports of all watchers of a stream: the greatest job first, and of each job
+    the newest.
 
     Cost: one listing, and one request for each watcher, of which most streams have one.
     """
@@ -71,21 +72,24 @@ def read_reports(storage: Storage, output: str) -> list[WatcherReport]:
             return None
 
     reports = filter(None, side_by_side(read, names))
-    return sorted(reports, key=lambda report: report.rank, reverse=True)
+    return sorted(reports, key=lambda each: (each.number, each.job, each.at), reverse=True)
 
 
 class ReportingWatcher(Watcher):
-    """A watcher that reports on storage, and stands by while a watcher with a greater number looks.
+    """A watcher that reports on storage, and stands by while a watcher of a later job looks.
 
-    Two watchers that look do no harm, but double work. So a new one takes over, and one that a
-    runner has left alive stands by until the new one has been silent for `silent_seconds`. On a
-    store without conditional writes, the new one waits until all others stand by or are silent.
+    Two watchers that look do no harm, but double work. So a new job takes over, and one that a
+    runner has left alive stands by until the new one has been silent for `silent_seconds`. A runner
+    may move a job's watcher to another process and back: the process that it calls looks. On a
+    store without conditional writes, a watcher waits until all others, also those of its job, stand
+    by or are silent.
     """
 
     def __init__(self, stream: Stream) -> None:
         super().__init__(stream)
         self._name = secrets.token_hex(8)
         self._number: int | None = None
+        self._of_job: list[str] = []  # the other watchers of this job
         self._looks = 0
         # The looks of each other watcher, and when this one has first read that number.
         self._others: dict[str, tuple[int, float]] = {}
@@ -97,7 +101,8 @@ class ReportingWatcher(Watcher):
             return []
         tasks = super().look(now, position)
         if self.ended:
-            self._remove(self._name)
+            for name in (self._name, *self._of_job):
+                self._remove(name)
         else:
             self._report()
         return tasks
@@ -105,11 +110,16 @@ class ReportingWatcher(Watcher):
     def _leads(self, now: float) -> bool:
         reports = read_reports(self.stream.storage, self.stream.output)
         others = [report for report in reports if report.watcher != self._name]
+        of_job = [report for report in others if report.job == self.stream.job]
+        self._of_job = [report.watcher for report in of_job]
         if self._number is None:
-            self._number = 1 + max((report.number for report in others), default=0)
+            next_number = 1 + max((report.number for report in others), default=0)
+            self._number = max((report.number for report in of_job), default=next_number)
             self.looked_before = max((report.at for report in others), default=None)
         living = [report for report in others if self._is_alive(report, now)]
-        rank = self._number, self._name
+        if self.stream.creates_only:
+            living = [report for report in living if report not in of_job]
+        rank = self._number, self.stream.job, self._name
         stands_by = any(report.rank > rank for report in living)
         waits = not self.stream.creates_only and any(not each.stands_by for each in living)
         if stands_by or waits:

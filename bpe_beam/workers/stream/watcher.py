@@ -10,7 +10,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from bpe_beam.corpus.split_planning import plan_of_files
 from bpe_beam.errors import DataError, NotFoundError, UsageError
 from bpe_beam.folders.artifact_names import WINDOW_FILE
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.folders.receipts import Publication, side_by_side
+from bpe_beam.folders.receipts import Publication, TaskFolder, side_by_side
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
 from bpe_beam.shards.manifest import Manifest, read_manifest, small_files, with_files
 from bpe_beam.shards.numbering import shard_name
@@ -130,8 +130,7 @@ class Watcher:
         self._ready_since: dict[str, float] = {}
         self._listed_after: dict[str, float] = {}  # a time before the arrival, of each new file
         self._oldest: dict[int, float] = {}  # the same of the oldest file of each open window
-        self._sums = WindowSums()  # of the windows before `_summed`
-        self._summed = 0
+        self._limits = WindowLimits(stream)
         self._idle_since: float | None = None
 
     def resume_from(self, position: int) -> None:
@@ -221,7 +220,7 @@ class Watcher:
         self.counts["files_left_out"] += len(left_out)
         if left_out:
             self.set_aside += len(left_out)
-            self.last_set_aside = f"{left_out[-1].name} is left out: it {left_out[-1].problem}"
+            self.last_set_aside = left_out_words(left_out[-1])
 
     def _described(
         self, chosen: list[tuple[str, StoredFile]]
@@ -317,46 +316,74 @@ class Watcher:
         The windows before it count too. They are all finished, so each watcher comes to the same
         verdict, whatever was killed or runs at the same time.
         """
-        stream = self.stream
-        totals = _totals_of(manifest)
-        if not totals.rejects:
-            return
-        error = exceeded_limit(
-            folder,
-            totals,
-            window.plan.size,
-            [file.name for file in manifest.rejects.files],
-            (stream.max_rejects, stream.max_lost),
-            stream.reading,
-            self._sums_before(window.number),
-        )
+        error = self._limits.error(folder, window.number, manifest, self._log.numbers)
         if error is None:
             return
-        if not stream.sets_aside:
+        if not self.stream.sets_aside:
             raise error
         self.counts["windows_over_limit"] += 1
         self.set_aside += 1
-        self.last_set_aside = f"{window.name}: {error.parameters[0]} {error.problem}"
+        self.last_set_aside = over_limit_words(window.name, error)
 
-    def _sums_before(self, number: int) -> WindowSums:
-        """Return the sums of the windows before a number.
+
+class WindowLimits:
+    """The limits of a stream, which count each window and all windows before it."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._sums = WindowSums()  # of the windows before `_summed`
+        self._summed = 0
+
+    def error(
+        self, folder: TaskFolder, number: int, manifest: Manifest, numbers: Iterable[int]
+    ) -> DataError | None:
+        """Return the error of a window with which the stream exceeds a limit; None within them.
+
+        `numbers` has the windows of the stream. Call this in the order of the windows.
 
         Cost: one request for each window since the last call, and nothing while no record of the
         stream is unusable.
         """
-        stream = self.stream
-        new = [each for each in self._log.numbers if self._summed <= each < number]
+        totals = _totals_of(manifest)
+        if not totals.rejects:
+            return None
+        return exceeded_limit(
+            folder,
+            totals,
+            _stored_bytes(manifest),
+            [file.name for file in manifest.rejects.files],
+            (self._stream.max_rejects, self._stream.max_lost),
+            self._stream.reading,
+            self._sums_before(number, numbers),
+        )
+
+    def _sums_before(self, number: int, numbers: Iterable[int]) -> WindowSums:
+        stream = self._stream
+        new = [each for each in numbers if self._summed <= each < number]
 
         def sums(each: int) -> WindowSums:
             url = stream.storage.join(stream.output, window_name(each))
             manifest = read_manifest(stream.storage, url)
-            stored = sum(file["size"] for file in manifest.plan["files"])
-            return WindowSums.of(_totals_of(manifest), stored)
+            return WindowSums.of(_totals_of(manifest), _stored_bytes(manifest))
 
         for each in side_by_side(sums, new):
             self._sums = self._sums.plus(each)
         self._summed = max(self._summed, number)
         return self._sums
+
+
+def left_out_words(file: LeftOut) -> str:
+    """Return in words that a file is left out."""
+    return f"{file.name} is left out: it {file.problem}"
+
+
+def over_limit_words(window: str, error: DataError) -> str:
+    """Return in words that a window is set aside, by its error."""
+    return f"{window}: {error.parameters[0]} {error.problem}"
+
+
+def _stored_bytes(manifest: Manifest) -> int:
+    return sum(file["size"] for file in manifest.plan["files"])
 
 
 def _totals_of(manifest: Manifest) -> CorpusTotals:

@@ -312,9 +312,16 @@ class WindowLog:
 
 
 def read_left_out(storage: Storage, output: str, name: str) -> tuple[LeftOut, ...]:
-    """Return the files that a window leaves out, by the name of its folder."""
+    """Return the files that a window leaves out, by the name of its folder; () without a record.
+
+    A watcher makes the folder before it writes the record.
+    """
     source = storage.join(output, name, WINDOW_FILE)
-    return _read_record(storage.read_bytes(source), redact(source)).left_out
+    try:
+        data = storage.read_bytes(source)
+    except NotFoundError:
+        return ()
+    return _read_record(data, redact(source)).left_out
 
 
 def _read_record(data: bytes, source: str) -> _WindowFile:

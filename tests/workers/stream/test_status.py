@@ -61,7 +61,7 @@ def test_the_lag_is_reported_at_each_look(stream: Stream, monkeypatch: pytest.Mo
 
 def test_a_later_watcher_takes_over_until_it_is_silent(stream: Stream) -> None:
     stream = replace(stream, until_idle_seconds=None)
-    old, new = ReportingWatcher(stream), ReportingWatcher(stream)
+    old, new = (ReportingWatcher(replace(stream, job=job)) for job in ("old", "new"))
     put(stream, "a.jsonl", 0)
     first = old.look(0.0)
     assert first
@@ -88,8 +88,41 @@ def test_a_later_watcher_takes_over_until_it_is_silent(stream: Stream) -> None:
     assert old.look(SILENT + 4) == []
 
 
+def test_of_two_processes_of_a_job_the_one_that_is_called_looks(stream: Stream) -> None:
+    """A runner may move the watcher to another process and back."""
+    stream = replace(stream, until_idle_seconds=None)
+    one = replace(stream, job="one")
+    first = ReportingWatcher(one)
+    first.look(0.0)
+    later = ReportingWatcher(replace(stream, job="later"))
+    second = ReportingWatcher(one)
+    for now, name in enumerate(("a", "b", "c")):
+        put(stream, f"{name}.jsonl", now)
+        watcher = first if name == "b" else second
+        work_off(stream, watcher.look(float(now)))
+    second.look(3.0)
+    assert sorted(texts(stream)) == expected(0, 1, 2)
+    # A job that was started later still takes over.
+    later.look(3.0)
+    put(stream, "d.jsonl", 3)
+    for watcher in (first, second, ReportingWatcher(one)):
+        assert watcher.look(4.0) == []
+    assert later.look(4.0)
+    (report, *ours) = read_reports(STORAGE, stream.output)
+    assert report.job == "later"
+    assert [(each.job, each.number, each.stands_by) for each in ours] == [("one", 1, True)] * 3
+    # The process that is not called any more leaves no report.
+    for now in (5.0, SILENT, SILENT + 5):
+        later.look(now)
+    assert [each.job for each in read_reports(STORAGE, stream.output)] == ["later"]
+
+
 def test_a_stream_that_has_ended_leaves_no_report(stream: Stream) -> None:
     run_stream(replace(stream, job="one"))
+    assert not Path(stream.output, WATCHERS).exists()
+    # A runner has moved the watcher to another process.
+    ReportingWatcher(replace(stream, job="two", until_idle_seconds=None)).look(0.0)
+    run_stream(replace(stream, job="two"))
     assert not Path(stream.output, WATCHERS).exists()
     put(stream, "a.jsonl", 0)
     watcher = ReportingWatcher(replace(stream, creates_only=False))
@@ -98,7 +131,8 @@ def test_a_stream_that_has_ended_leaves_no_report(stream: Stream) -> None:
 
 def test_without_conditional_writes_a_later_watcher_waits(stream: Stream) -> None:
     stream = replace(stream, creates_only=False, until_idle_seconds=None)
-    old, killed, new = (ReportingWatcher(stream) for _ in range(3))
+    jobs = ("old", "killed", "new")
+    old, killed, new = (ReportingWatcher(replace(stream, job=job)) for job in jobs)
     put(stream, "a.jsonl", 0)
     assert killed.look(0.0)
     assert old.look(0.0) == []
