@@ -20,7 +20,7 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.folder_kind import COUNTS, refuse_other
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.json_file import (
     VERSION,
     Count,
@@ -211,12 +211,12 @@ def read_hashed_manifest(storage: Storage, folder: str) -> tuple[CountsManifest,
         refuse_other(storage, folder, COUNTS)
         if storage.exists(storage.join(folder, JOB_FILE)):
             raise UsageError(
-                f"{folder} is not finished, it has no {MANIFEST_FILE}: run its job again; it "
-                "resumes where it was"
+                f"{redact(folder)} is not finished, it has no {MANIFEST_FILE}: run its job again; "
+                "it resumes where it was"
             )
-        raise UsageError(f"{folder} is no counts folder: it has no {MANIFEST_FILE}")
+        raise UsageError(f"{redact(folder)} is no counts folder: it has no {MANIFEST_FILE}")
     try:
-        manifest = CountsManifest.from_bytes(storage.read_bytes(url), url)
+        manifest = CountsManifest.from_bytes(storage.read_bytes(url), redact(url))
         # Equal counts may have been made in another way.
         counts = replace(manifest, files=(), job_fingerprint=None)
         return manifest, hashlib.sha256(counts.to_bytes()).hexdigest()

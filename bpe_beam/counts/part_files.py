@@ -19,7 +19,7 @@ from bpe_beam import _native
 from bpe_beam.counts.manifest import CountsManifest, CountsPart
 from bpe_beam.counts.word_table import WordTable, schema_of, string_buffers, string_bytes
 from bpe_beam.errors import DataError
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.hashing import HashingFile, read_hashed
 from bpe_beam.storage.parquet_file import ParquetFile
 
@@ -112,13 +112,13 @@ def read_part(
         file = pq.ParquetFile(pa.BufferReader(data))
         # Before anything is decompressed: the rows may be more than memory allows.
         if not file.schema_arrow.equals(schema) or file.metadata.num_rows != part.rows:
-            raise DataError(f"{url}: expected {part.rows} rows of {schema.names}")
+            raise DataError(f"{redact(url)}: expected {part.rows} rows of {schema.names}")
         # With threads, one of pyarrow's may release `data` after this has returned: at the end of
         # the interpreter that aborts the process.
         table = file.read(use_threads=False)
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{url} is no Parquet file of words: {error}") from error
+        raise DataError(f"{redact(url)} is no Parquet file of words: {error}") from error
     sources: dict[str | None, pa.Table] = {None: table}
     if part.sources is not None:
         sources, start = {}, 0
@@ -127,7 +127,7 @@ def read_part(
             start += rows
     fault = _fault(table, sources)
     if fault:
-        raise DataError(f"{url}: {fault}; no job of bpe-beam wrote it")
+        raise DataError(f"{redact(url)}: {fault}; no job of bpe-beam wrote it")
     if part.sources is None:
         return sources
     return {source: words.drop_columns(["source"]) for source, words in sources.items()}

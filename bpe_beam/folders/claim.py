@@ -23,7 +23,7 @@ from bpe_beam.folders.output_folder import OutputFolder, Restore
 from bpe_beam.folders.receipts import HASHED_BYTES, WORK, receipt_name, side_by_side, to_hash
 from bpe_beam.folders.run_folder import JobFolder, folders_of, names_present, remove_all_in
 from bpe_beam.messages import list_few
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.names import absolute, attempted_name, is_local
 
 
@@ -289,21 +289,21 @@ class _Claim:
 
         if old is not None and not (self._is_of_this_job or self.overwrite or allow_other):
             raise UsageError(
-                f"output {url} holds the work of another job; what differs:",
+                f"output {redact(url)} holds the work of another job; what differs:",
                 remedy=ways(", or {overwrite} to remove what that job wrote"),
                 lines=differences(old, new),
             )
         if old is None and is_of_a_job:
             problem = f"has no readable {JOB_FILE}, so the job that wrote the folder is unknown"
             remedy = ways(", or {overwrite} to replace the files that this job writes")
-            raise UsageError(f"output {url} {problem}", remedy=remedy)
+            raise UsageError(f"output {redact(url)} {problem}", remedy=remedy)
         recorded = old.all_names if old is not None else frozenset()
         foreign = (new.all_names & present) - recorded
         if old is None and WORK in present:
             foreign |= {WORK}
         if foreign:
             raise UsageError(
-                f"output {url} holds {list_few(sorted(foreign))}, which no job of bpe-beam "
+                f"output {redact(url)} holds {list_few(sorted(foreign))}, which no job of bpe-beam "
                 "recorded and this job would replace",
                 remedy="move them away, or give another {output}",
             )
@@ -312,7 +312,7 @@ class _Claim:
         if old is None and top and not self.overwrite:
             problem = f"holds files that no job of bpe-beam recorded ({list_few(sorted(top))})"
             remedy = ways(", or {overwrite}, which leaves those files alone")
-            raise UsageError(f"output {url} {problem}", remedy=remedy)
+            raise UsageError(f"output {redact(url)} {problem}", remedy=remedy)
 
 
 def _remove_job(folder: OutputFolder, present: frozenset[str]) -> None:
@@ -339,8 +339,8 @@ def _remove_job(folder: OutputFolder, present: frozenset[str]) -> None:
 
 def _refuse_files_and_links(storage: Storage, url: str) -> None:
     if storage.exists(url) and not storage.is_folder(url):
-        raise UsageError(f"must be a folder, got the file {url}", ("output",))
+        raise UsageError(f"must be a folder, got the file {redact(url)}", ("output",))
     if storage.is_link(storage.join(url, WORK)):
         problem = f"holds a link named {WORK}, and a job removes its temporary files there"
         remedy = "remove the link, or give another {output}"
-        raise UsageError(f"output {url} {problem}", remedy=remedy)
+        raise UsageError(f"output {redact(url)} {problem}", remedy=remedy)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from bpe_beam.errors import DataError, NotFoundError, UsageError
 from bpe_beam.storage.credentials import remedy_of
-from bpe_beam.storage.masking import masked_cause, masked_message
+from bpe_beam.storage.masking import know_url, masked_cause, masked_message
 from bpe_beam.storage.names import is_local, protocol_of, redact
 from bpe_beam.storage.retry import CONNECTING, is_unreadable
 
@@ -23,6 +23,7 @@ def named_errors(verb: str, url: str, secrets: Collection[str] = ()) -> Iterator
     except (UsageError, DataError):
         raise
     except OSError as error:
+        know_url(url)  # it may have been forgotten since it was opened
         # for a missing file the stores only repeat the path
         missing = "No such file or directory" if isinstance(error, FileNotFoundError) else ""
         if missing and verb == "write" and not is_local(url):
@@ -40,6 +41,7 @@ def named_errors(verb: str, url: str, secrets: Collection[str] = ()) -> Iterator
             if isinstance(error, ValueError):  # a NUL in a path
                 raise UsageError(f"cannot {verb} {url!r}: {error}") from error
             raise
+        know_url(url)
         # the clouds' libraries raise types of their own
         why = f"{type(error).__name__}: {_cleaned(str(error), url, secrets)}"
         if is_unreadable(error) and verb != CONNECTING:

@@ -7,6 +7,7 @@ import io
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from bpe_beam.errors import DataError
+from bpe_beam.storage.names import redact
 
 if TYPE_CHECKING:
     from bpe_beam.storage import Storage
@@ -57,5 +58,5 @@ def require_sha256(actual: str, expected: str, url: str) -> None:
     if actual != expected:
         remedy = "remove it, and run the command that wrote it again"
         raise DataError(
-            f"{url} is not the file that was written: its SHA-256 differs", remedy=remedy
+            f"{redact(url)} is not the file that was written: its SHA-256 differs", remedy=remedy
         )

@@ -22,7 +22,7 @@ from bpe_beam.folders.output_folder import recorded_job
 from bpe_beam.folders.receipts import WORK, side_by_side
 from bpe_beam.folders.run_folder import RunFolder, names_present
 from bpe_beam.messages import list_few
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.create_exclusive import write_once
 from bpe_beam.storage.names import attempted_name
 
@@ -35,7 +35,7 @@ def take_folder(pipeline: beam.Pipeline, folder: str, parameter: str) -> None:
     name = folder.rstrip("/")
     require(
         name not in taken,
-        f"must be different for each transform of a pipeline, got {name} twice",
+        f"must be different for each transform of a pipeline, got {redact(name)} twice",
         parameter,
     )
     taken.add(name)
@@ -69,8 +69,8 @@ class ClaimedFolder:
         """Refuse a folder whose `__job` is not of this run."""
         if self.job_record() is None:
             raise DataError(
-                f"{self.transform}: another run took the folder {self.url} while this one ran: run "
-                "this one again with another folder"
+                f"{self.transform}: another run took the folder {redact(self.url)} while this one "
+                "ran: run this one again with another folder"
             )
 
     def require_free(self) -> None:
@@ -80,14 +80,14 @@ class ClaimedFolder:
         names = self.storage.list_names(self.url)
         if JOB_FILE in names:
             raise UsageError(
-                f"{self.transform}: another run has claimed the folder {self.url}, and works there "
-                "or has failed: give another folder, or, when none works there, set overwrite=True "
-                "to remove what it wrote"
+                f"{self.transform}: another run has claimed the folder {redact(self.url)}, and "
+                "works there or has failed: give another folder, or, when none works there, set "
+                "overwrite=True to remove what it wrote"
             )
         others = [name for name in names if attempted_name(name) != JOB_FILE]
         if others:
             raise UsageError(
-                f"{self.transform}: the folder {self.url} must be empty or new, got "
+                f"{self.transform}: the folder {redact(self.url)} must be empty or new, got "
                 f"{list_few(others)}, which came after the pipeline was built: give another folder"
             )
 
@@ -148,7 +148,7 @@ class ClaimedFolder:
 def _check_file(storage: Storage, url: str, size: int) -> None:
     """Check that a file exists whole, before the manifest lists it."""
     if storage.size(url) != size:
-        raise DataError(f"{url}: changed after it was written")
+        raise DataError(f"{redact(url)}: changed after it was written")
 
 
 def record_of(transform: str, names: Iterable[str], number: str | None = None) -> JobRecord:
@@ -177,7 +177,7 @@ def remove_earlier_run(
     foreign = [name for name in names if (attempted_name(name) or name) not in known]
     require(
         not foreign,
-        f"must have only files that bpe-beam wrote, got {folder} with {list_few(foreign)}",
+        f"must have only files that bpe-beam wrote, got {redact(folder)} with {list_few(foreign)}",
         "folder",
         remedy="move that away, or give another folder",
     )

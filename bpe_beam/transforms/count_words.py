@@ -206,16 +206,13 @@ class _CountInTables(DocumentFn):
         counters.counter("documents_read").inc(len(texts))
         return [row for blocks in tables.take_full() for row in self._blocks(window, blocks)]
 
-    def check(self, texts: pa.Array, batch: Any) -> None:
+    def check(self, document: Document, texts: pa.Array, batch: Any) -> None:
         assert self.trial is not None
         self.trial.clear()
-        self.trial.add(self._rows([], texts, batch))
+        self.trial.add(self._rows([document], texts, batch))
 
     def _rows(self, documents: list[Document], texts: pa.Array, batch: Any) -> pa.RecordBatch:
-        """Return documents as a batch of their texts, and their sources and places if needed.
-
-        Without `documents`, the sources are in the batch.
-        """
+        """Return documents as a batch of their texts, and their sources and places if needed."""
         columns = {"text": texts}
         if self.by_source:
             columns["source"] = self._sources(documents, len(texts), batch)
@@ -226,7 +223,7 @@ class _CountInTables(DocumentFn):
     def _sources(self, documents: list[Document], rows: int, batch: Any) -> pa.Array:
         if batch is None:
             names = pa.array(map(_source_of, documents), pa.large_string())
-        elif documents and elements.has_key(documents[0].element):
+        elif elements.has_key(documents[0].element):
             key = _source_of(documents[0])
             names = pa.repeat(pa.scalar(key, pa.large_string()), rows)
         else:

@@ -153,8 +153,8 @@ class DocumentFn(beam.DoFn):
         """Use texts, all or none, and return the outputs."""
         raise NotImplementedError
 
-    def check(self, texts: pa.Array, batch: Any) -> None:
-        """Raise the error with which `use` would refuse these texts, if it would."""
+    def check(self, document: Document, texts: pa.Array, batch: Any) -> None:
+        """Raise the error with which `use` would refuse these texts of a document, if it would."""
         raise NotImplementedError
 
     def start_bundle(self) -> None:
@@ -245,7 +245,7 @@ class DocumentFn(beam.DoFn):
             for number in range(batch.num_rows):
                 row = batch.slice(number, 1)
                 try:
-                    self.check(text_column(row, self.text_field), row)
+                    self.check(document, text_column(row, self.text_field), row)
                     good.append(number)
                 except DataError as row_error:
                     alone = document._replace(element=with_value(document.element, row))

@@ -196,7 +196,7 @@ class _Encode(DocumentFn):
             for document, value in zip(documents, encoded, strict=True)
         ]
 
-    def check(self, texts: pa.Array, batch: Any) -> None:
+    def check(self, document: Document, texts: pa.Array, batch: Any) -> None:
         self.encoding.encode(texts, self._tokenizer())
 
     def _tokenizer(self) -> Tokenizer:

@@ -148,7 +148,7 @@ class WriteTokens(beam.PTransform):
         names = self.storage.list_names(folder)
         require(
             overwrite or not names,
-            f"must be empty or new, got {folder}, which has files: {list_few(names)}",
+            f"must be empty or new, got {redact(folder)}, which has files: {list_few(names)}",
             "folder",
             remedy="give another one, or set overwrite=True to remove what bpe-beam wrote there",
         )

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe_beam.errors import DataError
-from bpe_beam.storage import named_errors
+from bpe_beam.storage import masking, named_errors
 from bpe_beam.storage.masking import know_url, masked, masked_message, secrets_of
 
 SECRET = "hunter/2+é\\ \"2'=\n%"
@@ -94,6 +94,31 @@ def test_secrets_of_urls_and_of_the_environment(monkeypatch: pytest.MonkeyPatch)
     for text in ("of-the-url", "of/the/query", "of%2fthe%2Fenvironment"):
         assert masked(f"so {text}.") == "so ***."
     assert masked("https") == "https"
+
+
+def test_only_the_last_urls_are_known_and_messages_show_none() -> None:
+    """Patterns of all URLs of a job with many signed ones took gigabytes and minutes."""
+
+    def url(number: int) -> str:
+        return f"https://host/{number}.txt?credential=signed%2Fby%2Fme{number:05}"
+
+    compiled = masking._pattern_of_url.cache_info().misses
+    for number in range(masking._KNOWN_URLS + 1):
+        know_url(url(number))
+        assert masked(f"so signed/by/me{number:05}.") == "so ***."
+    assert masking._pattern_of_url.cache_info().misses - compiled == masking._KNOWN_URLS + 1
+    assert len(masking._urls) == masking._KNOWN_URLS
+    text = f"GET {url(0)} and /0.txt?credential=signed/by/me00000"
+    assert masked(text) == text
+    assert "signed" not in masked_message(f"GET {url(0)}: no")
+    with pytest.raises(DataError) as caught, named_errors("read", url(0)):
+        raise OSError(text)
+    assert "signed" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_secret_in_another_one_leaves_nothing_of_it() -> None:
+    know_url("https://host/a?sig=abc-within-xyz")
+    assert masked("so abc-within-xyz.", {"so abc", "within"}) == "***."
 
 
 def test_a_traceback_has_no_secret_of_its_causes() -> None:

@@ -280,6 +280,25 @@ def test_unusable_sources_are_dead_letters(run) -> None:
     assert words == {"k": Counter({"a": 1, " b": 1, "d": 1})}
 
 
+def test_rows_of_a_batch_with_a_key_are_checked_by_the_key(run) -> None:
+    """Not by their column of sources, which the key replaces."""
+    source = pa.array([[1], [2], [3]])
+    batch = pa.record_batch({"text": pa.array(["a b", None, "d"]), "source": source})
+
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        count = CountWords(by_source=True).with_dead_letters()
+        words, dead = pipeline | beam.Create([("k", batch)]) | count
+        whys = dead | beam.Map(lambda pair: pair[1]).with_output_types(str)
+        return (words, whys) | beam.Flatten().with_output_types(Any)
+
+    kept, counters = run(build)
+    (reason,) = (each for each in kept if isinstance(each, str))
+    assert "1 nulls" in reason
+    assert counters["dead_letters"] == 1
+    words = by_source([each for each in kept if not isinstance(each, str)])
+    assert words == {"k": Counter({"a": 1, " b": 1, "d": 1})}
+
+
 def test_totals_travel_in_a_batch_of_their_own(run) -> None:
     """One for each window, also of one without words; by source, if sources are counted."""
     rows = [(("k", "a b"), 1), (("l", "ä"), 2), (("k", ""), 11)]
