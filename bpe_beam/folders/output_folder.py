@@ -250,11 +250,13 @@ class OutputFolder(JobFolder):
         self.storage.remove_folder_if_empty(self.url)
 
     def remove_work(self) -> None:
-        """Remove temporary files, with the tokenized documents of a job that arranges them."""
+        """Remove temporary files, with the tokenized documents of a run that arranges them."""
         if self.record.job == "tokenize":
             documents = self.path(f"{WORK}/{DOCUMENTS}")
             remove_all_in(self.storage, documents)
             self.storage.remove_folder_if_empty(documents)
+        elif self.record.job == "WriteTokens":
+            remove_all_in(self.storage, self.path(WORK))
         super().remove_work()
 
 

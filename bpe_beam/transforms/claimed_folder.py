@@ -20,7 +20,7 @@ from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.folders.output_folder import recorded_job
 from bpe_beam.folders.receipts import WORK, side_by_side
-from bpe_beam.folders.run_folder import RunFolder, names_present
+from bpe_beam.folders.run_folder import RunFolder, names_present, remove_all_in
 from bpe_beam.messages import list_few
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.create_exclusive import write_once
@@ -134,8 +134,22 @@ class ClaimedFolder:
         self.storage.sync_folders(self.url)
         self.storage.write_bytes(url, manifest)
         self.storage.sync_folders(self.url)
-        self.storage.remove(self.path(JOB_FILE))
+        self._release()
         return url
+
+    def is_complete(self) -> bool:
+        """Return whether the manifest exists, because a step that ends the run runs again."""
+        if not self.storage.exists(self.path(MANIFEST_FILE)):
+            return False
+        if self.job_record() is not None:
+            self._release()
+        return True
+
+    def _release(self) -> None:
+        """Remove the temporary files, and then the claim."""
+        remove_all_in(self.storage, self.path(WORK))
+        self.storage.remove_folder_if_empty(self.path(WORK))
+        self.storage.remove(self.path(JOB_FILE))
 
     def _remove_strays(self, record: JobRecord, files: Collection[str]) -> None:
         """Remove the attempts of repeated or killed steps, and claimed files but these."""

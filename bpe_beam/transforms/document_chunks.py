@@ -27,9 +27,11 @@ from bpe_beam.json_structs import decode
 from bpe_beam.shards.document_batches import bounds_of
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import ShardOrigin
+from bpe_beam.shards.formats.table_schema import TEXT_BYTES
 from bpe_beam.shards.shard_rows import Shard, SourceTotals
 from bpe_beam.transforms import elements
 from bpe_beam.transforms import metrics as counters
+from bpe_beam.transforms.document_order import BatchOrder, order_of
 from bpe_beam.transforms.ids_and_sources import label_column, label_of
 from bpe_beam.transforms.token_origin import FINGERPRINT, WrittenTokens, require_framed
 from bpe_beam.transforms.tokens_folder import TokensFolder
@@ -40,18 +42,24 @@ CHUNK_TOKENS = 240_000  # ids of a chunk of a document: at four bytes each, unde
 Chunk = tuple[bytes, int, bytes]
 """A chunk of a document: a hash of the document's ids, the number of the chunk in the document, and
 the ids of the chunk, little-endian uint32. If the document has labels, the hash is followed by the
-hash of these, and chunk -1 has them. Chunk 0 without a hash has the final name of its shard, or no
-name for a shard without tokens; each shard has one. Chunk -1 without a hash has notes about
-elements; they are sent to shard 0."""
+hash of these, and chunk -1 has them. Before the hash of a document with a place in its split comes
+the number of the document there, of 8 bytes. Chunk 0 without a hash has the final name of its
+shard, or no name for a shard without tokens; each shard has one. Chunk -1 without a hash has notes
+about elements; they are sent to shard 0."""
 
-LABELS = ("id", "source")
+LABELS = ("id", "source", TEXT_BYTES)
 """Fields and columns that are stored with the ids, by formats that have a place for them."""
 
 PLACE = "place"
 """A column of `ReadDocuments`, the position of a document in its file: of no use with its ids."""
 
-_Label: TypeAlias = "tuple[str | None, str | None]"
-NO_LABEL: _Label = (None, None)
+UNPLACED = 1 << 40
+"""The number of the first shard of documents without a place in a split, where order matters."""
+
+_Label: TypeAlias = "tuple[str | None, str | None, int | None]"
+NO_LABEL: _Label = (None, None, None)
+
+_DIGEST_BYTES = 16
 
 BATCH_DOCUMENTS = 1024
 """Documents that are written at once; fewer if they have CHUNK_TOKENS together."""
@@ -65,7 +73,7 @@ with a column `tokens`; with or without a key."""
 
 def digest_of(ids: bytes) -> bytes:
     """Return a hash that identifies a document, and by which documents are ordered."""
-    return hashlib.blake2b(ids, digest_size=16).digest()
+    return hashlib.blake2b(ids, digest_size=_DIGEST_BYTES).digest()
 
 
 class Notes(Struct, frozen=True):
@@ -81,11 +89,16 @@ class Notes(Struct, frozen=True):
 @beam.typehints.with_input_types(Tokens)
 @beam.typehints.with_output_types(tuple[int, Chunk])
 class SplitToChunks(beam.DoFn):
-    """Documents to their chunks, with their shards; and notes, each once per bundle."""
+    """Documents to their chunks, with their shards; and notes, each once per bundle.
 
-    def __init__(self, shards: int, labelled: bool) -> None:
+    `in_order`: the shard of a document of `ReadDocuments` is its split, where it keeps its place;
+    other documents come after these.
+    """
+
+    def __init__(self, shards: int, labelled: bool, in_order: bool = False) -> None:
         self.shards = shards
         self.labelled = labelled
+        self.in_order = in_order
 
     def start_bundle(self) -> None:
         self._noted = Notes()
@@ -97,9 +110,21 @@ class SplitToChunks(beam.DoFn):
         if noted != self._noted:
             self._noted = noted
             yield 0, (b"", -1, msgspec.json.encode(noted, order="deterministic"))
-        for document, (id_, source) in zip(documents, labels, strict=True):
-            label = (id_ if self.labelled else None, source)
-            yield from chunks_of(document, self.shards, label)
+        if not self.labelled:
+            labels = [(None, source, None) for _, source, _ in labels]
+        order = self._order(element)
+        for number, (document, label) in enumerate(zip(documents, labels, strict=True)):
+            if order is not None:
+                place = (order.first + number).to_bytes(8, "big")
+                chunks = chunks_of(document, 1, label, place, order.split)
+            else:
+                first = UNPLACED if self.in_order else 0
+                chunks = chunks_of(document, self.shards, label, first=first)
+            yield from chunks
+
+    def _order(self, element: Tokens) -> BatchOrder | None:
+        value = elements.without_key(element)
+        return order_of(value) if self.in_order and elements.is_batch(value) else None
 
     def _notes(self, element: Tokens, labels: list[_Label]) -> Notes:
         value = elements.without_key(element)
@@ -112,8 +137,8 @@ class SplitToChunks(beam.DoFn):
         else:
             values = elements.fields_of(value) or {}
             fields = {str(name) for name, each in values.items() if each is not None}
-        fields -= {elements.TOKENS, PLACE}
-        if any(source is not None for _, source in labels):
+        fields -= {elements.TOKENS, PLACE, TEXT_BYTES}
+        if any(source is not None for _, source, _ in labels):
             fields.discard("source")
         if self.labelled:
             fields.discard("id")
@@ -121,12 +146,17 @@ class SplitToChunks(beam.DoFn):
 
 
 def chunks_of(
-    document: pa.UInt32Array, shards: int, label: _Label = NO_LABEL
+    document: pa.UInt32Array,
+    shards: int,
+    label: _Label = NO_LABEL,
+    place: bytes = b"",
+    first: int = 0,
 ) -> Iterator[tuple[int, Chunk]]:
-    """Yield the chunks of one document, with the number of their shard."""
+    """Yield the chunks of one document, with the number of their shard, `first` or greater."""
     ids = document.to_numpy().astype("<u4", copy=False)
     digest = digest_of(ids.tobytes())
-    shard = int.from_bytes(digest[:8], "big") * shards >> 64
+    shard = first + (int.from_bytes(digest[:8], "big") * shards >> 64)
+    digest = place + digest
     if label != NO_LABEL:
         data = msgspec.json.encode(label)
         digest += digest_of(data)
@@ -186,19 +216,25 @@ def _labels_of(element: Tokens, documents: int, labelled: bool) -> list[_Label]:
 def _labels_in(element: Tokens, documents: int) -> list[_Label]:
     value = elements.without_key(element)
     if elements.is_batch(value):
-        columns = [label_column(value, name, "WriteTokens") for name in LABELS]
+        columns = [label_column(value, name, "WriteTokens") for name in LABELS[:2]]
         ids, sources = ([] if column is None else column.to_pylist() for column in columns)
+        if TEXT_BYTES in value.schema.names:
+            column = elements.column_of(value, TEXT_BYTES)
+            sizes = column.to_pylist() if pa.types.is_integer(column.type) else []
+        else:
+            sizes = []
     else:
         fields = elements.fields_of(value) or {}
         ids, sources = (
             [label_of(fields.get(name), f"the field {name!r} of a document", "WriteTokens")]
-            for name in LABELS
+            for name in LABELS[:2]
         )
-    ids, sources = ids or [None] * documents, sources or [None] * documents
+        sizes = []
     key = None if value is element else _key_name(element[0])
     if key is not None:
         sources = [key] * documents
-    return list(zip(ids, sources, strict=True))
+    known = (column or [None] * documents for column in (ids, sources, sizes))
+    return list(zip(*known, strict=True))
 
 
 def _key_name(key: Any) -> str | None:
@@ -226,6 +262,7 @@ class WrittenShard(Struct, frozen=True):
     shard: Shard
     sources: dict[str, SourceTotals] | None
     left_out: frozenset[str]  # the fields of documents for which the shards have no place
+    has_sizes: bool = False  # whether the sizes of all its texts are known
 
 
 def write_shard(
@@ -238,7 +275,7 @@ def write_shard(
     number, chunks = element
     require_visible(folder.storage, folder.url)
     folder.require_claimed()
-    vocab_size, origin = tokens.origin(learned)
+    facts = tokens.facts(learned)
     with tempfile.TemporaryFile() as spool:
         names: set[str] = set()
         noted = Notes()
@@ -251,16 +288,19 @@ def write_shard(
                 noted |= decode(ids, Notes)
             else:
                 names.add(ids.decode())
-        _require_tokenizer(noted, origin)
+        _require_tokenizer(noted, facts.origin)
         stored.sort()
         name = names.pop() if len(names) == 1 else None
         if name is None or bool(name) != any(chunk.size for chunk in stored if chunk.number >= 0):
             raise DataError(LOST)
-        format_ = shard_format(folder.format)
+        format_ = shard_format(folder.shards_format)
+        columns = facts.origin.columns if folder.arrangement is None else ()
+        origin = replace(facts.origin, columns=columns)
+        target = folder.storage, folder.shards_url
         # Without tokens no file is written.
         name = name or f"shard {number} without tokens"
         sources = _SourceSums()
-        with format_.writer(folder.storage, folder.url, name, vocab_size, origin) as writer:
+        with format_.writer(*target, name, facts.vocab_size, origin) as writer:
             for documents in _batches(_documents(spool, stored)):
                 joined, bounds = _joined(documents)
                 require_framed(joined, bounds, origin)
@@ -274,21 +314,33 @@ def write_shard(
         split=number,
         slices=(),
         documents=files.documents,
-        text_bytes=0,
+        text_bytes=sources.text_bytes or 0,
         tokens=files.tokens,
         rejects=0,
         files=tuple(files.files),
     )
-    row = WrittenShard(shard, sources.totals(), noted.fields)
+    row = WrittenShard(shard, sources.totals(), noted.fields, sources.text_bytes is not None)
     yield 0, msgspec.json.encode(row, order="deterministic")
 
 
 def with_sources(rows: Sequence[WrittenShard]) -> list[Shard]:
-    """Return the shards, with totals by source if all documents have sources, and few enough."""
+    """Return the shards, with totals by source if all documents have sources, and few enough.
+
+    The sizes of texts are 0 unless all are known.
+    """
     names = {name for row in rows for name in row.sources or ()}
-    if not names or len(names) > MAX_SOURCES or any(row.sources is None for row in rows):
-        return [row.shard for row in rows]
-    return [replace(row.shard, sources=row.sources) for row in rows]
+    sized = all(row.has_sizes for row in rows)
+    without = not names or len(names) > MAX_SOURCES or any(row.sources is None for row in rows)
+
+    def sources(row: WrittenShard) -> dict[str, SourceTotals] | None:
+        if without or row.sources is None or sized:
+            return None if without else row.sources
+        return {name: replace(each, text_bytes=0) for name, each in row.sources.items()}
+
+    return [
+        replace(row.shard, text_bytes=row.shard.text_bytes if sized else 0, sources=sources(row))
+        for row in rows
+    ]
 
 
 def _require_tokenizer(noted: Notes, origin: ShardOrigin) -> None:
@@ -300,26 +352,33 @@ def _require_tokenizer(noted: Notes, origin: ShardOrigin) -> None:
 
 
 class _SourceSums:
-    """The documents and tokens of each source, as long as a manifest can name all of them."""
+    """The totals of each source, as long as a manifest can name all of them; the size of all texts.
+
+    `text_bytes` is None if the size of one is not known.
+    """
 
     def __init__(self) -> None:
+        self.text_bytes: int | None = 0
         self._sums: dict[str, Counter[str]] | None = {}
 
     def add(self, documents: Sequence[_Document]) -> None:
-        for ids, (_, source) in documents:
+        for ids, (_, source, size) in documents:
+            if self.text_bytes is not None:
+                self.text_bytes = None if size is None else self.text_bytes + size
             if self._sums is None:
-                return
+                continue
             if source is None or len(source) > MAX_SOURCE_NAME or len(self._sums) > MAX_SOURCES:
                 self._sums = None
-                return
-            self._sums.setdefault(source, Counter()).update(documents=1, tokens=ids.size)
+                continue
+            sums = self._sums.setdefault(source, Counter())
+            sums.update(documents=1, tokens=ids.size, text_bytes=size or 0)
 
     def totals(self) -> dict[str, SourceTotals] | None:
-        """Return the totals, sorted by source. The bytes of texts are not known here."""
+        """Return the totals, sorted by source."""
         if self._sums is None:
             return None
         return {
-            name: SourceTotals(sums["documents"], 0, sums["tokens"])
+            name: SourceTotals(sums["documents"], sums["text_bytes"], sums["tokens"])
             for name, sums in sorted(self._sums.items())
         }
 
@@ -353,7 +412,8 @@ def _joined(
 def _labels(documents: Sequence[_Document]) -> pa.RecordBatch | None:
     """Return the labels of documents; None if none has any."""
     labels = [label for _, label in documents]
-    columns = [pa.array(column, pa.string()) for column in zip(*labels, strict=True)]
+    types = (pa.string(), pa.string(), pa.int64())
+    columns = [pa.array(*each) for each in zip(zip(*labels, strict=True), types, strict=True)]
     batch = pa.RecordBatch.from_arrays(columns, LABELS)
     return batch if any(column.null_count < len(column) for column in columns) else None
 
@@ -372,9 +432,10 @@ def _documents(spool: IO[bytes], chunks: list[_StoredChunk]) -> Iterator[_Docume
             whole = copied[copy::copies]
             label = b"".join(_read(spool, chunk) for chunk in whole if chunk.number < 0)
             ids = b"".join(_read(spool, chunk) for chunk in whole if chunk.number >= 0)
-            if digest_of(ids) + (digest_of(label) if label else b"") != document:
+            place = document[: len(document) % _DIGEST_BYTES]
+            if place + digest_of(ids) + (digest_of(label) if label else b"") != document:
                 raise DataError(LOST)
-            labels = decode(label, tuple[str | None, str | None]) if label else NO_LABEL
+            labels = decode(label, tuple[str | None, str | None, int | None]) if label else NO_LABEL
             yield np.frombuffer(ids, "<u4").astype(np.uint32, copy=False), labels
 
 

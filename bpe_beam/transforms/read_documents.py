@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import apache_beam as beam
 import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from bpe_beam.corpus.boundaries import files_with_gaps, speculative_part
 from bpe_beam.corpus.plan import Plan
@@ -26,6 +27,7 @@ from bpe_beam.storage import PathName, Storage, path_name
 from bpe_beam.storage.names import absolute
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.claimed_folder import take_folder
+from bpe_beam.transforms.document_order import BatchOrder, with_order
 from bpe_beam.transforms.shuffles import SpreadTasks, outputs_of
 from bpe_beam.workers.split_task import SplitTask, split_tasks, task_name, text_bytes_of
 
@@ -42,7 +44,8 @@ class ReadDocuments(beam.PTransform):
     """Reads documents from files, in splits, so that a large file feeds many workers.
 
     The output is Arrow batches of a few MB with the columns `id`, `source`, `place` and `text`.
-    One worker reads a split, one batch at a time.
+    Each carries its place in the corpus in its schema's metadata, see `document_order.py`. One
+    worker reads a split, one batch at a time.
 
     Counters: `text_bytes_read`, `records_rejected`, `stored_bytes_lost`.
 
@@ -162,6 +165,7 @@ class _SplitReader(NamedTuple):
     def read(self, element: str) -> Iterator[Any]:
         task = SplitTask.from_json(element)
         boundaries: list[Boundaries] = []
+        order = BatchOrder(task.split.index, 0, tuple(task.text_files()))
         writer = None
         with ExitStack() as stack:
             if self.rejects is not None:
@@ -177,7 +181,8 @@ class _SplitReader(NamedTuple):
                 boundaries.append,
             ):
                 counters.counter("text_bytes_read").inc(text_bytes_of(batch))
-                yield batch
+                yield with_order(batch, order)
+                order = replace(order, first=order.first + len(batch))
         losses = () if writer is None else writer.losses
         counters.counter("stored_bytes_lost").inc(sum(loss.bytes for loss in losses))
         for report in (*boundaries, *losses):

@@ -16,7 +16,7 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import DataError, UsageError, require
 from bpe_beam.messages import list_few
 from bpe_beam.shards.formats.interface import ShardOrigin
 from bpe_beam.storage import PathName, Storage, path_name
@@ -117,33 +117,54 @@ def makers_of(tokens: beam.pvalue.PCollection) -> dict[str, TokensMaker]:
     return dict(sorted(found.items()))
 
 
+class TokenFacts(NamedTuple):
+    """What follows from a tokenizer: one more than its greatest id, the origin of the ids, and the
+    id of the padding token, if there is one."""
+
+    vocab_size: int
+    origin: ShardOrigin
+    pad: int | None
+
+
 class WrittenTokens(NamedTuple):
-    """What `WriteTokens` knows of the ids: how documents became ids, and the columns to write.
+    """What `WriteTokens` knows of the ids: how documents became ids, and what is written.
 
     Attributes:
         encoding: The tokens around documents, without a tokenizer.
         columns: The columns for trainers.
-        known: The size of the vocabulary and the origin; None if the tokenizer is a side input.
+        pad_token: The token that fills sequences.
+        known: What follows from the tokenizer; None if that is a side input.
     """
 
     encoding: Encoding
     columns: tuple[str, ...]
-    known: tuple[int, ShardOrigin] | None
+    pad_token: str | None
+    known: TokenFacts | None
 
     @staticmethod
     def of(
-        tokenizer: Tokenizer | None, settings: Mapping[str, Any], columns: tuple[str, ...]
+        tokenizer: Tokenizer | None,
+        settings: Mapping[str, Any],
+        columns: tuple[str, ...],
+        pad_token: str | None = None,
     ) -> WrittenTokens:
         """Return it for a tokenizer, if that is known, and the settings of an encoding."""
-        tokens = WrittenTokens(Encoding.of(None, **settings), columns, None)
+        tokens = WrittenTokens(Encoding.of(None, **settings), columns, pad_token, None)
         return tokens if tokenizer is None else tokens._replace(known=tokens._with(tokenizer))
 
-    def origin(self, learned: str | None) -> tuple[int, ShardOrigin]:
-        """Return the size of the vocabulary and the origin, maybe by a side input's tokenizer."""
+    def facts(self, learned: str | None) -> TokenFacts:
+        """Return what follows from the tokenizer, maybe that of a side input."""
         return self.known or self._with(cached_tokenizer(learned or ""))
 
-    def _with(self, tokenizer: Tokenizer) -> tuple[int, ShardOrigin]:
-        return tokenizer.max_id + 1, origin_of(self.encoding, self.columns, tokenizer)
+    def _with(self, tokenizer: Tokenizer) -> TokenFacts:
+        pad = None if self.pad_token is None else tokenizer.token_to_id(self.pad_token)
+        require(
+            pad is not None or self.pad_token is None,
+            f"must be a token of the tokenizer, got {self.pad_token!r}",
+            "pad_token",
+        )
+        origin = origin_of(self.encoding, self.columns, tokenizer)
+        return TokenFacts(tokenizer.max_id + 1, origin, pad)
 
 
 def settings_of(makers: Mapping[str, TokensMaker], tokenizer: ChosenTokenizer) -> dict[str, Any]:

@@ -12,11 +12,13 @@ import pyarrow as pa
 from apache_beam.utils.timestamp import Timestamp
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.shards.formats.table_schema import TEXT_BYTES
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import elements
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.document_fn import DeadLetterTransform, Document, DocumentFn
+from bpe_beam.transforms.document_order import order_of
 from bpe_beam.transforms.metrics import count_tokens
 from bpe_beam.transforms.text_fields import with_column_of_ids, with_ids
 from bpe_beam.transforms.token_origin import (
@@ -42,7 +44,8 @@ class Tokenize(DeadLetterTransform, TokensMaker):
     - A dict, `beam.Row` or named tuple becomes the same dict, or a `beam.Row`, with a list of ids
       in the field `tokens` in place of the text.
     - An Arrow batch or table becomes the same with a column `tokens` (large_list of uint32) in
-      place of the text. Its schema has the fingerprint of the tokenizer.
+      place of the text. Its schema has the fingerprint of the tokenizer. A batch of `ReadDocuments`
+      gets a column `text_bytes` too, the size of the text in UTF-8.
     - `(key, document)` becomes the same key with the encoded document.
 
     Other fields and columns, such as ids, are kept, and so are windows, timestamps, panes and late
@@ -178,7 +181,7 @@ class _Encode(DocumentFn):
         if self.has_updates and self.update is None:
             counters.counter("documents_before_update").inc(len(ids))
         if batch is not None:
-            whole = with_column_of_ids(batch, self.text_field, ids)
+            whole = _with_sizes(with_column_of_ids(batch, self.text_field, ids), texts)
             known = {**(batch.schema.metadata or {}), FINGERPRINT: tokenizer.fingerprint}
             encoded = [whole.replace_schema_metadata(known)]
         else:
@@ -231,6 +234,15 @@ def encoding_of(tokenizer: Tokenizer | None, **settings: Any) -> Encoding:
         remedy = "set add_special_tokens=True for these, or prepend and append"
         warnings.warn(f"{encoding.left_out}: {remedy}", stacklevel=3)
     return encoding
+
+
+def _with_sizes(batch: Any, texts: pa.Array) -> Any:
+    """Return a batch of documents of files with the sizes of its texts; others unchanged."""
+    if TEXT_BYTES in batch.schema.names or order_of(batch) is None:
+        return batch
+    import pyarrow.compute as pc  # slow to import
+
+    return batch.append_column(TEXT_BYTES, pc.binary_length(texts))
 
 
 def _with_tokens(document: Any, text_field: str, ids: pa.UInt32Array) -> Any:

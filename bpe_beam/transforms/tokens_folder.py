@@ -7,7 +7,11 @@ from typing import ClassVar
 
 from bpe_beam.folders.artifact_names import SHARDS_TOKENIZER_FILE
 from bpe_beam.folders.job_json import JobRecord
+from bpe_beam.folders.output_folder import DOCUMENTS
+from bpe_beam.folders.receipts import WORK
+from bpe_beam.shards.formats import LABELLED_FORMAT, PLAIN_FORMAT, shard_format
 from bpe_beam.shards.manifest import index_names, read_manifest
+from bpe_beam.shards.shard_rows import Arrangement
 from bpe_beam.storage import Storage
 from bpe_beam.transforms import claimed_folder
 
@@ -21,8 +25,22 @@ class TokensFolder(claimed_folder.ClaimedFolder):
     shards: int
     format: str
     number: str  # the number of the run that claims the folder
+    arrangement: Arrangement | None = None
 
     transform: ClassVar[str] = "WriteTokens"
+
+    @property
+    def shards_url(self) -> str:
+        """The folder of the shards of documents, which are temporary if these are arranged."""
+        return self.url if self.arrangement is None else self.path(f"{WORK}/{DOCUMENTS}")
+
+    @property
+    def shards_format(self) -> str:
+        """The format of the shards of documents: with labels if the final shards store them."""
+        if self.arrangement is None:
+            return self.format
+        labelled = shard_format(self.format).labelled and not self.arrangement.sequence_length
+        return LABELLED_FORMAT if labelled else PLAIN_FORMAT
 
     @property
     def fixed_names(self) -> frozenset[str]:

@@ -13,14 +13,18 @@ import hashlib
 import logging
 import secrets
 from collections.abc import Iterable, Iterator
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import apache_beam as beam
+import msgspec
 from apache_beam.transforms.window import GlobalWindows
 from msgspec import UNSET, UnsetType
 
 from bpe_beam import json_structs
 from bpe_beam.errors import DataError, UsageError, require, require_between, require_choice
+from bpe_beam.folders.artifact_names import MANIFEST_FILE
+from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.messages import list_few
 from bpe_beam.shards.formats import (
     DEFAULT_SHARD_FORMAT,
@@ -38,10 +42,11 @@ from bpe_beam.shards.manifest import (
     with_files,
 )
 from bpe_beam.shards.numbering import shard_name
-from bpe_beam.shards.shard_rows import TokenlessSplit, Totals
+from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, manifest_rows
 from bpe_beam.storage import PathName, Storage, path_name, redact
 from bpe_beam.storage.json_file import VERSION
 from bpe_beam.storage.names import absolute
+from bpe_beam.transforms.arrange_tokens import Arranger, ArrangeShards, arrangement_of
 from bpe_beam.transforms.claimed_folder import take_folder
 from bpe_beam.transforms.document_chunks import (
     LOST,
@@ -101,13 +106,19 @@ class WriteTokens(beam.PTransform):
         storage: The storage client.
         format: The format of the shards, one of SHARD_FORMATS. The readers of `llmc` recognise a
             document by the end-of-text token at its beginning.
-        columns: The columns for trainers that tables get: of `tokenize --columns` those that do
-            not need sequences.
+        columns: The columns for trainers that tables get, as `tokenize --columns`.
         append, prepend: The token after and before each document, or None: for ids that no
             `Tokenize` of this pipeline made, or that were changed after it. By default the manifest
             has what that `Tokenize` puts around documents. Each document is checked.
         overwrite: Whether to remove what a job or another run, finished or not, wrote in the
             folder. It is removed when the pipeline is built.
+        sequence_length, packing, max_documents_per_sequence, pad_token, shuffle_seed, shard_tokens:
+            As the options of `tokenize` of these names: sequences of that many tokens, and a
+            seeded order. Documents of `ReadDocuments` in batches are arranged from their order in
+            the corpus, so that the shards have the bytes of `tokenize`; others from the order of
+            the hash of their ids. They wait in `work/` of the folder, in as many portions as the
+            corpus has splits, or `shards`. The worker of a new shard has its ids in memory, about
+            10 bytes a token.
 
     Raises:
         UsageError: An argument out of its range, a folder that is not empty or that the pipeline
@@ -127,9 +138,24 @@ class WriteTokens(beam.PTransform):
         append: str | UnsetType | None = UNSET,
         prepend: str | UnsetType | None = UNSET,
         overwrite: bool = False,
+        sequence_length: int | None = None,
+        packing: str | None = None,
+        max_documents_per_sequence: int | None = None,
+        pad_token: str | None = None,
+        shuffle_seed: int | None = None,
+        shard_tokens: int | None = None,
     ) -> None:
         super().__init__()
         require_choice("format", format, SHARD_FORMATS)
+        self.arrangement = arrangement_of(
+            format,
+            sequence_length=sequence_length,
+            packing=packing,
+            max_documents_per_sequence=max_documents_per_sequence,
+            pad_token=pad_token,
+            shuffle_seed=shuffle_seed,
+            shard_tokens=shard_tokens,
+        )
         require_between("shards", shards, 1, _MAX_SHARDS)
         folder = path_name(folder, "folder")
         self.folder = absolute(folder)
@@ -137,13 +163,16 @@ class WriteTokens(beam.PTransform):
         self.tokenizer = ChosenTokenizer.of(tokenizer, self.storage)
         self.shards = shards
         self.format = format
-        self.columns = _columns(columns, format)
+        self.columns = _columns(columns, format, sequences=sequence_length is not None)
         given = {"append": append, "prepend": prepend}
         self.framing: dict[str, Any] = {
             name: value for name, value in given.items() if value is not UNSET
         }
         if self.tokenizer.known is not None:
-            Encoding.of(self.tokenizer.known, **self.framing)  # refuses tokens that it lacks
+            # Refuses tokens that it lacks.
+            Encoding.of(self.tokenizer.known, **self.framing)
+            WrittenTokens.of(self.tokenizer.known, {}, (), pad_token)
+        self.pad_token = pad_token
         self.overwrite = overwrite
         names = self.storage.list_names(folder)
         require(
@@ -159,6 +188,7 @@ class WriteTokens(beam.PTransform):
             "format": self.format,
             "shards": self.shards,
             "tokenizer": str(self.tokenizer),
+            **({} if self.arrangement is None else msgspec.to_builtins(self.arrangement)),
         }
 
     def expand(self, tokens: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
@@ -175,16 +205,19 @@ class WriteTokens(beam.PTransform):
                 "stream-tokenize"
             )
         chosen = self.framing or settings_of(makers_of(tokens), self.tokenizer)
-        known = WrittenTokens.of(self.tokenizer.known, chosen, self.columns)
+        known = WrittenTokens.of(self.tokenizer.known, chosen, self.columns, self.pad_token)
         self._require_begin(known.encoding)
         take_folder(tokens.pipeline, self.folder, "folder")
         if self.overwrite:
             remove_earlier_run(self.storage, self.folder)
         self.storage.make_folder(self.folder)
+        number = secrets.token_hex(16)
         target = TokensFolder(
-            self.storage, self.folder, self.shards, self.format, secrets.token_hex(16)
+            self.storage, self.folder, self.shards, self.format, number, self.arrangement
         )
-        split = beam.ParDo(SplitToChunks(self.shards, shard_format(self.format).labelled))
+        labelled = shard_format(target.shards_format).labelled
+        in_order = self.arrangement is not None
+        split = beam.ParDo(SplitToChunks(self.shards, labelled, in_order))
         chunks = tokens | "SplitToChunks" >> split
         # No shard has the number -1; it makes sure that there is an element to gather.
         check = beam.Map(_check_free, target).with_output_types(tuple[int, int])
@@ -194,7 +227,7 @@ class WriteTokens(beam.PTransform):
             | "CheckFolder" >> check
         )
         names = (
-            (chunks | "WithTokens" >> beam.ParDo(_ShardsWithTokens()), begin)
+            (chunks | "ShardNumbers" >> beam.ParDo(_ShardNumbers()), begin)
             | "WithBegin" >> beam.Flatten().with_output_types(tuple[int, int])
             | "GatherNumbers" >> beam.GroupByKey()
             | "NameShards"
@@ -202,17 +235,27 @@ class WriteTokens(beam.PTransform):
         )
         learned = self.tokenizer.side_inputs
         write = beam.FlatMap(write_shard, target, known, *learned)
-        finish = beam.FlatMap(
-            _write_manifest, target, self._encoding(known), self.columns, *learned
-        )
-        return (
+        rows = (
             (chunks, names)
             | "WithNames" >> beam.Flatten().with_output_types(tuple[int, Chunk])
             | "GatherShards" >> beam.GroupByKey()
             | "WriteShard" >> write.with_output_types(tuple[int, bytes])
+        )
+        end = _End(target, self._encoding(known), self.columns)
+        if self.arrangement is None:
+            finish = beam.FlatMap(end.of_hashes, *learned).with_output_types(str)
             # Not as a side input, because Dataflow gives it a coder that pickles.
-            | "GatherRows" >> beam.GroupByKey()
-            | "WriteManifest" >> finish.with_output_types(str)
+            return rows | "GatherRows" >> beam.GroupByKey() | "WriteManifest" >> finish
+        arranger = Arranger(
+            TaskFolder(self.storage, self.folder, target.number),
+            target.shards_url,
+            target.shards_format,
+            self.arrangement,
+            self.format,
+            known,
+        )
+        return rows | "Arrange" >> ArrangeShards(
+            arranger, partial(_documents, target), partial(end.arranged, arranger), learned
         )
 
     def _require_begin(self, encoding: Encoding) -> None:
@@ -240,17 +283,21 @@ class WriteTokens(beam.PTransform):
 
 @beam.typehints.with_input_types(tuple[int, Chunk])
 @beam.typehints.with_output_types(tuple[int, int])
-class _ShardsWithTokens(beam.DoFn):
-    """Chunks to the numbers of shards with tokens, under one key; each number once per bundle."""
+class _ShardNumbers(beam.DoFn):
+    """Chunks to twice the numbers of shards, one more for those with tokens, under one key.
+
+    Each number comes once per bundle.
+    """
 
     def start_bundle(self) -> None:
         self.seen: set[int] = set()
 
     def process(self, element: tuple[int, Chunk]) -> Iterator[tuple[int, int]]:
         shard, (_, number, ids) = element
-        if ids and number >= 0 and shard not in self.seen:
-            self.seen.add(shard)
-            yield 0, shard
+        seen = 2 * shard + (bool(ids) and number >= 0)
+        if seen not in self.seen:
+            self.seen.add(seen)
+            yield 0, seen
 
 
 def _check_free(element: tuple[int, int], folder: TokensFolder) -> tuple[int, int]:
@@ -262,64 +309,99 @@ def _check_free(element: tuple[int, int], folder: TokensFolder) -> tuple[int, in
 def _name_shards(
     element: tuple[int, Iterable[int]], target: TokensFolder
 ) -> Iterator[tuple[int, Chunk]]:
-    """Claim the folder, and yield the final names of shards, empty for a shard without tokens.
+    """Claim the folder, and yield the names of shards, empty for a shard without tokens.
 
-    They are numbered without gaps.
+    They are numbered without gaps. If documents are arranged, only shards with documents are named.
     """
-    with_tokens = sorted(set(element[1]) - {-1})
+    numbers = set(element[1]) - {-1}
+    with_tokens = sorted(number >> 1 for number in numbers if number & 1)
     names = {shard: shard_name(index, len(with_tokens)) for index, shard in enumerate(with_tokens)}
     suffixes = shard_format(target.format).suffixes
-    target.claim([f"{name}{suffix}" for name in names.values() for suffix in suffixes])
-    for shard in range(target.shards):
+    shards: Iterable[int] = range(target.shards)
+    if target.arrangement is None:
+        target.claim([f"{name}{suffix}" for name in names.values() for suffix in suffixes])
+    else:
+        target.claim([])
+        target.storage.make_folder(target.shards_url)
+        # Notes about elements are sent to shard 0.
+        shards = sorted({0, *(number >> 1 for number in numbers)})
+    for shard in shards:
         yield shard, (b"", 0, names.get(shard, "").encode())
 
 
-def _write_manifest(
-    element: tuple[int, Iterable[bytes]],
-    target: TokensFolder,
-    encoding: Encoding,
-    columns: tuple[str, ...],
-    learned: str | None = None,
-) -> Iterator[str]:
-    """Write the tokenizer, and the manifest with all rows, which completes the folder."""
-    written = [json_structs.decode(row, WrittenShard) for row in element[1]]
-    rows = sorted(with_sources(written), key=lambda row: row.split)
-    shards = tuple(row for row in rows if row.tokens)
-    names = [shard_name(index, len(shards)) for index in range(len(shards))]
-    numbers = [row.split for row in rows]
-    if numbers != list(range(target.shards)) or [row.name for row in shards] != names:
-        raise DataError(LOST)
-    tokenless = tuple(
-        TokenlessSplit(
-            row.split,
-            slices=(),
-            documents=row.documents,
-            text_bytes=0,
-            rejects=0,
-            sources=row.sources,
+class _End(NamedTuple):
+    """The last step: writes the tokenizer, and the manifest, which completes the folder."""
+
+    target: TokensFolder
+    encoding: Encoding
+    columns: tuple[str, ...]
+
+    def complete(
+        self, rows: Iterable[Shard | TokenlessSplit], learned: str | None, **known: Any
+    ) -> str:
+        """Complete the folder of shards and splits; return the URL of the manifest."""
+        tokenizer = self.encoding.tokenizer() if learned is None else cached_tokenizer(learned)
+        data = tokenizer.json_bytes
+        manifest = Manifest(
+            format=self.target.format,
+            version=VERSION,
+            tokenizer=TokenizerInfo(hashlib.sha256(data).hexdigest(), tokenizer.max_id + 1),
+            settings=self.encoding.settings,
+            plan=NO_PLAN,
+            rejects=Rejects({}, ()),
+            columns=self.columns or UNSET,
+            **manifest_rows(rows),
+            **known,
         )
-        for row in rows
-        if not row.tokens
+        manifest = with_files(manifest, data)
+        sizes = {file.name: file.bytes for shard in manifest.shards for file in shard.files}
+        return self.target.complete(manifest.to_bytes(), sizes, small_files(manifest, data))
+
+    def of_hashes(
+        self, element: tuple[int, Iterable[bytes]], learned: str | None = None
+    ) -> Iterator[str]:
+        """Complete a folder of documents in the order of their hashes, by all rows."""
+        written = [json_structs.decode(row, WrittenShard) for row in element[1]]
+        rows = sorted(with_sources(written), key=lambda row: row.split)
+        shards = [row for row in rows if row.tokens]
+        names = [shard_name(index, len(shards)) for index in range(len(shards))]
+        numbers = [row.split for row in rows]
+        if numbers != list(range(self.target.shards)) or [row.name for row in shards] != names:
+            raise DataError(LOST)
+        url = self.complete([row if row.tokens else _tokenless(row) for row in rows], learned)
+        _say_what_is_left_out(written, self.target)
+        yield url
+
+    def arranged(self, arranger: Arranger, learned: str | None = None) -> str:
+        """Complete a folder of arranged documents."""
+        target, url = self.target, self.target.path(MANIFEST_FILE)
+        if target.is_complete():
+            return url
+        arranged = arranger.finish(learned)
+        target.claim([final for _, final in arranged.moves])
+        for name, final in arranged.moves:
+            # Some were moved when this step was interrupted.
+            if target.storage.exists(target.path(name)):
+                target.storage.move(target.path(name), target.path(final))
+        return self.complete(arranged.rows, learned, arranged=arranged.part)
+
+
+def _tokenless(row: Shard) -> TokenlessSplit:
+    return TokenlessSplit(
+        row.split,
+        slices=(),
+        documents=row.documents,
+        text_bytes=row.text_bytes,
+        rejects=0,
+        sources=row.sources,
     )
-    tokenizer = encoding.tokenizer() if learned is None else cached_tokenizer(learned)
-    data = tokenizer.json_bytes
-    manifest = Manifest(
-        format=target.format,
-        version=VERSION,
-        tokenizer=TokenizerInfo(hashlib.sha256(data).hexdigest(), tokenizer.max_id + 1),
-        settings=encoding.settings,
-        plan=NO_PLAN,
-        shards=shards,
-        totals=Totals.of(shards, tokenless),
-        rejects=Rejects({}, ()),
-        tokenless=tokenless,
-        columns=columns or UNSET,
-    )
-    manifest = with_files(manifest, data)
-    sizes = {file.name: file.bytes for shard in shards for file in shard.files}
-    url = target.complete(manifest.to_bytes(), sizes, small_files(manifest, data))
+
+
+def _documents(target: TokensFolder, rows: Iterable[bytes]) -> list[Shard]:
+    """Return the shards of documents that are to be arranged, in their order."""
+    written = [json_structs.decode(row, WrittenShard) for row in rows]
     _say_what_is_left_out(written, target)
-    yield url
+    return sorted(with_sources(written), key=lambda row: row.split)
 
 
 def _say_what_is_left_out(rows: Iterable[WrittenShard], target: TokensFolder) -> None:
@@ -333,12 +415,12 @@ def _say_what_is_left_out(rows: Iterable[WrittenShard], target: TokensFolder) ->
         )
 
 
-def _columns(columns: Iterable[str], format_name: str) -> tuple[str, ...]:
+def _columns(columns: Iterable[str], format_name: str, *, sequences: bool) -> tuple[str, ...]:
     """Return the columns for trainers in their order; refuse unknown ones and those without a
     place."""
     require(not isinstance(columns, str), f"must be a list, got {columns!r}", "columns")
     chosen = tuple(columns)
     for name in chosen:
         require_choice("columns", name, TRAINER_COLUMNS)
-    require_columns(chosen, format_name, sequences=False)
+    require_columns(chosen, format_name, sequences=sequences)
     return tuple(name for name in TRAINER_COLUMNS if name in chosen)

@@ -181,7 +181,7 @@ def _known(tokenizer: Tokenizer) -> WrittenTokens:
 
 def _finish(rows: list[bytes], target: TokensFolder, tokenizer: Tokenizer) -> list[str]:
     """Write the manifest."""
-    return list(write_tokens._write_manifest((0, rows), target, Encoding.of(tokenizer), ()))
+    return list(write_tokens._End(target, Encoding.of(tokenizer), ()).of_hashes((0, rows)))
 
 
 @pytest.mark.parametrize("gone", [0, 1, 2, 3, 5, 6])
@@ -528,7 +528,7 @@ def test_labels_of_other_types_become_text(name: str) -> None:
     ids = pa.array([1], pa.uint32())
     lists = pa.array([[1]], pa.large_list(pa.uint32()))
     other = {"id": "source", "source": "id"}[name]
-    expected = {name: "", other: None}
+    expected = {name: "", other: None, "text_bytes": None}
     for value, kind, text in VALUES:
         raw = value.bytes if isinstance(value, uuid.UUID) else value
         column = pa.array([raw], kind.storage_type) if kind == pa.uuid() else pa.array([raw], kind)
@@ -538,7 +538,7 @@ def test_labels_of_other_types_become_text(name: str) -> None:
         for element in ({"tokens": ids, name: value}, pa.table({"tokens": lists, name: column})):
             chunks = list(_split(element))
             (label,) = (chunk for _, chunk in chunks if chunk[0] and chunk[1] < 0)
-            assert dict(zip(("id", "source"), json.loads(label[2]), strict=True)) == expected
+            assert dict(zip(document_chunks.LABELS, json.loads(label[2]), strict=True)) == expected
 
 
 def test_labels_that_cannot_be_text_are_refused() -> None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
-from operator import add
 from types import MappingProxyType
 
-import msgspec
 import numpy as np
-from msgspec import UNSET, Struct, structs
+from msgspec import UNSET, structs
 
 from bpe_beam.engines.run import run_steps
 from bpe_beam.engines.steps import Collection, Engine, Steps
-from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, PARTS, SHARDS_TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import OutputFolder
@@ -28,10 +24,9 @@ from bpe_beam.progress import Progress
 from bpe_beam.shards import shard_rows
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import NO_PLAN, Manifest, Rejects, with_files
-from bpe_beam.shards.numbering import number_shards, shard_files
-from bpe_beam.shards.packing import plan_best_fit
 from bpe_beam.shards.token_counts import read_token_counts, write_token_counts
 from bpe_beam.storage.hashing import read_hashed
+from bpe_beam.workers.arrange import planning
 from bpe_beam.workers.arrange.measure import measure_shard, part_task, texts_name
 from bpe_beam.workers.arrange.new_shard import write_new_shard
 from bpe_beam.workers.arrange.scatter import scatter_shard
@@ -40,14 +35,9 @@ from bpe_beam.workers.arrange.task import (
     STAGE,
     ArrangeTask,
     DocumentsShard,
-    MeasureStats,
-    NewShard,
-    NewShardStats,
     PartPlan,
-    PartSums,
 )
 from bpe_beam.workers.document_hashes import overlap_of
-from bpe_beam.workers.split_task import task_name
 from bpe_beam.workers.task_results import MetricSums
 from bpe_beam.workers.token_counter import added_up, id_columns, token_counts_name
 from bpe_beam.workers.tokenize_split import origin_of
@@ -109,7 +99,8 @@ class ArrangeSteps:
         folder.expect(token_counts_name(part_task(n, part)) for n in tasks for part in parts)
         shards = self._tokenized.shards
         elements = [
-            _json(DocumentsShard(index, shards[index].name)) for index in self._remaining(tasks)
+            planning.to_element(DocumentsShard(index, shards[index].name))
+            for index in self._remaining(tasks)
         ]
 
         def steps(task: ArrangeTask) -> Steps:
@@ -123,53 +114,15 @@ class ArrangeSteps:
         if elements:
             self._run(steps, len(elements))
         receipts = folder.all_receipts(tasks)
-        self._measured = [receipts[name] for name in tasks]
-        self._stats = [receipt.read_stats(MeasureStats) for receipt in self._measured]
-        by_part = zip(*(each.parts for each in self._stats), strict=True)
-        self._totals = [sum(part, PartSums(0, 0)) for part in by_part]
-        for name, total in zip(arrangement.parts, self._totals, strict=True):
-            if not total.tokens:
-                raise DataError(
-                    f"no token of {sum(each.documents for each in self._totals):,} documents is "
-                    f"for {name}, with a validation share of {arrangement.validation_share}",
-                    remedy="give another {validation_share}",
-                )
-        return self._rows()
-
-    def _read(self, file: FileInfo) -> bytes:
-        return read_hashed(self._storage, self._folder.path(file.name), file.sha256)
-
-    def _rows(self) -> list[int]:
-        arrangement, totals = self._arrangement, self._totals
-        length = arrangement.sequence_length
-        if length is None:
-            return [total.documents for total in totals]
-        if not arrangement.is_best_fit:
-            return [-(-total.tokens // length) for total in totals]
-        # The numbers of slices of each length before each shard, and in total.
-        ranks = np.zeros(len(totals) * (length + 1), np.int64)
-        with self._storage.create(self._task.ranks) as file:
-            for receipt in self._measured:
-                file.write(ranks.astype("<i8").tobytes())
-                ranks += np.frombuffer(self._read(receipt.files[0]), "<i8")
-            file.write(ranks.astype("<i8").tobytes())
-        limit = arrangement.max_documents_per_sequence
-        return [plan_best_fit(each, limit).sequences for each in np.split(ranks, len(totals))]
+        self._measured = planning.Measured(self._task, [receipts[name] for name in tasks])
+        return self._measured.rows(folder)
 
     def plans(self, rows: Sequence[int]) -> tuple[PartPlan, ...]:
         """Return the plan of each part, whose new shards have about `shard_tokens` tokens each."""
-        arrangement = self._arrangement
-        in_order = arrangement.sequence_length is None and arrangement.shuffle_seed is None
-        plans = []
-        for number, (name, count) in enumerate(zip(arrangement.parts, rows, strict=True)):
-            tokens = self._totals[number].tokens
-            shards = max(1, min(count, -(-tokens // arrangement.shard_tokens)))
-            if in_order:  # long documents may follow each other
-                measured = [each.parts[number] for each in self._stats]
-                plans.append(PartPlan.by_tokens(name, measured, shards))
-            else:
-                plans.append(PartPlan.even(name, count, shards))
-        return tuple(plans)
+        return self._measured.plans(rows)
+
+    def _read(self, file: FileInfo) -> bytes:
+        return read_hashed(self._storage, self._folder.path(file.name), file.sha256)
 
     # ---- write ----
 
@@ -177,11 +130,7 @@ class ArrangeSteps:
         """Write the new shards; return how many an earlier run had written."""
         folder, scatter_tasks = self._folder, self._tasks("scatter")
         suffixes = shard_format(self._task.shard_format).suffixes
-        new = [
-            (plan.task(shard), NewShard(number, shard))
-            for number, plan in enumerate(plans)
-            for shard in range(plan.shards)
-        ]
+        new = planning.new_shards(plans)
         folder.expect(f"{WORK}/{name}.bin" for name in scatter_tasks)
         folder.expect(f"{WORK}/{name}{suffix}" for name, _ in new for suffix in suffixes)
         remaining = self._remaining([name for name, _ in new])
@@ -192,6 +141,8 @@ class ArrangeSteps:
             folder.path(receipt.files[0].name)
             for receipt in filter(None, map(folder.receipt, scatter_tasks))
         ]
+
+        to_write = [planning.to_element(new[index][1]) for index in remaining]
 
         def steps(task: ArrangeTask) -> Steps:
             task = replace(task, parts=plans)
@@ -206,7 +157,7 @@ class ArrangeSteps:
                 return engine.run(
                     "WriteNewShard",
                     partial(write_new_shard, task, known),
-                    engine.tasks("NewShards", [_json(new[index][1]) for index in remaining]),
+                    engine.tasks("NewShards", to_write),
                     str,
                     scattered,
                 )
@@ -219,25 +170,16 @@ class ArrangeSteps:
 
     def _shards_to_scatter(self, chosen: Sequence[int]) -> list[str]:
         """Return the elements of shards by number, each with the sums of the shards before it."""
-        nothing = tuple(PartSums(0, 0) for _ in self._arrangement.parts)
-        before = itertools.accumulate(
-            (each.parts for each in self._stats),
-            lambda sums, more: tuple(map(add, sums, more)),
-            initial=nothing,
-        )
-        return [
-            _json(DocumentsShard(index, shard.name, sums))
-            for index, (shard, sums) in enumerate(zip(self._tokenized.shards, before, strict=False))
-            if index in chosen
-        ]
+        shards = self._measured.shards(shard.name for shard in self._tokenized.shards)
+        return [planning.to_element(shards[index]) for index in chosen]
 
     def _tokens_read(self, plans: Sequence[PartPlan]) -> dict[str, int]:
         """Return the tokens that each task reads, about; both steps read each token."""
         tokens = {
             task: sum(part.tokens for part in stats.parts)
-            for task, stats in zip(self._tasks("scatter"), self._stats, strict=True)
+            for task, stats in zip(self._tasks("scatter"), self._measured.stats, strict=True)
         }
-        for plan, total in zip(plans, self._totals, strict=True):
+        for plan, total in zip(plans, self._measured.totals, strict=True):
             for shard in range(plan.shards):
                 end, start = ((shard + n) * total.tokens // plan.shards for n in (1, 0))
                 tokens[plan.task(shard)] = end - start
@@ -247,8 +189,7 @@ class ArrangeSteps:
 
     def _tasks(self, kind: str) -> list[str]:
         """Return the names of the tasks of all shards of documents."""
-        count = len(self._tokenized.shards)
-        return [task_name(kind, index, count) for index in range(count)]
+        return planning.shard_tasks(kind, len(self._tokenized.shards))
 
     def _remaining(self, tasks: Sequence[str]) -> list[int]:
         """Return the numbers of the tasks to run; forget receipts of other documents."""
@@ -295,14 +236,14 @@ class ArrangeSteps:
 
     def described_part(self, number: int, padding: int = 0) -> shard_rows.ArrangedPart:
         """Return the description of the shards of a part, for its manifest."""
-        documents, stats = self._tokenized, self._stats
-        name, total = self._arrangement.parts[number], self._totals[number]
+        documents, stats = self._tokenized, self._measured.stats
+        name, total = self._arrangement.parts[number], self._measured.totals[number]
         divided = self._arrangement.validation_share is not None
         overlap = None
         if self._task.counts_overlap and name == PARTS[1]:
             # The files of a receipt end with the hashes, then the token counts of each part.
             at = -1 - len(self._arrangement.parts)
-            hashes = b"".join(self._read(receipt.files[at]) for receipt in self._measured)
+            hashes = b"".join(self._read(receipt.files[at]) for receipt in self._measured.receipts)
             overlap = overlap_of(np.frombuffer(hashes, "<u8").astype(np.uint64), self._task.count)
         corpus = shard_rows.ArrangedCorpus(
             documents.totals.text_bytes,
@@ -353,29 +294,18 @@ class ArrangeSteps:
         folder, documents = self._folder, self._tokenized
         names = [plan.task(shard) for shard in range(plan.shards)]
         receipts = [*map(folder.all_receipts(names).__getitem__, names)]
-        stats = [receipt.read_stats(NewShardStats) for receipt in receipts]
-        padding = sum(each.padding for each in stats)
-        tokens, expected = sum(each.tokens for each in stats), self._totals[number].tokens
-        if tokens - padding != expected:
+        total = self._measured.totals[number]
+        numbered = planning.numbered_shards(receipts, total)
+        if isinstance(numbered, int):
             folder.forget(receipts)
-            raise DataError(
-                f"{folder.url}: the new shards have {tokens - padding:,} tokens of documents; "
-                f"expected {expected:,}: the runner lost a result, or a file of this run was "
-                "changed; run this job again"
-            )
-        numbered = number_shards(receipts, [each.tokens for each in stats])
-        rows = [
-            shard_rows.shard_row(
-                shard_files(publication.receipt), each.tokens, index, documents=each.rows
-            )
-            for index, (publication, each) in enumerate(zip(numbered, stats, strict=True))
-        ]
+            raise planning.other_tokens(folder.url, numbered, total)
+        rows = numbered.rows
         rejects = Rejects({}, ())
         if number == 0 and documents.rejects.files:
             # They belong to the whole corpus: no shard has them.
             rejects = documents.rejects
             rows.append(
-                shard_rows.shard_row((), 0, len(stats), rejects=sum(rejects.by_reason.values()))
+                shard_rows.shard_row((), 0, len(names), rejects=sum(rejects.by_reason.values()))
             )
         settings = self._inputs.settings
         manifest = structs.replace(
@@ -384,10 +314,10 @@ class ArrangeSteps:
             format=settings.format,
             plan=NO_PLAN,
             rejects=rejects,
-            arranged=self.described_part(number, padding),
+            arranged=self.described_part(number, numbered.padding),
             columns=settings.columns or UNSET,
         )
-        return numbered, manifest
+        return numbered.publications, manifest
 
     def _write_token_counts(self, number: int, manifest: Manifest) -> FileInfo:
         """Write how often each id occurs in the documents of a part."""
@@ -396,7 +326,7 @@ class ArrangeSteps:
         if self._arrangement.validation_share is not None:
             sources = None if None in tokens else [name for name in tokens if name is not None]
             at = number - len(self._arrangement.parts)
-            files = [receipt.files[at] for receipt in self._measured]
+            files = [receipt.files[at] for receipt in self._measured.receipts]
             counts = added_up(self._folder, files, id_columns(tokenizer), sources)
         else:
             file = self._tokenized.token_counts
@@ -428,7 +358,3 @@ def _added_texts(parts: Sequence[shard_rows.PartTexts]) -> shard_rows.PartTexts:
 def _unsynced(task: ArrangeTask) -> ArrangeTask:
     """Return the same task for steps whose files are temporary."""
     return replace(task, folder=replace(task.folder, storage=task.folder.storage.unsynced))
-
-
-def _json(value: Struct) -> str:
-    return msgspec.json.encode(value).decode()
