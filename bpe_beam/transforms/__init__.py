@@ -4,6 +4,7 @@ from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.training.recipe import BpeRecipe, WordLevelRecipe, WordPieceRecipe
 from bpe_beam.transforms.count_pairs import CountPairs, PairCountsFn
 from bpe_beam.transforms.count_words import CountWords
+from bpe_beam.transforms.divide_documents import DivideDocuments
 from bpe_beam.transforms.learn_merges import LearnMerges
 from bpe_beam.transforms.read_all_documents import ReadAllDocuments
 from bpe_beam.transforms.read_counts import ReadCounts
@@ -19,6 +20,7 @@ __all__ = [
     "BpeRecipe",
     "CountPairs",
     "CountWords",
+    "DivideDocuments",
     "LearnMerges",
     "PairCountsFn",
     "ReadAllDocuments",

@@ -48,7 +48,7 @@ from bpe_beam.workers.arrange.task import (
 def arrangement_of(format_name: str, **options: Any) -> Arrangement | None:
     """Return the arrangement that options of `WriteTokens` ask for; None if they ask for none."""
     given = {name: value for name, value in options.items() if value is not None}
-    length, seed = given.get("sequence_length"), given.get("shuffle_seed")
+    length = given.get("sequence_length")
     limits = {
         "sequence_length": (1, MAX_SEQUENCE_LENGTH),
         "max_documents_per_sequence": (1, MAX_SEQUENCE_LENGTH),
@@ -62,11 +62,10 @@ def arrangement_of(format_name: str, **options: Any) -> Arrangement | None:
         "packing": (length is not None, "sequence_length"),
         "pad_token": (length is not None, "sequence_length"),
         "max_documents_per_sequence": (given.get("packing") == "best_fit", "packing='best_fit'"),
-        "shard_tokens": (length is not None or seed is not None, "sequence_length or shuffle_seed"),
     }
     for name, (has_effect, other) in needs.items():
         require(name not in given or has_effect, f"has no effect without {other}", name)
-    if length is None and seed is None:
+    if not given:
         return None
     if length is not None:
         given.setdefault("packing", "concatenate")
