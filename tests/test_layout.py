@@ -57,6 +57,7 @@ ELSEWHERE = {
     "tokenizer/text_input.py": "tokenizer/test_tokenizer.py",
     "transforms/counted_words.py": "transforms/test_write_counts.py",
     "transforms/document_chunks.py": "transforms/test_write_tokens.py",
+    "transforms/document_order.py": "transforms/test_arrange_tokens.py",
     "transforms/document_fn.py": "transforms/test_elements.py",
     "transforms/metrics.py": "transforms/test_tokenize.py",
     "transforms/ml_transform.py": "transforms/test_documented.py",

@@ -112,13 +112,13 @@ class WriteTokens(beam.PTransform):
             has what that `Tokenize` puts around documents. Each document is checked.
         overwrite: Whether to remove what a job or another run, finished or not, wrote in the
             folder. It is removed when the pipeline is built.
-        sequence_length, packing, max_documents_per_sequence, pad_token, shuffle_seed, shard_tokens:
-            The options of `tokenize` of these names: sequences of so many tokens, a seeded order.
-            `shard_tokens` alone keeps the order. Batches of `ReadDocuments` have their order in the
-            corpus, so that the shards have the bytes of `tokenize`; other documents have the order
-            of a hash of their ids. They wait in `work/` of the folder, in as many portions as the
-            corpus has splits, or `shards`. The worker of a new shard needs about 10 bytes of
-            memory for each of its tokens.
+        sequence_length, packing, max_documents_per_sequence, pad_token: The options of `tokenize`
+            of these names: sequences of so many tokens.
+        shuffle_seed, shard_tokens: The options of these names: a seeded order; `shard_tokens` alone
+            keeps the order. Batches of `ReadDocuments` have their order in the corpus, so that the
+            shards have the bytes of `tokenize`; other documents have the order of a hash of their
+            ids. They wait in `work/` of the folder, in as many portions as the corpus has splits,
+            or `shards`. The worker of a new shard needs about 10 bytes of memory for each token.
 
     Raises:
         UsageError: An argument out of its range, a folder that is not empty or that the pipeline

@@ -309,7 +309,8 @@ def _target(folder: str, claim: str, most: int = 1) -> TokensFolder:
 
 def _written(target: TokensFolder, numbers: list[int], tokenizer: Tokenizer) -> list[bytes]:
     """The rows of shards with tokens, of these numbers."""
-    names = dict(write_tokens._name_shards((0, [-1, *numbers]), target))
+    with_tokens = [2 * number + 1 for number in numbers]
+    names = dict(write_tokens._name_shards((0, [-1, *with_tokens]), target))
     documents = {number: _sent([[1]]) if number in numbers else [] for number in names}
     gathered = {n: [*(c for _, c in documents[n]), name] for n, name in names.items()}
     return [
